@@ -113,7 +113,7 @@ class SwitchingChat:
 
     async def idle(self) -> None:
         """Wait until control is back with the user."""
-        done = lambda: self.session.state is State.IDLE and self.session._task is None  # noqa: E731
+        done = lambda: self.session.state is State.IDLE and self.session.task is None  # noqa: E731
         before = len(self._broken)
         await self.bench.until(done, limit_s=100.0)
         for step in self._broken[before:]:

@@ -89,7 +89,7 @@ async def play(path: Path, policy: str) -> list[bytes]:
         session = await bench.open()
         for number, message in enumerate(_typed(playback), 1):
             session.submit(submit(message.text, number))
-            await bench.until(lambda: session.state is State.IDLE and session._task is None, 120)
+            await bench.until(lambda: session.state is State.IDLE and session.task is None, 120)
         await session.close()
         assert not bench.bugs, bench.bugs
         return [body.replace(root.encode(), b"ROOT") for body in adapter.bodies]

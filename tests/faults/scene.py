@@ -183,7 +183,7 @@ class Scene:
         if behind:
             await host.until(lambda: len(host.of(Text)) > shown, limit_s=60)
             session.submit(submit(behind, 99))
-        await host.until(lambda: session.state is State.IDLE and session._task is None, limit_s=60)
+        await host.until(lambda: session.state is State.IDLE and session.task is None, limit_s=60)
 
     def _jump(self, number: int) -> None:
         self.now[0] += self.row.clock_jumps_s[number]

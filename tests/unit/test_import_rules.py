@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,41 @@ def test_imports_point_one_way() -> None:
         )
     ]
     assert not violations, "\n".join(violations)
+
+
+def circles(arrows: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """Return the groups of modules that import each other, directly or around corners."""
+    sorter = TopologicalSorter(arrows)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        found: list[str] = error.args[1]
+        without = {module: set(targets) - set(found[:1]) for module, targets in arrows.items() if module != found[0]}
+        return [found, *circles(without)]
+    return []
+
+
+def arrows_of_the_package() -> dict[str, set[str]]:
+    """Return what each module imports of the package, under TYPE_CHECKING and inside functions as well."""
+    known = {module: path for path, module in modules()}
+    found: dict[str, set[str]] = {}
+    for module, path in known.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = [name for _, name in imported_names(tree, module, path.name == "__init__.py")]
+        ours = [name.removeprefix("codecompanion.") for name in names if name.startswith("codecompanion.")]
+        found[module] = {name if name in known else name.rpartition(".")[0] for name in ours} - {module, ""}
+    return found
+
+
+def test_no_module_imports_itself_around_corners() -> None:
+    """Without circles every module can be read, and tested, with what stands below it alone."""
+    assert circles(arrows_of_the_package()) == []
+
+
+def test_a_circle_is_found() -> None:
+    """The negative of the check."""
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})
+    assert not circles({"a": {"b", "c"}, "b": {"c"}, "c": set()})
 
 
 def test_the_walk_sees_the_package() -> None:

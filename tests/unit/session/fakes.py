@@ -209,7 +209,7 @@ class Bench:
 
     def is_idle(self, session: Session) -> bool:
         """Return whether control is back with the user."""
-        return session.state is State.IDLE and session._task is None
+        return session.state is State.IDLE and session.task is None
 
 
 def submit(text: str, submit_id: int = 1) -> Submit:

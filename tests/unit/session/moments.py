@@ -186,9 +186,7 @@ class Stage:
     async def ends(self) -> None:
         """Wait until control is back with the user."""
         session = self.session
-        await steps_until(
-            lambda: session.state is State.IDLE and session._task is None and not session.effects._running
-        )
+        await steps_until(lambda: session.state is State.IDLE and session.task is None and not session.effects._running)
 
     def check(self, *, wrote: bool = True) -> None:
         """Assert what holds whatever happened. `wrote`: everything that was told could be written."""

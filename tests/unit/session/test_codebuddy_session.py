@@ -191,7 +191,7 @@ async def test_one_compaction_at_a_time_and_what_is_typed_meanwhile_waits(tmp_pa
     session = await bench.open()
     for number in range(30):
         session.submit(submit(f"{number} {PATIENCE}", number + 1))
-        await bench.until(lambda: asking(adapter) > 0 or (session.state is State.IDLE and session._task is None))
+        await bench.until(lambda: asking(adapter) > 0 or (session.state is State.IDLE and session.task is None))
         if asking(adapter):
             break
     session.submit(submit("typed meanwhile", 100))

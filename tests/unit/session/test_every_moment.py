@@ -35,7 +35,7 @@ async def test_a_stop_at_any_step_leaves_the_truth(tmp_path, monkeypatch, name):
         stage.story.act(session)
         for _ in range(steps):
             await asyncio.sleep(0)
-        over = session._task is None
+        over = session.task is None
         session.cancel()
         await stage.ends()
         stage.check()

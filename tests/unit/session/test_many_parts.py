@@ -82,8 +82,8 @@ async def test_a_run_of_many_calls_ends_at_ten_times_the_limit_of_one(tmp_path, 
     for number in range(1, 4):
         session.submit(submit(f"question {number}", number))
         await bench.idle(session)
-    before, plan = session.log.view.messages, session.control.plan_compaction
-    monkeypatch.setattr(session.control, "plan_compaction", lambda text: without_end(plan(text)))
+    before, plan = session.log.view.messages, session.control.plans.compaction
+    monkeypatch.setattr(session.control.plans, "compaction", lambda text: without_end(plan(text)))
     session.compact("")
     await bench.until(lambda: bench.of(CompactionFailed) and session.state is State.IDLE, limit_s=600)
     asked = [request for request in adapter.requests if request.purpose == "summary"]

@@ -57,7 +57,7 @@ async def test_every_message_that_left_the_view_is_read_back_by_a_key_in_it(name
         if message.tag != GO_ON_TAG and (message.text or message.tool_calls):
             key = session.log.keys[message.id]
             assert any(first <= int(key[1:]) <= last for first, last in spans), (key, spans)
-            told, text = session.edits.removed.read(key)
+            told, text = session.removed.read(key)
             assert told.id == message.id
             assert message.text in text
             assert all(call.arguments in text for call in message.tool_calls)

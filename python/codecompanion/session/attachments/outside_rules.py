@@ -8,61 +8,58 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from codecompanion.rules.groups import RulesItem
+from codecompanion.session.chat import Chat
 from codecompanion.wire.events import ApprovalRequested, Notice, Severity
 from codecompanion.wire.requests import Approve
-
-if TYPE_CHECKING:
-    from codecompanion.session.session import Session
 
 _BEGINNING_CHARS = 60
 
 
-def ask_about_outside_rules(session: Session) -> None:
+def ask_about_outside_rules(chat: Chat) -> None:
     """Ask about the files that were held back."""
-    held = session.context.rules.held_back
+    held = chat.context.rules.held_back
     if not held:
         return
-    root = session.services.root(session.snapshot)
+    root = chat.services.root(chat.snapshot)
 
     async def take(given: Approve) -> None:
-        await _take(session, held, root, given)
+        await _take(chat, held, root, given)
 
     count = "1 file" if len(held) == 1 else f"{len(held)} files"
     question = ApprovalRequested(
-        chat=session.chat_id,
-        call_id=f"rules-{session.services.new_token()}",
+        chat=chat.chat_id,
+        call_id=f"rules-{chat.services.new_token()}",
         name="rules",
         title=f"read {count} from outside of the repository?",
         body="\n".join(map(_line, held)),
         kind="rules",
     )
-    session.desk.offer(question, take)
+    chat.desk.offer(question, take)
 
 
-def settle_outside_rules(session: Session) -> None:
+def settle_outside_rules(chat: Chat) -> None:
     """Take the question away once all it is about was read on another way (`/rules`)."""
-    for question in session.desk.offers:
-        if not session.context.rules.held_back:
-            session.desk.withdraw(question.call_id)
+    for question in chat.desk.offers:
+        if not chat.context.rules.held_back:
+            chat.desk.withdraw(question.call_id)
 
 
-async def _take(session: Session, held: Sequence[RulesItem], root: Path, given: Approve) -> None:
-    rules = session.context.rules
+async def _take(chat: Chat, held: Sequence[RulesItem], root: Path, given: Approve) -> None:
+    rules = chat.context.rules
     if given.decision in ("reject", "cancel"):
         await rules.refuse(held, root)
         names = ", ".join(item.path for item in held)
         text = f"Not read: {names}. It is not asked again until the file changes; /rules reads it."
-        session.emit(Notice(chat=session.chat_id, level=Severity.INFO, text=text))
+        chat.emit(Notice(chat=chat.chat_id, level=Severity.INFO, text=text))
         return
     messages, problems = await rules.read_outside(held, root, remember=given.decision == "always")
     for problem in problems:
-        session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=problem))
+        chat.emit(Notice(chat=chat.chat_id, level=Severity.WARN, text=problem))
     for message in messages:
-        await session.attach(message)
-    ask_about_outside_rules(session)  # what these files lead to, or a file that has changed since it was shown
+        await chat.attach(message)
+    ask_about_outside_rules(chat)  # what these files lead to, or a file that has changed since it was shown
 
 
 def _line(item: RulesItem) -> str:

@@ -28,7 +28,7 @@ def forecast(control: ContextControl, log: ChatLog) -> dict[str, Any]:
     kept = {"pins": len(pinned(log.view)), "rules": sum(message.tag == RULES_TAG for message in messages)}
     if control.native.compacts_on_demand:
         return {"before": before, "after": 0, "why": "", **kept}
-    prepared, asks = dry_run_and_asks(control.plan_compaction())
+    prepared, asks = dry_run_and_asks(control.plans.compaction())
     # The length of the text that was asked for last; 0: no model writes one.
     longest = asks[-1].request.max_output_tokens if asks else 0
     changed = [report for report in prepared.reports if report.outcome == "changed"]

@@ -26,13 +26,13 @@ PREVIEW_CHARS = 90
 def preview(control: ContextControl, log: ChatLog) -> dict[str, str]:
     """Return `{title, text, filetype, state}`: the next request as it stands, and what /compact would change now."""
     before = log.view.messages
-    sections = [_section("Before the next request", before, dry_run(control.plan_request()))]
+    sections = [_section("Before the next request", before, dry_run(control.plans.request()))]
     if control.native.compact_at:
         sections.append(f"# The provider compacts by itself from {control.native.compact_at:,} tokens on")
     if control.native.compacts_on_demand:
         sections.append(_by_the_provider(control, before))
     else:
-        sections.append(_section("With /compact now", before, dry_run(control.plan_compaction())))
+        sections.append(_section("With /compact now", before, dry_run(control.plans.compaction())))
     return {"title": "Preview", "text": "\n\n".join(sections), "filetype": "diff", "state": ""}
 
 

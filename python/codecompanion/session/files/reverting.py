@@ -12,7 +12,7 @@ import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -21,6 +21,7 @@ from codecompanion.formats import text_files
 from codecompanion.formats.text_files import TextFile, printable
 from codecompanion.model.history import LogEvent
 from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, Message
+from codecompanion.session.chat import Chat
 from codecompanion.session.files.change_list import FileChanged, changes_of
 from codecompanion.session.files.file_log import FileLog
 from codecompanion.session.state import State
@@ -33,9 +34,6 @@ from codecompanion.tools.proposal import Proposal, with_own_line_ends
 from codecompanion.wire.events import ChangesReverted
 from codecompanion.wire.requests import ListChanges, Request, RevertChanges, ShowChange
 from codecompanion.workspace.merge import merge
-
-if TYPE_CHECKING:
-    from codecompanion.session.session import Session
 
 LABELS = ("the file now", "after the change", "before the change")
 
@@ -65,8 +63,8 @@ class Clash(Exception):
 class Reverter:
     """The changes of files of one chat, and the hand that takes them back."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
 
     async def carry_out(self, request: Request) -> Any:
         """Carry out what the user asked for; return the answer of `requests`.
@@ -80,7 +78,7 @@ class Reverter:
             case ShowChange(change_id=change_id, texts=texts):
                 return await self._show(change_id, texts=texts)
             case RevertChanges():
-                if self._session.state is not State.IDLE:
+                if self._chat.state is not State.IDLE:
                     raise InputError("Wait until the reply is complete, or stop it with q, then revert.")
                 answer: dict[str, Any] = {}
 
@@ -88,7 +86,7 @@ class Reverter:
                     answer.update(await self._revert(request.changes, markers=request.markers))
                     return ""
 
-                await self._session.occupy(work)
+                await self._chat.occupy(work)
                 return answer
             case _:
                 raise InputError(f"{type(request).__name__} is not a request about changes of files")
@@ -96,12 +94,12 @@ class Reverter:
     def tell(self, events: Sequence[LogEvent]) -> None:
         """Let the editor mark the changes that are reverted."""
         found = tuple(change.id for change in changes_of(events) if change.reverted)
-        self._session.emit(ChangesReverted(chat=self._session.chat_id, change_ids=found))
+        self._chat.emit(ChangesReverted(chat=self._chat.chat_id, change_ids=found))
 
     # ---- listing
 
     async def _list(self, hunks: bool) -> list[dict[str, Any]]:
-        changes = changes_of(await self._session.log.events())
+        changes = changes_of(await self._chat.log.events())
         return [await asyncio.to_thread(self._row, change, hunks) for change in reversed(changes)]
 
     def _row(self, change: FileChanged, hunks: bool) -> dict[str, Any]:
@@ -116,7 +114,7 @@ class Reverter:
         return row
 
     async def _show(self, change_id: str, *, texts: bool) -> dict[str, Any]:
-        change = self._find(await self._session.log.events(), change_id)
+        change = self._find(await self._chat.log.events(), change_id)
         text = await asyncio.to_thread(self._diff, change)
         title = f"{change.began.name} · {counts(change.added, change.removed)}"
         shown = {"title": title, "text": text, "filetype": "diff", "state": "reverted" if change.reverted else "live"}
@@ -140,7 +138,7 @@ class Reverter:
     # ---- reverting
 
     async def _revert(self, wanted: Sequence[str], *, markers: bool) -> dict[str, Any]:
-        everything = changes_of(await self._session.log.events())
+        everything = changes_of(await self._chat.log.events())
         changes = [change for change in everything if change.id in set(wanted)]
         if not changes:
             raise InputError("Nothing to revert: no tool changed a file.")
@@ -160,7 +158,7 @@ class Reverter:
                 some = f"{len(taken)} of {len(of_file)} changes of " if left else ""
                 done.append(some + of_file[0].began.name)
                 await self._tell_model(taken)
-        self.tell(await self._session.log.events())
+        self.tell(await self._chat.log.events())
         return {
             "text": _sentence(done, conflicts, "Reapplied" if is_back else "Reverted"),
             "reverted": len(done),
@@ -193,7 +191,7 @@ class Reverter:
         path, name = Path(changes[0].began.path), changes[0].began.name
         ids = tuple(change.id for change in changes)
         for _ in range(ATTEMPTS):
-            opened = await self._session.services.editor.look([path])
+            opened = await self._chat.services.editor.look([path])
             context = self._context(opened)
             try:
                 proposal, save = await asyncio.to_thread(self._plan, changes, context, markers)
@@ -247,9 +245,9 @@ class Reverter:
         return Proposal(path=path, name=name, before=now, after=after_file), save
 
     def _context(self, opened: Opened) -> ToolContext:
-        services, session = self._session.services, self._session
-        context = services.tool_context(session.snapshot, "insert_edit")
-        log = FileLog(session.log.write, services.store.put_blob, services.new_token)
+        services, chat = self._chat.services, self._chat
+        context = services.tool_context(chat.snapshot, "insert_edit")
+        log = FileLog(chat.log.write, services.store.put_blob, services.new_token)
         return msgspec.structs.replace(context, opened=opened, recorder=log)
 
     async def _log_as_done(self, path: Path, name: str, ids: tuple[str, ...], context: ToolContext) -> None:
@@ -270,15 +268,15 @@ class Reverter:
             what += "s"
         text = f"The user {what} of `{name}`. Read the file again before you change it."
         tag = REAPPLIED_TAG if back else REVERTED_TAG
-        message = Message(id=self._session.services.new_token(), role="user", tag=tag, path=name, content=text)
-        self._session.context.add(message)
-        await self._session.context.join("", self._session.log.view.cycle + 1)
-        self._session.show_meter()
+        message = Message(id=self._chat.services.new_token(), role="user", tag=tag, path=name, content=text)
+        self._chat.context.add(message)
+        await self._chat.context.join("", self._chat.log.view.cycle + 1)
+        self._chat.show_meter()
 
     # ---- stored contents
 
     def _file(self, sha256: str) -> TextFile | None:
-        return text_files.decode(self._session.services.store.read_blob(sha256)) if sha256 else None
+        return text_files.decode(self._chat.services.store.read_blob(sha256)) if sha256 else None
 
     def _text(self, sha256: str) -> str | None:
         """Return a stored content as it is compared: Unix line ends; None when there was no file."""

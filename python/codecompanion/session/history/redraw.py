@@ -7,44 +7,41 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from codecompanion.errors import InputError
 from codecompanion.model.history import LogEvent, MessageAdded
+from codecompanion.session.chat import Chat
 from codecompanion.session.history.entries import entries, pieces
 from codecompanion.wire.events import Event, Redrawn, ReplyStarted, Restored
-
-if TYPE_CHECKING:
-    from codecompanion.session.session import Session
 
 DELETED = "This chat is not in the history any more; it was deleted meanwhile."
 
 
-async def redraw(session: Session) -> None:
+async def redraw(chat: Chat) -> None:
     """Tell it all, in one step: nothing can come between what the log says and what is on its way.
 
     Raises:
         InputError: the chat was deleted meanwhile; nothing was told.
     """
-    view, (entries_shown, events) = session.log.view, await _read(session)
+    view, (entries_shown, events) = chat.log.view, await _read(chat)
     # Read again only for what was written meanwhile: what a reading lacks that began later is not in the log any more.
-    while session.log.view is not view and session.log.view.last_seq > (events[-1].seq if events else 0):
-        view, (entries_shown, events) = session.log.view, await _read(session)
-    if not events and session.log.view.last_seq:
+    while chat.log.view is not view and chat.log.view.last_seq > (events[-1].seq if events else 0):
+        view, (entries_shown, events) = chat.log.view, await _read(chat)
+    if not events and chat.log.view.last_seq:
         raise InputError(DELETED)
-    session.emit(Redrawn(chat=session.chat_id))
-    session.context.show()
-    session.context.show_marks()
+    chat.emit(Redrawn(chat=chat.chat_id))
+    chat.context.show()
+    chat.context.show_marks()
     for piece in entries_shown:
-        session.emit(piece)
-    for event in _on_its_way(session, events):
-        session.emit(event)
-    session.show_meter()
+        chat.emit(piece)
+    for event in _on_its_way(chat, events):
+        chat.emit(event)
+    chat.show_meter()
 
 
-async def _read(session: Session) -> tuple[list[Restored], Sequence[LogEvent]]:
-    events = await session.log.events()
-    return await asyncio.to_thread(restored, session.chat_id, events), events
+async def _read(chat: Chat) -> tuple[list[Restored], Sequence[LogEvent]]:
+    events = await chat.log.events()
+    return await asyncio.to_thread(restored, chat.chat_id, events), events
 
 
 def restored(chat_id: str, events: Sequence[LogEvent]) -> list[Restored]:
@@ -54,16 +51,15 @@ def restored(chat_id: str, events: Sequence[LogEvent]) -> list[Restored]:
     ]
 
 
-def _on_its_way(session: Session, events: Sequence[LogEvent]) -> list[Event]:
+def _on_its_way(chat: Chat, events: Sequence[LogEvent]) -> list[Event]:
     """Return what has been shown and is not in the log yet: the reply so far, running tools, open questions."""
     found: list[Event] = []
-    arrived = session.turn.arrived if session.turn is not None else None
-    if arrived is not None:
-        reply, message_id = arrived
+    if chat.arrived is not None:
+        reply, message_id = chat.arrived
         logged = {e.payload.message.id for e in events[-64:] if isinstance(e.payload, MessageAdded)}
         if message_id not in logged and not reply.is_blank:
-            found.append(ReplyStarted(chat=session.chat_id, adapter=session.adapter_name, model=session.model))
-            found += reply.as_events(session.chat_id)
-    if session.round is not None:
-        found += session.round.running
-    return [*found, *session.desk.questions]
+            found.append(ReplyStarted(chat=chat.chat_id, adapter=chat.adapter_name, model=chat.model))
+            found += reply.as_events(chat.chat_id)
+    if chat.round is not None:
+        found += chat.round.running
+    return [*found, *chat.desk.questions]

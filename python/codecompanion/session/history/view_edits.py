@@ -6,8 +6,7 @@ runs: what is being sent cannot be changed any more.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -16,9 +15,9 @@ from codecompanion.model.history import ChangeKind, Insertion, ViewChanged, appl
 from codecompanion.model.messages import PIN_TAG, Message, with_changes
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
 from codecompanion.session.attachments.pins import instruction, pinned, title_of, to_pin, to_unpin
+from codecompanion.session.chat import Chat
 from codecompanion.session.history.gone import WIPED
 from codecompanion.session.history.put_back import find, logged, restoration
-from codecompanion.session.history.recall import Removed
 from codecompanion.session.history.redraw import redraw
 from codecompanion.session.history.undo import PAUSED_BY, chain_of, outcome
 from codecompanion.waiting import to_the_end
@@ -35,21 +34,14 @@ from codecompanion.wire.requests import (
     Unpin,
 )
 
-if TYPE_CHECKING:
-    from codecompanion.session.session import Session
-
 
 class ViewEdits:
     """The hand of one chat's user on its view. `removed` is what was taken out of it, for the user and the model."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self.services, self.log, self.control = session.services, session.log, session.control
-        self.context = session.context
-        self.removed = Removed(self.services.store, self.log, self._root)
-
-    def _root(self) -> Path:
-        return self.services.root(self._session.snapshot)
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self.services, self.log, self.control = chat.services, chat.log, chat.control
+        self.context = chat.context
 
     async def carry_out(self, request: Request) -> Any:
         """Carry out what the user asked for; return the answer of `requests`.
@@ -59,21 +51,21 @@ class ViewEdits:
         """
         match request:
             case UndoChange(change_id=change_id):
-                return await self._session.occupy(lambda: self._undo(change_id))
+                return await self._chat.occupy(lambda: self._undo(change_id))
             case RedoChange(change_id=change_id):
-                return await self._session.occupy(lambda: self._redo(change_id))
+                return await self._chat.occupy(lambda: self._redo(change_id))
             case RestoreMessage(item=item):
-                return await self._session.occupy(lambda: self._restore(item))
+                return await self._chat.occupy(lambda: self._restore(item))
             case ClearMessage(item=item):
-                return await self._session.occupy(lambda: self._clear(item))
+                return await self._chat.occupy(lambda: self._clear(item))
             case Pin(item=item, text=text):
-                return await self._session.occupy(lambda: self._pin(item, text))
+                return await self._chat.occupy(lambda: self._pin(item, text))
             case Unpin(item=item, number=number):
-                return await self._session.occupy(lambda: self._unpin(item, number))
+                return await self._chat.occupy(lambda: self._unpin(item, number))
             case ListPins():
                 return self._pins()
             case Recall(words=words):
-                return await self.removed.listed(words)
+                return await self._chat.removed.listed(words)
             case _:
                 raise InputError(f"{type(request).__name__} is not a request to a chat")
 
@@ -97,8 +89,8 @@ class ViewEdits:
         else:
             await self.log.undo([change.change_id], by_user=True)
         if change.kind == WIPED or self._crosses_page(change):
-            await redraw(self._session)
-        await self.context.rules.follow(self.log.view, self._root())
+            await redraw(self._chat)
+        await self.context.rules.follow(self.log.view, self._chat.root())
         self._show()
 
     def _refuse_foreign(self, change: ViewChanged) -> None:
@@ -112,7 +104,7 @@ class ViewEdits:
     async def _tell_outlook(self, change: ViewChanged) -> None:
         """Say what the next request will do about it; the size itself is what the meter shows."""
         pause = self.control.pause
-        size = await pause.excess()
+        size = await self.control.fitting.paused_excess()
         if size:
             told = f"Paused: {size:,} tokens, {self.control.fitting.room:,} fit. Sending asks whether to compact."
             self.control.notice(Severity.WARN, told, while_paused=True)
@@ -219,7 +211,7 @@ class ViewEdits:
         crosses = self._crosses_page(change)
         await self.log.write(change)
         if crosses:
-            await redraw(self._session)
+            await redraw(self._chat)
         self._show()
 
     def _crosses_page(self, change: ViewChanged) -> bool:
@@ -230,4 +222,4 @@ class ViewEdits:
         """Show what the view looks like now."""
         self.context.show_marks()
         self.context.show()
-        self._session.show_meter()
+        self._chat.show_meter()

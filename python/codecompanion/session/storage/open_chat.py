@@ -26,7 +26,7 @@ async def open_new(services: Services, request: OpenChat) -> Session:
         ConfigError: there is no such adapter.
         StoreError: the chat cannot be stored.
     """
-    session = Session(services, request.chat, ChatLog(services.store, request.chat), request.snapshot)
+    session = Session(services, ChatLog(services.store, request.chat), request.snapshot)
     chat = services.settings.chat
     adapter_name = request.adapter or chat.adapter
     session.control.use_model(adapter_name, request.model or (chat.model if adapter_name == chat.adapter else ""))
@@ -69,7 +69,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     log.resume(events)
     mended = () if read_only else await _repair(services, log, events)
     events = [*events, *mended]
-    session = Session(services, chat_id, log, request.snapshot)
+    session = Session(services, log, request.snapshot)
     _use_stored_policy(session, events)
     await _use_stored_model(session, events)
     draft = "" if read_only else await asyncio.to_thread(store.load_draft, chat_id)

@@ -6,19 +6,20 @@ Kept grants hold only in the workspace they were given in. They are no history: 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.session.services import Services
+from codecompanion.session.turn.approval_desk import ApprovalDesk
 from codecompanion.tools.approval import Approvals, Grant
 from codecompanion.wire.events import Notice, Severity
 from codecompanion.wire.requests import ListGrants, Request, RevokeGrant
 from codecompanion.workspace.paths import Workspace
-
-if TYPE_CHECKING:
-    from codecompanion.session.session import Session
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -30,8 +31,8 @@ class _Kept(msgspec.Struct, frozen=True):
 class Grants:
     """The grants of one chat, beside the desk that uses them."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, services: Services, chat_id: str, desk: ApprovalDesk, root: Callable[[], Path]) -> None:
+        self._services, self._chat_id, self._desk, self._workspace = services, chat_id, desk, root
 
     def carry_out(self, request: Request) -> Any:
         """Carry out what the user asked for; return the answer of `requests`.
@@ -41,14 +42,14 @@ class Grants:
         """
         match request:
             case ListGrants():
-                return [_row(grant) for grant in self._session.desk.approvals.grants()]
+                return [_row(grant) for grant in self._desk.approvals.grants()]
             case RevokeGrant(grant=wanted):
                 return self._revoke(wanted)
             case _:
                 raise InputError(f"{type(request).__name__} is not a request about grants")
 
     def _revoke(self, wanted: str) -> str:
-        desk = self._session.desk
+        desk = self._desk
         grant = next((one for one in desk.approvals.grants() if one.id == wanted), None)
         if grant is None:
             raise InputError("This was taken back already.")
@@ -62,12 +63,11 @@ class Grants:
         """Let the grants outlive the host."""
         kept = _Kept(self._root(), tuple(sorted(approvals.always)), tuple(sorted(approvals.prefixes)))
         text = msgspec.json.encode(kept).decode() if kept.always or kept.prefixes else ""
-        self._session.services.store.save_grants(self._session.chat_id, text)
+        self._services.store.save_grants(self._chat_id, text)
 
     async def restore(self) -> None:
         """Grant again what was granted before the chat was closed, and say so."""
-        session = self._session
-        text = await asyncio.to_thread(session.services.store.load_grants, session.chat_id)
+        text = await asyncio.to_thread(self._services.store.load_grants, self._chat_id)
         if not text:
             return
         try:
@@ -76,16 +76,16 @@ class Grants:
             return  # whatever it was, asking again is safe
         if kept.root != self._root():
             return
-        session.desk.approvals = msgspec.structs.replace(
-            session.desk.approvals, always=frozenset(kept.always), prefixes=frozenset(kept.prefixes)
+        self._desk.approvals = msgspec.structs.replace(
+            self._desk.approvals, always=frozenset(kept.always), prefixes=frozenset(kept.prefixes)
         )
         count = len(kept.always) + len(kept.prefixes)
         things = "1 approval" if count == 1 else f"{count} approvals"
         said = f'{things} "always" still {"holds" if count == 1 else "hold"} in this chat; /approvals lists them.'
-        session.emit(Notice(chat=session.chat_id, level=Severity.INFO, text=said))
+        self._services.emit(Notice(chat=self._chat_id, level=Severity.INFO, text=said))
 
     def _root(self) -> str:
-        return str(Workspace(self._session.services.root(self._session.snapshot)).root)
+        return str(Workspace(self._workspace()).root)
 
 
 def _row(grant: Grant) -> dict[str, Any]:

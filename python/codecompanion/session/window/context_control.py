@@ -1,31 +1,24 @@
-"""A chat's context management: policy, limits, meter and guard of the model it talks to (R-501…R-533).
+"""A chat's context management: what is done about the next request, carried out (R-501…R-533).
 
-Owns what follows from adapter and model; decides nothing itself: `context.pipeline` does.
+Decides nothing itself: `context.pipeline` does. The model it is about is the base class, `ChatModel`; the parts each
+know a piece of it: `window_watch` how large the window is, `request_shaper` what is really sent, `native_side` what is
+left to the provider, `pause` what an undo has stopped, `plans` what the policy would do, `fitting` whether it fits.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
-from codecompanion.adapters.base import Adapter, ChatRequest
-from codecompanion.context.editing.cache_state import find_cache_state
-from codecompanion.context.pipeline import compact, last_tier, prepare, recover
-from codecompanion.context.policy.budget import Room, threshold_tokens
-from codecompanion.context.policy.schema import Stage, StageEvent
+from codecompanion.adapters.base import ChatRequest
+from codecompanion.context.policy.schema import StageEvent
 from codecompanion.context.report import Preparation, Prepared
 from codecompanion.context.shaping.shape import levels_of
-from codecompanion.context.work import Env, Measure, Messages
-from codecompanion.counting.calibration import Calibration
-from codecompanion.counting.model_windows import ResolvedLimits
-from codecompanion.counting.tokens import MessageCounter
+from codecompanion.context.work import Env
 from codecompanion.errors import ContextOverflow, OpaqueRefused, RequestRejected
-from codecompanion.model.history import View
-from codecompanion.model.messages import ToolSpec, Usage
-from codecompanion.session.accounts.meter import ContextMeter
+from codecompanion.model.messages import Usage
 from codecompanion.session.accounts.usage_check import sentence
 from codecompanion.session.compaction.announcer import Announcer
 from codecompanion.session.compaction.compaction import Compactor, Summariser
@@ -33,19 +26,21 @@ from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.record import CompactionRecord
 from codecompanion.session.compaction.recovery_record import RecoveryRecord
 from codecompanion.session.compaction.summary_sources import SummarySources
-from codecompanion.session.compaction.watch import CompactionWatch, Standing
+from codecompanion.session.compaction.watch import CompactionWatch
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
+from codecompanion.session.window.chat_env import ChatEnv
+from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.fitting import Fitting
 from codecompanion.session.window.native import forget_foreign_blocks
 from codecompanion.session.window.native_side import NativeSide
 from codecompanion.session.window.pause import Pause
+from codecompanion.session.window.plans import Plans
 from codecompanion.session.window.request_shaper import RequestShaper
 from codecompanion.session.window.too_large import Refusal
 from codecompanion.session.window.window_watch import WindowWatch
-from codecompanion.wire.events import Meter, Notice, Severity
+from codecompanion.wire.events import Meter, Severity
 
-_log = logging.getLogger(__name__)
 RECOVERED_SHARE = 0.8
 """A request that was refused as too long is sent again with at most this share of its size, or of the window."""
 
@@ -57,25 +52,16 @@ _SIZE_STATUSES = frozenset({200, 400, 413, 422})
 Outcome = Literal["changed", "skipped", "failed"]
 
 
-class ContextControl:
+class ContextControl(ChatModel):
     """Everything about one chat's context window."""
 
-    def __init__(self, services: Services, chat_id: str, log: ChatLog, on_compacting: Callable[[bool], None]) -> None:
-        self.services, self._chat_id, self.log = services, chat_id, log
+    def __init__(self, services: Services, log: ChatLog, on_compacting: Callable[[bool], None]) -> None:
+        super().__init__(services, log)
         self._on_compacting = on_compacting
-        self.watch = CompactionWatch(self.notice)
-        self.window = WindowWatch(self)
-        self.fitting = Fitting(self)
-        self.native = NativeSide(self)
-        self.pause = Pause(self)
         self._summary_refused = False
         """Whether a provider refused the last request for a summary, for whatever reason it gave."""
-        self.adapter_name = self.model = ""
-        self._overrides: Mapping[str, Any] = {}
-        self._chosen_policy = ""
-        self.policy = services.policy({})
         self.effects = EffectRunner(
-            chat_id,
+            self.chat_id,
             log,
             services.store,
             services.keeping,
@@ -84,14 +70,14 @@ class ContextControl:
             services.new_token,
             every_messages=self._checkpoint_every,
         )
-        self.specs = self._offered_tools()
-        self.shaper = RequestShaper(self)
-        self.system_message = self.shaper.system_message()
         self.sources = SummarySources(log)
-        self.meter = ContextMeter(
-            MessageCounter(services.count_text), Calibration(), checks_usage=services.checks_usage
-        )
-        self.meter.set_fixed_part(self.system_message, self.specs)
+        self.watch = CompactionWatch(self.notice)
+        self.window = WindowWatch(self)
+        self.shaper = RequestShaper(self, ChatEnv(self, self.sources, self.effects, self.watch))
+        self.pause = Pause(self, self.shaper.env)
+        self.native = NativeSide(self, self.watch, self.pause, self.effects, self.new_record)
+        self.plans = Plans(self, self.shaper, self.watch, self.native, self.pause)
+        self.fitting = Fitting(self, self.shaper, self.native, self.pause, self.plans)
 
     def use_model(self, adapter_name: str, model: str) -> None:
         """Talk to another adapter and model: limits, meter and the next decision follow (lesson 4).
@@ -100,49 +86,14 @@ class ContextControl:
             ConfigError: there is no such adapter.
         """
         adapter = self.services.adapters.get(adapter_name)
-        self.policy = self.services.policy(self._overrides, self._chosen_policy, adapter_name)
+        self.policy = self.services.policy(self.overrides, self.chosen_policy, adapter_name)
         self.adapter_name, self.model = adapter_name, model or adapter.default_model
         self.window.resolve()
         self.meter.switch_model(
             self.services.calibration(adapter_name, self.model),
             readable_reasoning_returns=adapter.returns_readable_reasoning,
         )
-        self._compose_prompt()
-
-    def _compose_prompt(self) -> None:
-        """Take in what the policy in force says of the system prompt (K16)."""
-        system = self.shaper.system_message()
-        if system != self.system_message:
-            self.system_message = system
-            self.meter.set_fixed_part(system, self.specs)
-
-    def _offered_tools(self) -> tuple[ToolSpec, ...]:
-        services = self.services
-        if not services.settings.tools.enabled:
-            return ()
-        return services.tools.specs(something_removed=self.log.has_removed)
-
-    def offer_recall(self) -> bool:
-        """Offer what brings removed messages back as soon as there are any; the prompt cache is lost then anyway.
-
-        Returns whether it was not offered before.
-        """
-        specs = self._offered_tools()
-        is_new = self.specs != specs
-        if is_new:
-            self.specs = specs
-            self.meter.set_fixed_part(self.system_message, specs)
-        return is_new
-
-    @property
-    def recall_tokens(self) -> int:
-        """Return what brings removed messages back will take once it is offered, 0 = it is."""
-        services = self.services
-        if self.log.has_removed or not services.settings.tools.enabled:
-            return 0
-        offered = services.tools.specs(something_removed=True)
-        more = self.meter.counter.tools(offered) - self.meter.counter.tools(self.specs)
-        return round(self.meter.calibration.ratio * more)
+        self.compose_prompt()
 
     def use_overrides(self, overrides: Mapping[str, Any]) -> None:
         """Lay the chat's own settings over the policy (triggers that are functions in the configuration).
@@ -150,13 +101,8 @@ class ContextControl:
         Raises:
             ConfigError: an option does not exist or does not fit; the policy stays as it was.
         """
-        self.policy = self.services.policy(overrides, self._chosen_policy, self.adapter_name)
-        self._overrides = overrides
-
-    @property
-    def chosen_policy(self) -> str:
-        """Return the policy the chat chose, "" when it follows the configuration."""
-        return self._chosen_policy
+        self.policy = self.services.policy(overrides, self.chosen_policy, self.adapter_name)
+        self.overrides = overrides
 
     def use_policy(self, name: str) -> None:
         """Manage the context by another policy from the next request on; "" = as configured.
@@ -164,10 +110,10 @@ class ContextControl:
         Raises:
             ConfigError: there is no such policy; the one in force stays.
         """
-        self.policy = self.services.policy(self._overrides, name, self.adapter_name)
-        self._chosen_policy = name
+        self.policy = self.services.policy(self.overrides, name, self.adapter_name)
+        self.chosen_policy = name
         self.reset_guard()
-        self._compose_prompt()
+        self.compose_prompt()
         if self.adapter_name:
             self.window.resolve()
 
@@ -182,72 +128,10 @@ class ContextControl:
         """Forget failures: the view was cleared or the model changed."""
         self.watch.reset()
 
-    @property
-    def limits(self) -> ResolvedLimits:
-        """Return window and reply reserve of the model in use."""
-        return self.window.limits
-
-    def adapter(self) -> Adapter:
-        """Return the chat's adapter."""
-        return self.services.adapters.get(self.adapter_name)
-
-    @property
-    def compacts_automatically(self) -> bool:
-        """Return whether the configuration allows compactions nobody asked for."""
-        stages = self.policy.stages
-        return self.policy.enabled and any(stage.summarises and stage.trigger.at is not None for stage in stages)
-
-    def request(self, messages: Messages | None = None) -> ChatRequest:
-        """Return the request made of the view, shaped (R-338), with room left for the reply (R-507).
-
-        With `messages` it is made of those as they are.
-        """
-        system, specs, most = self.system_message, self.specs, self.limits.max_output_tokens
-        upper = self.measured().upper
-        if messages is None:
-            shaped = self.shaper.take()
-            messages, system, specs, upper = shaped.messages, shaped.system, shaped.specs, shaped.measure.upper
-        if most:
-            # What is left of the window, when that is less (lesson 2).
-            most = max(1, min(most, self.limits.context_window - upper))
-        return ChatRequest(
-            messages=(system, *messages),
-            tools=specs,
-            model=self.model,
-            max_output_tokens=most,
-            chat_id=self._chat_id,
-            compact_at=self.native.ask(),
-        )
-
-    def plan_request(self, *, summaries: bool = True, view: View | None = None, anyway: bool = False) -> Preparation:
-        """Return the preparation of the next request, not run yet (R-518); without `summaries` no model is asked.
-
-        Of another `view` than the chat's when one is given; as that is only a try, what brings removed messages back is
-        counted before it is offered. `anyway`: it is made to fit although that is paused, by all that needs no model.
-        """
-        view = view or self.log.view
-        rested = self.watch.compactions.allows(view.cycle, self.meter.measure(view.messages).tokens)
-        automatic = summaries and rested and not self.native.compact_at and not anyway
-        env = self._sparing(msgspec.structs.replace(self.env(), cycle=max(1, view.cycle)))
-        if view is not self.log.view:
-            env = msgspec.structs.replace(env, reserve=env.reserve + self.recall_tokens)
-        return prepare(
-            view,
-            self.policy,
-            env,
-            automatic_summaries=automatic,
-            fitting=not self.native.compact_at and (anyway or not self.pause.is_on),
-            resting=frozenset() if anyway else self.pause.resting,
-        )
-
-    def _sparing(self, env: Env) -> Env:
-        """Return the environment of what the user did not ask for: whoever rests is not asked (R-532)."""
-        asks = self.watch.allows_asking(self.log.view.cycle, self.measured().tokens)
-        return msgspec.structs.replace(env, asks_models=asks)
-
-    def plan_compaction(self, instructions: str = "") -> Preparation:
-        """Return a compaction at any token count, not run yet (R-533)."""
-        return compact(self.log.view, self.policy, self._env(instructions, manual=True))
+    def request(self) -> ChatRequest:
+        """Return the request made of the view, shaped (R-338), with room left for the reply (R-507)."""
+        shaped = self.shaper.take()
+        return self.request_of(shaped.messages, shaped.system, shaped.specs, shaped.measure.upper, self.native.ask())
 
     async def prepare(self, *, summaries: bool = True, anyway: bool = False) -> Prepared:
         """Prepare the next request and commit what that changed.
@@ -268,7 +152,9 @@ class ContextControl:
         await self.sources.read(self.policy, due=self.measured().tokens > level)
         prepared = await self._planned(summaries=summaries, anyway=anyway)
         self.watch.take(prepared, self.standing())
-        asks = self.pause.is_on and not anyway  # then what does not fit is the user's to decide: `Pause.excess`
+        asks = (
+            self.pause.is_on and not anyway
+        )  # then what does not fit is the user's to decide: `Fitting.paused_excess`
         if not asks and self.native.compact_at and self.measured().tokens > self.limits.context_window:
             # One result can lead from below the threshold beyond the window: refused before the provider compacts.
             await self.recover(ContextOverflow("the request is larger than the window"))
@@ -287,10 +173,10 @@ class ContextControl:
     async def _planned(self, *, summaries: bool, anyway: bool) -> Prepared:
         """Run the policy, and once more without a model where what brings removed messages back takes room, too."""
         self.offer_recall()  # something may have been removed since
-        prepared = await self._run(self.plan_request(summaries=summaries, anyway=anyway))
+        prepared = await self._run(self.plans.request(summaries=summaries, anyway=anyway))
         if not self.offer_recall() or self.fitting.fits:
             return prepared
-        again = await self._run(self.plan_request(summaries=False, anyway=anyway))
+        again = await self._run(self.plans.request(summaries=False, anyway=anyway))
         return msgspec.structs.replace(again, reports=(*prepared.reports, *again.reports))
 
     async def tell_refused(self, refusal: Refusal) -> None:
@@ -322,10 +208,10 @@ class ContextControl:
         # A summary of ours is about the messages themselves: what only the provider can read would be lost.
         await forget_foreign_blocks(self.log, "")
         await self.sources.read(self.policy, due=True)
-        prepared = await self._run(self.plan_compaction(instructions))
+        prepared = await self._run(self.plans.compaction(instructions))
         if self._summary_refused and not any(report.outcome == "changed" for report in prepared.reports):
             # Lesson 48: what the provider does not take must not keep the chat from getting smaller.
-            prepared = await self._run(last_tier(self.log.view, self.policy, self._env("", manual=True)))
+            prepared = await self._run(self.plans.without_model())
         for report in prepared.reports:
             if report.outcome == "skipped":
                 self.notice(Severity.INFO, f"Nothing was compacted: {report.detail}.")
@@ -347,8 +233,7 @@ class ContextControl:
             target = min(target, int(wanted.share * self.limits.context_window))
         record = RecoveryRecord(self._announcer(), self.log, wanted.emits, attempt, refused, target)
         await record.begin()
-        env = self._sparing(self._env("", manual=True))
-        prepared = await self._run(recover(self.log.view, self.policy, env, target))
+        prepared = await self._run(self.plans.recovery(target))
         self.watch.take_recovery(prepared, self.standing())
         smaller = self.measured().tokens
         await record.end(prepared.reports, smaller)
@@ -405,7 +290,7 @@ class ContextControl:
     def new_record(self) -> CompactionRecord:
         """Return the record of a compaction that may come."""
         return CompactionRecord(
-            chat_id=self._chat_id,
+            chat_id=self.chat_id,
             log=self.log,
             emit=self.services.emit,
             clock=self.services.clock,
@@ -415,7 +300,7 @@ class ContextControl:
 
     async def _run(self, preparation: Preparation) -> Prepared:
         compactor = Compactor(
-            chat_id=self._chat_id,
+            chat_id=self.chat_id,
             log=self.log,
             emit=self.services.emit,
             new_id=self.services.new_token,
@@ -436,7 +321,7 @@ class ContextControl:
 
     def _announcer(self) -> Announcer:
         return Announcer(
-            chat_id=self._chat_id,
+            chat_id=self.chat_id,
             policy=self.policy,
             room=self.room,
             exact=self.meter.count(self.log.view).exact,
@@ -451,34 +336,7 @@ class ContextControl:
 
     def env(self) -> Env:
         """Return what is known of the next request besides its messages."""
-        return self._env("", manual=False)
-
-    def _env(self, instructions: str, *, manual: bool) -> Env:
-        view, services = self.log.view, self.services
-        window, ratio = self._summariser_size()
-        return Env(
-            window=self.limits.context_window,
-            reserve=self.limits.reply_reserve,
-            measure=self.meter.measure,
-            count=self.meter.counter.message,
-            count_text=self.meter.counter.text,
-            cycle=max(1, view.cycle),
-            manual=manual,
-            instructions=instructions,
-            summariser_window=window,
-            summariser_ratio=ratio,
-            new_id=lambda purpose: services.new_token(),
-            now=services.clock(),
-            artifact=self.sources.artifact,
-            history=self.sources.history,
-            has_utility=bool(self.policy.summary_adapter.name),
-            prompt_text=self.system_message.text,
-            key_of=lambda message_id: self.log.keys.get(message_id, ""),
-            last_flush=self.effects.last_flush,
-            writer_is_proven=self.watch.writer_is_proven,
-            cache=find_cache_state(view.messages, services.clock(), self.adapter().cache_lifetime_s, view.tokens),
-            sent=self.shaper.measure if self.shaper.shapes else None,
-        )
+        return self.shaper.env()
 
     def _summariser(self, use_chat_adapter: bool) -> Summariser:
         """Return who writes the summary (R-504, R-529); raises `ConfigError` for a name that does not resolve."""
@@ -488,26 +346,12 @@ class ContextControl:
         adapter = self.services.adapters.get(wanted.name)
         return Summariser(adapter, wanted.model or adapter.default_model)
 
-    def _summariser_size(self) -> tuple[int, float]:
-        """Return the summariser's window, and how far its tokens exceed the estimate (lesson 3)."""
-        wanted = self.policy.summary_adapter
-        if not wanted.name or wanted.name not in self.services.adapters.names():
-            return self.limits.context_window, self.meter.calibration.ratio * (1 + self.meter.calibration.margin)
-        model = wanted.model or self.services.adapters.get(wanted.name).default_model
-        limits = self.services.limits(wanted.name, model, self.policy.default_window)
-        calibration = self.services.calibration(wanted.name, model)
-        return limits.context_window, calibration.ratio * (1 + calibration.margin)
-
-    def standing(self) -> Standing:
-        """Return what an automatic compaction is judged by now."""
-        return Standing(self.policy, self.room, self.log.view.cycle, self.meter.measure(()).tokens)
-
     def meter_event(self) -> Meter:
         """Return the meter as the editor shows it: the request as it would be sent (R-302)."""
         shaped, window = self.shaper.current(), self.limits.context_window
         tokens, left_out = shaped.measure.tokens, shaped.raw.tokens - shaped.measure.tokens
         return Meter(
-            chat=self._chat_id,
+            chat=self.chat_id,
             tokens=tokens,
             window=window,
             ratio=tokens / window,
@@ -523,30 +367,6 @@ class ContextControl:
 
         Triggers see the request before it was shaped (R-304): the mark is where the meter stands when they fire.
         """
-        limits = [self._threshold(stage) for stage in self.policy.stages if stage.event == event]
+        limits = [self.threshold(stage) for stage in self.policy.stages if stage.event == event]
         first = min((at for at in limits if at > self.room.fixed), default=0)
         return max(1, first - left_out) if first else 0
-
-    def thresholds(self) -> list[int]:
-        """Return where each stage starts, in tokens of the whole request; 0 = it is off."""
-        return [self._threshold(stage) for stage in self.policy.stages]
-
-    def _threshold(self, stage: Stage) -> int:
-        if not self.policy.enabled:
-            return 0
-        return threshold_tokens(stage.trigger, self.room) or 0
-
-    @property
-    def room(self) -> Room:
-        """Return what triggers are fractions of, for the model in use."""
-        limits = self.limits
-        fixed = self.meter.measure(()).tokens
-        return Room(window=limits.context_window, reserve=limits.reply_reserve, fixed=fixed)
-
-    def measured(self) -> Measure:
-        """Return the size of the next request as it stands."""
-        return self.meter.measure(self.log.view.messages)
-
-    def notice(self, level: Severity, text: str, *, while_paused: bool = False) -> None:
-        """Tell the user something in one sentence; what holds only `while_paused` is taken away afterwards."""
-        self.services.emit(Notice(chat=self._chat_id, level=level, text=text, while_paused=while_paused))

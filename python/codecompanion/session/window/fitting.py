@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from functools import reduce
 
+from codecompanion.adapters.base import ChatRequest
 from codecompanion.context.shaping.shape import Shaped
 from codecompanion.context.work import Messages
 from codecompanion.counting.calibration import wants_provider_count
@@ -18,10 +20,12 @@ from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.model.history import append
 from codecompanion.model.messages import Message, is_protected
 from codecompanion.session.compaction.dry_run import dry_run
+from codecompanion.session.window.chat_model import ChatModel
+from codecompanion.session.window.native_side import NativeSide
+from codecompanion.session.window.pause import Pause
+from codecompanion.session.window.plans import Plans
+from codecompanion.session.window.request_shaper import RequestShaper
 from codecompanion.session.window.too_large import Refusal, too_large
-
-if TYPE_CHECKING:
-    from codecompanion.session.window.context_control import ContextControl
 
 _log = logging.getLogger(__name__)
 COUNT_LIMIT_S = 5.0
@@ -31,8 +35,8 @@ COUNT_LIMIT_S = 5.0
 class Fitting:
     """What one chat's requests may measure, and whether they do."""
 
-    def __init__(self, control: ContextControl) -> None:
-        self._control = control
+    def __init__(self, chat: ChatModel, shaper: RequestShaper, native: NativeSide, pause: Pause, plans: Plans) -> None:
+        self._chat, self._shaper, self._native, self._pause, self._plans = chat, shaper, native, pause, plans
         self._late: set[tuple[str, str]] = set()
         self._last: tuple[tuple[object, ...], int] | None = None
 
@@ -43,18 +47,18 @@ class Fitting:
         Where nothing is done about it here, because it is switched off or the provider compacts, the reply gets what is
         left of the window.
         """
-        control = self._control
-        limits = control.limits
+        chat = self._chat
+        limits = chat.limits
         if limits.source == "default":
             return 0
-        is_ours = control.policy.enabled and not control.native.compact_at
+        is_ours = chat.policy.enabled and not self._native.compact_at
         return limits.prompt_tokens if is_ours else limits.context_window
 
     @property
     def fits(self) -> bool:
         """Return whether the next request fits by the best guess; all do where the window is only assumed."""
-        control = self._control
-        return not self.room or control.shaper.measure(control.log.view.messages).tokens <= self.room
+        chat = self._chat
+        return not self.room or self._shaper.measure(chat.log.view.messages).tokens <= self.room
 
     async def must_fit(self) -> None:
         """Let nothing out that is larger than the window, after all that makes room.
@@ -62,10 +66,10 @@ class Fitting:
         Raises:
             ContextOverflow: it is; the sentence says what takes the room and what to do.
         """
-        control = self._control
-        size = await self.excess(control.shaper.current())
+        chat = self._chat
+        size = await self.excess(self._shaper.current())
         if size:
-            raise ContextOverflow(too_large(control, control.log.view.messages, size, self.room))
+            raise ContextOverflow(too_large(chat, chat.log.view.messages, size, self.room))
 
     async def excess(self, shaped: Shaped, beside: int = 0) -> int:
         """Return the size of a request that does not fit by the best count there is, in tokens, 0 = it fits.
@@ -76,7 +80,7 @@ class Fitting:
         if not self.room or shaped.measure.tokens <= room:
             return 0
         # What a provider reported can be wrong; the estimate has to agree before a request is held back.
-        estimate = self._control.meter.by_estimate(shaped.messages)
+        estimate = self._chat.meter.by_estimate(shaped.messages)
         size = min(shaped.measure.tokens, estimate.tokens)
         if size > room:
             size = await self._counted(shaped.messages, estimate.lower, room) or size
@@ -88,21 +92,21 @@ class Fitting:
         Tried before it is logged, with all that makes room without a model; what nobody here may make smaller just now,
         because it is paused or the provider's business, is not held against it.
         """
-        control, room = self._control, self.room
+        chat, room = self._chat, self.room
         if not room or len(text) < room // 2:
             return None
-        control.offer_recall()
-        message = Message(id="new", role="user", content=text, cycle=control.log.view.cycle + 1)
-        view = append(control.log.view, control.meter.counted(message))
-        if control.shaper.of(view.messages).measure.tokens <= room:
+        chat.offer_recall()
+        message = Message(id="new", role="user", content=text, cycle=chat.log.view.cycle + 1)
+        view = append(chat.log.view, chat.meter.counted(message))
+        if self._shaper.of(view.messages).measure.tokens <= room:
             return None
-        if control.pause.is_on or control.native.compact_at:
+        if self._pause.is_on or self._native.compact_at:
             left: Messages = tuple(one for one in view.messages if is_protected(one) or one is view.messages[-1])
         else:
-            left = dry_run(control.plan_request(summaries=False, view=view)).messages
-        beside = control.recall_tokens if left != view.messages else 0
-        size = await self.excess(control.shaper.of(left), beside)
-        return Refusal(too_large(control, left, size, room), size) if size else None
+            left = dry_run(self._plans.request(summaries=False, view=view)).messages
+        beside = chat.recall_tokens if left != view.messages else 0
+        size = await self.excess(self._shaper.of(left), beside)
+        return Refusal(too_large(chat, left, size, room), size) if size else None
 
     async def _counted(self, messages: Messages, least: int, room: int) -> int:
         """Return what the provider counts of these messages where they may fit after all, 0 = it does not say."""
@@ -110,28 +114,28 @@ class Fitting:
 
     async def ask_when_close(self) -> None:
         """Ask the provider how large the request is, when it decides what happens and nobody knows exactly."""
-        control = self._control
-        count = control.meter.count(control.log.view)
-        limits = [at for at in (*control.thresholds(), control.limits.prompt_tokens) if at]
+        chat = self._chat
+        count = chat.meter.count(chat.log.view)
+        limits = [at for at in (*chat.thresholds(), chat.limits.prompt_tokens) if at]
         if not wants_provider_count(count, limits):
             return
-        known = control.adapter_name, control.model
-        counted = await self._ask(control.log.view.messages)
-        if known == (control.adapter_name, control.model):
-            control.meter.take_provider_count(counted, control.log.view)
+        known = chat.adapter_name, chat.model
+        counted = await self._ask(chat.log.view.messages)
+        if known == (chat.adapter_name, chat.model):
+            chat.meter.take_provider_count(counted, chat.log.view)
 
     async def _ask(self, messages: Messages) -> int:
         """Return what the provider counts of a request of these messages, 0 when it cannot or not in time."""
-        control = self._control
-        adapter, known = control.adapter(), (control.adapter_name, control.model)
-        if known in self._late or not adapter.counts_tokens(control.model):
+        chat = self._chat
+        adapter, known = chat.adapter(), (chat.adapter_name, chat.model)
+        if known in self._late or not adapter.counts_tokens(chat.model):
             return 0
-        asked = (*known, control.system_message, control.specs, messages)
+        asked = (*known, chat.system_message, chat.specs, messages)
         if self._last is not None and self._last[0] == asked:
             return self._last[1]
         try:
             async with asyncio.timeout(COUNT_LIMIT_S):
-                counted = max(0, await adapter.count_tokens(control.request(messages)))
+                counted = max(0, await adapter.count_tokens(self._plain(messages)))
             self._last = asked, counted
             return counted
         except (AdapterError, TimeoutError) as error:
@@ -140,3 +144,21 @@ class Fitting:
                 self._late.add(known)
             _log.info("the provider's count could not be had, the estimate decides: %s", error)
             return 0
+
+    def _plain(self, messages: Messages) -> ChatRequest:
+        chat = self._chat
+        return chat.request_of(messages, chat.system_message, chat.specs, chat.measured().upper, self._native.ask())
+
+    async def paused_excess(self, coming: Sequence[Message] = ()) -> int:
+        """Return the size of the next request, with what joins it, where it does not fit and nothing may make it fit.
+
+        By the best count there is, after all that still happens by itself; 0: it can be sent, or nothing is paused.
+        """
+        chat = self._chat
+        if not self._pause.is_on:
+            return 0
+        view = reduce(append, coming, chat.log.view)
+        if not await self.excess(self._shaper.of(view.messages)):
+            return 0
+        prepared = dry_run(self._plans.request(view=view))
+        return await self.excess(self._shaper.of(prepared.messages))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from codecompanion.adapters.base import CompactionDone
 from codecompanion.context.policy.budget import threshold_tokens
@@ -12,11 +12,13 @@ from codecompanion.context.work import Trigger
 from codecompanion.errors import CompactionFailed
 from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import SUMMARY_TAG, Message, Usage, has_opaque, is_protected, without_opaque
+from codecompanion.session.compaction.effects import EffectRunner
+from codecompanion.session.compaction.record import CompactionRecord
+from codecompanion.session.compaction.watch import CompactionWatch
+from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.native import NativeCompaction, forget_foreign_blocks
+from codecompanion.session.window.pause import Pause
 from codecompanion.wire.events import Severity
-
-if TYPE_CHECKING:
-    from codecompanion.session.window.context_control import ContextControl
 
 MISSED_COMPACTIONS = 2
 """So many replies in a row above the threshold, and the provider is not expected to compact any more."""
@@ -25,8 +27,16 @@ MISSED_COMPACTIONS = 2
 class NativeSide:
     """The provider's part in one chat's context management."""
 
-    def __init__(self, control: ContextControl) -> None:
-        self._control = control
+    def __init__(
+        self,
+        chat: ChatModel,
+        watch: CompactionWatch,
+        pause: Pause,
+        effects: EffectRunner,
+        new_record: Callable[[], CompactionRecord],
+    ) -> None:
+        self._chat, self._watch, self._pause, self._effects = chat, watch, pause, effects
+        self._new_record = new_record
         self._missed = 0
         self._silent: set[tuple[str, str]] = set()
         self._asked = 0
@@ -35,14 +45,14 @@ class NativeSide:
     @property
     def compact_at(self) -> int:
         """Return the size from which the provider shall compact by itself, 0 when that is our business (R-534)."""
-        control = self._control
-        silent = (control.adapter_name, control.model) in self._silent
-        if silent or not control.policy.enabled or not control.adapter().compacts_natively(control.model):
+        chat = self._chat
+        silent = (chat.adapter_name, chat.model) in self._silent
+        if silent or not chat.policy.enabled or not chat.adapter().compacts_natively(chat.model):
             return 0
-        stage = next((stage for stage in control.policy.stages if stage.summarises), None)
+        stage = next((stage for stage in chat.policy.stages if stage.summarises), None)
         if stage is None:
             return 0
-        room = control.room
+        room = chat.room
         return threshold(threshold_tokens(stage.trigger, room), room.window, room.reserve)
 
     def ask(self) -> int:
@@ -50,16 +60,16 @@ class NativeSide:
 
         Nothing is asked for while there is nothing to summarise, and later where it did not help (R-532, lesson 5).
         """
-        control, self._asked = self._control, self.compact_at
-        rests = not control.watch.compactions.allows(control.log.view.cycle, control.measured().tokens)
+        chat, self._asked = self._chat, self.compact_at
+        rests = not self._watch.compactions.allows(chat.log.view.cycle, chat.measured().tokens)
         if self._asked and rests:
-            later = control.watch.compactions.resting_until_tokens
-            self._asked = later if self._asked < later <= control.limits.prompt_tokens else 0
-        if control.pause.is_on:
+            later = self._watch.compactions.resting_until_tokens
+            self._asked = later if self._asked < later <= chat.limits.prompt_tokens else 0
+        if self._pause.is_on:
             self._asked = 0
-        if self._asked and "context_compacted" in control.pause.resting:
+        if self._asked and "context_compacted" in self._pause.resting:
             # The user has just restored what was compacted: the next one can wait until nothing else helps.
-            self._asked = max(self._asked, control.limits.prompt_tokens)
+            self._asked = max(self._asked, chat.limits.prompt_tokens)
         if self._asked and not self.has_something_to_compact:
             self._asked = 0
         return self._asked
@@ -67,48 +77,49 @@ class NativeSide:
     @property
     def compacts_on_demand(self) -> bool:
         """Return whether `/compact` is the provider's business (R-540)."""
-        return self.compact_at > 0 and self._control.adapter().compacts_on_demand(self._control.model)
+        return self.compact_at > 0 and self._chat.adapter().compacts_on_demand(self._chat.model)
 
     def compaction(self) -> NativeCompaction:
         """Return what takes in a compaction that the provider makes."""
-        control = self._control
-        adapter_name, model = control.adapter_name, control.model
+        chat = self._chat
+        adapter_name, model = chat.adapter_name, chat.model
         return NativeCompaction(
-            control.new_record(),
-            control.log,
+            self._new_record(),
+            chat.log,
             model,
-            lambda about, passes: control.services.passes_reported(adapter_name, model, about, passes),
-            control.meter.counter.message,
-            control.meter.measure,
+            lambda about, passes: chat.services.passes_reported(adapter_name, model, about, passes),
+            chat.meter.counter.message,
+            chat.meter.measure,
             self._keep,
         )
 
     async def _keep(self, change: ViewChanged, summary: str) -> None:
         """Do what the policy wants done before messages go, whoever takes them away (R-472)."""
-        control = self._control
-        stage = next((stage for stage in control.policy.stages if stage.summarises), None)
+        chat = self._chat
+        stage = next((stage for stage in chat.policy.stages if stage.summarises), None)
         names = stage.effects.before if stage is not None else ()
-        await control.effects.before_removal(names, change, summary, "context_compacted")
+        await self._effects.before_removal(names, change, summary, "context_compacted")
 
     @property
     def has_something_to_compact(self) -> bool:
         """Return whether anything stands in the view that a compaction would be about."""
-        head, _ = split_for_compaction(self._control.log.view.messages)
+        head, _ = split_for_compaction(self._chat.log.view.messages)
         return any(not is_protected(message) and message.tag != SUMMARY_TAG for message in head)
 
     async def compact(self, trigger: Trigger, instructions: str) -> NativeCompaction:
         """Let the provider compact now; return how that went. The user has been told if it did not."""
-        control = self._control
-        head, _ = split_for_compaction(control.log.view.messages)
-        adapter, request = control.adapter(), control.request(head)
-        limit = control.services.settings.chat.compaction_timeout_s
+        chat = self._chat
+        head, _ = split_for_compaction(chat.log.view.messages)
+        upper = chat.measured().upper
+        adapter, request = chat.adapter(), chat.request_of(head, chat.system_message, chat.specs, upper, self.ask())
+        limit = chat.services.settings.chat.compaction_timeout_s
 
         async def ask() -> CompactionDone:
             try:
                 async with asyncio.timeout(limit):
                     return await adapter.compact(request, instructions)
             except TimeoutError:
-                raise CompactionFailed(f"{control.model} did not answer in {limit:g} s") from None
+                raise CompactionFailed(f"{chat.model} did not answer in {limit:g} s") from None
 
         compaction = self.compaction()
         await compaction.run(trigger, ask)
@@ -116,21 +127,21 @@ class NativeSide:
 
     async def compact_again(self) -> None:
         """Ask the provider for the next compaction where the last one was asked for: it makes none by itself then."""
-        control = self._control
-        measured, compact_at = control.measured(), self.compact_at
+        chat = self._chat
+        measured, compact_at = chat.measured(), self.compact_at
         if not self._stands_on_demanded or not self.compacts_on_demand or measured.tokens < compact_at:
             return
         if (
-            not control.watch.compactions.allows(control.log.view.cycle, measured.tokens)
+            not self._watch.compactions.allows(chat.log.view.cycle, measured.tokens)
             or not self.has_something_to_compact
         ):
             return
-        if "context_compacted" in control.pause.resting:
+        if "context_compacted" in self._pause.resting:
             return
-        compaction, after = await self.compact("proactive", ""), control.measured()
+        compaction, after = await self.compact("proactive", ""), chat.measured()
         problem = str(compaction.error or "")
-        standing = control.standing()
-        control.watch.keep(problem or (standing.no_help(after) if after.tokens >= compact_at else ""), after, standing)
+        standing = chat.standing()
+        self._watch.keep(problem or (standing.no_help(after) if after.tokens >= compact_at else ""), after, standing)
 
     @property
     def _stands_on_demanded(self) -> bool:
@@ -138,7 +149,7 @@ class NativeSide:
 
     def _blocks(self) -> list[Message]:
         """Return the live blocks; of a view that has only grown since, what is new is looked at."""
-        log = self._control.log
+        log = self._chat.log
         changes, looked_at, blocks = self._seen
         if changes != log.changes:
             looked_at, blocks = 0, []
@@ -149,34 +160,34 @@ class NativeSide:
 
     def watch(self, usage: Usage, *, compacted: bool) -> None:
         """Take in whether the reply with these figures was compacted when it should have been, and if that helped."""
-        control, at = self._control, self.compact_at
+        chat, at = self._chat, self.compact_at
         self.expect(missed=not compacted and usage.prompt_tokens > self._asked > 0 and not self._stands_on_demanded)
         if compacted:
-            after = control.measured()
-            standing = control.standing()
-            control.watch.keep(standing.no_help(after) if after.tokens >= at > 0 else "", after, standing)
+            after = chat.measured()
+            standing = chat.standing()
+            self._watch.keep(standing.no_help(after) if after.tokens >= at > 0 else "", after, standing)
 
     def expect(self, *, missed: bool) -> None:
         """Take over when an endpoint misses one compaction after the other: it ignores the threshold."""
         self._missed = self._missed + 1 if missed else 0
         if self._missed < MISSED_COMPACTIONS:
             return
-        control, self._missed = self._control, 0
-        self._silent.add((control.adapter_name, control.model))
-        control.notice(
+        chat, self._missed = self._chat, 0
+        self._silent.add((chat.adapter_name, chat.model))
+        chat.notice(
             Severity.WARN,
-            f"{control.adapter_name} did not compact although it was asked to; this plugin compacts from now on."
-            f" Set adapters.http.{control.adapter_name}.opts.compaction = false.",
+            f"{chat.adapter_name} did not compact although it was asked to; this plugin compacts from now on."
+            f" Set adapters.http.{chat.adapter_name}.opts.compaction = false.",
         )
 
     async def drop_foreign_blocks(self) -> None:
         """Leave out compactions of a provider that the chat no longer talks to, or that no longer compacts (R-542)."""
-        control = self._control
+        chat = self._chat
         if not self._blocks():
             return
-        origin = control.adapter().origin if self.compact_at else ""
-        if await forget_foreign_blocks(control.log, origin):
-            control.notice(
+        origin = chat.adapter().origin if self.compact_at else ""
+        if await forget_foreign_blocks(chat.log, origin):
+            chat.notice(
                 Severity.INFO, "The provider's own summary is no longer sent; the full history is sent instead."
             )
 
@@ -185,10 +196,10 @@ class NativeSide:
 
         Its compactions no longer count, its reasoning stays as readable text.
         """
-        log = self._control.log
+        log = self._chat.log
         changed = await forget_foreign_blocks(log, "")
         bare = tuple(without_opaque(message) for message in log.view.messages if has_opaque(message))
         if bare:
-            change_id = self._control.services.new_token()
+            change_id = self._chat.services.new_token()
             await log.write(ViewChanged(change_id=change_id, kind="repaired", replaced=bare))
         return changed or bool(bare)

@@ -6,37 +6,32 @@ the best count there is, the user is asked instead. What is paused stands in the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from codecompanion.model.history import PauseEnded, append
-from codecompanion.model.messages import Message
-from codecompanion.session.compaction.dry_run import dry_run
+from codecompanion.context.work import Env
+from codecompanion.model.history import PauseEnded
+from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.wire.events import Severity
-
-if TYPE_CHECKING:
-    from codecompanion.session.window.context_control import ContextControl
 
 
 class Pause:
     """What rests in one chat because of what the user undid or restored."""
 
-    def __init__(self, control: ContextControl) -> None:
-        self._control = control
+    def __init__(self, chat: ChatModel, env: Callable[[], Env]) -> None:
+        self._chat, self._env = chat, env
 
     @property
     def is_on(self) -> bool:
         """Return whether something that would run by itself waits for the user."""
-        policy, paused = self._control.policy, self._control.log.rest.paused
+        policy, paused = self._chat.policy, self._chat.log.rest.paused
         return policy.enabled and any(stage.event in paused and stage.trigger.at is not None for stage in policy.stages)
 
     @property
     def resting(self) -> frozenset[str]:
         """Return the events of the stages that do not run: what is paused, and what rests as long as the rest fits."""
-        log = self._control.log
+        log = self._chat.log
         timed = log.rest.kinds(log.view.cycle)
-        if timed and self._control.env().fits(log.view.messages, self._control.measured()):
+        if timed and self._env().fits(log.view.messages, self._chat.measured()):
             return log.rest.paused | timed
         return log.rest.paused
 
@@ -45,25 +40,11 @@ class Pause:
         if not self.is_on:
             return
         what = self.what
-        await self._control.log.write(PauseEnded())
-        self._control.notice(Severity.INFO, f"{what} no longer paused.")
+        await self._chat.log.write(PauseEnded())
+        self._chat.notice(Severity.INFO, f"{what} no longer paused.")
 
     @property
     def what(self) -> str:
         """Return what is paused, as the beginning of a sentence."""
-        edits = "context_edited" in self._control.log.rest.paused
+        edits = "context_edited" in self._chat.log.rest.paused
         return "Editing and compaction are" if edits else "Compaction is"
-
-    async def excess(self, coming: Sequence[Message] = ()) -> int:
-        """Return the size of the next request, with what joins it, where it does not fit and nothing may make it fit.
-
-        By the best count there is, after all that still happens by itself; 0: it can be sent, or nothing is paused.
-        """
-        control = self._control
-        if not self.is_on:
-            return 0
-        view = reduce(append, coming, control.log.view)
-        if not await control.fitting.excess(control.shaper.of(view.messages)):
-            return 0
-        prepared = dry_run(control.plan_request(view=view))
-        return await control.fitting.excess(control.shaper.of(prepared.messages))

@@ -8,16 +8,13 @@ gets the message back into the input, or keeps the chat as it is; a host that en
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
 
 from codecompanion.errors import CodeCompanionError
 from codecompanion.model.messages import Message
+from codecompanion.session.chat import Chat
 from codecompanion.session.state import State
 from codecompanion.wire.events import ApprovalRequested
 from codecompanion.wire.requests import Approve
-
-if TYPE_CHECKING:
-    from codecompanion.session.session import Session
 
 _BACK = "No: your message goes back into the input."
 _ENDS = "No: the turn ends here; /compact makes room and goes on."
@@ -27,8 +24,8 @@ _NOT_AGAIN = "No: it is not sent again; /compact makes room and sends it."
 class PausedAndFull:
     """What one turn asks, and what the user has said. `coming`: the messages that wait for its next request."""
 
-    def __init__(self, session: Session, coming: Callable[[], Awaitable[Sequence[Message]]]) -> None:
-        self._session, self._coming = session, coming
+    def __init__(self, chat: Chat, coming: Callable[[], Awaitable[Sequence[Message]]]) -> None:
+        self._chat, self._coming = chat, coming
         self._open = ""
         self.allowed = False
         """Whether the user wants the request that comes next made to fit."""
@@ -37,13 +34,13 @@ class PausedAndFull:
 
     async def before_message(self) -> str:
         """Ask before what is queued is logged; return why it is not, "" when it may be."""
-        session = self._session
-        if not session.has_queued or not session.control.pause.is_on:
+        chat = self._chat
+        if not chat.has_queued or not chat.control.pause.is_on:
             return ""
         size = await self._excess()
-        wanted = session.take_compaction_request() if size else None
+        wanted = chat.take_compaction_request() if size else None
         if wanted is not None:  # typed meanwhile: the answer was there before the question
-            await session.control.compact(wanted)
+            await chat.control.compact(wanted)
             size = await self._excess()
         if not size or self.allowed or await self._ask(self._figures(size), _BACK):
             return ""
@@ -51,7 +48,7 @@ class PausedAndFull:
 
     async def before_request(self) -> str:
         """Ask before a request that is all in the log; return why the turn ends, "" when it goes on."""
-        size = await self._session.control.pause.excess()
+        size = await self._chat.control.fitting.paused_excess()
         if not size or await self._ask(self._figures(size), _ENDS):
             return ""
         self.waits = True
@@ -62,7 +59,7 @@ class PausedAndFull:
 
         None: nobody was asked, or what the user wanted did not help; a refusal is dealt with as ever then.
         """
-        control = self._session.control
+        control = self._chat.control
         if self.allowed or not control.pause.is_on or not control.is_about_size(refusal):
             return None
         control.learn_size(refusal)
@@ -75,25 +72,25 @@ class PausedAndFull:
     def take(self, instructions: str) -> bool:
         """Take a `/compact` that is typed while the question is open as a yes; return whether it is."""
         if self._open:
-            self._session.desk.answer(Approve(call_id=self._open, decision="once", reason=instructions))
+            self._chat.desk.answer(Approve(call_id=self._open, decision="once", reason=instructions))
         return bool(self._open)
 
     async def _excess(self) -> int:
-        return await self._session.control.pause.excess(await self._coming())
+        return await self._chat.control.fitting.paused_excess(await self._coming())
 
     def _figures(self, size: int) -> str:
-        return f"{size:,} tokens, {self._session.control.fitting.room:,} fit"
+        return f"{size:,} tokens, {self._chat.control.fitting.room:,} fit"
 
     async def _ask(self, why: str, no: str, *, compacts: bool = False) -> bool:
         """Return whether the user said yes; the chat is compacted then, unless it fits by now."""
-        session, control = self._session, self._session.control
-        session.enter(State.PREPARING)  # also where a reply that was cut has just arrived
-        session.show_meter()
-        session.show_queued()
-        session.enter(State.AWAITING_APPROVAL, "waiting for your answer: compact?")
-        self._open = f"compact-{session.services.new_token()}"
+        chat, control = self._chat, self._chat.control
+        chat.enter(State.PREPARING)  # also where a reply that was cut has just arrived
+        chat.show_meter()
+        chat.show_queued()
+        chat.enter(State.AWAITING_APPROVAL, "waiting for your answer: compact?")
+        self._open = f"compact-{chat.services.new_token()}"
         question = ApprovalRequested(
-            chat=session.chat_id,
+            chat=chat.chat_id,
             call_id=self._open,
             name="compact",
             title=why,
@@ -101,13 +98,13 @@ class PausedAndFull:
             kind="compact",
         )
         try:
-            given = await session.desk.put(question)
+            given = await chat.desk.put(question)
         finally:
             self._open = ""
-        session.enter(State.PREPARING)
+        chat.enter(State.PREPARING)
         self.allowed = given.decision in ("once", "always")
         if self.allowed and (compacts or await self._excess()):
             await control.compact(given.reason)
-            session.show_meter()
-            session.context.show()
+            chat.show_meter()
+            chat.context.show()
         return self.allowed

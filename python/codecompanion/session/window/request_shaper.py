@@ -11,11 +11,10 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
-from codecompanion import prompts
 from codecompanion.context.editing.age import newest_finished_turn
 from codecompanion.context.policy.named_events import Occasion, PolicyEventName, fields_of
 from codecompanion.context.shaping.context_packet import (
@@ -28,20 +27,18 @@ from codecompanion.context.shaping.context_packet import (
     budget_tokens,
     plan_packet,
 )
-from codecompanion.context.shaping.prompt_shape import TERSE, Fragment, join_fragments
 from codecompanion.context.shaping.shape import Kept, Parts, Shaped, shape
-from codecompanion.context.work import Measure, Messages
+from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.model.history import PolicyEvent, View
 from codecompanion.model.messages import Message, ToolSpec, is_typed_by_user
 from codecompanion.session.accounts.meter import FixedPart
+from codecompanion.session.window.chat_env import ChatEnv
+from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.prior_turns import PriorTurns
 from codecompanion.wire.events import PolicyEvent as PolicyEventTold
 from codecompanion.wire.events import Severity
 from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.git import read_status
-
-if TYPE_CHECKING:
-    from codecompanion.session.window.context_control import ContextControl
 
 _log = logging.getLogger(__name__)
 UNREACHABLE, PRESSURE = "input_limit_unreachable", "input_limit_pressure"
@@ -50,8 +47,8 @@ UNREACHABLE, PRESSURE = "input_limit_unreachable", "input_limit_pressure"
 class RequestShaper:
     """The shaped requests of one chat. `snapshot` and `root` tell what the editor knows and where the workspace is."""
 
-    def __init__(self, control: ContextControl) -> None:
-        self._control = control
+    def __init__(self, chat: ChatModel, env: ChatEnv) -> None:
+        self._chat, self._bare = chat, env
         self.snapshot: Callable[[], Snapshot] = Snapshot
         self._kept, self._kept_cycle = Kept(), 0
         self._packets: dict[int, Message] = {}
@@ -60,27 +57,14 @@ class RequestShaper:
         self._logged = -1, -1
         self._seen: tuple[tuple[object, ...], Shaped | None] = ((), None)
         self._fixed: dict[tuple[str, int], tuple[tuple[ToolSpec, ...], FixedPart]] = {}
-        self._prior_turns = PriorTurns(control.log)
+        self._prior_turns = PriorTurns(chat.log)
         self.sent: Shaped | None = None
         """The request that was made last."""
 
-    def fragments(self) -> tuple[Fragment, ...]:
-        """Return the parts of the system prompt: the agent's, and how long replies shall be (R-344, R-348, K16)."""
-        chat, policy = self._control.services.settings.chat, self._control.policy
-        own = chat.system_prompt is not None
-        agent = Fragment(
-            key="system_prompt",
-            label="system prompt",
-            full=chat.full_system_prompt(prompts.load("system")),
-            compact=chat.full_system_prompt(prompts.load("system_compact")),
-            source="configuration" if own else "built_in",
-        )
-        style = chat.response_style or policy.response_style
-        return (agent, TERSE) if style == "terse" else (agent,)
-
-    def system_message(self) -> Message:
-        """Return the system prompt in full."""
-        return Message(id="system", role="system", content=join_fragments(self.fragments()))
+    def env(self, instructions: str = "", *, manual: bool = False) -> Env:
+        """Return what is known of the next request besides its messages, and how one of it is measured as sent."""
+        env = self._bare.read(instructions, manual=manual)
+        return msgspec.structs.replace(env, sent=self.measure if self.shapes else None)
 
     def current(self) -> Shaped:
         """Return the request as it stands; asked again without a change it costs nothing.
@@ -88,38 +72,38 @@ class RequestShaper:
         Until something waits for an answer that is the last one, with its reply: what the next turn will shape besides
         belongs to its requests, and nobody has counted those (R-301, R-303).
         """
-        control = self._control
-        view = control.log.view
-        parts = (control.policy, control.specs, control.system_message, control.limits, len(self._packets))
-        key = (view, control.meter.state, *parts)
+        chat = self._chat
+        view = chat.log.view
+        parts = (chat.policy, chat.specs, chat.system_message, chat.limits, len(self._packets))
+        key = (view, chat.meter.state, *parts)
         before, shaped = self._seen
         if shaped is None or before[0] is not view or before[1:] != key[1:]:
             if view.cycle != self._kept_cycle:
                 self._kept, self._kept_cycle = Kept(), view.cycle
-            env = control.env()
+            env = self._bare.read()
             rests, kept = newest_finished_turn(view.messages, env) == env.cycle, self._kept
             if rests and self.sent is None:
                 # Right after a restart: what the last request was made of says into what it was shaped.
-                kept = shape(view.messages[:-1], self._parts(), control.policy, env, kept).kept
-            shaped = shape(view.messages, self._parts(), control.policy, env, kept, only_kept=rests)
+                kept = shape(view.messages[:-1], self._parts(), chat.policy, env, kept).kept
+            shaped = shape(view.messages, self._parts(), chat.policy, env, kept, only_kept=rests)
             self._seen = key, shaped
         return shaped
 
     @property
     def shapes(self) -> bool:
         """Return whether a request is not always the view itself."""
-        return bool(self._packets) or (self._control.policy.enabled and bool(self._control.policy.shape))
+        return bool(self._packets) or (self._chat.policy.enabled and bool(self._chat.policy.shape))
 
     def of(self, messages: Messages) -> Shaped:
         """Return the request of these messages as it would go out now, also of a turn that is yet to begin."""
-        env, cycle = self._control.env(), (messages[-1].cycle or 0) if messages else 0
+        env, cycle = self._bare.read(), (messages[-1].cycle or 0) if messages else 0
         kept = self._kept if cycle <= self._kept_cycle else Kept()
         env = msgspec.structs.replace(env, cycle=max(env.cycle, cycle))
-        return shape(messages, self._parts(), self._control.policy, env, kept)
+        return shape(messages, self._parts(), self._chat.policy, env, kept)
 
     def measure(self, messages: Messages) -> Measure:
         """Return the size of a request of these messages as it would go out now."""
-        return self.of(messages).measure if self.shapes else self._control.meter.measure(messages)
+        return self.of(messages).measure if self.shapes else self._chat.meter.measure(messages)
 
     def take(self) -> Shaped:
         """Return the request that goes out now; what it shaped stays so within the turn (R-343)."""
@@ -128,11 +112,11 @@ class RequestShaper:
         return self.sent
 
     def _parts(self) -> Parts:
-        control = self._control
+        chat = self._chat
         return Parts(
-            system=control.system_message,
-            specs=control.specs,
-            fragments=self.fragments(),
+            system=chat.system_message,
+            specs=chat.specs,
+            fragments=chat.fragments(),
             fixed=self._count_fixed,
             measure=self._measure_with,
             packets=self._packets,
@@ -140,11 +124,11 @@ class RequestShaper:
 
     def _count_fixed(self, system: Message, specs: tuple[ToolSpec, ...]) -> int:
         """Return what system prompt and tools take, as measured."""
-        return round(self._control.meter.calibration.ratio * self._fixed_part(system, specs).tokens)
+        return round(self._chat.meter.calibration.ratio * self._fixed_part(system, specs).tokens)
 
     def _measure_with(self, messages: Messages, system: Message, specs: tuple[ToolSpec, ...]) -> Measure:
         """Return the size of a request with this system prompt and these tools: exact when that was reported."""
-        return self._control.meter.measure(messages, self._fixed_part(system, specs))
+        return self._chat.meter.measure(messages, self._fixed_part(system, specs))
 
     def _fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> FixedPart:
         """Return what system prompt and tools are estimated at; counted once for each."""
@@ -152,7 +136,7 @@ class RequestShaper:
         known = self._fixed.get(key)
         if known is None or known[0] is not specs:
             # The specs are kept with the count, so that their id cannot be given to others.
-            known = specs, self._control.meter.fixed_part(system, specs)
+            known = specs, self._chat.meter.fixed_part(system, specs)
             self._fixed = {**dict(list(self._fixed.items())[-3:]), key: known}
         return known[1]
 
@@ -160,19 +144,19 @@ class RequestShaper:
 
     async def read_facts(self) -> None:
         """At the beginning of a turn, take in what the workspace looks like, when sections are enabled (R-353)."""
-        control = self._control
-        view, enabled = control.log.view, control.services.settings.chat.context_packet.enabled_sections
+        chat = self._chat
+        view, enabled = chat.log.view, chat.services.settings.chat.context_packet.enabled_sections
         if not enabled or view.cycle == self._read_cycle:
             return
         self._read_cycle = view.cycle
-        known = 0 if control.limits.source == "default" else control.limits.context_window
-        params = next((s.params for s in control.policy.shape if isinstance(s.params, ContextPacket)), ContextPacket())
+        known = 0 if chat.limits.source == "default" else chat.limits.context_window
+        params = next((s.params for s in chat.policy.shape if isinstance(s.params, ContextPacket)), ContextPacket())
         facts = await self._facts(enabled)
         typed = [message for message in view.messages if is_typed_by_user(message)]
         words = "\n".join(message.text for message in typed if message.cycle == view.cycle)
         # What went along with a turn that has been summarised since is said again.
         said = {k: v for message in typed for k, v in self._said.get(message.cycle or 0, {}).items()}
-        count, budget = control.meter.counter.text, budget_tokens(params, known)
+        count, budget = chat.meter.counter.text, budget_tokens(params, known)
         packet = plan_packet(enabled, facts, words, said, budget=budget, count=count)
         for section, reason in packet.omitted:
             _log.info("context packet: %s left out (%s)", section, reason)
@@ -185,13 +169,13 @@ class RequestShaper:
         message = Message(
             id=f"packet-{view.cycle}", role="user", tag=PACKET_TAG, content=packet.text, cycle=view.cycle, turn_id=turn
         )
-        self._packets = {**self._packets, view.cycle: self._control.meter.counted(message)}
+        self._packets = {**self._packets, view.cycle: self._chat.meter.counted(message)}
         if "context_packet" not in self.current().kept.steps:
             self._said[view.cycle] = packet.sections
 
     async def _facts(self, enabled: Sequence[str]) -> Facts:
         snapshot = self.snapshot()
-        root = self._control.services.root(snapshot)
+        root = self._chat.services.root(snapshot)
         status = await asyncio.to_thread(read_status, root) if set(enabled) - {"diagnostics"} else None
         found = tuple(
             DiagnosticFact(_relative(d.path, root), d.line, d.severity, d.message) for d in snapshot.diagnostics
@@ -207,11 +191,11 @@ class RequestShaper:
 
     async def announce(self, compacted: bool) -> None:
         """Log what the next request is, under the policy's names (R-328, R-334)."""
-        control, shaped = self._control, self.current()
-        if not control.policy.enabled:
+        chat, shaped = self._chat, self.current()
+        if not chat.policy.enabled:
             return
-        cycle = control.log.view.cycle
-        if shaped.is_pressed and not compacted and control.policy.stop_over_limit and self._pressed_cycle != cycle:
+        cycle = chat.log.view.cycle
+        if shaped.is_pressed and not compacted and chat.policy.stop_over_limit and self._pressed_cycle != cycle:
             self._pressed_cycle = cycle
             await self.fail(
                 PRESSURE, "the request is close to the input limit, and nothing more can be removed", shaped
@@ -225,12 +209,12 @@ class RequestShaper:
         it unless the request is sent all the same (R-327).
         """
         shaped = shaped or self.current()
-        stage = next((stage for stage in self._control.policy.stages if stage.emits.failed), None)
+        stage = next((stage for stage in self._chat.policy.stages if stage.emits.failed), None)
         if stage is None:
             return
         occasion = Occasion(
             tokens=tokens or shaped.measure.tokens,
-            window=self._control.limits.context_window,
+            window=self._chat.limits.context_window,
             input_limit=shaped.levels.limit,
             trigger_tokens=shaped.levels.trigger,
             target_tokens=shaped.levels.target,
@@ -238,23 +222,23 @@ class RequestShaper:
             detail=detail,
         )
         names = [name for name in (stage.emits.started, stage.emits.failed) if name]
-        await self._write(names, occasion, self._control.services.new_token())
+        await self._write(names, occasion, self._chat.services.new_token())
         if reason == UNREACHABLE:
-            self._control.notice(Severity.WARN, f"{stage.card.failed}: the request still does not fit.")
+            self._chat.notice(Severity.WARN, f"{stage.card.failed}: the request still does not fit.")
 
     async def give_up(self, problem: str, tokens: int = 0) -> None:
         """Log that nothing makes the request fit, where that is the policy's word for it (R-335).
 
         `tokens` is its size, when it is not the request as it stands.
         """
-        if self._control.policy.stop_over_limit:
+        if self._chat.policy.stop_over_limit:
             await self.fail(UNREACHABLE, problem, tokens=tokens)
 
     async def log_request(self) -> None:
         """Log what the next request is made of: the first of a turn, and the first after a compaction (R-328)."""
-        control, log = self._control, self._control.log
+        chat, log = self._chat, self._chat.log
         at = log.view.cycle, log.compactions
-        if not control.policy.request_events or not control.policy.enabled or self._logged == at:
+        if not chat.policy.request_events or not chat.policy.enabled or self._logged == at:
             return
         self._logged, shaped = at, self.current()
         turn_id = log.view.messages[-1].turn_id if log.view.messages else ""
@@ -267,19 +251,19 @@ class RequestShaper:
             turn_id=turn_id,
             more={"compact": shaped.is_compact},
         )
-        await self._write(control.policy.request_events, occasion)
+        await self._write(chat.policy.request_events, occasion)
 
     async def _write(self, names: Sequence[str], occasion: Occasion, compaction_id: str = "") -> None:
-        control = self._control
+        chat = self._chat
         events = [
             PolicyEvent(name=n, fields=fields_of(cast(PolicyEventName, n), occasion), compaction_id=compaction_id)
             for n in names
         ]
-        await control.log.write(*events)
+        await chat.log.write(*events)
         for event in events:
-            control.services.emit(
+            chat.services.emit(
                 PolicyEventTold(
-                    chat=control.log.chat_id, name=event.name, fields=event.fields, compaction_id=event.compaction_id
+                    chat=chat.log.chat_id, name=event.name, fields=event.fields, compaction_id=event.compaction_id
                 )
             )
 
@@ -300,16 +284,16 @@ class RequestShaper:
     @contextmanager
     def as_sent(self, reply: Message | None = None) -> Iterator[View]:
         """Give the last request as a view, with the reply after it; the meter counts its system prompt and tools."""
-        control, sent = self._control, self.sent
+        chat, sent = self._chat, self.sent
         if sent is None or sent.is_plain:
-            yield control.log.view
+            yield chat.log.view
             return
         messages = sent.messages if reply is None else (*sent.messages, reply)
-        control.meter.set_fixed_part(sent.system, sent.specs)
+        chat.meter.set_fixed_part(sent.system, sent.specs)
         try:
             yield View(messages=messages, tokens=sum(message.tokens for message in messages))
         finally:
-            control.meter.set_fixed_part(control.system_message, control.specs)
+            chat.meter.set_fixed_part(chat.system_message, chat.specs)
 
 
 def _relative(path: str, root: Path) -> str:

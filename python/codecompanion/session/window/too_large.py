@@ -5,16 +5,11 @@ R-524, R-535. Said before a request is sent, and when a provider refused one tha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from codecompanion.context.work import Messages
 from codecompanion.model.messages import RULES_TAG, Message, is_typed_by_user
-
-if TYPE_CHECKING:
-    from codecompanion.session.window.context_control import ContextControl
-
+from codecompanion.session.window.chat_model import ChatModel
 
 NOT_SENT = "Not sent"
 """How a sentence begins that is true only until the message is sent after all."""
@@ -27,18 +22,18 @@ class Refusal(msgspec.Struct, frozen=True):
     tokens: int
 
 
-def too_large(control: ContextControl, messages: Messages, size: int, room: int) -> str:
+def too_large(chat: ChatModel, messages: Messages, size: int, room: int) -> str:
     """Return why a request of `size` tokens is not sent where `room` fit; both measured, as the meter shows them."""
-    what, advice = largest_part(control, messages)
+    what, advice = largest_part(chat, messages)
     return f"{NOT_SENT}: {size:,} tokens, {room:,} fit; {what}. {advice}"
 
 
-def largest_part(control: ContextControl, messages: Messages) -> tuple[str, str]:
+def largest_part(chat: ChatModel, messages: Messages) -> tuple[str, str]:
     """Return what takes most of the room, with its tokens, and what the user can do about it."""
-    fixed = control.meter.measure(()).tokens
+    fixed = chat.meter.measure(()).tokens
     rules = sum(message.tokens for message in messages if message.tag == RULES_TAG)
     largest = max((m for m in messages if m.tag != RULES_TAG), key=lambda m: m.tokens, default=None)
-    if not control.compacts_automatically and len(messages) > 1:
+    if not chat.compacts_automatically and len(messages) > 1:
         return f"the chat takes {size_of(messages):,}", "Automatic compaction is off: /compact makes room."
     if fixed > max(rules, largest.tokens if largest else 0):
         return f"system prompt and tools take {fixed:,}", "Choose a model with a larger window (ga), or fewer tools."

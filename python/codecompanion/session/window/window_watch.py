@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from codecompanion.context.policy.budget import lacks_budget
-from codecompanion.counting.model_windows import ModelLimits, ResolvedLimits
+from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError
+from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.wire.events import Severity
-
-if TYPE_CHECKING:
-    from codecompanion.session.window.context_control import ContextControl
 
 _log = logging.getLogger(__name__)
 SHORT_WAIT_S = 1.5
@@ -25,12 +22,10 @@ SHORT_WAIT_S = 1.5
 
 
 class WindowWatch:
-    """Limits of the adapter and model in use; there are none before the first `resolve`."""
+    """Keeps `ChatModel.limits` true."""
 
-    limits: ResolvedLimits
-
-    def __init__(self, control: ContextControl) -> None:
-        self._control = control
+    def __init__(self, chat: ChatModel) -> None:
+        self._chat = chat
         self._told_of_endpoint: ModelLimits | None = None
         self._named: dict[tuple[str, str], int] = {}
         self._asked: set[tuple[str, str]] = set()
@@ -39,32 +34,32 @@ class WindowWatch:
 
     def resolve(self) -> None:
         """Find the limits in force; a window that a refusal named is not forgotten."""
-        control, known = self._control, self._model
-        self._told_of_endpoint = control.adapter().limits(control.model)
-        limits = control.services.limits(*known, control.policy.default_window)
+        chat, known = self._chat, self._chat.named
+        self._told_of_endpoint = chat.adapter().limits(chat.model)
+        limits = chat.services.limits(*known, chat.policy.default_window)
         named = self._named.get(known, limits.context_window)
         if named < limits.context_window:
             limits = msgspec.structs.replace(limits, context_window=named, source="endpoint")
-        self.limits = limits
-        control.meter.window = 0 if limits.source == "default" else limits.context_window
+        self._chat.limits = limits
+        chat.meter.window = 0 if limits.source == "default" else limits.context_window
 
     def refresh(self) -> bool:
         """Take in what the endpoint has told about the model meanwhile; return whether that changed anything."""
-        old = self.limits
+        old = self._chat.limits
         self.resolve()
-        return old != self.limits
+        return old != self._chat.limits
 
     def take_in(self) -> None:
         """Take in what the endpoint has told of the model since; some can tell only once it is loaded."""
-        if self._control.adapter().limits(self._control.model) != self._told_of_endpoint:
+        if self._chat.adapter().limits(self._chat.model) != self._told_of_endpoint:
             self.resolve()
 
     def learn(self, tokens: int) -> None:
         """Go on with the window that the provider named, and say so."""
-        old = self.limits
-        self._named[self._model] = tokens
+        old = self._chat.limits
+        self._named[self._chat.named] = tokens
         self.resolve()
-        self._control.notice(
+        self._chat.notice(
             Severity.WARN,
             f"{self._name} takes {tokens:,} tokens, not {old.context_window:,}. In setup(): {self._line(tokens)}",
         )
@@ -76,17 +71,17 @@ class WindowWatch:
         waited for. A server that loads a model with the first request may tell only then; until then it is a guess.
         """
         self.take_in()
-        if self.limits.source != "default":
+        if self._chat.limits.source != "default":
             return
         decides = self._reaches_a_limit()
-        if not decides and self._model in self._told_unknown:
+        if not decides and self._chat.named in self._told_unknown:
             return
-        if self._model not in self._asked:
-            self._asked.add(self._model)
+        if self._chat.named not in self._asked:
+            self._asked.add(self._chat.named)
             try:
                 # It waits for an answer no longer than a few seconds; what else it does the request needs as well.
                 async with asyncio.timeout(None if decides else SHORT_WAIT_S):
-                    await self._control.adapter().warm_up()
+                    await self._chat.adapter().warm_up()
             except (AdapterError, TimeoutError) as error:
                 _log.info("the endpoint did not tell its windows: %s", error or "no answer yet")
             self.take_in()
@@ -95,18 +90,18 @@ class WindowWatch:
     @property
     def _may_tell(self) -> bool:
         """Return whether the endpoint has a place where it may say more once it has loaded the model."""
-        registry, (adapter_name, _) = self._control.services.adapters, self._model
+        registry, adapter_name = self._chat.services.adapters, self._chat.adapter_name
         return adapter_name in registry.names() and bool(registry.settings(adapter_name).limits_path)
 
     def _tell_unknown(self) -> None:
         """Say once per model that its window is a guess (R-506, lessons 30, 43)."""
-        known = self._model
-        if self.limits.source != "default" or known in self._told_unknown:
+        known = self._chat.named
+        if self._chat.limits.source != "default" or known in self._told_unknown:
             return
         self._told_unknown.add(known)
-        tokens = self.limits.context_window
-        until = f" until {self._control.adapter_name} tells it" if self._may_tell else ""
-        self._control.notice(
+        tokens = self._chat.limits.context_window
+        until = f" until {self._chat.adapter_name} tells it" if self._may_tell else ""
+        self._chat.notice(
             Severity.WARN,
             f"The context window of {self._name} is unknown: {tokens:,} tokens are assumed{until}."
             f" Set it in setup(): {self._line(tokens)}",
@@ -114,7 +109,7 @@ class WindowWatch:
 
     def _line(self, tokens: int) -> str:
         """Return the line of the configuration that says how large the window is."""
-        adapter_name, model = self._model
+        adapter_name, model = self._chat.named
         if not model:
             return (
                 f"adapters = {{ http = {{ {_lua_key(adapter_name)} = {{ opts = {{ context_window = {tokens} }} }} }} }}"
@@ -123,29 +118,25 @@ class WindowWatch:
 
     def tell_no_room(self) -> None:
         """Say once per model that its window has no room beside the system prompt and a reply (R-109)."""
-        known, policy, room = self._model, self._control.policy, self._control.room
+        known, policy, room = self._chat.named, self._chat.policy, self._chat.room
         targets = [stage.target for stage in policy.stages if stage.target is not None]
         if known in self._told_no_room or not policy.enabled or not lacks_budget(room, *targets):
             return
         self._told_no_room.add(known)
-        self._control.notice(
+        self._chat.notice(
             Severity.WARN,
             f"The window of {room.window} tokens leaves nothing beside the system prompt ({room.fixed} tokens) and a"
             " reply; compactions aim at half of it. Use a model with a larger window, or fewer tools and rules.",
         )
 
     def _reaches_a_limit(self) -> bool:
-        control = self._control
-        ends = (*control.thresholds(), self.limits.prompt_tokens)
-        return control.measured().tokens >= min((at for at in ends if at > control.room.fixed), default=0)
-
-    @property
-    def _model(self) -> tuple[str, str]:
-        return self._control.adapter_name, self._control.model
+        chat = self._chat
+        ends = (*chat.thresholds(), self._chat.limits.prompt_tokens)
+        return chat.measured().tokens >= min((at for at in ends if at > chat.room.fixed), default=0)
 
     @property
     def _name(self) -> str:
-        return self._control.model or self._control.adapter_name
+        return self._chat.model or self._chat.adapter_name
 
 
 def _lua_key(name: str) -> str:

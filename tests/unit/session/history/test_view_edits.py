@@ -192,7 +192,7 @@ async def test_what_was_removed_is_found_by_its_words_and_read_by_its_key(tmp_pa
     assert [row["changed"] for row in await found(session, "zebra")] == ["its file has changed on disk since then"]
     (tmp_path / "b.txt").unlink()
     assert [row["changed"] for row in await found(session, "zebra")] == ["its file is gone"]
-    _, text = session.edits.removed.read(rows[0]["key"])
+    _, text = session.removed.read(rows[0]["key"])
     assert text == "1\tthe zebra crosses"
     await ask(session, restore(rows[0]["id"]))
     assert await found(session, "zebra") == []

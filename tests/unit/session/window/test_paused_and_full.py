@@ -63,7 +63,7 @@ async def say(bench, session, number, text=""):
     """Send something; return once the turn is over, or asks."""
     before = len(asked(bench))
     session.submit(submit(text or f"question {number}", number))
-    await bench.until(lambda: len(asked(bench)) > before or (session.state is State.IDLE and session._task is None))
+    await bench.until(lambda: len(asked(bench)) > before or (session.state is State.IDLE and session.task is None))
 
 
 async def paused(bench, session=None):
@@ -319,7 +319,7 @@ async def test_a_message_typed_during_a_reply_that_is_cut_is_asked_about(tmp_pat
     await bench.until(lambda: session.state is State.STREAMING)
     session.submit(submit("long " * 3000, 61))
     gate.set()
-    await bench.until(lambda: bool(asked(bench)) or session._task is None)
+    await bench.until(lambda: bool(asked(bench)) or session.task is None)
     await answer(bench, session, "once")
     assert typed(session)[-1].startswith("long")
     assert session.log.view.messages[-1].text.startswith("word")

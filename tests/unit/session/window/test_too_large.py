@@ -63,7 +63,7 @@ async def test_a_refused_message_comes_back_once_though_nothing_can_be_written(t
     if fails == "the trace":
         monkeypatch.setattr(type(bench.store), "append", full)
     else:
-        monkeypatch.setattr(type(session._queue), "refused", full)
+        monkeypatch.setattr(type(session.queue), "refused", full)
     session.submit(submit("word " * 20_000))
     await bench.idle(session)
     assert [back.text for back in bench.of(SubmitFailed)] == ["word " * 20_000]

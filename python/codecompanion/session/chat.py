@@ -1,0 +1,326 @@
+"""One chat: its state, and what its parts do with it. Below `Session`, which decides what happens when.
+
+One task at a time works on the history: a turn, a compaction, a change of the view. What the user attaches meanwhile
+waits for a boundary, because between a call and its result nothing may stand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion import prompts
+from codecompanion.adapters.offline import OfflineAdapter
+from codecompanion.counting.model_windows import ResolvedLimits
+from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.model.history import MessageAdded
+from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall, ToolSpec
+from codecompanion.session.accounts.accounting import RequestParts
+from codecompanion.session.accounts.meter import ContextMeter
+from codecompanion.session.attachments.context_block import ContextBlock
+from codecompanion.session.files.file_log import FileLog
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.history.entries import ASKED_TO_GO_ON
+from codecompanion.session.history.recall import Removed
+from codecompanion.session.services import Services
+from codecompanion.session.state import State, step
+from codecompanion.session.turn.answer import Answer
+from codecompanion.session.turn.approval_desk import ApprovalDesk
+from codecompanion.session.turn.grants import Grants
+from codecompanion.session.turn.outbound import OutboundQueue
+from codecompanion.session.turn.reply import ReplySoFar
+from codecompanion.session.turn.tool_round import Recorded, RoundServices, ToolRound
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.tools.approval import Approvals
+from codecompanion.tools.base import ToolContext
+from codecompanion.wire.events import Event, Notice, Severity, TurnFinished
+from codecompanion.wire.events import State as StateEvent
+from codecompanion.wire.requests import Snapshot
+
+BUSY = "Wait until the reply is complete, or stop it with q, then change the context."
+
+
+class Chat:
+    """The state of one chat. `on_finished` is called once nothing works on the history any more."""
+
+    def __init__(self, services: Services, log: ChatLog, snapshot: Snapshot, on_finished: Callable[[], None]) -> None:
+        self.services, self.chat_id, self.log = services, log.chat_id, log
+        self.snapshot, self._on_finished = snapshot, on_finished
+        self.state = self._compacting_in = State.IDLE
+        self.control = ContextControl(services, log, self._on_compacting)
+        self.control.shaper.snapshot = lambda: self.snapshot
+        self.context = ContextBlock(services, log, self.control, self.must_be_idle)
+        tools = services.settings.tools
+        approvals = Approvals(services.tools.settings, yolo=tools.yolo, guarded_files=tools.guarded_files)
+        self.desk = ApprovalDesk(
+            self.chat_id, approvals, services.emit, self._on_waiting, self.cancel, lambda given: self.grants.keep(given)
+        )
+        self.grants = Grants(services, self.chat_id, self.desk, self.root)
+        self.parts = RequestParts(self.control.meter.counter)
+        self.queue = OutboundQueue(services, log, self.control.meter, self.control.fitting.refuse)
+        self.effects = self.control.effects
+        self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts
+        self.removed = Removed(services.store, log, self.root)
+        """What was taken out of the view, for the user and the model."""
+        self.task: asyncio.Task[None] | None = None
+        """What works on the history now."""
+        self.compaction_request: str | None = None
+        """What `/compact` asked for while the chat was busy."""
+        self._one_change = asyncio.Lock()
+        self._partial: Future[None] | None = None
+        self.arrived: tuple[ReplySoFar, str] | None = None
+        """The reply that is shown as it arrives, and the id it is logged under, "" before."""
+        self.round: ToolRound | None = None
+        """The tool round that runs, or ran last."""
+
+    # ---- the model it talks to
+
+    @property
+    def meter(self) -> ContextMeter:
+        """Return the chat's counter."""
+        return self.control.meter
+
+    @property
+    def limits(self) -> ResolvedLimits:
+        """Return the window and reserve of the model in use."""
+        return self.control.limits
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return the tools offered to the model."""
+        return self.control.specs
+
+    @property
+    def adapter_name(self) -> str:
+        """Return the adapter in use."""
+        return self.control.adapter_name
+
+    @property
+    def model(self) -> str:
+        """Return the model in use."""
+        return self.control.model
+
+    def keep_calibration(self) -> None:
+        """Let what was learned about this model's counts outlive the chat."""
+        self.services.keep_calibration(self.adapter_name, self.model, self.meter.calibration)
+
+    # ---- what the user sees
+
+    def emit(self, event: Event) -> None:
+        """Hand an event to the editor."""
+        self.services.emit(event)
+
+    def notice(self, level: Severity, text: str) -> None:
+        """Tell the user something in one sentence."""
+        self.emit(Notice(chat=self.chat_id, level=level, text=text))
+
+    def enter(self, state: State, label: str = "") -> None:
+        """Go to another state and tell the editor."""
+        self.state = step(self.state, state)
+        self.emit(StateEvent(chat=self.chat_id, state=state.value, label=label))
+
+    def show_meter(self) -> None:
+        """Show how large the next request is."""
+        self.emit(self.control.meter_event())
+        self.context.show_changes()
+
+    def save_partial(self, text: str) -> None:
+        """Keep what has arrived of the reply, unless the last write is still on its way."""
+        if self._partial is None or self._partial.done():
+            self._partial = self.services.store.save_partial(self.chat_id, text)
+
+    def _on_compacting(self, running: bool) -> None:
+        if self.state is State.CANCELLING:
+            return
+        if running:
+            self._compacting_in = self.state
+            self.enter(State.COMPACTING, "compacting the chat")
+        elif self.state is State.COMPACTING and self._compacting_in is State.STREAMING:
+            self.enter(State.STREAMING, "streaming")
+        elif self.state is State.COMPACTING:
+            self.enter(State.PREPARING)
+
+    def _on_waiting(self, waiting: bool, title: str) -> None:
+        if waiting:
+            self.enter(State.AWAITING_APPROVAL, f"waiting for your approval: {title}")
+        else:
+            self.enter(State.RUNNING_TOOLS)
+
+    # ---- one thing at a time works on the history
+
+    def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Begin to work on the history; from here on the chat is busy, also before the task has had its first step."""
+        self.enter(State.PREPARING)
+        self.task = asyncio.get_running_loop().create_task(self._guarded(work), name=f"chat {self.chat_id}")
+        # Not a `finally` inside: a task that is cancelled before its first step never gets there.
+        self.task.add_done_callback(self._ended)
+
+    async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await self.log.write_late()
+            await work()
+        except asyncio.CancelledError:
+            # What was on its way to the store is in the view before the chat is idle.
+            await self.log.settled()
+        except CodeCompanionError as error:
+            self.notice(Severity.ERROR, str(error))
+        except Exception as error:
+            self.notice(Severity.ERROR, self.services.report_bug(error))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Be idle again, and let whoever decides what comes next know."""
+        self.task = None
+        if self.state is not State.IDLE:
+            self.enter(State.IDLE)
+        if task.cancelled():
+            self.emit(TurnFinished(chat=self.chat_id, reason="stopped"))
+        self._on_finished()
+
+    async def occupy(self, change: Callable[[], Awaitable[str]]) -> str:
+        """Carry out a change of the view while nothing else works on the history; return what it returns.
+
+        Raises:
+            InputError: something does, or the change was stopped before it began.
+        """
+        async with self._one_change:
+            self.must_be_idle(BUSY)
+            answer = Answer(change)
+            self.begin(answer.run)
+            return await answer.behind(self.task)
+
+    def must_be_idle(self, why: str) -> None:
+        """Refuse, with `why`, while something works on the history.
+
+        Raises:
+            InputError: something does.
+        """
+        if self.task is not None:
+            raise InputError(why)
+
+    def cancel(self) -> None:
+        """Stop whatever runs; queued messages go back as drafts. Immediate and final (lesson 41)."""
+        self.compaction_request = None
+        # Idle with a task: the turn is over and about to say so.
+        running = None if self.state in (State.CANCELLING, State.IDLE) else self.task
+        if running is not None:
+            self.enter(State.CANCELLING, "stopping")
+        self.queue.give_back("Not sent; your message is back in the input.")  # after the state: it is no error
+        if running is not None:
+            running.cancel()
+
+    # ---- what waits for a request boundary
+
+    @property
+    def has_queued(self) -> bool:
+        """Return whether a message waits for the next request boundary."""
+        return bool(self.queue)
+
+    def take_compaction_request(self) -> str | None:
+        """Return what `/compact` asked for while the chat was busy, once."""
+        wanted, self.compaction_request = self.compaction_request, None
+        return wanted
+
+    async def deliver_queued(self, turn_id: str, cycle: int) -> str:
+        """Log what waits for a request boundary, then show it as sent (lesson 36); return why something was not."""
+        await self.context.join(turn_id, cycle)
+        refused = await self.queue.deliver(turn_id, cycle)
+        self.show_meter()
+        return refused
+
+    async def coming(self, turn_id: str, cycle: int) -> tuple[Message, ...]:
+        """Return the messages that wait for the next request boundary, as they will be; attachments join the view."""
+        await self.context.join(turn_id, cycle)
+        return await self.queue.coming(cycle)
+
+    def show_queued(self) -> None:
+        """Show the messages that wait as waiting."""
+        self.queue.tell()
+
+    def give_back_queued(self, why: str) -> None:
+        """Return what waits or could not be stored as drafts: the turn that would have taken it ended early."""
+        self.queue.give_back(why or "Not sent, because the turn ended early; your message is back in the input.")
+
+    async def attach(self, message: Message) -> None:
+        """Attach a message (file, buffer, image, rules) to the next request; once per kind and path."""
+        self.context.add(message)
+        if self.task is None:
+            # What is attached to an idle chat belongs to the cycle that its next message opens.
+            await self.context.join("", self.log.view.cycle + 1)
+        self.context.show()
+        self.show_meter()
+
+    async def reread_rules(self) -> None:
+        """Take in rule files that changed since they were read (R-549)."""
+        for problem in await self.context.reread_rules():
+            self.notice(Severity.WARN, problem)
+
+    # ---- what joins the history
+
+    async def ask_to_go_on(self, turn_id: str, cycle: int, prompt: str = "go_on") -> str:
+        """Log the message of ours that lets a model go on where its reply ended; return its id. It opens no cycle."""
+        message = Message(
+            id=self.services.new_token(),
+            role="user",
+            content=prompts.load(prompt),
+            tag=GO_ON_TAG,
+            cycle=cycle,
+            turn_id=turn_id,
+            ts=self.services.clock(),
+        )
+        await self.log.write(MessageAdded(message=self._counted(message)))
+        self.notice(Severity.INFO, ASKED_TO_GO_ON)
+        return message.id
+
+    def tool_round(self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str) -> ToolRound:
+        """Return the round that runs these calls."""
+        services = self.services
+        round_services = RoundServices(
+            chat_id=self.chat_id,
+            tools=services.tools.only({spec.name for spec in self.control.specs}),
+            desk=self.desk,
+            context=self._tool_context,
+            emit=self.emit,
+            write=self.log.write,
+            store_text=self._store_text,
+            counted=self._counted,
+            clock=services.clock,
+            new_id=services.new_token,
+            limit_chars=services.settings.tools.max_result_chars,
+            recorded=self._recorded(),
+            on_running=lambda title: self.enter(State.RUNNING_TOOLS, f"running {title}"),
+            recorder=self._recorder,
+            hide=services.known_secrets.hide,
+        )
+        caller = next((m.id for m in reversed(self.log.view.messages) if m.tool_calls), "")
+        self.round = ToolRound(round_services, calls, cycle, turn_id, caller)
+        return self.round
+
+    def _recorded(self) -> Recorded | None:
+        """Return the tool results of the recording that plays the model, None for a real model."""
+        adapter = self.control.adapter()
+        if not isinstance(adapter, OfflineAdapter) or adapter.playback is None:
+            return None
+        playback, reply = adapter.playback, adapter.played(self.chat_id) - 1
+        return lambda call: playback.result_of(reply, call)
+
+    def root(self) -> Path:
+        """Return the folder that tools work in."""
+        return self.services.root(self.snapshot)
+
+    def _tool_context(self, name: str) -> ToolContext:
+        return msgspec.structs.replace(self.services.tool_context(self.snapshot, name), recall=self.removed)
+
+    def _recorder(self, turn_id: str, call_id: str) -> FileLog:
+        services = self.services
+        return FileLog(self.log.write, services.store.put_blob, services.new_token, turn_id, call_id)
+
+    async def _store_text(self, text: str) -> str:
+        return await asyncio.to_thread(self.services.store.put_blob, text.encode("utf-8", "surrogatepass"))
+
+    def _counted(self, message: Message) -> Message:
+        return self.meter.counted(message)

@@ -1,0 +1,55 @@
+"""What is known of a chat's next request besides its messages: the environment strategies read (pipeline.md 5.4)."""
+
+from __future__ import annotations
+
+from codecompanion.context.editing.cache_state import find_cache_state
+from codecompanion.context.work import Env
+from codecompanion.session.compaction.effects import EffectRunner
+from codecompanion.session.compaction.summary_sources import SummarySources
+from codecompanion.session.compaction.watch import CompactionWatch
+from codecompanion.session.window.chat_model import ChatModel
+
+
+class ChatEnv:
+    """Reads the environment of one chat as it is now."""
+
+    def __init__(self, chat: ChatModel, sources: SummarySources, effects: EffectRunner, watch: CompactionWatch) -> None:
+        self._chat, self._sources, self._effects, self._watch = chat, sources, effects, watch
+
+    def read(self, instructions: str = "", *, manual: bool = False) -> Env:
+        """Return it; `instructions` and `manual` are the user's: a `/compact`."""
+        chat, view, services = self._chat, self._chat.log.view, self._chat.services
+        window, ratio = self._summariser_size()
+        return Env(
+            window=chat.limits.context_window,
+            reserve=chat.limits.reply_reserve,
+            measure=chat.meter.measure,
+            count=chat.meter.counter.message,
+            count_text=chat.meter.counter.text,
+            cycle=max(1, view.cycle),
+            manual=manual,
+            instructions=instructions,
+            summariser_window=window,
+            summariser_ratio=ratio,
+            new_id=lambda purpose: services.new_token(),
+            now=services.clock(),
+            artifact=self._sources.artifact,
+            history=self._sources.history,
+            has_utility=bool(chat.policy.summary_adapter.name),
+            prompt_text=chat.system_message.text,
+            key_of=lambda message_id: chat.log.keys.get(message_id, ""),
+            last_flush=self._effects.last_flush,
+            writer_is_proven=self._watch.writer_is_proven,
+            cache=find_cache_state(view.messages, services.clock(), chat.adapter().cache_lifetime_s, view.tokens),
+        )
+
+    def _summariser_size(self) -> tuple[int, float]:
+        """Return the summariser's window, and how far its tokens exceed the estimate (lesson 3)."""
+        chat, wanted, services = self._chat, self._chat.policy.summary_adapter, self._chat.services
+        if not wanted.name or wanted.name not in services.adapters.names():
+            calibration = chat.meter.calibration
+            return chat.limits.context_window, calibration.ratio * (1 + calibration.margin)
+        model = wanted.model or services.adapters.get(wanted.name).default_model
+        limits = services.limits(wanted.name, model, chat.policy.default_window)
+        calibration = services.calibration(wanted.name, model)
+        return limits.context_window, calibration.ratio * (1 + calibration.margin)

@@ -1,0 +1,164 @@
+"""The model a chat talks to, and what follows from it: limits, policy, tools, system prompt, counting (R-501…R-507).
+
+State and figures alone: what is done about them is decided in `context.pipeline` and carried out by the parts of this
+room, each of which takes a `ChatModel` and what else it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from codecompanion import prompts
+from codecompanion.adapters.base import Adapter, ChatRequest
+from codecompanion.context.policy.budget import Room, threshold_tokens
+from codecompanion.context.policy.schema import Stage
+from codecompanion.context.shaping.prompt_shape import TERSE, Fragment, join_fragments
+from codecompanion.context.work import Measure, Messages
+from codecompanion.counting.calibration import Calibration
+from codecompanion.counting.model_windows import ResolvedLimits
+from codecompanion.counting.tokens import MessageCounter
+from codecompanion.model.messages import Message, ToolSpec
+from codecompanion.session.accounts.meter import ContextMeter
+from codecompanion.session.compaction.watch import Standing
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.services import Services
+from codecompanion.wire.events import Notice, Severity
+
+
+class ChatModel:
+    """Adapter and model of one chat. `limits` are there from the first `WindowWatch.resolve` on."""
+
+    limits: ResolvedLimits
+
+    def __init__(self, services: Services, log: ChatLog) -> None:
+        self.services, self.log, self.chat_id = services, log, log.chat_id
+        self.adapter_name = self.model = ""
+        self.overrides: Mapping[str, Any] = {}
+        self.chosen_policy = ""
+        """The policy the chat chose, "" when it follows the configuration."""
+        self.policy = services.policy({})
+        self.specs = self._offered_tools()
+        self.system_message = self._system_message()
+        self.meter = ContextMeter(
+            MessageCounter(services.count_text), Calibration(), checks_usage=services.checks_usage
+        )
+        self.meter.set_fixed_part(self.system_message, self.specs)
+
+    def adapter(self) -> Adapter:
+        """Return the chat's adapter."""
+        return self.services.adapters.get(self.adapter_name)
+
+    @property
+    def named(self) -> tuple[str, str]:
+        """Return adapter and model by name."""
+        return self.adapter_name, self.model
+
+    # ---- what goes with every request
+
+    def fragments(self) -> tuple[Fragment, ...]:
+        """Return the parts of the system prompt: the agent's, and how long replies shall be (R-344, R-348, K16)."""
+        chat = self.services.settings.chat
+        own = chat.system_prompt is not None
+        agent = Fragment(
+            key="system_prompt",
+            label="system prompt",
+            full=chat.full_system_prompt(prompts.load("system")),
+            compact=chat.full_system_prompt(prompts.load("system_compact")),
+            source="configuration" if own else "built_in",
+        )
+        style = chat.response_style or self.policy.response_style
+        return (agent, TERSE) if style == "terse" else (agent,)
+
+    def _system_message(self) -> Message:
+        """Return the system prompt in full."""
+        return Message(id="system", role="system", content=join_fragments(self.fragments()))
+
+    def compose_prompt(self) -> None:
+        """Take in what the policy in force says of the system prompt (K16)."""
+        system = self._system_message()
+        if system != self.system_message:
+            self.system_message = system
+            self.meter.set_fixed_part(system, self.specs)
+
+    def _offered_tools(self) -> tuple[ToolSpec, ...]:
+        services = self.services
+        if not services.settings.tools.enabled:
+            return ()
+        return services.tools.specs(something_removed=self.log.has_removed)
+
+    def offer_recall(self) -> bool:
+        """Offer what brings removed messages back as soon as there are any; the prompt cache is lost then anyway.
+
+        Returns whether it was not offered before.
+        """
+        specs = self._offered_tools()
+        is_new = self.specs != specs
+        if is_new:
+            self.specs = specs
+            self.meter.set_fixed_part(self.system_message, specs)
+        return is_new
+
+    @property
+    def recall_tokens(self) -> int:
+        """Return what brings removed messages back will take once it is offered, 0 = it is."""
+        services = self.services
+        if self.log.has_removed or not services.settings.tools.enabled:
+            return 0
+        offered = services.tools.specs(something_removed=True)
+        more = self.meter.counter.tools(offered) - self.meter.counter.tools(self.specs)
+        return round(self.meter.calibration.ratio * more)
+
+    def request_of(
+        self, messages: Messages, system: Message, specs: tuple[ToolSpec, ...], upper: int, compact_at: int
+    ) -> ChatRequest:
+        """Return a request of these messages as they are, with room left for the reply (R-507)."""
+        most = self.limits.max_output_tokens
+        if most:
+            # What is left of the window, when that is less (lesson 2).
+            most = max(1, min(most, self.limits.context_window - upper))
+        return ChatRequest(
+            messages=(system, *messages),
+            tools=specs,
+            model=self.model,
+            max_output_tokens=most,
+            chat_id=self.chat_id,
+            compact_at=compact_at,
+        )
+
+    # ---- sizes
+
+    @property
+    def room(self) -> Room:
+        """Return what triggers are fractions of, for the model in use."""
+        limits = self.limits
+        fixed = self.meter.measure(()).tokens
+        return Room(window=limits.context_window, reserve=limits.reply_reserve, fixed=fixed)
+
+    def measured(self) -> Measure:
+        """Return the size of the next request as it stands."""
+        return self.meter.measure(self.log.view.messages)
+
+    def thresholds(self) -> list[int]:
+        """Return where each stage starts, in tokens of the whole request; 0 = it is off."""
+        return [self.threshold(stage) for stage in self.policy.stages]
+
+    def threshold(self, stage: Stage) -> int:
+        """Return where a stage starts, in tokens of the whole request; 0 = it is off."""
+        if not self.policy.enabled:
+            return 0
+        return threshold_tokens(stage.trigger, self.room) or 0
+
+    @property
+    def compacts_automatically(self) -> bool:
+        """Return whether the configuration allows compactions nobody asked for."""
+        stages = self.policy.stages
+        return self.policy.enabled and any(stage.summarises and stage.trigger.at is not None for stage in stages)
+
+    def standing(self) -> Standing:
+        """Return what an automatic compaction is judged by now."""
+        return Standing(self.policy, self.room, self.log.view.cycle, self.meter.measure(()).tokens)
+
+    def notice(self, level: Severity, text: str, *, while_paused: bool = False) -> None:
+        """Tell the user something in one sentence; what holds only `while_paused` is taken away afterwards."""
+        self.services.emit(Notice(chat=self.chat_id, level=level, text=text, while_paused=while_paused))

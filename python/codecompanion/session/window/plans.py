@@ -1,0 +1,65 @@
+"""The preparations of one chat, not run yet: what `context.pipeline` would do with its view as things stand."""
+
+from __future__ import annotations
+
+import msgspec
+
+from codecompanion.context.pipeline import compact, last_tier, prepare, recover
+from codecompanion.context.report import Preparation
+from codecompanion.context.work import Env
+from codecompanion.model.history import View
+from codecompanion.session.compaction.watch import CompactionWatch
+from codecompanion.session.window.chat_model import ChatModel
+from codecompanion.session.window.native_side import NativeSide
+from codecompanion.session.window.pause import Pause
+from codecompanion.session.window.request_shaper import RequestShaper
+
+
+class Plans:
+    """Makes them; running one, and committing what it did, is `ContextControl`'s."""
+
+    def __init__(
+        self, chat: ChatModel, shaper: RequestShaper, watch: CompactionWatch, native: NativeSide, pause: Pause
+    ) -> None:
+        self._chat, self._shaper, self._watch, self._native, self._pause = chat, shaper, watch, native, pause
+
+    def request(self, *, summaries: bool = True, view: View | None = None, anyway: bool = False) -> Preparation:
+        """Return the preparation of the next request (R-518); without `summaries` no model is asked.
+
+        Of another `view` than the chat's when one is given; as that is only a try, what brings removed messages back is
+        counted before it is offered. `anyway`: it is made to fit although that is paused, by all that needs no model.
+        """
+        chat = self._chat
+        view = view or chat.log.view
+        rested = self._watch.compactions.allows(view.cycle, chat.meter.measure(view.messages).tokens)
+        automatic = summaries and rested and not self._native.compact_at and not anyway
+        env = self._sparing(msgspec.structs.replace(self._shaper.env(), cycle=max(1, view.cycle)))
+        if view is not chat.log.view:
+            env = msgspec.structs.replace(env, reserve=env.reserve + chat.recall_tokens)
+        return prepare(
+            view,
+            chat.policy,
+            env,
+            automatic_summaries=automatic,
+            fitting=not self._native.compact_at and (anyway or not self._pause.is_on),
+            resting=frozenset() if anyway else self._pause.resting,
+        )
+
+    def _sparing(self, env: Env) -> Env:
+        """Return the environment of what the user did not ask for: whoever rests is not asked (R-532)."""
+        chat = self._chat
+        asks = self._watch.allows_asking(chat.log.view.cycle, chat.measured().tokens)
+        return msgspec.structs.replace(env, asks_models=asks)
+
+    def compaction(self, instructions: str = "") -> Preparation:
+        """Return a compaction at any token count (R-533)."""
+        return compact(self._chat.log.view, self._chat.policy, self._shaper.env(instructions, manual=True))
+
+    def without_model(self) -> Preparation:
+        """Return a compaction by hand that asks nobody."""
+        return last_tier(self._chat.log.view, self._chat.policy, self._shaper.env(manual=True))
+
+    def recovery(self, target: int) -> Preparation:
+        """Return what makes a refused request smaller than `target` tokens (R-535)."""
+        env = self._sparing(self._shaper.env(manual=True))
+        return recover(self._chat.log.view, self._chat.policy, env, target)
