@@ -12,9 +12,11 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 from tests.amounts import PROFILE
+from tests.forked_python import share_one
 from tests.machine_state import clean_the_environment
 
 _HOME = Path(tempfile.mkdtemp(prefix="codecompanion-tests-"))
@@ -26,3 +28,8 @@ settings.register_profile("quick", max_examples=10)
 settings.register_profile("ci", max_examples=50, derandomize=True, print_blob=True)
 settings.register_profile("thorough", max_examples=1_000)
 settings.load_profile(PROFILE)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        share_one()

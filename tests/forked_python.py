@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 REPO = Path(__file__).resolve().parents[1]
+SHARED = "FORKED_PYTHON"
 MODULES = ("codecompanion", "codecompanion.engine")
 IMPORTED = (
     *("codecompanion.engine.bridge", "codecompanion.engine.runtime", "codecompanion.cli.__main__", "pynvim"),
@@ -79,19 +80,29 @@ posix._exit(status)
 
 @cache
 def forked_python() -> str:
-    """Return the path of the executable; the process after it ends with this one."""
+    """Return the path of the executable; all workers of a run have one, and what is behind it ends with the run."""
+    return os.environ.get(SHARED) or _start()
+
+
+def share_one() -> None:
+    """Let the workers of pytest-xdist, which are about to be started, have one."""
+    os.environ[SHARED] = _start()
+
+
+def _start() -> str:
     folder = Path(tempfile.mkdtemp(prefix="forked-python-"))
     environment = {**os.environ, "PYTHONPATH": str(REPO / "python"), "LC_ALL": "C.UTF-8"}
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(folder / "socket"))
+    listener.listen(64)
     server = subprocess.Popen(
-        [sys.executable, str(Path(__file__).resolve()), str(folder / "socket")],
+        [sys.executable, str(Path(__file__).resolve()), str(listener.fileno())],
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        pass_fds=[listener.fileno()],
         env=environment,
         cwd=REPO,
     )
-    assert server.stdin is not None
-    assert server.stdout is not None
-    assert server.stdout.read(1) == b".", "the imports failed"
+    listener.close()
 
     def end() -> None:
         server.stdin.close()  # type: ignore[union-attr]
@@ -122,20 +133,19 @@ def process_of(pid: int) -> int:
 # ---- the process that is forked
 
 
-def main(path: str) -> None:
-    """Import, say so, then fork for everybody who asks, until stdin is closed."""
+def main(descriptor: int) -> None:
+    """Fork for everybody who asks, until stdin is closed; what is needed is imported for the first who asks."""
+    listener = socket.socket(fileno=descriptor)
+    if 0 in select.select([0, listener], [], [])[0]:
+        return
     for name in IMPORTED:
         __import__(name)
     assert threading.active_count() == 1, threading.enumerate()
     gc.freeze()
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
-    listener.listen(16)
     woken, wake = socket.socketpair()
     wake.setblocking(False)
     signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    os.write(1, b".")
     children: dict[socket.socket, int] = {}
     while True:
         ready, _, _ = select.select([0, listener, woken, *children], [], [])
@@ -241,4 +251,4 @@ def _run(module: str) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(int(sys.argv[1]))

@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from tests.forked_python import process_of
+
 OLDEST_TMUX = (3, 0)
 WAIT_S = 30.0
 _POLL_S = 0.06
@@ -195,7 +197,7 @@ class Terminal:
     def processes(self, name: str = "") -> list[int]:
         """Return the processes of this terminal whose command line contains `name`, parents first."""
         pid = int(self._tmux("display-message", "-p", "-t", "journey", "#{pane_pid}").strip() or 0)
-        return [number for number, command in _family(pid) if name in command]
+        return [process_of(number) for number, command in _family(pid) if name in command]
 
     def kill9(self, name: str = "") -> None:
         """Kill the processes of this terminal whose command line contains `name` (SIGKILL), all at the same moment."""

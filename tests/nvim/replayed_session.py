@@ -172,10 +172,9 @@ class Replay:
         nvim = self.chat.nvim
         nvim.wait_for(lambda: len(self.player.seen) > asked, "the request", timeout=30)
         self.chat.wait_state("streaming")
-        before = self.chat.finished()
         os.kill(self.chat.host_pid(), signal.SIGKILL)
         nvim.wait_lua("return require('codecompanion.host').status() ~= 'ready'")
-        nvim.wait_for(lambda: self.chat.finished() >= before, "the end of the turn")
+        nvim.wait_for(lambda: self.chat.state() != "streaming", "the end of the turn")
 
     def kill_editor(self) -> None:
         """Kill Neovim (SIGKILL), start another one and go on with the chat in it."""

@@ -33,8 +33,10 @@ def test_an_idle_chat_is_compacted_and_answered_only_when_that_was_chosen(nvim_f
         chat.nvim.wait_screen(r"Compact now\? \S+ → about \S+ +\[y\]es  \[g\]o on afterwards  \[n\]o")
         chat.nvim.feed(key)
         chat.nvim.wait_for(lambda: len(server.requests) >= (3 if key == "g" else 2), "the requests", timeout=20)
-        chat.wait_state("idle")
         chat.nvim.wait_for(lambda: "A stack." in chat.text(), "the card")
+        if key == "g":
+            chat.nvim.wait_for(lambda: "I go on." in chat.text(), "the answer")
+        chat.wait_state("idle")
         assert ("I go on." in chat.text()) is (key == "g")
         assert len(server.requests) == (3 if key == "g" else 2)
 
