@@ -70,10 +70,10 @@ types: setup ## mypy --strict
 	@.venv/bin/mypy
 
 doc: setup ## generate doc/codecompanion.txt from the option schema
-	@$(PYTHON_ENV) -m codecompanion.cli.docgen
+	@$(PYTHON_ENV) -m tools.docgen
 
 doc-check: setup ## fail when the generated files are out of date
-	@$(PYTHON_ENV) -m codecompanion.cli.docgen --check
+	@$(PYTHON_ENV) -m tools.docgen --check
 
 lock: ## solve the dependencies anew: uv.lock, requirements.lock (needs uv)
 	@uv lock --no-config --default-index https://pypi.org/simple

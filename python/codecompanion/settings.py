@@ -1,7 +1,7 @@
 """The user's settings as Python needs them: frozen values, read from what `config.for_host()` in Lua sends.
 
 The defaults live once, in the option schema `lua/codecompanion/config/schema.lua`; `settings_defaults.json` beside this
-file is generated from it (`python -m codecompanion.cli.docgen`), so the command line works without Neovim. Lua has
+file is generated from it (`make doc`), so the command line works without Neovim. Lua has
 already checked what the user wrote; the checks here hold for the command line and for a Lua side of another version.
 
 Adapter entries stay plain dicts in the shape of `adapters.base.AdapterSettings` (an edge this module may not import):

@@ -9,7 +9,7 @@ import pytest
 from codecompanion.context.policy.catalog import policy_names
 from tests.contract.command_line import REPO, run
 
-SESSION = str(REPO / "python" / "codecompanion" / "cli" / "demo_session.jsonl")
+SESSION = str(REPO / "tools" / "demo" / "demo_session.jsonl")
 
 
 def test_replay_prints_a_row_for_every_policy_by_default() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 REPO = Path(__file__).resolve().parents[2]
-DEMO = REPO / "python" / "codecompanion" / "cli" / "demo_session.jsonl"
+DEMO = REPO / "tools" / "demo" / "demo_session.jsonl"
 """314 messages, part of the package."""
 PI = REPO.parent / "shared" / "data" / "transcripts" / "pi" / "before-compaction.jsonl"
 """975 messages of one long session with Claude; up to 185,000 tokens at once."""

@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from codecompanion.cli.demo import SESSION
 from codecompanion.context.policy.catalog import policy_names
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
 from harness import find_nvim
 from tests.contract.command_line import run
+from tools.demo.play import SESSION
 
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 64).decode()
 

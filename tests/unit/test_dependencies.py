@@ -54,7 +54,7 @@ def imported_modules(source: str) -> Iterator[str]:
 def imported_packages(*folders: str) -> set[str]:
     """Return the distributions that the Python files below these folders import."""
     files = [path for folder in folders for path in (REPO / folder).rglob("*.py")]
-    own = {"codecompanion", *folders, *(path.stem for path in files)}
+    own = {"codecompanion", *SHIPPED, *DEVELOPED, *(path.stem for path in files)}
     modules = {name for path in files for name in imported_modules(path.read_text(encoding="utf-8"))}
     known = packages_distributions()
     outside = modules - own - set(sys.stdlib_module_names)

@@ -230,7 +230,7 @@ def test_lua_requires_no_message_model() -> None:
         ("session.turn.turn", "from codecompanion.engine import runtime"),
         ("session.turn.turn", "import pynvim"),
         ("engine.runtime", "import pynvim"),
-        ("engine.runtime", "from codecompanion.cli import docgen"),
+        ("engine.runtime", "from codecompanion.cli import doctor"),
     ],
 )
 def test_a_wrong_arrow_is_found(module: str, source: str) -> None:

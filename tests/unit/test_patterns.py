@@ -27,7 +27,6 @@ ANCHORED = {"match", "fullmatch"}
 METHODS = {"search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"}
 COMMON = " aA1\n.-/`([*#>\"':,_=\\"
 SHORT = {
-    "cli/docgen": "our own Lua and help sources",
     "store/checkpoints.py:_NAME": "names of files",
 }
 """Where the text is ours or short by what happens before, and why."""

@@ -1,6 +1,6 @@
 ---The option schema: every user-visible option with its type, default and description, once.
 ---
----The help file, the types and the Python defaults are generated from it (`python -m codecompanion.cli.docgen`).
+---The help file, the types and the Python defaults are generated from it (`make doc`).
 ---A section is a list of options with `fields`; the order is that of the help file.
 
 ---@class CodeCompanion.Option

@@ -1,45 +1,20 @@
 """`demo`: the main job, seen from outside: a recorded tool-using session in a real headless Neovim (design.md).
 
-The recording is played through the installed plugin: its user messages go through the input region, the offline
-adapter plays the model, tool results come from the recording, files and images it attached are written into an empty
-workspace. The report is read from the session's own event log.
+The session and what plays it stand in `tools/demo` of the repository: the command works in a checkout of the plugin.
 """
 
 from __future__ import annotations
 
 import argparse
-import base64
-import json
-import os
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
-from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
-from codecompanion.cli import progress
 from codecompanion.cli.arguments import token_count
-from codecompanion.cli.demo_report import report
-from codecompanion.context.policy.catalog import load_policy
-from codecompanion.counting.tokens import MessageCounter
-from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.formats.transcript_format import read_bytes
-from codecompanion.model.history import LogEvent
-from codecompanion.model.messages import BUFFER_TAGS, FILE_TAGS, IMAGE_TAG, RULES_TAG, Message
-from codecompanion.store.opening import open_store
+from codecompanion.errors import CodeCompanionError
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-SESSION = Path(__file__).with_name("demo_session.jsonl")
-WINDOW = 128_000
-SMALLEST_WINDOW = 4_000
-TIMEOUT_S = 900
-COLUMNS, LINES = 110, 44
-"""The screen of the headless run. A terminal's own size is never touched: Neovim would draw past its edges."""
-OLDEST_NVIM = (0, 10)
+CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def add_parser(commands: Any) -> None:
@@ -47,7 +22,7 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "demo", help="play a recorded session in a headless Neovim and show what was edited and compacted"
     )
-    parser.add_argument("file", nargs="?", default=str(SESSION), help="a transcript (default: the built-in session)")
+    parser.add_argument("file", nargs="?", default="", help="a transcript (default: the built-in session)")
     parser.add_argument(
         "--window", type=token_count, metavar="N|Nk", default=0, help="context window (default: one it outgrows)"
     )
@@ -63,185 +38,11 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
     Raises:
         InputError: the transcript cannot be read, or has no message to send.
-        CodeCompanionError: no Neovim, or it failed.
+        CodeCompanionError: no checkout, no Neovim, or it failed.
     """
-    path = Path(arguments.file)
-    try:
-        messages = read_bytes(path.read_bytes().split(b"\n"), str(path)).messages
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; expected a transcript in JSON Lines") from error
-    nvim = find_nvim(arguments.nvim)
-    total = MessageCounter().count_messages(messages)
-    window = arguments.window or fitting_window(total)
-    home = Path(arguments.keep or tempfile.mkdtemp(prefix="codecompanion-demo-")).resolve()
-    home.mkdir(parents=True, exist_ok=True)
-    try:
-        print(f"{path.name}: {len(messages)} messages, about {total:,} tokens; window {window:,} tokens", file=out)
-        out.flush()
-        told = play(messages, path, home, nvim, window, _known(arguments.policy))
-        report(_log(home), told, window, out)
-        return open_chat(home, nvim, window) if arguments.chat else 0
-    finally:
-        if not arguments.keep:
-            shutil.rmtree(home, ignore_errors=True)
-
-
-def _known(policy: str) -> str:
-    """Return the name of the policy; raises `ConfigError` when there is none."""
-    return load_policy(policy).name if policy else ""
-
-
-def fitting_window(total: int) -> int:
-    """Return the default window, or for a shorter session one that it outgrows even after old results are cleared."""
-    return min(WINDOW, max(SMALLEST_WINDOW, total * 36 // 100))
-
-
-def find_nvim(wanted: str) -> str:
-    """Return a Neovim ≥ 0.10.
-
-    Raises:
-        CodeCompanionError: there is none.
-    """
-    beside = Path(sys.executable).parent / "nvim"
-    candidates = [wanted] if wanted else [os.environ.get("NVIM_BIN", ""), str(beside), "nvim"]
-    for candidate in candidates:
-        found = shutil.which(candidate) if candidate else None
-        if found and nvim_version(found) >= OLDEST_NVIM:
-            return found
-    raise CodeCompanionError(f"no Neovim ≥ 0.10 found ({', '.join(filter(None, candidates))}); run `make setup`")
-
-
-def nvim_version(binary: str) -> tuple[int, int]:
-    """Return (major, minor) of a Neovim binary, (0, 0) when it does not say."""
-    try:
-        text = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return (0, 0)
-    found = re.search(r"NVIM v(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
-
-
-def play(
-    messages: Sequence[Message], recording: Path, home: Path, nvim: str, window: int, policy: str = ""
-) -> list[dict[str, Any]]:
-    """Play the session in a fresh Neovim below `home`; return what the demo told, in order.
-
-    Raises:
-        InputError: the transcript has no message a user typed.
-        CodeCompanionError: Neovim ended before the session did.
-    """
-    workspace = home / "workspace"
-    workspace.mkdir(exist_ok=True)
-    steps, rules = write_workspace(messages, workspace)
-    if not any("say" in step for step in steps):
-        raise InputError(f"{recording}: no message of a user in it; expected at least one")
-    told = home / "told.jsonl"
-    plan = home / "plan.json"
-    plan.write_text(json.dumps({"steps": steps, "out": str(told)}), encoding="utf-8")
-    init = home / "init.lua"
-    run_plan = f'lua dofile("{REPOSITORY}/tools/demo.lua").run("{plan}")'
-    init.write_text(init_file(recording.resolve(), window, rules, [run_plan], policy))
-    size = f"set columns={COLUMNS} lines={LINES}"
-    result = subprocess.run(
-        [nvim, "--headless", "--cmd", size, "-u", str(init), "-i", "NONE", "-n"],
-        cwd=workspace, env=_environment(home), capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
-    )  # fmt: skip
-    lines = [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()] if told.exists() else []
-    failures = [line["data"]["error"] for line in lines if line["kind"] == "failed"]
-    if failures or not lines:
-        raise CodeCompanionError(f"the demo failed: {(failures or [result.stderr.strip()[-2000:]])[0]}")
-    return lines
-
-
-def open_chat(home: Path, nvim: str, window: int) -> int:
-    """Open the played chat in Neovim, on the offline adapter without the recording; return its exit status."""
-    chat = _newest_chat(home)
-    init = home / "chat.lua"
-    init.write_text(init_file(None, window, [], [f'lua require("codecompanion").resume("{chat}")']), encoding="utf-8")
-    argv = [nvim, "-u", str(init), "-i", "NONE", "-n"]
-    progress.stop()
-    return subprocess.run(argv, cwd=home / "workspace", env=_environment(home), check=False).returncode
-
-
-def _environment(home: Path) -> dict[str, str]:
-    """Return an environment in which Neovim keeps everything below `home`."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "NVIM", "VIM"))}
-    return kept | {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
-
-
-def write_workspace(messages: Sequence[Message], workspace: Path) -> tuple[list[dict[str, str]], list[str]]:
-    """Write what the session attached into the workspace; return the user's steps and the rule files."""
-    steps: list[dict[str, str]] = []
-    rules: list[str] = []
-    for number, message in enumerate(messages):
-        if message.role != "user":
-            continue
-        path = _inside(message.path or f"attachment-{number}")
-        if message.tag == RULES_TAG:
-            _write(workspace / path, message.text.encode())
-            rules.append(path)
-        elif message.tag in FILE_TAGS | BUFFER_TAGS:
-            _write(workspace / path, message.text.encode())
-            steps.append({"attach": "file", "path": path})
-        elif message.tag == IMAGE_TAG and message.images:
-            header, _, data = message.images[0].url.partition(",")
-            _write(workspace / path, base64.b64decode(data) if "base64" in header else data.encode())
-            steps.append({"attach": "image", "path": path})
-        elif message.tag is None and message.text.strip():
-            steps.append({"say": message.text})
-    return steps, rules
-
-
-def init_file(recording: Path | None, window: int, rules: Sequence[str], after: Sequence[str], policy: str = "") -> str:
-    """Return an init.lua that sets the plugin up for a recording (None: the offline adapter as it is)."""
-    offline: dict[str, Any] = {"context_window": window}
-    if recording is not None:
-        offline["playback"] = str(recording)
-    min_savings = {"compaction.min_token_savings": min(10_000, window // 10)}
-    options: dict[str, Any] = {
-        "python": {"host_prog": sys.executable},
-        "adapters": {"http": {"offline": {"opts": offline}}},
-        "interactions": {
-            "chat": {
-                "adapter": "offline",
-                "opts": {
-                    "max_provider_requests_per_turn": -1,
-                    "policy": policy or "codecompanion",
-                    "policies": {"codecompanion": min_savings, "adaptive": min_savings},
-                },
-            }
-        },
-        "display": {"chat": {"window": {"layout": "buffer"}}},
-    }
-    if rules:
-        options["rules"] = {"default": {"description": "Rules of the recording", "files": list(rules)}}
-    return "\n".join(
-        [
-            f'vim.opt.runtimepath:prepend("{REPOSITORY}")',
-            "vim.o.swapfile = false",
-            f"require('codecompanion').setup(vim.json.decode({json.dumps(json.dumps(options))}))",
-            *(f"vim.schedule(function() vim.cmd({json.dumps(command)}) end)" for command in after),
-            "",
-        ]
-    )
-
-
-def _inside(path: str) -> str:
-    """Return the path as one that stays below the workspace."""
-    return "/".join(part for part in Path(path).parts if part not in ("/", "..", "~")) or "attachment"
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-
-
-def _newest_chat(home: Path) -> str:
-    with closing(open_store(home / "data" / "nvim" / "codecompanion")) as store:
-        return store.list_sessions(limit=1)[0].id
-
-
-def _log(home: Path) -> list[LogEvent]:
-    chat = _newest_chat(home)
-    with closing(open_store(home / "data" / "nvim" / "codecompanion")) as store:
-        return store.load_events(chat)
+    if not (CHECKOUT / "tools" / "demo" / "play.py").exists():
+        raise CodeCompanionError("the demo plays in a checkout of the plugin, not in an installed package: clone it")
+    # First, so that no `tools` of the user's folder is taken for ours.
+    sys.path.insert(0, str(CHECKOUT))
+    status: int = import_module("tools.demo.play").run(arguments, out)
+    return status

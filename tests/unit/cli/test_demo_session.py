@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from codecompanion.cli.demo import SESSION
+from codecompanion.cli.__main__ import main
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.formats.transcript_format import read_lines
 from codecompanion.model.invariants import pair_tool_calls
 from codecompanion.model.messages import IMAGE_TAG, RULES_TAG, Message
+from tools.demo.make_session import record
+from tools.demo.play import SESSION
 
-BENCH = Path(__file__).resolve().parents[3] / "bench"
 TOOLS = {
     "read_file",
     "grep_search",
@@ -36,10 +35,7 @@ def messages() -> tuple[Message, ...]:
 
 
 def test_the_committed_session_is_what_the_script_writes() -> None:
-    run = subprocess.run(
-        [sys.executable, str(BENCH / "make_demo_session.py"), "--check"], capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, f"run bench/make_demo_session.py\n{run.stderr}"
+    assert record()[1] == SESSION.read_text(encoding="utf-8"), "run `python -m tools.demo.make_session`"
 
 
 def test_it_outgrows_a_window_of_128k_and_stays_a_small_file(messages: tuple[Message, ...]) -> None:
@@ -69,12 +65,16 @@ def test_it_has_rules_a_file_an_image_parallel_calls_and_a_failure(messages: tup
 
 def test_the_invented_project_is_python(messages: tuple[Message, ...]) -> None:
     """What the session shows of files and writes into them can be parsed."""
-    sys.path.insert(0, str(BENCH))
-    try:
-        from make_demo_session import record  # type: ignore[import-not-found]
-    finally:
-        sys.path.remove(str(BENCH))
     session, _ = record()
     for path, text in session.files.items():
         if path.endswith(".py"):
             ast.parse(text, path)
+
+
+def test_an_installed_package_says_that_the_demo_needs_a_checkout(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What plays it stands in `tools/`, which nobody installs."""
+    monkeypatch.setattr("codecompanion.cli.demo.CHECKOUT", tmp_path)
+    assert main(["demo"]) == 1
+    assert "in a checkout of the plugin" in capsys.readouterr().err

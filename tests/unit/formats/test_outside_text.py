@@ -25,8 +25,6 @@ from codecompanion.tools.diff import hunk_places
 PACKAGE = Path(__file__).resolve().parents[3] / "python" / "codecompanion"
 READERS = ("json.loads", "json.load", "msgspec.json.decode", "tomllib.loads", "tomllib.load")
 OURS = {
-    "cli/demo.py": "what the demo's own Neovim has written",
-    "cli/docgen/schema.py": "what our own Lua printed",
     "context/policy/catalog.py": "policies that are part of the package",
     "engine/bridge.py": "a request of our own Lua that msgspec has read before",
     "model/history.py": "`store.sessions.from_bytes` reads damaged payloads",

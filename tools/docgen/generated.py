@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from codecompanion.cli.docgen.helpfile import help_file
-from codecompanion.cli.docgen.lua_types import lua_types
-from codecompanion.cli.docgen.schema import ROOT, read_schema
+from tools.docgen.helpfile import help_file
+from tools.docgen.lua_types import lua_types
+from tools.docgen.schema import ROOT, read_schema
 
 __all__ = ["ROOT", "generate"]
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 import textwrap
 
-from demo_codebase import BERTHS
-from demo_tools import Session, board_picture, edit, grep, package, read, run
+from tools.demo.codebase import BERTHS
+from tools.demo.stand_ins import Session, board_picture, edit, grep, package, read, run
 
 
 def _text(text: str) -> str:

@@ -1,8 +1,8 @@
 ---Writes everything that Lua knows and the generators need (help file, types, `settings_defaults.json`) as one JSON
 ---object to stdout: the option schema, the host's defaults, autocmds, highlight groups.
----Run as `nvim --clean --headless -l tools/dump.lua`.
+---Run as `nvim --clean --headless -l tools/docgen/dump.lua`.
 
-local root = vim.fn.fnamemodify(arg[0], ":p:h:h")
+local root = vim.fn.fnamemodify(arg[0], ":p:h:h:h")
 vim.opt.runtimepath:prepend(root)
 -- What is generated must not depend on who generates it.
 vim.env.OLLAMA_HOST, vim.env.AZURE_OPENAI_ENDPOINT = nil, nil

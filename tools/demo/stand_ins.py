@@ -11,7 +11,7 @@ import struct
 import zlib
 from typing import Any
 
-from demo_codebase import write_files
+from tools.demo.codebase import write_files
 
 
 class Session:

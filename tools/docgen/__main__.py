@@ -1,4 +1,4 @@
-"""`python -m codecompanion.cli.docgen [--check]`."""
+"""`python -m tools.docgen [--check]`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import argparse
 import difflib
 import sys
 
-from codecompanion.cli.docgen.generated import ROOT, generate
-from codecompanion.cli.docgen.schema import SchemaUnreadable
+from tools.docgen.generated import ROOT, generate
+from tools.docgen.schema import SchemaUnreadable
 
 
 def main(argv: list[str] | None = None) -> int:
     """Write the generated files, or with `--check` compare them; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m codecompanion.cli.docgen", description="Generate help and types.")
+    parser = argparse.ArgumentParser(prog="python -m tools.docgen", description="Generate help and types.")
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 when a file is out of date")
     check = parser.parse_args(argv).check
     try:

@@ -11,9 +11,9 @@ import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from codecompanion.cli.docgen.option_help import keymap_lines, option_lines, tool_lines
-from codecompanion.cli.docgen.schema import Dump
 from codecompanion.tools.code_files import GROUPS
+from tools.docgen.option_help import keymap_lines, option_lines, tool_lines
+from tools.docgen.schema import Dump
 
 WIDTH = 78
 _TAGGED = re.compile(r"^(\S*.*?)\s*(\*[^*\s]+\*)$")

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from codecompanion.cli.docgen.schema import Option, walk
+from tools.docgen.schema import Option, walk
 
 TAG = "codecompanion."
 _MAX_DEFAULT_LENGTH = 60

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import inspect as wire
 
-from codecompanion.cli.docgen.schema import Option
 from codecompanion.wire import events, requests
+from tools.docgen.schema import Option
 
 HEAD = """\
 ---@meta

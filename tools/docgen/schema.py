@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[2]
 _LIMIT_S = 30.0
 
 
@@ -87,12 +87,12 @@ class Dump(msgspec.Struct, frozen=True):
 
 
 def read_schema() -> Dump:
-    """Return what `tools/dump.lua` prints.
+    """Return what `dump.lua` prints.
 
     Raises:
         SchemaUnreadable: no Neovim was found, or the script failed.
     """
-    script = ROOT / "tools" / "dump.lua"
+    script = Path(__file__).with_name("dump.lua")
     if not script.exists():
         raise SchemaUnreadable(f"{script} does not exist: this command works in a checkout of the plugin only")
     command = [_find_neovim(), "--clean", "--headless", "-l", str(script)]

@@ -1,7 +1,7 @@
-"""Write the recorded session that `make demo` plays: `python bench/make_demo_session.py [--check]`.
+"""Write the recorded session that `make demo` plays: `python -m tools.demo.make_session [--check]`.
 
-An invented assistant works for an afternoon on an invented project (`demo_codebase.py`, `demo_story.py`). The tools are
-stand-ins that work on the files in memory and answer in the words of ours (`demo_tools.py`), so every edit really
+An invented assistant works for an afternoon on an invented project (`codebase.py`, `story.py`). The tools are
+stand-ins that work on the files in memory and answer in the words of ours (`stand_ins.py`), so every edit really
 applies and every later read shows it. What commands print is composed from the tests that stand in the files.
 Deterministic; the file is committed, and `--check` says whether it is up to date.
 """
@@ -12,10 +12,10 @@ import json
 import sys
 from pathlib import Path
 
-from demo_story import play
-from demo_tools import Session
+from tools.demo.stand_ins import Session
+from tools.demo.story import play
 
-OUT = Path(__file__).resolve().parent.parent / "python/codecompanion/cli/demo_session.jsonl"
+OUT = Path(__file__).with_name("demo_session.jsonl")
 
 
 def record() -> tuple[Session, str]:
