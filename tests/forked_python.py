@@ -8,7 +8,7 @@ argument, another locale, another PYTHONPATH. Tests about starting, about what i
 shows of a process (its first environment) take `sys.executable`.
 
 The launcher stands where the process would: it passes signals on and ends as the process ends; when it is killed, the
-process is killed. `process_of` names the process behind it, to be stopped or looked at.
+process is killed. `process_of` names the process that it started, to be stopped or looked at.
 """
 
 from __future__ import annotations
@@ -125,9 +125,9 @@ def _start() -> str:
 
 
 def process_of(pid: int) -> int:
-    """Return the process that does the work: the one behind a launcher, or any other itself."""
-    behind = Path(forked_python()).with_name(f"socket-{pid}")
-    return int(behind.read_text()) if behind.exists() else pid
+    """Return the process that does the work: the one a launcher started, or any other itself."""
+    started = Path(forked_python()).with_name(f"socket-{pid}")
+    return int(started.read_text()) if started.exists() else pid
 
 
 # ---- the process that is forked

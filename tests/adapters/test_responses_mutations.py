@@ -87,9 +87,9 @@ def test_a_compaction_in_the_wrong_place_is_caught() -> None:
     """The provider lets old items stand in front of one; we never mean to send them."""
     body = rendered([user(1), compaction("a"), user(2)])
     block = body["input"][0]
-    behind = [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]
-    behind += [{"type": "function_call_output", "call_id": "c", "output": "o"}, block]
-    problems = check_body({**body, "input": behind})
+    following = [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]
+    following += [{"type": "function_call_output", "call_id": "c", "output": "o"}, block]
+    problems = check_body({**body, "input": following})
     assert problems == ["input[2] is a compaction after items it stands for"]
     second = [*body["input"], {**block, "id": "cmp_other", "encrypted_content": "other"}]
     assert check_body({**body, "input": second}) == ["input[2] is a second compaction"]

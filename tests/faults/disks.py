@@ -21,7 +21,7 @@ PLENTY = 1_000_000
 class Disk:
     """How the store is damaged and mended. `in_reply`: once the second message has reached the server, else before."""
 
-    spoil: Callable[[Store], None]
+    damage: Callable[[Store], None]
     mend: Callable[[Store], None]
     in_reply: bool = False
 

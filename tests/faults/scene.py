@@ -88,7 +88,7 @@ class Scene:
         self._adapters: list[HttpAdapter] = []
         self._stores: list[Store] = []
         self._numbers = 0
-        self._spoiled: Any = None
+        self._damaged: Any = None
 
     async def play(self) -> None:
         """Tell the story, and ask the four questions."""
@@ -114,7 +114,7 @@ class Scene:
         if row.away:
             await server.close()
         self._spoil(host, server)
-        await self._ask(host, session, self.second, behind=THIRD if row.hasty else "")
+        await self._ask(host, session, self.second, then=THIRD if row.hasty else "")
         self._mend(host, server)
         if row.away:
             await server.start(port)
@@ -175,14 +175,14 @@ class Scene:
         host.reports = reports
         return host
 
-    async def _ask(self, host: Host, session: Session, text: str, *, behind: str = "") -> None:
-        """Send a message, and another one `behind` it as soon as the reply has begun; wait until both are through."""
+    async def _ask(self, host: Host, session: Session, text: str, *, then: str = "") -> None:
+        """Send a message, and another one (`then`) as soon as the reply has begun; wait until both are through."""
         self._numbers += 1
         shown = len(host.of(Text))
         session.submit(submit(text, self._numbers))
-        if behind:
+        if then:
             await host.until(lambda: len(host.of(Text)) > shown, limit_s=60)
-            session.submit(submit(behind, 99))
+            session.submit(submit(then, 99))
         await host.until(lambda: session.state is State.IDLE and session.task is None, limit_s=60)
 
     def _jump(self, number: int) -> None:
@@ -193,22 +193,22 @@ class Scene:
             adapter = self._adapters[-1]
             adapter._settings = adapter_settings(self.wire, server.url, idle_timeout_s=self.row.quiet_s)
         if self.row.disk:
-            self._spoiled = DISKS[self.row.disk]
-            if self._spoiled.in_reply:
+            self._damaged = DISKS[self.row.disk]
+            if self._damaged.in_reply:
                 original = server.answer
 
                 def answer(request: Any) -> Any:
                     server.answer = original  # type: ignore[method-assign]
-                    self._spoiled.spoil(host.store)
+                    self._damaged.damage(host.store)
                     return original(request)
 
                 server.answer = answer  # type: ignore[method-assign]
             else:
-                self._spoiled.spoil(host.store)
+                self._damaged.damage(host.store)
 
     def _mend(self, host: Host, server: LoopbackServer) -> None:
-        if self._spoiled is not None:
-            self._spoiled.mend(host.store)
+        if self._damaged is not None:
+            self._damaged.mend(host.store)
         if self.row.quiet_s:
             self._adapters[-1]._settings = adapter_settings(self.wire, server.url, context_window=self.row.window)
         self.waiting.clear()

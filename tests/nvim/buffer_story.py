@@ -236,7 +236,7 @@ class Story:
         self.session = self.run(again())
         self.nvim.lua("Story.resume(...)", self.chat)
 
-    def draw_anew(self) -> None:
+    def draw_again(self) -> None:
         self.nvim.lua("Story.command(...)", self.random.choice(("edit", "edit!", "windo edit", "bdelete", "redraw")))
 
     def step(self) -> None:
@@ -244,7 +244,7 @@ class Story:
         often = [self.talk] * 6 + [self.compact] * 2 + [self.undo] * 3 + [self.redo] * 2
         rest = [self.pin, self.unpin, self.restore, self.clear_one, self.attach, self.attach, self.detach]
         rest += [self.delete_context_line, self.clear, self.answer_again, self.switch_model, self.switch_policy]
-        rest += [self.resume, self.draw_anew, self.draw_anew]
+        rest += [self.resume, self.draw_again, self.draw_again]
         action = self.random.choice(often + rest)
         self.done.append(action.__name__)
         action()

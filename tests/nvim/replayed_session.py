@@ -200,8 +200,8 @@ class Replay:
         assert len(starts) == len(seen), f"{len(starts)} replies began, {len(seen)} requests came"
         asked, ended = list[Asked](), 0
         for number, (start, following) in enumerate(pairwise([*starts, len(trace)])):
-            before, behind = trace[ended:start], trace[start:following]
-            ends = [k for k, event in enumerate(behind) if event["type"] == "reply_finished"]
+            before, after = trace[ended:start], trace[start:following]
+            ends = [k for k, event in enumerate(after) if event["type"] == "reply_finished"]
             ended = start + (ends[0] if ends else 0)
             meters = [event["tokens"] for event in trace[ended:following] if event["type"] == "meter"]
             shown = [event["tokens"] for event in trace[:start] if event["type"] == "meter"]

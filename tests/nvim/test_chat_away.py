@@ -99,7 +99,7 @@ def test_the_title_is_followed(hidden: ChatDriver) -> None:
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_a_message_sent_while_the_chat_is_drawn_anew_is_there_once(chat: ChatDriver, stored: bool) -> None:
+def test_a_message_sent_while_the_chat_is_drawn_again_is_there_once(chat: ChatDriver, stored: bool) -> None:
     """Its fate comes after the buffer was emptied and before the log is drawn: no copy of it stays."""
     number = chat.submit("the words")
     chat.nvim.command("edit")

@@ -293,7 +293,7 @@ def test_a_chat_that_is_closed_meanwhile_takes_its_questions_along(chat: ChatDri
 
 
 @pytest.mark.parametrize("in_diff", [True, False])
-def test_a_chat_that_is_drawn_anew_keeps_what_was_edited(chat: ChatDriver, in_diff: bool) -> None:
+def test_a_chat_that_is_drawn_again_keeps_what_was_edited(chat: ChatDriver, in_diff: bool) -> None:
     """The question comes back from the host, the edited proposal was never gone."""
     open_view(chat)
     chat.nvim.feed("ccimport json<Esc>" + ("" if in_diff else "q"))
@@ -311,7 +311,7 @@ def test_a_chat_that_is_drawn_anew_keeps_what_was_edited(chat: ChatDriver, in_di
     assert accepted(chat) == AFTER.replace("import sys", "import json")
 
 
-def test_a_buffer_that_changed_while_the_diff_was_open_is_shown_and_asked_about_anew(
+def test_a_buffer_that_changed_while_the_diff_was_open_is_shown_and_asked_about_again(
     nvim_factory, tmp_path: Path
 ) -> None:
     """Unsaved text of the user's own is what the proposal is compared with, also the second time; nothing is lost."""

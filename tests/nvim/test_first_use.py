@@ -280,7 +280,7 @@ def test_an_outdated_environment_is_used_when_it_cannot_be_renewed(start: Start,
     assert not nvim.blocked()
 
 
-def test_a_damaged_environment_is_made_anew(start: Start, tmp_path: Path) -> None:
+def test_a_damaged_environment_is_made_again(start: Start, tmp_path: Path) -> None:
     """Somebody deleted packages: the chat installs again by itself, and the message sent meanwhile is answered."""
     first = start()
     first.command("CodeCompanionChat")

@@ -335,7 +335,7 @@ def test_an_unreadable_rule_file_is_named_and_the_others_load(nvim_factory, tmp_
         assert "Be brief." in str(sent(server))
 
 
-def test_rules_are_sent_anew_when_their_file_changes(nvim_factory, tmp_path):
+def test_rules_are_sent_again_when_their_file_changes(nvim_factory, tmp_path):
     """R-549: re-read when the file changed."""
     with ChatServerThread([reply("a"), reply("b")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("AGENTS.md", "Old rule.\n")])

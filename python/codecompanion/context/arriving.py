@@ -79,7 +79,7 @@ def _without_tools(step: Step, spared: tuple[str, ...]) -> Step:
     return msgspec.structs.replace(step, params=msgspec.structs.replace(step.params, exclude_tools=spared))
 
 
-def cut_anew(messages: Messages, whole: Messages, most: int, target: int, env: Env) -> Messages | None:
+def cut_again(messages: Messages, whole: Messages, most: int, target: int, env: Env) -> Messages | None:
     """Return the messages with the new results as `whole` has them, or cut to `target` where that is more than `most`.
 
     None when they cannot be made to fit that way: then they stay as they are.

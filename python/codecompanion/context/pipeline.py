@@ -21,9 +21,9 @@ from itertools import takewhile
 
 import msgspec
 
-from codecompanion.context.arriving import arrival, cut_anew, max_without_summary, new_results, with_results
+from codecompanion.context.arriving import arrival, cut_again, max_without_summary, new_results, with_results
 from codecompanion.context.editing.repair_pairs import Repair, repair_pairs
-from codecompanion.context.policy.budget import aim_tokens, is_crossed, room_of
+from codecompanion.context.policy.budget import is_crossed, room_of, target_tokens
 from codecompanion.context.policy.catalog import NEWEST_RESULTS, arrival_stages, recovery_stages
 from codecompanion.context.policy.schema import Policy, Stage, Tier
 from codecompanion.context.report import Ask, Preparation, Prepared, StageReport
@@ -213,8 +213,8 @@ def _cut_once(draft: _Draft, policy: Policy, arrived: Messages) -> None:
     size, ran = as_sent.measure(messages).tokens, {report.stage.id for report in done}
     # What a compaction has just brought the request below is not filled up again: it would come once more.
     most = max_without_summary(tuple(one for one in policy.stages if one.id in ran), messages, as_sent, size)
-    aim = aim_tokens(stage.trigger, stage.target, 0, room_of(as_sent, messages, stage.trigger))
-    cut = cut_anew(messages, arrived, most, aim, as_sent)
+    wanted = target_tokens(stage.trigger, stage.target, 0, room_of(as_sent, messages, stage.trigger))
+    cut = cut_again(messages, arrived, most, wanted, as_sent)
     if cut is None:
         return
     results = {message.id: message for message in cut}

@@ -11,7 +11,7 @@ from collections.abc import Generator
 
 import msgspec
 
-from codecompanion.context.policy.budget import aim_tokens, room_of
+from codecompanion.context.policy.budget import room_of, target_tokens
 from codecompanion.context.policy.schema import CHAT_ADAPTER, Stage, Step, Tier
 from codecompanion.context.report import Ask, StageReport
 from codecompanion.context.strategies import STRATEGIES
@@ -49,9 +49,11 @@ def run_stage(
     What an earlier tier achieved without fitting the target stays when the later ones have nothing to do. `most`: the
     request must not be larger afterwards, whatever the stage's own target (0 = that alone counts).
     """
-    aim = aim_tokens(stage.trigger, stage.target, stage.target_gap, room_of(env, messages, stage.trigger, stage.target))
-    aim = min(size for size in (aim, most) if size) if aim or most else 0
-    env = msgspec.structs.replace(env, target=aim)
+    wanted = target_tokens(
+        stage.trigger, stage.target, stage.target_gap, room_of(env, messages, stage.trigger, stage.target)
+    )
+    wanted = min(size for size in (wanted, most) if size) if wanted or most else 0
+    env = msgspec.structs.replace(env, target=wanted)
     start = Work(before=messages, messages=messages)
     reached: dict[str, Work] = {}
     best: StageReport | None = None
@@ -76,9 +78,9 @@ def run_stage(
         if tier is tiers[-1] or tier.accept == "always":
             return report
         # The best guess counts: a target is no safety limit.
-        if stage.target is None or after.tokens <= aim:
+        if stage.target is None or after.tokens <= wanted:
             return report
-        problems.append(f"{tier.id}: {after.tokens} tokens are left, more than the target of {aim}")
+        problems.append(f"{tier.id}: {after.tokens} tokens are left, more than the target of {wanted}")
         best = report
     return best if best is not None and report.outcome == "skipped" else report
 

@@ -54,8 +54,8 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     belong to the chat's model; the `summariser_*` figures to the model that writes summaries. `new_id` names the
     messages a strategy makes; it is deterministic.
 
-    `target` is what the stage aims at, in tokens of the whole request (0 = nothing in particular); the pipeline sets
-    it. `input_limit` is what the model takes as input (0 = the window). `turn_id` is the running turn, "" between
+    `target` is the size the stage is to reach, in tokens of the whole request (0 = none); the pipeline sets it.
+    `input_limit` is what the model takes as input (0 = the window). `turn_id` is the running turn, "" between
     turns. `artifact` is what the last summary was rendered from, when it was typed (R-319), `history` gives the
     messages of the whole log as they were before any compaction (None = the log is not at hand), `key_of` the key under
     which `recall` gives a message back, by its id ("" = not at all). `has_utility`:

@@ -255,16 +255,16 @@ class _Flusher:
     def _wake(self) -> None:
         self._wake_pending.clear()
         if not self._sending:
-            self._arm(behind=False)
+            self._arm(more=False)
 
-    def _arm(self, *, behind: bool) -> None:
-        """Set the timer for the next flush; `behind` when the last batch did not take everything."""
+    def _arm(self, *, more: bool) -> None:
+        """Set the timer for the next flush; `more` when the last batch did not take everything."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self._stopped or self._outbox.is_empty:
             return
-        if behind or self._outbox.is_pressing:
+        if more or self._outbox.is_pressing:
             due = self._last_flush + self._pacer.gap_s
         else:
             due = self._last_text + self._pacer.text_gap_s
@@ -293,7 +293,7 @@ class _Flusher:
             self._last_flush = loop.time()
             if had_text or (batch is not None and '"type":"text"' in batch):
                 self._last_text = self._last_flush
-            self._arm(behind=not self._outbox.is_empty)
+            self._arm(more=not self._outbox.is_empty)
 
 
 _live: list[Bridge] = []

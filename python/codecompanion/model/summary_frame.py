@@ -33,28 +33,28 @@ _ELEMENT = re.compile(r"(<([A-Za-z][\w-]*)>\n)(.*?)(\n</\2>)", re.DOTALL)
 
 
 class Framed(msgspec.Struct, frozen=True):
-    """The text of a summary message in three: joined they are the text. `behind` holds the quoted request."""
+    """The text of a summary message in three: joined they are the text. `after` holds the quoted request."""
 
     before: str
     summary: str
-    behind: str
+    after: str
 
 
 def split_frame(text: str) -> Framed:
     """Return the summary apart from its element, its header, and the request quoted after it (R-551)."""
     request = quoted_request(text)
     quote = quote_request(request) if request else ""
-    inner, before, behind = text, "", ""
+    inner, before, after = text, "", ""
     element = _ELEMENT.fullmatch(text) or _ELEMENT.fullmatch(text.removesuffix(quote))
     if element:
-        before, inner, behind = element.group(1), element.group(3), element.group(4) + text[element.end() :]
+        before, inner, after = element.group(1), element.group(3), element.group(4) + text[element.end() :]
     if quote and inner.endswith(quote):
-        inner, behind = inner.removesuffix(quote), quote + behind
+        inner, after = inner.removesuffix(quote), quote + after
     for header in _HEADERS:
         found = header.match(inner)
         if found:
-            return Framed(before + found.group(), inner[found.end() :], behind)
-    return Framed(before, inner, behind)
+            return Framed(before + found.group(), inner[found.end() :], after)
+    return Framed(before, inner, after)
 
 
 def bare_summary(text: str) -> str:

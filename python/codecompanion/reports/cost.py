@@ -221,10 +221,10 @@ def _turns(record: Record, page: Page) -> list[str]:
     ]
     head = ("turn", "cost", "prompt", "hits", "output", "calls", "question")
     lines = ["", "## Turns, most expensive first", ""]
-    dearest, sums = summed[0]
-    if sums.priced and dearest.number:
+    first, sums = summed[0]
+    if sums.priced and first.number:
         lines += [
-            f"Turn {dearest.number} was the most expensive: {usd_text(sums.usd)}. `/trace {dearest.number}` shows it.",
+            f"Turn {first.number} was the most expensive: {usd_text(sums.usd)}. `/trace {first.number}` shows it.",
             "",
         ]
     return [*lines, *table(head, rows, page.width, "rrrrrr")]

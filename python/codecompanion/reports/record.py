@@ -131,9 +131,9 @@ class LogReader:
     def __init__(self) -> None:
         self.last_seq = 0
         self.forked_from = ""
-        self._begin_anew()
+        self._start_over()
 
-    def _begin_anew(self) -> None:
+    def _start_over(self) -> None:
         """Forget what was read: it belongs to the chat this one was forked from, and is counted there."""
         self.turns: list[Stretch] = []
         self.between = Stretch()
@@ -150,7 +150,7 @@ class LogReader:
         self.last_seq = event.seq
         match event.payload:
             case ChatForked(from_title=title):
-                self._begin_anew()
+                self._start_over()
                 self.forked_from = title or "an untitled chat"
             case TurnBegan(turn_id=turn_id, cycle=cycle):
                 self.now = Stretch(len(self.turns) + 1, turn_id, cycle, event.ts, self._question)

@@ -191,7 +191,7 @@ class Chat:
             self.must_be_idle(BUSY)
             answer = Answer(change)
             self.begin(answer.run)
-            return await answer.behind(self.task)
+            return await answer.after(self.task)
 
     def must_be_idle(self, why: str) -> None:
         """Refuse, with `why`, while something works on the history.

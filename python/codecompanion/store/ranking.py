@@ -54,7 +54,7 @@ class Surroundings(msgspec.Struct):
     """Which message stands before and after which, by row, as far as that is known."""
 
     before: dict[Row, Row]
-    behind: dict[Row, Row]
+    after: dict[Row, Row]
 
 
 def own_scores(question: Question, matches: Matches) -> dict[Row, float]:
@@ -91,12 +91,12 @@ def score_rows(
 def _with_neighbours(
     question: Question, matches: Matches, row: Row, around: Surroundings, messages: Mapping[Row, Message]
 ) -> float:
-    before, behind = around.before.get(row, -1), around.behind.get(row, -1)
+    before, after = around.before.get(row, -1), around.after.get(row, -1)
     share = PREVIOUS_ASKS if asks(messages.get(before)) else PREVIOUS
     score = sum(
-        max(hits.get(row, 0.0), share * hits.get(before, 0.0), NEXT * hits.get(behind, 0.0)) for hits in matches.terms
+        max(hits.get(row, 0.0), share * hits.get(before, 0.0), NEXT * hits.get(after, 0.0)) for hits in matches.terms
     )
-    far = (around.before.get(before, -1), around.behind.get(behind, -1))
+    far = (around.before.get(before, -1), around.after.get(after, -1))
     score += TWO_AWAY * sum(matches.totals.get(which, 0.0) for which in far) + matches.bonuses.get(row, 0.0)
     return score * (1 + COVERAGE * matches.counts.get(row, 0) / max(1, question.count))
 

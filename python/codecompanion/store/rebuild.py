@@ -50,7 +50,7 @@ class LiveChat(msgspec.Struct, frozen=True):
     view: View
     opening: tuple[EventPayload, ...] = ()
     closing: tuple[EventPayload, ...] = ()
-    anew: Callable[[Message], Message] = lambda message: message
+    rewritten: Callable[[Message], Message] = lambda message: message
 
 
 class Rebuilt(msgspec.Struct, frozen=True):
@@ -215,7 +215,7 @@ def _write(
     if log and log[: len(there)] == there:
         sessions.restore_events(connection, ((chat.chat_id, event) for event in log[len(there) :]))
         return Rebuilt(chat.chat_id, "whole", count)
-    view = msgspec.structs.replace(chat.view, messages=tuple(map(chat.anew, chat.view.messages)))
+    view = msgspec.structs.replace(chat.view, messages=tuple(map(chat.rewritten, chat.view.messages)))
     said = tuple(MessageAdded(message=message) for message in view.messages)
     payloads = (_exchange(there, view, new_id()),) if there else (*chat.opening, *said)
     sessions.append_events(

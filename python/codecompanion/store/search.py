@@ -122,7 +122,7 @@ def find_rows(connection: sqlite3.Connection, question: Question, chat_id: str |
     if question.words >= FEW_WORDS:
         around = _surroundings(connection, pool)
         near |= dict.fromkeys(around.before[row] for row in pool if row in around.before)
-        near |= dict.fromkeys(around.behind[row] for row in pool if row in around.behind)
+        near |= dict.fromkeys(around.after[row] for row in pool if row in around.after)
         messages |= read({*near, *(around.before.get(row, -1) for row in near)})
     days = _days(connection, near) if question.periods else {}
     scores = score_rows(question, matches, list(near), around, messages, days)
@@ -250,8 +250,8 @@ def _surroundings(connection: sqlite3.Connection, rows: Sequence[Row]) -> Surrou
             for than, order in (("<", "DESC"), (">", "ASC"))
         )
         line = [*(one for (one,) in reversed(earlier)), row, *(one for (one,) in later)]
-        for before, behind in itertools.pairwise(line):
-            around.before[behind], around.behind[before] = before, behind
+        for before, after in itertools.pairwise(line):
+            around.before[after], around.after[before] = before, after
     return around
 
 

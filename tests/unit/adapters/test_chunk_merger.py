@@ -97,7 +97,7 @@ def test_any_rubbish_after_the_head_is_left_to_h11(rubbish: bytes, data: st.Data
     assert read_with_h11(merge(stream, *cuts)) == read_with_h11(stream)
 
 
-def test_the_next_response_of_a_connection_is_read_anew() -> None:
+def test_the_next_response_of_a_connection_is_read_again() -> None:
     """Keep-alive: a request in between."""
     merger = ChunkMerger()
     for _ in range(3):

@@ -37,7 +37,7 @@ def both_doors(row: dict[str, Any]) -> list[AdapterError]:
 
 @pytest.mark.parametrize("row", LONG, ids=name)
 def test_a_server_s_words_for_too_long_are_recognised(row: dict[str, Any]) -> None:
-    """With what they tell of the size and of the window, which the retry aims at."""
+    """With what they tell of the size and of the window, which is the target of the retry."""
     for error in both_doors(row):
         assert isinstance(error, ContextOverflow), error
         assert [error.prompt_tokens, error.limit_tokens] == row["figures"]

@@ -87,7 +87,7 @@ def test_the_quoted_request_stands_inside_of_the_element():
     assert text.count("</cowork_compaction_summary>") == 1
     assert quoted_request(text) == words.replace("</cowork", "<\\/cowork")
     framed = split_frame(text)
-    assert framed.before + framed.summary + framed.behind == text
+    assert framed.before + framed.summary + framed.after == text
     assert framed.summary == "1. the rest"
     old = f"<x>\nfree\n</x>\n\n{REQUEST_HEADING}\n\ngo on"
     assert quoted_request(old) == "go on"

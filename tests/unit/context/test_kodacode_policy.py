@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from codecompanion.context.artifact.schema import read_consolidated
-from codecompanion.context.policy.budget import Room, aim_tokens, threshold_tokens
+from codecompanion.context.policy.budget import Room, target_tokens, threshold_tokens
 from codecompanion.context.policy.catalog import load_policy
 from codecompanion.context.policy.options import with_options
 from codecompanion.context.policy.table import policy_from_table, policy_to_table
@@ -169,7 +169,7 @@ def test_by_hand_with_no_finished_turn_there_is_nothing_to_do():
 def test_the_target_stays_below_the_trigger(options, expected):
     """R-306: whatever the user sets."""
     (stage,) = with_options(POLICY, options, "k").stages
-    assert aim_tokens(stage.trigger, stage.target, stage.target_gap, Room(window=100_000)) == expected
+    assert target_tokens(stage.trigger, stage.target, stage.target_gap, Room(window=100_000)) == expected
 
 
 @pytest.mark.parametrize("value", [0, -1, 1, "much", True])
@@ -193,8 +193,8 @@ def test_the_documents_own_names_are_options(options, expected):
     """R-305 [decided]: `compaction_threshold`, `compaction_target_threshold`."""
     (stage,) = with_options(POLICY, options, "k").stages
     room = Room(window=100_000)
-    aim = aim_tokens(stage.trigger, stage.target, stage.target_gap, room)
-    assert (threshold_tokens(stage.trigger, room), aim) == expected
+    target = target_tokens(stage.trigger, stage.target, stage.target_gap, room)
+    assert (threshold_tokens(stage.trigger, room), target) == expected
 
 
 @pytest.mark.parametrize(

@@ -124,10 +124,10 @@ def test_pruning_of_the_view_leaks_into_no_history() -> None:
     alone, _ = run(messages, window, policy=load_policy("codecompanion"))
     sent = shaped_for_sending(messages, window)
     assert any(text.startswith("[older retained output") for text in texts(sent))
-    behind, _ = run(messages, window, policy=load_policy("codecompanion"))
-    assert [report.stage.id for report in behind.reports] == ["editing"]
-    assert msgspec.json.encode(behind.messages) == msgspec.json.encode(alone.messages)
-    assert not any("older retained" in text for text in texts(behind.messages))
+    afterwards, _ = run(messages, window, policy=load_policy("codecompanion"))
+    assert [report.stage.id for report in afterwards.reports] == ["editing"]
+    assert msgspec.json.encode(afterwards.messages) == msgspec.json.encode(alone.messages)
+    assert not any("older retained" in text for text in texts(afterwards.messages))
 
 
 @pytest.mark.parametrize("name", policy_names())

@@ -40,7 +40,7 @@ def policy(*tiers: dict[str, Any], **fields: Any) -> Policy:
 
 TWO = policy(
     {"id": "cheap", "number": 1, "accept": "target", "step": CLEAR},
-    {"id": "dear", "number": 2, "from": "cheap", "step": SUMMARY},
+    {"id": "expensive", "number": 2, "from": "cheap", "step": SUMMARY},
 )
 
 
@@ -57,7 +57,7 @@ def test_the_next_tier_starts_from_what_the_one_before_made() -> None:
     messages = chat(*turns(8, 4000), *[m for i in range(40) for m in (user(f"q{i} " * 50), assistant(f"a{i} " * 50))])
     prepared, asked = run(messages, int(sum(map(count, messages)) / 0.9), policy=TWO)
     report = prepared.reports[0]
-    assert (report.tier, report.way.id, report.outcome) == (2, "dear", "changed")
+    assert (report.tier, report.way.id, report.outcome) == (2, "expensive", "changed")
     assert TOOL_RESULT_CLEARED in asked[0].request.prompt
     assert "more than the target" in report.problems[0]
     assert report.work is not None
@@ -89,7 +89,7 @@ def test_a_failure_behind_a_partial_success_changes_nothing() -> None:
 )
 def test_a_strategy_without_a_model_takes_the_place_of_the_one_that_failed(reply: SummaryReply) -> None:
     """K9, R-434: the chain of those who write the summary ends with one that cannot fail that way."""
-    made = policy({"id": "dear", "on_fail": ["summarize_ledger"], "step": SUMMARY})
+    made = policy({"id": "expensive", "on_fail": ["summarize_ledger"], "step": SUMMARY})
     messages = chat(*turns(8, 4000))
     prepared, asked = run(messages, int(sum(map(count, messages)) / 0.9), policy=made, script=lambda ask: reply)
     report = prepared.reports[0]
@@ -113,7 +113,7 @@ def test_tiers_before_the_first_summary_run_when_somebody_else_summarises() -> N
 
 def test_a_stage_may_need_some_messages_to_be_run_by_hand() -> None:
     """R-145: fewer than the least number of messages is a sentence, not a compaction."""
-    made = policy({"id": "dear", "step": SUMMARY}, manual_min_messages=6)
+    made = policy({"id": "expensive", "step": SUMMARY}, manual_min_messages=6)
     prepared, asked = run(chat(user("a"), assistant("b " * 500)), 10**6, policy=made, manual=True)
     assert (prepared.reports[0].reason, prepared.reports[0].detail) == (
         "not_enough_messages",

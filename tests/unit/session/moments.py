@@ -113,13 +113,13 @@ DONE = CompactionDone(BLOCK, Usage(input_tokens=400, output_tokens=20))
 STORIES: dict[str, Story] = {
     "in a reply": Story([says("one"), COMPACTS], asks(), native=True),
     "in a tool loop": Story([says("one"), READ, COMPACTS], asks(), native=True),
-    "in vain": Story([says("one"), NO_BLOCK], asks(), native=True),
+    "no block": Story([says("one"), NO_BLOCK], asks(), native=True),
     "cut before its end": Story([says("one"), CUT], asks(), native=True),
     "cut after its end": Story([says("one"), CUT_LATER], asks(), native=True),
     "with a pause": Story([says("one"), PAUSED], asks(), native=True),
     "on demand": Story([says("one"), says("went on")], compacts, native=True, compactions=[DONE]),
     "on demand, and stop": Story([says("one")], compacts, native=True, compactions=[DONE], settings=STOP),
-    "on demand in vain": Story([says("one")], compacts, native=True, compactions=[Overloaded("s: overloaded")]),
+    "on demand refused": Story([says("one")], compacts, native=True, compactions=[Overloaded("s: overloaded")]),
     "on demand in a turn": Story([says("one"), READ], asks_then_compacts, native=True, compactions=[DONE]),
     "our own in a turn": Story([says(LONG), READ, says("SUMMARY")], asks_then_compacts),
     "our own with checkpoints": Story([says(LONG), READ, says("SUMMARY")], asks_then_compacts, keeps=True),
@@ -138,7 +138,7 @@ STORIES: dict[str, Story] = {
     "half a reply": Story([says("one"), HALF], asks()),
     "a full window": Story([says(LONG), FULL, says("SUMMARY")], asks()),
     "go on": Story([HALF, says("more"), says("and more")], goes_on),
-    "go on in vain": Story([(TextDelta("half"), StreamCut("cut")), (Overloaded("s: overloaded"),)], goes_on),
+    "go on refused": Story([(TextDelta("half"), StreamCut("cut")), (Overloaded("s: overloaded"),)], goes_on),
 }
 
 

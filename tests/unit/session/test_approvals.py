@@ -71,7 +71,7 @@ async def test_yolo_asks_about_files_that_something_runs_and_says_why(tmp_path):
     assert not (tmp_path / ".git" / "config").exists()
 
 
-async def test_a_file_that_changed_while_the_approval_was_open_is_asked_anew(tmp_path):
+async def test_a_file_that_changed_while_the_approval_was_open_is_asked_again(tmp_path):
     """Nothing is written over what the user has not seen; a sentence says why it asks again."""
     file = tmp_path / "a.txt"
     file.write_text("one\ntwo\n")

@@ -482,9 +482,9 @@ def events_behind(bench, request):
     """Return the names of R-328 that were logged after that many requests of the last turn."""
     payloads = [e.payload for e in bench.store.load_events("chat-1")]
     sent = [place for place, payload in enumerate(payloads) if isinstance(payload, RequestSent)][2:]
-    behind = payloads[sent[request - 1] : sent[request]]
+    later = payloads[sent[request - 1] : sent[request]]
     names = ("prompt_compiled", "context_pruned")
-    return [event for event in behind if isinstance(event, PolicyEvent) and event.name in names]
+    return [event for event in later if isinstance(event, PolicyEvent) and event.name in names]
 
 
 async def test_a_compaction_between_two_tool_rounds_logs_what_it_made_of_the_request(tmp_path):

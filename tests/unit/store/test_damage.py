@@ -198,7 +198,7 @@ def test_what_only_the_write_ahead_log_holds_is_saved_too(desk: Desk, start: Sta
         assert kept.with_name(kept.name + "-wal").read_bytes() == wal
 
 
-def test_a_damaged_search_index_is_made_anew_at_the_next_start(desk: Desk) -> None:
+def test_a_damaged_search_index_is_made_again_at_the_next_start(desk: Desk) -> None:
     """SQLite's page check does not see inside the index; the log is all that is needed to make it again."""
     expected = fill(desk, chats=1)
     with sqlite3.connect(desk.path) as connection:

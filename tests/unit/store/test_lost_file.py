@@ -85,7 +85,7 @@ def test_a_deleted_folder_is_made_again(tmp_path: Path, told: list[StoreError]) 
     again.close()
 
 
-def test_an_emptied_database_is_begun_anew_and_the_way_back_is_named(
+def test_an_emptied_database_is_started_over_and_the_way_back_is_named(
     tmp_path: Path, store: Store, told: list[StoreError]
 ) -> None:
     """R-478: checkpoints are files of their own; the sentence says how they come back."""

@@ -43,7 +43,7 @@ def scores(*texts: str) -> dict[int, float]:
     """The scores of three messages of which only the middle one has a word of the question."""
     matches = Matches(terms=[{1: 2.0}], totals={1: 2.0}, counts={1: 1}, bonuses={})
     messages = dict(enumerate(said(text) for text in texts))
-    around = Surroundings(before={1: 0, 2: 1}, behind={0: 1, 1: 2})
+    around = Surroundings(before={1: 0, 2: 1}, after={0: 1, 1: 2})
     return score_rows(read_question("kayak", TODAY), matches, [0, 1, 2], around, messages, {})
 
 

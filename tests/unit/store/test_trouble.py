@@ -193,16 +193,16 @@ def test_files_that_may_not_grow_are_told_and_what_was_durable_stays(desk: Desk,
 
 
 @pytest.mark.parametrize(
-    "spoil", [lambda p: p.unlink(), lambda p: p.write_bytes(b"other"), lambda p: p.write_bytes(b"")]
+    "damage", [lambda p: p.unlink(), lambda p: p.write_bytes(b"other"), lambda p: p.write_bytes(b"")]
 )
 def test_a_spoiled_content_is_noticed_and_mended_by_storing_it_again(
-    store: Store, desk: Desk, spoil: Callable[[Path], object]
+    store: Store, desk: Desk, damage: Callable[[Path], object]
 ) -> None:
     """A blob is what its name says or an error."""
     name = store.put_blob(b"a large result")
     assert store.put_blob(b"a large result") == name
     (file,) = (desk.folder / "blobs").iterdir()
-    spoil(file)
+    damage(file)
     with pytest.raises(StoreCorrupt, match=name[:12]):
         store.read_blob(name)
     assert store.put_blob(b"a large result") == name

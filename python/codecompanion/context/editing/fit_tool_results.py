@@ -85,11 +85,11 @@ def _cut(messages: Messages, sizes: dict[int, int], level: int, env: Env) -> Mes
 
 def _shortened(message: Message, share: float, env: Env) -> Message:
     """Return the result with that share of its text: head, note, tail; images and documents in it stay."""
-    before, behind = _ends(message)
+    before, after = _ends(message)
     keep = max(0, int(share * len(message.text)) - len(RESULT_CUT))
     head = before[: int(keep * _HEAD_SHARE)]
-    tail = behind[max(0, len(behind) - (keep - len(head))) :]
-    left_out = message.left_out + len(before) - len(head) + len(behind) - len(tail)
+    tail = after[max(0, len(after) - (keep - len(head))) :]
+    left_out = message.left_out + len(before) - len(head) + len(after) - len(tail)
     shorter = head + RESULT_CUT.format(chars=left_out) + tail
     if len(shorter) >= len(message.text):
         return message

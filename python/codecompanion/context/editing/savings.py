@@ -39,7 +39,7 @@ class RequireTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def require_target(work: Work, params: RequireTarget, env: Env) -> Outcome:
-    """Return the work, or `Skipped` when the request is still larger than what the stage aims at."""
+    """Return the work, or `Skipped` when the request is still larger than the stage's target."""
     size = env.measure(work.messages).tokens
     if env.target and size > env.target:
         return Skipped("target_not_reached", f"{size} tokens would be left, more than the target of {env.target}")

@@ -111,6 +111,6 @@ def note_keys(work: Work, env: Env) -> Work:
         return work
     message = work.messages[place]
     frame = split_frame(message.text)
-    changed = with_changes(message, content=frame.before + put_span(frame.summary, span) + frame.behind)
+    changed = with_changes(message, content=frame.before + put_span(frame.summary, span) + frame.after)
     changed = with_changes(changed, tokens=env.count(changed))
     return msgspec.structs.replace(work, messages=(*work.messages[:place], changed, *work.messages[place + 1 :]))

@@ -1,4 +1,4 @@
-"""What a session is for: the first request with substance, until the user states a new aim (R-319).
+"""What a session is for: the first request with substance, until the user states a new one (R-319).
 
 "continue", thanks, greetings, questions about the time and the prompts of compactions are no requests. A message that
 only lays down rules is the goal as long as there is nothing better. Works on the text that is kept, cut to one line, so
@@ -82,7 +82,7 @@ _MAY_STATE = re.compile(
     r"|necesito|quero|preciso|voglio|vorrei|хочу|нужн|我(?:想|要|需要)",
     re.IGNORECASE,
 )
-"""What a stated aim has among its words: where none is, nobody need look closer."""
+"""What a stated goal has among its words: where none is, nobody need look closer."""
 
 
 class Weight(IntEnum):
@@ -100,10 +100,10 @@ def is_usable_goal(text: str) -> bool:
 
 
 def goal_of(text: str) -> str:
-    """Return what of a message may stand as the goal, on one line: all of it, or its end from the stated aim on."""
+    """Return what of a message may stand as the goal, on one line: all of it, or its end from the stated goal on."""
     whole = cut_bytes(text[:_READ_CHARS], GOAL_BYTES)
     said = list(sentences(text))
-    stated = next((place for place, sentence in enumerate(said) if _states_aim(sentence)), None)
+    stated = next((place for place, sentence in enumerate(said) if _states_goal(sentence)), None)
     if stated is None or weigh(whole) == Weight.STATED:
         return whole
     return cut_bytes(" ".join(said[stated:]), GOAL_BYTES)
@@ -131,7 +131,7 @@ def weigh(text: str) -> Weight:
     if not words or _META.match(words) or is_noise(words):
         return Weight.NOTHING
     said = [sentence for sentence in sentences(text) if not _is_idle(sentence)]
-    if any(map(_states_aim, said)):
+    if any(map(_states_goal, said)):
         return Weight.STATED
     if not said:
         # Only code, or only quoted lines: somebody wants something of it.
@@ -143,5 +143,5 @@ def _is_idle(sentence: str) -> bool:
     return _STEERING.fullmatch(sentence) is not None or _SMALL_TALK.fullmatch(sentence) is not None
 
 
-def _states_aim(sentence: str) -> bool:
+def _states_goal(sentence: str) -> bool:
     return _LABELLED.match(sentence) is not None or _WISHED.match(sentence) is not None

@@ -89,8 +89,8 @@ def shorten(text: str, limit: int, count: Count) -> str:
 def _whole_words(text: str, head: int, tail: int) -> str:
     """Return the text up to `head`, the mark, and the text from `tail` on, without pieces of words at the gap."""
     before = re.sub(r"(?<=\s)\S{1,40}\Z", "", text[:head]) if text[head : head + 1].strip() else text[:head]
-    behind = re.sub(r"\A\S{1,40}(?=\s)", "", text[tail:]) if text[tail - 1].strip() else text[tail:]
-    return before.rstrip() + _MARK + behind.lstrip()
+    after = re.sub(r"\A\S{1,40}(?=\s)", "", text[tail:]) if text[tail - 1].strip() else text[tail:]
+    return before.rstrip() + _MARK + after.lstrip()
 
 
 def quote_within(text: str, limit: int, count: Count) -> list[str]:

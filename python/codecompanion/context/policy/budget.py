@@ -177,22 +177,22 @@ def is_within(target: Trigger, measured: Measure, room: Room) -> bool:
     return threshold is None or measured.tokens <= threshold
 
 
-def aim_tokens(trigger: Trigger, target: Trigger | None, gap: float, room: Room) -> int:
-    """Return what a stage aims at, in tokens of the whole request, 0 without a target (R-306).
+def target_tokens(trigger: Trigger, target: Trigger | None, gap: float, room: Room) -> int:
+    """Return the target of a stage, in tokens of the whole request, 0 without a target (R-306).
 
-    With a `gap` (0..1) the aim stays below the trigger: where the target is not smaller, the gap is taken off the
-    trigger; when that leaves nothing the aim is half of it.
+    With a `gap` (0..1) it stays below the trigger: where the target is not smaller, the gap is taken off the
+    trigger; when that leaves nothing it is half of it.
     """
     if target is None or target.at is None:
         return 0
     if gap > 0 and trigger.at is not None and target.at <= 1 and trigger.at <= target.at:
         lower = trigger.at - gap
         target = msgspec.structs.replace(target, at=lower if lower > 0 else trigger.at / 2)
-    aim = threshold_tokens(target, room) or 0
+    wanted = threshold_tokens(target, room) or 0
     above = threshold_tokens(trigger, room)
-    if gap > 0 and above is not None and aim >= above:
-        aim = max(above - (room.input_limit or room.window) // 20, 1)
-    return aim
+    if gap > 0 and above is not None and wanted >= above:
+        wanted = max(above - (room.input_limit or room.window) // 20, 1)
+    return wanted
 
 
 WarningLevel = Literal["none", "warning", "critical"]

@@ -91,7 +91,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the program with its own trigger and its own event.
 
     `after` names stages that must have had their chance before this one, `unless` those after whose removals this one
-    is not needed (R-410). `target` is the size it aims at, `target_gap` (0..1 of the basis) how far it stays below the
+    is not needed (R-410). `target` is the size to reach, `target_gap` (0..1 of the basis) how far it stays below the
     trigger (R-306). `label` is how the user reads an automatic run. `manual` means `/compact` runs it, with at least
     `manual_min_messages`.
     """

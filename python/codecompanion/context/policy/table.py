@@ -118,7 +118,7 @@ def read_stages(tables: Any, key: str, others: tuple[Stage, ...]) -> tuple[Stage
 
 
 def _stage(table: Any, key: str, others: tuple[Stage, ...]) -> Stage:
-    """Return one stage of a table; one that is `like` another aims at what that does, unless it says otherwise."""
+    """Return one stage of a table; one that is `like` another has its target, unless it says otherwise."""
     fields = table_of(table, key, "a stage: { id = …, event = …, trigger = …, step = { … } }")
     refuse_unknown(fields, {*Stage.__struct_fields__, *_PROGRAMS, "on_fail"} - {"tiers"}, key)
     like = fields.pop("like", None)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from codecompanion.context.policy.budget import aim_tokens, is_crossed, room_of, threshold_tokens
+from codecompanion.context.policy.budget import is_crossed, room_of, target_tokens, threshold_tokens
 from codecompanion.context.policy.schema import Policy, ShapeStep
 from codecompanion.context.shaping.context_packet import ContextPacket
 from codecompanion.context.shaping.prompt_shape import (
@@ -107,8 +107,8 @@ def levels_of(policy: Policy, env: Env, messages: Messages) -> Levels:
     if stage is None:
         return Levels(limit=limit)
     room = room_of(env, messages, stage.trigger, stage.target)
-    aim = aim_tokens(stage.trigger, stage.target, stage.target_gap, room)
-    return Levels(target=aim, trigger=threshold_tokens(stage.trigger, room) or 0, limit=limit)
+    target = target_tokens(stage.trigger, stage.target, stage.target_gap, room)
+    return Levels(target=target, trigger=threshold_tokens(stage.trigger, room) or 0, limit=limit)
 
 
 def shape(

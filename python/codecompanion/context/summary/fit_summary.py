@@ -93,7 +93,7 @@ def _with_summary(work: Work, place: int, text: str, env: Env) -> Work:
     frame = split_frame(message.text)
     if text == frame.summary:
         return work
-    changed = with_changes(message, content=frame.before + text + frame.behind)
+    changed = with_changes(message, content=frame.before + text + frame.after)
     changed = with_changes(changed, tokens=env.count(changed))
     messages = (*work.messages[:place], changed, *work.messages[place + 1 :])
     return msgspec.structs.replace(work, messages=messages, summary=text)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from codecompanion.context.policy.budget import Room, aim_tokens, basis_tokens, threshold_tokens, warning_level
+from codecompanion.context.policy.budget import Room, basis_tokens, target_tokens, threshold_tokens, warning_level
 from codecompanion.context.policy.named_events import Occasion, PolicyEventName, applies, fields_of
 from codecompanion.context.policy.schema import Policy
 from codecompanion.context.report import Ask, Prepared, StageReport
@@ -93,7 +93,7 @@ class Announcer:
         """Return the occasion with what the stage's table and the model in use say."""
         stage, room = self.policy.stage(stage_id), self.room
         trigger = threshold_tokens(stage.trigger, room) if stage is not None else None
-        target = aim_tokens(stage.trigger, stage.target, stage.target_gap, room) if stage is not None else 0
+        target = target_tokens(stage.trigger, stage.target, stage.target_gap, room) if stage is not None else 0
         return replace(
             occasion,
             window=room.window,

@@ -94,16 +94,16 @@ def _diff(before: Messages, after: Messages) -> list[str]:
     """Return one line per message: unchanged, `-` as it is now, `+` as it would be."""
     removed_ids, replaced, inserted = difference(before, after)
     removed, fresh = frozenset(removed_ids), {message.id: message for message in replaced}
-    behind: dict[str, list[Message]] = {}
+    following: dict[str, list[Message]] = {}
     for insertion in inserted:
-        behind.setdefault(insertion.after, []).append(insertion.message)
-    lines = [f"+ {_line(message)}" for message in behind.get("", ())]
+        following.setdefault(insertion.after, []).append(insertion.message)
+    lines = [f"+ {_line(message)}" for message in following.get("", ())]
     for message in before:
         gone = message.id in removed or message.id in fresh
         lines.append(f"{'-' if gone else ' '} {_line(message)}")
         if message.id in fresh:
             lines.append(f"+ {_line(fresh[message.id])}")
-        lines.extend(f"+ {_line(added)}" for added in behind.get(message.id, ()))
+        lines.extend(f"+ {_line(added)}" for added in following.get(message.id, ()))
     return lines
 
 

@@ -19,7 +19,7 @@ NOTHING_LEFT = "nothing more can be removed from the request"
 
 @dataclass(frozen=True, slots=True)
 class RecoveryRecord:
-    """One attempt: `refused` tokens were too many, `target` is aimed at."""
+    """One attempt: `refused` tokens were too many, `target` is to be reached."""
 
     announcer: Announcer
     log: ChatLog

@@ -148,7 +148,7 @@ class ChatLog:
             StoreError: nothing was undone.
         """
         undone = [ChangeUndone(change_id=change_id, by_user=by_user) for change_id in change_ids]
-        await asyncio.shield(asyncio.ensure_future(self._project_anew(undone)))
+        await asyncio.shield(asyncio.ensure_future(self._project_again(undone)))
 
     async def redo(self, change_id: str) -> None:
         """Log that a change the user undid counts again, and project the view with it (R-545).
@@ -157,9 +157,9 @@ class ChatLog:
             StoreError: nothing was redone.
         """
         redone = ChangeUndone(change_id=change_id, redone=True, by_user=True)
-        await asyncio.shield(asyncio.ensure_future(self._project_anew([redone])))
+        await asyncio.shield(asyncio.ensure_future(self._project_again([redone])))
 
-    async def _project_anew(self, payloads: Sequence[ChangeUndone]) -> None:
+    async def _project_again(self, payloads: Sequence[ChangeUndone]) -> None:
         async with self._order:
             await asyncio.wrap_future(self._store.append(self.chat_id, payloads))
             events = await asyncio.to_thread(self._store.load_events, self.chat_id)
@@ -177,10 +177,10 @@ class ChatLog:
             self.keys, self.has_removed = {}, False
             self._read_keys(await self.events())
 
-    async def rewrite(self, anew: Callable[[Message], Message]) -> None:
+    async def rewrite(self, rewritten: Callable[[Message], Message]) -> None:
         """Show the messages as they were written into another log (`lost_history`)."""
         async with self._order:
-            self.view = msgspec.structs.replace(self.view, messages=tuple(map(anew, self.view.messages)))
+            self.view = msgspec.structs.replace(self.view, messages=tuple(map(rewritten, self.view.messages)))
 
     def forget_changes(self) -> None:
         """Offer no undo any more: what it stood on is not stored (`lost_history`)."""

@@ -22,7 +22,7 @@ class Answer:
         except CodeCompanionError as error:
             self._done.set_exception(error)
 
-    async def behind(self, task: asyncio.Task[None] | None) -> str:
+    async def after(self, task: asyncio.Task[None] | None) -> str:
         """Wait until the task is over and return what the work returned.
 
         Raises:

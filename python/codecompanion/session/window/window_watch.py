@@ -126,7 +126,7 @@ class WindowWatch:
         self._chat.notice(
             Severity.WARN,
             f"The window of {room.window} tokens leaves nothing beside the system prompt ({room.fixed} tokens) and a"
-            " reply; compactions aim at half of it. Use a model with a larger window, or fewer tools and rules.",
+            " reply; compactions go down to half of it. Use a model with a larger window, or fewer tools and rules.",
         )
 
     def _reaches_a_limit(self) -> bool:

@@ -278,7 +278,7 @@ def test_a_reply_whose_parts_are_not_whole_is_cut(body: bytes) -> None:
     assert isinstance(run(body)[1].problem, StreamCut)
 
 
-def test_a_call_in_many_pieces_that_repeat_their_id_is_not_read_anew_for_each() -> None:
+def test_a_call_in_many_pieces_that_repeat_their_id_is_not_read_again_for_each() -> None:
     """A text in pieces of a few characters: a second, not an hour."""
     pieces = ['{"text": "', *["abcd"] * 50_000, '"}']
     chunks = [delta(tool_calls=[{"index": 0, "id": "c1", "function": {"arguments": piece}}]) for piece in pieces]

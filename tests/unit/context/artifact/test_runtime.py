@@ -117,7 +117,7 @@ def test_steering_and_meta_prompts_are_no_goals(text):
     )
 
 
-def test_the_first_request_is_the_goal_until_a_new_aim_is_stated():
+def test_the_first_request_is_the_goal_until_a_new_goal_is_stated():
     """R-319: neither a step nor small talk takes its place; an explicit statement does, whatever comes after it."""
     said = [user("build the parser"), assistant("a"), user("next, add tests"), assistant("b"), user("Nice!")]
     assert extracted(*said, assistant("c")).session_objective == "build the parser"

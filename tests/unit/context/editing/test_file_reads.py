@@ -63,8 +63,8 @@ def test_a_failed_read_shows_nothing() -> None:
     assert {messages[index].text for index in uses.newest} == {"1"}
 
 
-def shortened(message: Message, index: int, *behind: Message) -> Message:
-    messages = (message, Message(id="t", role="tool", tool_call_id=message.tool_calls[0].id), *behind)
+def shortened(message: Message, index: int, *later: Message) -> Message:
+    messages = (message, Message(id="t", role="tool", tool_call_id=message.tool_calls[0].id), *later)
     return shorten_edits(message, index, find_uses(messages, pair_tool_calls(messages)))
 
 

@@ -38,12 +38,12 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("name", DIALOGUES)
 def test_the_goal_of_a_dialogue(name):
-    """R-319: the first substantive request, until a new aim is stated; talk, thanks and the time never replace it."""
+    """R-319: the first substantive request, until a new goal is stated; talk, thanks and the time never replace it."""
     said, goal = DIALOGUES[name]
     assert goal_of_all(said) == goal
 
 
-def test_of_a_long_message_the_stated_aim_stays():
+def test_of_a_long_message_the_stated_goal_stays():
     """R-319: the goal has 240 bytes; what is cut off is not what was wanted."""
     long = (
         "The old loader reads everything twice, which we found out last week. " * 9 + "I want a loader that reads once."

@@ -86,7 +86,7 @@ def test_protected_messages_stay_whole():
 
 
 @pytest.mark.parametrize("manual", [False, True])
-def test_a_summary_is_not_written_anew_from_itself_alone(manual):
+def test_a_summary_is_not_written_again_from_itself_alone(manual):
     """Issue 9: what has left the window is pinned and stays, so that nothing would be summarised but the summary."""
     pinned = [user(f"keep {i} " * 50, pinned=True) for i in range(9)]
     messages = chat(user("CACHED " * 400, "compact_summary"), *pinned, *talk(16, 3000), user("now"))

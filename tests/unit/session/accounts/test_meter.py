@@ -49,15 +49,15 @@ LINE = "def add(left, right):  # adds\n    return left + right\n"
 class Provider:
     """Counts `ratio` tokens per estimated one, and `hidden` for all that is no message (fixed part, own words).
 
-    `dearer`: what single messages have besides, by id.
+    `extra`: what single messages have besides, by id.
     """
 
     ratio: float
     hidden: int = 400
-    dearer: dict[str, int] = dataclasses.field(default_factory=dict)
+    extra: dict[str, int] = dataclasses.field(default_factory=dict)
 
     def size(self, message: Message) -> int:
-        return round(self.ratio * MessageCounter().message(message)) + self.dearer.get(message.id, 0)
+        return round(self.ratio * MessageCounter().message(message)) + self.extra.get(message.id, 0)
 
     def prompt(self, messages: Sequence[Message]) -> int:
         return self.hidden + sum(map(self.size, messages))
@@ -219,11 +219,11 @@ def test_what_an_edit_shows_to_be_wrong_is_not_booked_to_the_fixed_part() -> Non
     """Of two results in one report the first costs more than its share: what is known of the other was too much."""
     chat = talk(Provider(1.0))
     base = chat.meter.measure(()).tokens
-    dear, cheap = chat.add("{[(<x>)]}" * 400), chat.add(LINE * 200)
+    expensive, cheap = chat.add("{[(<x>)]}" * 400), chat.add(LINE * 200)
     chat.provider.hidden += 400
     chat.reply()
-    cleared = chat.meter.counted(with_changes(dear, content="[cleared]"))
-    chat.view = with_messages(chat.view, [cleared if m.id == dear.id else m for m in chat.view.messages])
+    cleared = chat.meter.counted(with_changes(expensive, content="[cleared]"))
+    chat.view = with_messages(chat.view, [cleared if m.id == expensive.id else m for m in chat.view.messages])
     chat.provider.hidden -= 400
     chat.reply()
     count = chat.meter.count(chat.view)
@@ -480,15 +480,15 @@ def test_a_restored_chat_counts_as_before_and_teaches_nothing_twice() -> None:
 
 def test_an_edit_of_something_old_is_followed_in_a_restored_chat() -> None:
     """The result was more expensive than its estimate; forty reports later that is still known."""
-    chat = talk(Provider(1.0, dearer={"m4": 300}), steps=2)
-    dear = chat.view.messages[4]
+    chat = talk(Provider(1.0, extra={"m4": 300}), steps=2)
+    expensive = chat.view.messages[4]
     for _ in range(40):
         chat.add("go on", "user")
         chat.reply()
     restored = ContextMeter(MessageCounter(), chat.meter.calibration)
     restored.set_fixed_part(SYSTEM, (TOOL,))
     restored.resume(events_of(chat), "a", "m")
-    edited = with_messages(chat.view, [m for m in chat.view.messages if m.id != dear.id])
+    edited = with_messages(chat.view, [m for m in chat.view.messages if m.id != expensive.id])
     assert abs(restored.count(edited).tokens - chat.meter.count(edited).tokens) <= 2
 
 
