@@ -48,6 +48,7 @@ end
 ---@param opts? CodeCompanion.ChatOpts
 ---@return CodeCompanion.Chat?
 function M.chat(opts)
+  require("codecompanion.arguments").chat(opts)
   if is_refused() then
     return nil
   end
@@ -66,6 +67,7 @@ end
 ---Bring a chat back from the history.
 ---@param id? string Id of a stored chat, or "last"; without it a list is shown
 function M.resume(id)
+  require("codecompanion.arguments").optional("id", id, "string")
   if is_refused() then
     return nil
   end
@@ -75,6 +77,7 @@ end
 ---Restore a chat from a checkpoint beside the database, as a chat of its own.
 ---@param id? string Id of a chat or of one of its checkpoints; without it a list is shown
 function M.restore(id)
+  require("codecompanion.arguments").optional("id", id, "string")
   if is_refused() then
     return nil
   end
@@ -84,6 +87,7 @@ end
 ---Compact the chat of this buffer, or the last chat, whatever its size.
 ---@param instructions? string What the summary should take care of
 function M.compact(instructions)
+  require("codecompanion.arguments").optional("instructions", instructions, "string")
   return require("codecompanion.chat").compact(instructions)
 end
 
@@ -96,6 +100,7 @@ end
 ---Attach files to the chat in use (a new one when there is none) and show it.
 ---@param paths string[] Those that cannot be read are named, the others are attached
 function M.attach(paths)
+  require("codecompanion.arguments").paths(paths)
   if is_refused() then
     return nil
   end

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness import REPO, Nvim, lua_string
+from harness import REPO, Nvim, lua_string, other_nvims
 
 SPY = """
 _G.calls = {}
@@ -194,6 +194,47 @@ def test_the_same_folder_twice_on_the_runtimepath_is_one_plugin(
     nvim.lua(SPY)
     nvim.command("CodeCompanionChat")
     assert calls(nvim) == [["open", {"reuse": True}]]
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        ("chat('openai')", "opts: expected table, got string"),
+        ("chat({ modell = 'gpt' })", 'opts: "modell" is none of adapter, hidden, layout, model, text'),
+        ("chat({ model = 4 })", "opts.model: expected string, got number"),
+        ("chat({ layout = 'left' })", 'opts.layout: "left" is none of vertical, horizontal, float, tab, buffer'),
+        ("resume(1)", "id: expected string, got number"),
+        ("restore({})", "id: expected string, got table"),
+        ("compact({ 'keep names' })", "instructions: expected string, got table"),
+        ("attach('a.txt')", "paths: expected table, got string"),
+        ("attach({ 1 })", "paths[1]: expected string, got number"),
+    ],
+)
+def test_a_wrong_argument_is_refused_where_it_was_given(
+    nvim_factory: Callable[..., Nvim], call: str, reason: str
+) -> None:
+    """Of each version of Neovim; nothing is done, and nothing is loaded."""
+    for binary in [None, *other_nvims()]:
+        nvim = nvim_factory(binary=binary)
+        nvim.lua(SPY)
+        said = nvim.lua(f"local _, problem = pcall(function()\nrequire('codecompanion').{call}\nend) return problem")
+        assert said == f'[string "<nvim>"]:2: codecompanion: {reason}'
+        assert calls(nvim) == []
+
+
+def test_what_the_functions_take_is_passed_on(nvim: Nvim) -> None:
+    """All arguments may be left out but the paths."""
+    nvim.lua(SPY)
+    for call in (
+        "chat()",
+        "chat({ model = 'm', hidden = true })",
+        "resume()",
+        "resume('last')",
+        "restore()",
+        "compact()",
+    ):
+        nvim.lua(f"require('codecompanion').{call}")
+    assert [name for name, *_ in calls(nvim)] == ["open", "open", "resume", "resume", "restore", "compact"]
 
 
 def test_the_health_check_answers_also_when_nothing_is_there(nvim_factory: Callable[..., Nvim]) -> None:

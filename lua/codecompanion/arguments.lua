@@ -1,0 +1,75 @@
+---What the functions of the public API take. Anything else is refused at the line that calls them, before anything is
+---done. Not by `vim.validate`: it has no form that 0.10 takes and that 0.11 does not call deprecated.
+
+local M = {}
+
+---@class CodeCompanion.ChatOpts
+---@field adapter? string
+---@field model? string
+---@field layout? "vertical"|"horizontal"|"float"|"tab"|"buffer"
+---@field text? string For the draft
+---@field hidden? boolean Do not show the chat
+
+local CHAT = { adapter = "string", model = "string", layout = "string", text = "string", hidden = "boolean" }
+local LAYOUTS = { "vertical", "horizontal", "float", "tab", "buffer" }
+
+---Frames between `refuse` and the line of the user's: it, a check, a function of this module, the public function.
+local CALLER = 5
+
+---@param text string
+local function refuse(text)
+  error("codecompanion: " .. text, CALLER)
+end
+
+---@param name string
+---@param value any
+---@param kind string
+---@param is_optional? boolean
+local function check(name, value, kind, is_optional)
+  if type(value) ~= kind and not (is_optional and value == nil) then
+    refuse(("%s: expected %s, got %s"):format(name, kind, type(value)))
+  end
+end
+
+---@param name string
+---@param value any
+---@param known string[]
+local function check_known(name, value, known)
+  if not vim.list_contains(known, value) then
+    refuse(("%s: %s is none of %s"):format(name, vim.inspect(value), table.concat(known, ", ")))
+  end
+end
+
+---Check an argument that may be left out.
+---@param name string
+---@param value any
+---@param kind type
+function M.optional(name, value, kind)
+  check(name, value, kind, true)
+end
+
+---Check what `chat()` takes.
+---@param opts any
+function M.chat(opts)
+  check("opts", opts, "table", true)
+  local known = vim.tbl_keys(CHAT)
+  table.sort(known)
+  for key, value in pairs(opts or {}) do
+    check_known("opts", key, known)
+    check("opts." .. key, value, CHAT[key])
+  end
+  if opts and opts.layout then
+    check_known("opts.layout", opts.layout, LAYOUTS)
+  end
+end
+
+---Check what `attach()` takes.
+---@param paths any
+function M.paths(paths)
+  check("paths", paths, "table")
+  for index, path in ipairs(paths) do
+    check(("paths[%d]"):format(index), path, "string")
+  end
+end
+
+return M
