@@ -13,6 +13,7 @@ local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local shown = require("codecompanion.chat.buffer.shown")
 local window = require("codecompanion.chat.window")
+local scratch = require("codecompanion.screen.scratch")
 
 local M = {}
 
@@ -254,7 +255,7 @@ end
 ---@param report CodeCompanion.Report
 local function set_keys(report)
   local function map(keys, desc, action)
-    vim.keymap.set("n", keys, action, { buffer = report.bufnr, nowait = true, desc = desc })
+    scratch.map(report.bufnr, keys, desc, action)
   end
   map("q", "Close", function()
     close(report)
@@ -318,8 +319,7 @@ end
 
 ---@return integer bufnr
 local function new_buffer()
-  local bufnr = api.nvim_create_buf(false, true)
-  vim.bo[bufnr].bufhidden = "wipe"
+  local bufnr = scratch.new({})
   vim.bo[bufnr].swapfile = false
   vim.bo[bufnr].filetype = "markdown"
   float.highlight(bufnr, "markdown")

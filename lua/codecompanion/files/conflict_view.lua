@@ -5,6 +5,7 @@ local api = vim.api
 
 local float = require("codecompanion.screen.float")
 local session = require("codecompanion.chat.state.session")
+local scratch = require("codecompanion.screen.scratch")
 
 local M = {}
 
@@ -15,12 +16,9 @@ local SIDE_BY_SIDE = 120
 ---@param text string
 ---@param change { path: string, change_id: string }
 ---@return integer bufnr
-local function scratch(label, text, change)
-  local bufnr = api.nvim_create_buf(false, true)
-  local lines = vim.split((text:gsub("\n$", "")), "\n", { plain = true })
-  api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
+local function make_buffer(label, text, change)
+  local bufnr = scratch.new(vim.split((text:gsub("\n$", "")), "\n", { plain = true }))
   pcall(api.nvim_buf_set_name, bufnr, ("%s://%s#%s"):format(label, change.path, change.change_id))
-  vim.bo[bufnr].bufhidden, vim.bo[bufnr].modifiable = "wipe", false
   return bufnr
 end
 
@@ -59,7 +57,7 @@ end
 local function open(change)
   local file = vim.fn.bufadd(change.path)
   vim.bo[file].buflisted = true
-  local before, after = scratch("before", change.before, change), scratch("after", change.after, change)
+  local before, after = make_buffer("before", change.before, change), make_buffer("after", change.after, change)
   local beside = vim.o.columns >= SIDE_BY_SIDE and "vertical " or ""
   show(before, "tab", "before the change · q close")
   local name = vim.fn.fnamemodify(change.path, ":t")

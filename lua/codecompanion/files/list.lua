@@ -6,7 +6,7 @@ local blocks = require("codecompanion.chat.draw.blocks")
 local float = require("codecompanion.screen.float")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
-local ns = api.nvim_create_namespace("codecompanion.files.list")
+local scratch = require("codecompanion.screen.scratch")
 
 local M = {}
 
@@ -47,17 +47,12 @@ local function lines_of(rows)
 end
 
 ---@param bufnr integer
----@param lines string[]
 ---@param by_line table<integer, table>
-local function colour(bufnr, lines, by_line)
-  api.nvim_buf_clear_namespace(bufnr, ns, 0, -1)
-  for number, line in ipairs(lines) do
+local function colour(bufnr, by_line)
+  scratch.colour(bufnr, "codecompanion.files.list", function(line, number)
     local row = by_line[number]
-    local group = not row and "Title" or row.reverted and "CodeCompanionUndone" or nil
-    if group then
-      api.nvim_buf_set_extmark(bufnr, ns, number - 1, 0, { end_col = #line, hl_group = group })
-    end
-  end
+    return not row and "Title" or row.reverted and "CodeCompanionUndone" or nil, 0, #line
+  end)
 end
 
 ---@param chat CodeCompanion.Chat
@@ -71,25 +66,14 @@ end
 local function show(chat, rows)
   local lines, by_line = lines_of(rows)
   local bufnr, win = float.open({ title = "File changes", lines = lines, footer = FOOTER })
-  colour(bufnr, lines, by_line)
+  colour(bufnr, by_line)
   api.nvim_win_set_cursor(win, { math.min(2, #lines), 0 })
   local revert = require("codecompanion.files.revert")
-  ---@param key string
-  ---@param desc string
-  ---@param action fun(row: table)
-  local function map(key, desc, action)
-    vim.keymap.set("n", key, function()
-      local line = api.nvim_win_get_cursor(win)[1]
-      local row = by_line[line] or by_line[line + 1]
-      if row then
-        action(row)
-      end
-    end, { buffer = bufnr, nowait = true, desc = desc })
-  end
+  local on = scratch.keys(bufnr, win, function(line)
+    return by_line[line] or by_line[line + 1]
+  end)
   local function close()
-    if api.nvim_win_is_valid(win) then
-      api.nvim_win_close(win, true)
-    end
+    scratch.close(win)
   end
   local function take_back(ids)
     revert.revert(chat, ids, function(will_ask)
@@ -101,28 +85,28 @@ local function show(chat, rows)
           rows = now
           lines, by_line = lines_of(rows)
           float.update(win, lines)
-          colour(bufnr, lines, by_line)
+          colour(bufnr, by_line)
         end
       end)
     end)
   end
-  map("gX", "Revert this change, or reapply it", function(row)
+  on("gX", "Revert this change, or reapply it", function(row)
     take_back({ row.change_id })
   end)
-  map("F", "Revert all changes of this file", function(row)
+  on("F", "Revert all changes of this file", function(row)
     take_back(revert.of_file(rows, row.path))
   end)
-  map("T", "Revert all changes of this turn", function(row)
+  on("T", "Revert all changes of this turn", function(row)
     take_back(revert.of_turn(rows, row.turn_id))
   end)
-  map("K", "Show the diff", function(row)
+  on("K", "Show the diff", function(row)
     session.request(chat, "show_change", { change_id = row.change_id }, float.show)
   end)
-  map("<CR>", "Open the file", function(row)
+  on("<CR>", "Open the file", function(row)
     close()
     require("codecompanion.files.show").file(row.path)
   end)
-  map("Q", "Put the changes of this turn into the quickfix list", function(row)
+  on("Q", "Put the changes of this turn into the quickfix list", function(row)
     close()
     require("codecompanion.files.quickfix").fill(chat, false, row.turn_id)
   end)

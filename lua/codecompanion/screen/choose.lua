@@ -4,6 +4,7 @@ local api = vim.api
 local float = require("codecompanion.screen.float")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
+local scratch = require("codecompanion.screen.scratch")
 
 local M = {}
 
@@ -73,7 +74,7 @@ end
 ---@return table<integer, integer> marked Extmarks by line
 local function allow_marks(bufnr)
   local ns, marked = api.nvim_create_namespace("codecompanion.chat.choose"), {}
-  vim.keymap.set("n", "<Tab>", function()
+  scratch.map(bufnr, "<Tab>", "Mark, or unmark", function()
     local line = api.nvim_win_get_cursor(0)[1]
     if marked[line] then
       api.nvim_buf_del_extmark(bufnr, ns, marked[line])
@@ -85,7 +86,7 @@ local function allow_marks(bufnr)
       })
     end
     api.nvim_win_set_cursor(0, { math.min(line + 1, api.nvim_buf_line_count(bufnr)), 0 })
-  end, { buffer = bufnr, nowait = true, desc = "Mark, or unmark" })
+  end)
   return marked
 end
 
@@ -106,49 +107,35 @@ function M.list(lines, at, options, done)
     footer = hints(options),
   })
   vim.wo[win].cursorline = true
+  local on = scratch.keys(bufnr, win, at)
   local marked, open = options.many and allow_marks(bufnr) or {}, true
 
   local function close(items)
     if open then
       open = false
       if api.nvim_win_is_valid(win) then
-        local here = api.nvim_get_current_win() == win
-        api.nvim_win_close(win, true)
-        if here and api.nvim_win_is_valid(from) then
-          api.nvim_set_current_win(from) -- not always the one that Neovim would choose
-        end
+        scratch.close(win, api.nvim_get_current_win() == win and from or nil)
       end
       done(items)
     end
   end
-  local function under_cursor()
-    return at(api.nvim_win_get_cursor(0)[1])
-  end
-  local function map(key, desc, action)
-    vim.keymap.set("n", key, action, { buffer = bufnr, nowait = true, desc = desc })
-  end
 
-  map("<CR>", "Choose", function()
+  scratch.map(bufnr, "<CR>", "Choose", function()
     local items = {}
     for line = 1, #lines do
       items[#items + 1] = marked[line] and at(line) or nil
     end
-    items = #items > 0 and items or { under_cursor() }
+    items = #items > 0 and items or { at(api.nvim_win_get_cursor(0)[1]) }
     if #items > 0 then
       close(items)
     end
   end)
-  for _, key in ipairs({ "q", "<Esc>", "<C-c>" }) do
-    map(key, "Choose nothing", function()
-      close(nil)
-    end)
-  end
+  scratch.map(bufnr, { "q", "<Esc>", "<C-c>" }, "Choose nothing", function()
+    close(nil)
+  end)
   for _, key in ipairs(options.keys or {}) do
-    map(key.key, key.label, function()
-      local item = under_cursor()
-      if item then
-        key.action(item, close)
-      end
+    on(key.key, key.label, function(item)
+      key.action(item, close)
     end)
   end
   api.nvim_create_autocmd("BufWipeout", {

@@ -2,6 +2,8 @@
 
 local api = vim.api
 
+local scratch = require("codecompanion.screen.scratch")
+
 local M = {}
 
 ---@class CodeCompanion.Answer
@@ -57,9 +59,7 @@ end
 ---@param bufnr integer
 ---@param lines string[]
 local function fill(bufnr, lines)
-  vim.bo[bufnr].modifiable = true
-  api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
-  vim.bo[bufnr].modifiable = false
+  scratch.write(bufnr, lines)
   local ns = api.nvim_create_namespace("codecompanion.chat.confirm")
   for row, line in ipairs(lines) do
     for from, to in line:gmatch("()%[%S%]()") do
@@ -110,8 +110,7 @@ function M.ask(question, answers, on_answer)
   local at_end = insert and vim.fn.col(".") >= vim.fn.col("$")
   local width = math.max(10, math.min(vim.o.columns - 2, WIDEST))
   local lines = layout(question, answers, width)
-  local bufnr = api.nvim_create_buf(false, true)
-  vim.bo[bufnr].bufhidden = "wipe"
+  local bufnr = scratch.new({})
   fill(bufnr, lines)
   local win = api.nvim_open_win(bufnr, true, window_config(lines))
   vim.wo[win].wrap = false
@@ -137,15 +136,13 @@ function M.ask(question, answers, on_answer)
 
   swallow_other_keys(bufnr)
   for _, answer in ipairs(answers) do
-    vim.keymap.set("n", answer.key, function()
+    scratch.map(bufnr, answer.key, answer.label, function()
       close(answer.key, true)
-    end, { buffer = bufnr, nowait = true, desc = answer.label })
+    end)
   end
-  for _, key in ipairs({ "<Esc>", "q", "<C-c>" }) do
-    vim.keymap.set("n", key, function()
-      close(nil, true)
-    end, { buffer = bufnr, nowait = true, desc = "Do nothing" })
-  end
+  scratch.map(bufnr, { "<Esc>", "q", "<C-c>" }, "Do nothing", function()
+    close(nil, true)
+  end)
   api.nvim_create_autocmd({ "WinLeave", "BufWipeout" }, {
     buffer = bufnr,
     callback = function()

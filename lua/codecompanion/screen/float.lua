@@ -3,6 +3,7 @@
 local api = vim.api
 
 local numbers = require("codecompanion.screen.numbers")
+local scratch = require("codecompanion.screen.scratch")
 
 local M = {}
 
@@ -152,9 +153,7 @@ local function follow(options, bufnr, win)
         if options.layout then
           local lines
           lines, options.width = options.layout()
-          vim.bo[bufnr].modifiable = true
-          api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
-          vim.bo[bufnr].modifiable = false
+          scratch.write(bufnr, lines)
         end
         api.nvim_win_set_config(win, place(options, api.nvim_buf_get_lines(bufnr, 0, -1, false)))
         fit_height(options, win)
@@ -181,10 +180,7 @@ end
 ---@return integer win
 function M.open(options)
   vim.cmd.stopinsert()
-  local bufnr, from = api.nvim_create_buf(false, true), api.nvim_get_current_win()
-  api.nvim_buf_set_lines(bufnr, 0, -1, false, options.lines)
-  vim.bo[bufnr].bufhidden = "wipe"
-  vim.bo[bufnr].modifiable = false
+  local bufnr, from = scratch.new(options.lines), api.nvim_get_current_win()
   local config = place(options, options.lines)
   local title = require("codecompanion.screen.fit").cut((options.title:gsub("%s+", " ")), config.width - 2)
   local looks = { border = "rounded", style = "minimal", title = " " .. title .. " " }
@@ -199,16 +195,9 @@ function M.open(options)
   vim.wo[win].breakindentopt = "shift:" .. (options.hanging or 0)
   fit_height(options, win)
   M.highlight(bufnr, options.filetype or "")
-  for _, key in ipairs({ "q", "<Esc>" }) do
-    vim.keymap.set("n", key, function()
-      if api.nvim_win_is_valid(win) then
-        api.nvim_win_close(win, true)
-      end
-      if api.nvim_win_is_valid(from) then
-        api.nvim_set_current_win(from) -- not always the one that Neovim would choose
-      end
-    end, { buffer = bufnr, nowait = true, desc = "Close" })
-  end
+  scratch.map(bufnr, { "q", "<Esc>" }, "Close", function()
+    scratch.close(win, from)
+  end)
   follow(options, bufnr, win)
   return bufnr, win
 end
@@ -222,9 +211,7 @@ function M.update(win, lines)
   end
   local bufnr = api.nvim_win_get_buf(win)
   local view = api.nvim_win_call(win, vim.fn.winsaveview)
-  vim.bo[bufnr].modifiable = true
-  api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
-  vim.bo[bufnr].modifiable = false
+  scratch.write(bufnr, lines)
   local top = api.nvim_win_get_position(win)[1]
   local room = math.max(1, vim.o.lines - vim.o.cmdheight - 3 - top)
   local rows = vim.wo[win].wrap and wrapped_rows(lines, api.nvim_win_get_width(win), room) or #lines

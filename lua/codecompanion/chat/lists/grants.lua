@@ -7,6 +7,7 @@ local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 local visible = require("codecompanion.screen.visible")
+local scratch = require("codecompanion.screen.scratch")
 
 local M = {}
 
@@ -39,28 +40,23 @@ local function show(chat, rows)
   local title = "Runs without asking in this chat"
   local bufnr, win = float.open({ title = title, lines = lines_of(rows), footer = FOOTER, wrap = false })
   vim.wo[win].cursorline = true
-  local function map(key, desc, action)
-    vim.keymap.set("n", key, function()
-      local row = rows[api.nvim_win_get_cursor(win)[1]]
-      if row then
-        action(row)
-      end
-    end, { buffer = bufnr, nowait = true, desc = desc })
-  end
-  map("x", "Take back", function(row)
+  local on = scratch.keys(bufnr, win, function(line)
+    return rows[line]
+  end)
+  on("x", "Take back", function(row)
     session.request(chat, "revoke_grant", { grant = row.grant }, function(sentence)
       say.line(sentence)
       load(chat, function(left)
         rows = left
-        if #rows == 0 and api.nvim_win_is_valid(win) then
-          api.nvim_win_close(win, true)
+        if #rows == 0 then
+          scratch.close(win)
         else
           float.update(win, lines_of(rows))
         end
       end)
     end)
   end)
-  map("K", "Show all of it", function(row)
+  on("K", "Show all of it", function(row)
     local what = row.what == "" and "every call" or row.what
     local lines = vim.tbl_map(function(line)
       return line.text

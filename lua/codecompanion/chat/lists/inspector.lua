@@ -7,10 +7,9 @@ local history = require("codecompanion.chat.wire.history")
 local numbers = require("codecompanion.screen.numbers")
 local originals = require("codecompanion.chat.lists.originals")
 local session = require("codecompanion.chat.state.session")
+local scratch = require("codecompanion.screen.scratch")
 
 local M = {}
-
-local ns = api.nvim_create_namespace("codecompanion.chat.inspector")
 
 local WIDEST, NARROW = 180, 60
 local MIN_WHAT, MIN_STATE = 16, 8 -- where there is less to say what, the state is cut and the price left out
@@ -136,31 +135,28 @@ function M.lines(result, exact, width)
   return lines
 end
 
+local HEAD_LINES = 3
+local HEADS = { [1] = "CodeCompanionHeaderUser", [3] = "CodeCompanionTokens" }
+---By state; what is sent as it was written has no colour of its own.
+local GROUPS = { cleared = "CodeCompanionCleared", cut = "CodeCompanionCleared", pinned = "CodeCompanionPinned" }
+
 ---Write the table into the float.
 ---@param bufnr integer
 ---@param lines string[]
 ---@param rows table[]
 local function fill(bufnr, lines, rows)
-  vim.bo[bufnr].modifiable = true
-  api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
-  vim.bo[bufnr].modifiable = false
-  api.nvim_buf_clear_namespace(bufnr, ns, 0, -1)
-  api.nvim_buf_set_extmark(bufnr, ns, 0, 0, { line_hl_group = "CodeCompanionHeaderUser" })
-  api.nvim_buf_set_extmark(bufnr, ns, 2, 0, { line_hl_group = "CodeCompanionTokens" })
-  for index, row in ipairs(rows) do
-    if row.state and row.state ~= "live" then
-      local group = (row.state == "cleared" or row.state == "cut") and "CodeCompanionCleared"
-        or row.state == "pinned" and "CodeCompanionPinned"
-        or "CodeCompanionCompacted"
-      api.nvim_buf_set_extmark(bufnr, ns, index + 2, 0, { line_hl_group = group })
-    end
-  end
+  scratch.write(bufnr, lines)
+  scratch.colour(bufnr, "codecompanion.chat.inspector", function(_, number)
+    local row = rows[number - HEAD_LINES]
+    local is_changed = row and row.state and row.state ~= "live"
+    return HEADS[number] or is_changed and (GROUPS[row.state] or "CodeCompanionCompacted") or nil
+  end)
 end
 
 ---@param current { result: table }
 ---@return table? row What the cursor is on
 local function row_under_cursor(current)
-  return current.result.rows[api.nvim_win_get_cursor(0)[1] - 3]
+  return current.result.rows[api.nvim_win_get_cursor(0)[1] - HEAD_LINES]
 end
 
 ---@param row? table
@@ -205,19 +201,17 @@ local function set_keys(chat, bufnr, current)
     refill(chat, bufnr, current)
   end
 
-  local function map(lhs, desc, rhs)
-    vim.keymap.set("n", lhs, rhs, { buffer = bufnr, nowait = true, desc = desc })
+  local function map(keys, desc, action)
+    scratch.map(bufnr, keys, desc, action)
   end
 
-  for _, key in ipairs({ "<CR>", "K", "gf" }) do
-    map(key, "Show the message", function()
-      if id() then
-        originals.message(chat, id())
-      elseif row_under_cursor(current) then
-        originals.system_prompt(chat)
-      end
-    end)
-  end
+  map({ "<CR>", "K", "gf" }, "Show the message", function()
+    if id() then
+      originals.message(chat, id())
+    elseif row_under_cursor(current) then
+      originals.system_prompt(chat)
+    end
+  end)
   map("p", "Pin, or unpin", function()
     if id() and row_under_cursor(current).state == "pinned" then
       history.unpin(chat, { item = id() }, refresh)

@@ -6,26 +6,9 @@ local numbers = require("codecompanion.screen.numbers")
 local originals = require("codecompanion.chat.lists.originals")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
+local scratch = require("codecompanion.screen.scratch")
 
 local M = {}
-
----@param bufnr integer
----@param lhs string
----@param desc string
----@param rhs fun()
-local function map(bufnr, lhs, desc, rhs)
-  vim.keymap.set("n", lhs, rhs, { buffer = bufnr, nowait = true, desc = desc })
-end
-
----Close the float that is shown and open its successor.
----@param win integer
----@param again fun()
-local function reopen(win, again)
-  if vim.api.nvim_win_is_valid(win) then
-    vim.api.nvim_win_close(win, true)
-  end
-  again()
-end
 
 ---List the pinned messages.
 ---@param chat CodeCompanion.Chat
@@ -40,21 +23,18 @@ function M.pins(chat)
     local bufnr, win =
       float.open({ title = "Pinned", lines = lines, width = 100, footer = { "x unpin", "K show", "q close" } })
     vim.wo[win].cursorline = true
-    local function row()
-      return rows[vim.api.nvim_win_get_cursor(0)[1]]
-    end
-    map(bufnr, "x", "Unpin", function()
-      history.unpin(chat, { item = row().id }, function()
-        reopen(win, function()
-          M.pins(chat)
-        end)
+    local on = scratch.keys(bufnr, win, function(line)
+      return rows[line]
+    end)
+    on("x", "Unpin", function(row)
+      history.unpin(chat, { item = row.id }, function()
+        scratch.close(win)
+        M.pins(chat)
       end)
     end)
-    for _, key in ipairs({ "K", "<CR>", "gf" }) do
-      map(bufnr, key, "Show the message", function()
-        originals.message(chat, row().id)
-      end)
-    end
+    on({ "K", "<CR>", "gf" }, "Show the message", function(row)
+      originals.message(chat, row.id)
+    end)
   end)
 end
 
@@ -91,27 +71,20 @@ function M.recall(chat, words)
     local footer = { "<CR> show", "r restore", "q close" }
     local bufnr, win = float.open({ title = title, lines = lines, footer = footer })
     vim.bo[bufnr].filetype = "codecompanion_recall"
+    scratch.colour(bufnr, "codecompanion.chat.recall", function(line)
+      return line:find("^       !") and "CodeCompanionWarning" or line:find("^ ") and "CodeCompanionHint" or nil
+    end)
     vim.wo[win].cursorline = true
-    local ns = vim.api.nvim_create_namespace("codecompanion.chat.recall")
-    for number, line in ipairs(lines) do
-      local group = line:find("^       !") and "CodeCompanionWarning" or line:find("^ ") and "CodeCompanionHint"
-      if group then
-        vim.api.nvim_buf_set_extmark(bufnr, ns, number - 1, 0, { line_hl_group = group })
-      end
-    end
-    local function row()
-      return at[vim.api.nvim_win_get_cursor(0)[1]]
-    end
-    for _, key in ipairs({ "<CR>", "K", "gf" }) do
-      map(bufnr, key, "Show the original", function()
-        originals.message(chat, row().id)
-      end)
-    end
-    map(bufnr, "r", "Restore", function()
-      history.restore(chat, row().id, function()
-        reopen(win, function()
-          M.recall(chat, words)
-        end)
+    local on = scratch.keys(bufnr, win, function(line)
+      return at[line]
+    end)
+    on({ "<CR>", "K", "gf" }, "Show the original", function(row)
+      originals.message(chat, row.id)
+    end)
+    on("r", "Restore", function(row)
+      history.restore(chat, row.id, function()
+        scratch.close(win)
+        M.recall(chat, words)
       end)
     end)
   end)

@@ -12,6 +12,7 @@ local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local stored = require("codecompanion.chat.lists.stored")
+local scratch = require("codecompanion.screen.scratch")
 
 local M = {}
 
@@ -288,18 +289,13 @@ local function float_lines(items)
 end
 
 ---@param bufnr integer
----@param lines string[]
-local function colour(bufnr, lines)
-  local ns = api.nvim_create_namespace("codecompanion.chat.stored")
-  for number, line in ipairs(lines) do
-    local group = (line:find("^── ") or line:find("^ ")) and "CodeCompanionHint" or nil
-    if group then
-      api.nvim_buf_set_extmark(bufnr, ns, number - 1, 0, { line_hl_group = group })
-    else
-      local age = line:match("^.-  ") or ""
-      api.nvim_buf_set_extmark(bufnr, ns, number - 1, 0, { end_col = #age, hl_group = "CodeCompanionTokens" })
+local function colour(bufnr)
+  scratch.colour(bufnr, "codecompanion.chat.stored", function(line)
+    if line:find("^── ") or line:find("^ ") then
+      return "CodeCompanionHint"
     end
-  end
+    return "CodeCompanionTokens", 0, #(line:match("^.-  ") or "")
+  end)
 end
 
 ---@param items CodeCompanion.StoredChat[]
@@ -329,7 +325,7 @@ local function show_float(items, callback)
     end
   end)
   vim.bo[bufnr].filetype = "codecompanion_resume"
-  colour(bufnr, lines)
+  colour(bufnr)
   if not at[1] then
     api.nvim_win_set_cursor(0, { math.min(2, #lines), 0 })
   end

@@ -5,6 +5,7 @@ local fit = require("codecompanion.screen.fit")
 local float = require("codecompanion.screen.float")
 local keymaps = require("codecompanion.config.options.keymaps")
 local keys = require("codecompanion.chat.state.keys")
+local scratch = require("codecompanion.screen.scratch")
 
 local M = {}
 
@@ -107,14 +108,9 @@ end
 
 ---@param bufnr integer
 local function colour(bufnr)
-  local ns = api.nvim_create_namespace("codecompanion.chat.help")
-  api.nvim_buf_clear_namespace(bufnr, ns, 0, -1)
-  for row, line in ipairs(api.nvim_buf_get_lines(bufnr, 0, -1, false)) do
-    if line:find("^  %S") then
-      local last = line:find("%S  ", 3) or #line
-      api.nvim_buf_set_extmark(bufnr, ns, row - 1, 2, { end_col = last, hl_group = "CodeCompanionApprovalKey" })
-    end
-  end
+  scratch.colour(bufnr, "codecompanion.chat.help", function(line)
+    return line:find("^  %S") and "CodeCompanionApprovalKey" or nil, 2, line:find("%S  ", 3) or #line
+  end)
 end
 
 ---Show the keys and the slash commands.

@@ -1,0 +1,81 @@
+---Buffers that only show something and have keys of their own: floats, lists, reports, help.
+
+local api = vim.api
+
+local M = {}
+
+---@param lines string[]
+---@return integer bufnr It goes when no window shows it any more
+function M.new(lines)
+  local bufnr = api.nvim_create_buf(false, true)
+  vim.bo[bufnr].bufhidden = "wipe"
+  M.write(bufnr, lines)
+  return bufnr
+end
+
+---Replace the text.
+---@param bufnr integer
+---@param lines string[]
+function M.write(bufnr, lines)
+  vim.bo[bufnr].modifiable = true
+  api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
+  vim.bo[bufnr].modifiable = false
+end
+
+---Colour the lines: all of the screen line, or the text from and up to a byte.
+---@param bufnr integer
+---@param name string Of the namespace
+---@param group_of fun(line: string, number: integer): string?, integer?, integer? Group, first byte, last byte
+function M.colour(bufnr, name, group_of)
+  local ns = api.nvim_create_namespace(name)
+  api.nvim_buf_clear_namespace(bufnr, ns, 0, -1)
+  for number, line in ipairs(api.nvim_buf_get_lines(bufnr, 0, -1, false)) do
+    local group, first, last = group_of(line, number)
+    if group and first then
+      api.nvim_buf_set_extmark(bufnr, ns, number - 1, first, { end_col = last, hl_group = group })
+    elseif group then
+      api.nvim_buf_set_extmark(bufnr, ns, number - 1, 0, { line_hl_group = group })
+    end
+  end
+end
+
+---@param bufnr integer
+---@param keys string|string[]
+---@param desc string
+---@param action fun()
+function M.map(bufnr, keys, desc, action)
+  for _, key in ipairs(type(keys) == "table" and keys or { keys }) do
+    vim.keymap.set("n", key, action, { buffer = bufnr, nowait = true, desc = desc })
+  end
+end
+
+---Keys that act on what stands under the cursor; where nothing stands they do nothing.
+---@generic T
+---@param bufnr integer
+---@param win integer
+---@param at fun(line: integer): T?
+---@return fun(keys: string|string[], desc: string, action: fun(item: T))
+function M.keys(bufnr, win, at)
+  return function(keys, desc, action)
+    M.map(bufnr, keys, desc, function()
+      local item = at(api.nvim_win_get_cursor(win)[1])
+      if item ~= nil then
+        action(item)
+      end
+    end)
+  end
+end
+
+---Close the window; the focus goes back to where it came from, not always the window that Neovim would choose.
+---@param win integer
+---@param from? integer
+function M.close(win, from)
+  if api.nvim_win_is_valid(win) then
+    api.nvim_win_close(win, true)
+  end
+  if from and api.nvim_win_is_valid(from) then
+    api.nvim_set_current_win(from)
+  end
+end
+
+return M
