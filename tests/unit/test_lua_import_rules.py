@@ -35,7 +35,7 @@ ORDER = (
     ("chat",),
     ("", "commands", "reload", "health"),
 )
-MAX_FILES_IN_A_ROOM = 13
+MAX_FILES_IN_A_ROOM = 14
 
 
 def short(module: str) -> str:

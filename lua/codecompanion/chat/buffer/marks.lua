@@ -8,6 +8,7 @@ local M = {}
 M.roles = api.nvim_create_namespace("codecompanion.chat.roles")
 M.items = api.nvim_create_namespace("codecompanion.chat.items")
 M.decor = api.nvim_create_namespace("codecompanion.chat.decor")
+local pins = api.nvim_create_namespace("codecompanion.chat.pins")
 
 ---@param chat CodeCompanion.Chat
 ---@param row integer
@@ -142,6 +143,27 @@ function M.forget_hint(chat)
   if chat.hint_mark then
     api.nvim_buf_del_extmark(chat.bufnr, M.decor, chat.hint_mark)
     chat.hint_mark = nil
+  end
+end
+
+---Mark a message as pinned, or no longer.
+---@param chat CodeCompanion.Chat
+---@param item table
+---@param pinned boolean
+function M.pin(chat, item, pinned)
+  if item.pin_mark then
+    api.nvim_buf_del_extmark(chat.bufnr, pins, item.pin_mark)
+    item.pin_mark = nil
+  end
+  item.pinned = pinned
+  local first = pinned and M.item_rows(chat, item)
+  if first then
+    local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
+    item.pin_mark = api.nvim_buf_set_extmark(chat.bufnr, pins, first, #line, {
+      virt_text = { { " ⚑ pinned", "CodeCompanionPinned" } },
+      virt_text_pos = "inline",
+      hl_mode = "combine",
+    })
   end
 end
 

@@ -108,20 +108,6 @@ function M.user(text, item, right)
   return { kind = "user", lines = lines, role = "user", right = right, markdown = { 1, #lines }, item = item }
 end
 
----The line that is left of a chat that was cleared.
----@param entry { change_id: string }
----@return CodeCompanion.Block
-function M.cleared(entry)
-  local line = "Chat cleared"
-  return {
-    kind = "cleared",
-    lines = { line },
-    marks = { { row = 0, from = 0, to = #line, group = "CodeCompanionCleared" } },
-    item = { cleared_by = entry.change_id },
-    change = { id = entry.change_id, kind = "cleared", undone = false, event = entry },
-  }
-end
-
 ---The header of the model's side.
 ---@param adapter string
 ---@param model string
@@ -370,39 +356,6 @@ function M.notice(text, level, hint)
     block.eol = { { row = 0, col = #line, pos = "inline", chunks = { { hint, "CodeCompanionHint" } } } }
   end
   return block
-end
-
----What an edit did to tool results: "2 tool results cleared, 1 cut to 34 %".
----@param cleared integer
----@param cuts integer[] How many percent are sent of each that was cut
----@return string
-local function edit_of(cleared, cuts)
-  local function results(count)
-    return ("%d tool result%s"):format(count, count == 1 and "" or "s")
-  end
-  local cut = #cuts == 1 and ("cut to %d %%"):format(cuts[1]) or "cut"
-  if cleared == 0 then
-    return #cuts == 0 and "texts of old edits shortened" or ("%s %s"):format(results(#cuts), cut)
-  end
-  return results(cleared) .. " cleared" .. (#cuts > 0 and (", %d %s"):format(#cuts, cut) or "")
-end
-
----Tool results were cleared or cut: a line of virtual text, the text stays as it is (R-516).
----@param event table
----@return CodeCompanion.Block
-function M.edited(event)
-  local what = edit_of(event.cleared, event.cuts or vim.tbl_values(event.cut or {}))
-  local text = ("✂ %s · %s → %s tokens"):format(
-    what,
-    numbers.short(event.tokens_before),
-    numbers.short(event.tokens_after)
-  )
-  return {
-    kind = "edited",
-    lines = {},
-    virtual = { { text, "CodeCompanionCleared" } },
-    change = { id = event.change_id, kind = "edited", undone = event.undone == true, event = event },
-  }
 end
 
 return M

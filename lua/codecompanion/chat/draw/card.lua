@@ -1,110 +1,74 @@
----What a compaction looks like: the summary as a card with one fold per section (R-543); `runs` folds the old turns.
+---Changes of the view in the buffer, from drawing to undo: an edit is a line of virtual text, a compaction a card, a
+---cleared chat one line. What can be undone is marked, what was undone is dimmed, what came back is opened.
 
 local api = vim.api
-local anchors = require("codecompanion.chat.buffer.anchors")
-local blocks = require("codecompanion.chat.draw.blocks")
-local buffer = require("codecompanion.chat.buffer.text")
-local changes = require("codecompanion.chat.draw.changes")
-local draw = require("codecompanion.chat.draw.put")
+local fit = require("codecompanion.screen.fit")
+local folds = require("codecompanion.chat.buffer.folds")
+local gone = require("codecompanion.chat.state.gone")
+local keys = require("codecompanion.chat.state.keys")
 local marks = require("codecompanion.chat.buffer.marks")
 local numbers = require("codecompanion.screen.numbers")
-local runs = require("codecompanion.chat.draw.runs")
+local summary = require("codecompanion.chat.draw.summary")
 
 local M = {}
 
-M.ns = api.nvim_create_namespace("codecompanion.chat.compaction")
+M.ns = api.nvim_create_namespace("codecompanion.chat.changes")
 
----Sections that tell what goes on: they are open, the others are folded.
-local OPEN = { [1] = true, [7] = true, [8] = true, [9] = true }
----More lines than this that no section folds (a transcript in a summary's place) are drawn as a closed card.
-local MAX_OPEN_LINES = 30
+---@class CodeCompanion.Change
+---@field id string
+---@field kind "edited"|"compacted"|"cleared"
+---@field undone boolean
+---@field folded? boolean A card that is drawn closed
+---@field superseded? boolean A newer card counts in its place (R-333)
+---@field event table The event or entry it was drawn from
+---@field mark? integer Extmark of the line of an edit
+---@field item? table Item of the card
 
----The number and title of a section heading: `## 7. Pending`, `7. **Pending**`, `## Ledger`.
----@param line string
----@param after integer Number of the section before
----@return integer? number 0 for a heading without one
----@return string? title
-local function section(line, after)
-  local number, title = line:match("^#+%s*(%d+)[.)]%s+(.+)$")
-  if not number then
-    number, title = line:match("^(%d+)%.%s+%*%*([^*]+)%*%*:?%s*$")
-  end
-  if not number then
-    number, title = line:match("^%*%*(%d+)%.%s+([^*]+)%*%*:?%s*$")
-  end
-  if number then
-    number = assert(tonumber(number))
-    if number > after then
-      return number, (title:gsub("%*", ""):gsub("[:%s]+$", ""))
-    end
-    return nil
-  end
-  -- the ledger below a model's prose stands on its own (`append_ledger`)
-  title = line:match("^##+%s+(.+)$") or line:match("^%*%*(Ledger)%*%*")
-  if title then
-    return 0, (title:gsub("%*", ""))
-  end
-end
-
----@param lines string[]
----@return { first: integer, last: integer, number: integer, title: string }[]
-local function sections(lines)
-  local found, number = {}, 0
-  for index, line in ipairs(lines) do
-    local this, title = section(line, number)
-    if this then
-      if #found > 0 then
-        found[#found].last = index - 1
-      end
-      found[#found + 1] = { first = index, last = #lines, number = this, title = title }
-      number = this > 0 and this or number
-    end
-  end
-  return found
-end
-
----How much a folded section holds: its list items, or its lines.
----@param lines string[]
----@param part { first: integer, last: integer }
+---What an edit did to tool results: "2 tool results cleared, 1 cut to 34 %".
+---@param cleared integer
+---@param cuts integer[] How many percent are sent of each that was cut
 ---@return string
-local function amount(lines, part)
-  local items, filled = 0, 0
-  for index = part.first + 1, part.last do
-    items = items + (lines[index]:find("^[-*+] ") and 1 or 0)
-    filled = filled + (lines[index]:find("%S") and 1 or 0)
+local function edit_of(cleared, cuts)
+  local function results(count)
+    return ("%d tool result%s"):format(count, count == 1 and "" or "s")
   end
-  if items > 1 then
-    return (" (%d)"):format(items)
+  local cut = #cuts == 1 and ("cut to %d %%"):format(cuts[1]) or "cut"
+  if cleared == 0 then
+    return #cuts == 0 and "texts of old edits shortened" or ("%s %s"):format(results(#cuts), cut)
   end
-  return filled > 0 and (" · %d line%s"):format(filled, filled == 1 and "" or "s") or ""
+  return results(cleared) .. " cleared" .. (#cuts > 0 and (", %d %s"):format(#cuts, cut) or "")
 end
 
-local TRIGGERS = { proactive = "automatic", reactive = "window full", manual = "by hand" }
-local STANDARD_TITLE = "Session context compacted"
-
----@param event table compacted event or entry, which leaves out what is 0
----@return string
-local function title(event)
-  local messages = event.messages or 0
-  local count = ("%d message%s"):format(messages, messages == 1 and "" or "s")
-  local name = blocks.one_line(event.title or "")
-  local parts = { "Summary of " .. count }
-  if name ~= "" and name ~= STANDARD_TITLE then
-    parts = { name, count }
-  end
-  parts[#parts + 1] = ("%s → %s tokens"):format(
-    numbers.short(event.tokens_before or 0),
-    numbers.short(event.tokens_after or 0)
+---Tool results were cleared or cut: a line of virtual text, the text stays as it is (R-516).
+---@param event table
+---@return CodeCompanion.Block
+function M.edited(event)
+  local what = edit_of(event.cleared, event.cuts or vim.tbl_values(event.cut or {}))
+  local text = ("✂ %s · %s → %s tokens"):format(
+    what,
+    numbers.short(event.tokens_before),
+    numbers.short(event.tokens_after)
   )
-  parts[#parts + 1] = TRIGGERS[event.trigger]
-  local by = blocks.one_line(event.summariser or "")
-  if vim.startswith(by, "no model") then
-    parts[#parts + 1] = "without a model" .. by:sub(#"no model" + 1)
-  elseif by ~= "" then
-    parts[#parts + 1] = "by " .. by
-  end
-  parts[#parts + 1] = numbers.duration(event.duration_ms or 0)
-  return table.concat(parts, " · ")
+  return {
+    kind = "edited",
+    lines = {},
+    virtual = { { text, "CodeCompanionCleared" } },
+    change = { id = event.change_id, kind = "edited", undone = event.undone == true, event = event },
+  }
+end
+
+---The line that is left of a chat that was cleared.
+---@param entry { change_id: string }
+---@return CodeCompanion.Block
+function M.cleared(entry)
+  local line = "Chat cleared"
+  return {
+    kind = "cleared",
+    lines = { line },
+    marks = { { row = 0, from = 0, to = #line, group = "CodeCompanionCleared" } },
+    item = { cleared_by = entry.change_id },
+    change = { id = entry.change_id, kind = "cleared", undone = false, event = entry },
+  }
 end
 
 ---Rows of the smallest window that shows the chat.
@@ -118,178 +82,259 @@ local function smallest(chat)
   return rows
 end
 
----The folds of a card below its title: one per section, and one around them all.
----@param block CodeCompanion.Block
----@param summary string[]
----@param parts table[]
----@param rows integer Of the window
-local function add_sections(block, summary, parts, rows)
-  local id, shown = block.change.id or "", #summary
-  for index, part in ipairs(parts) do
-    local label = (part.number > 0 and part.number .. ". " or "") .. blocks.plain(part.title) .. amount(summary, part)
-    local closed = not OPEN[part.number]
-    shown = shown - (closed and part.last - part.first or 0)
-    -- the blank line before the next section belongs to the fold: closed sections stand in a list
-    block.folds[#block.folds + 1] = {
-      first = part.first,
-      last = part.last,
-      closed = closed,
-      key = ("card:%s:%d"):format(id, index),
-      text = function()
-        return { { "▸ ", "CodeCompanionFoldMark" }, { label, "CodeCompanionCompacted" } }
-      end,
-    }
-  end
-  local words = ("%d line%s"):format(#summary, #summary == 1 and "" or "s")
-  if #parts > 1 then
-    words = ("%d sections · %s"):format(#parts, words)
-  end
-  -- two lines are enough where the card would push the conversation off the screen
-  table.insert(block.folds, 2, {
-    first = 1,
-    last = #summary,
-    closed = shown > rows / 2,
-    key = ("card:%s:body"):format(id),
-    text = function()
-      return { { "▸ ", "CodeCompanionFoldMark" }, { words, "CodeCompanionCompacted" } }
-    end,
-  })
-end
-
----The card of a compaction. Nobody said it: it has no header.
+---The card of a compaction.
 ---@param chat CodeCompanion.Chat
----@param event table
+---@param event table compacted event, or an entry of the log
 ---@return CodeCompanion.Block
-function M.card(chat, event)
-  local text = title(event)
-  local id = event.compaction_id or event.change_id
-  local lines = { "▾ " .. text }
-  local summary = blocks.split(vim.trim(event.summary or event.text or ""))
-  vim.list_extend(lines, summary)
-  local parts = sections(summary)
-  local loose = parts[1] and parts[1].first - 1 or #summary
-  local folded = event.folded == true or loose > MAX_OPEN_LINES
-  local block = {
-    kind = "card",
-    lines = lines,
-    marks = { { row = 0, from = 0, to = #lines[1], group = "CodeCompanionCompacted" } },
-    markdown = { 1, #lines },
-    item = { compaction_id = id or "", summary_ids = event.summary_ids, speaker = true },
-    change = { id = id, kind = "compacted", undone = event.undone == true, folded = folded, event = event },
-    folds = {
-      {
-        first = 0,
-        last = #lines - 1,
-        closed = event.undone == true or folded,
-        change = id,
-        key = "card:" .. (id or ""),
-        text = function()
-          local chunks = changes.title(chat, id, text)
-          table.insert(chunks, 1, { "▸ ", "CodeCompanionFoldMark" })
-          return chunks
-        end,
-      },
-    },
-  }
-  add_sections(block, summary, parts, smallest(chat))
-  return block
-end
-
----A header below which nothing stands yet goes: the provider compacted before it wrote, and the header comes again
----below the card.
----@param chat CodeCompanion.Chat
-local function drop_bare_header(chat)
-  if chat.tail_kind ~= "header" then
-    return
-  end
-  local tail = anchors.position(chat, "tail")
-  local mark = api.nvim_buf_get_extmarks(chat.bufnr, marks.roles, { tail - 1, -1 }, 0, { limit = 1 })[1]
-  if mark then
-    api.nvim_buf_del_extmark(chat.bufnr, marks.roles, mark[1])
-    chat.roles[mark[1]] = nil
-    buffer.remove(chat, mark[2], tail)
-    chat.tail_kind = chat.before_header
-    chat.header = false
-  end
-end
-
----The row of the header of the model that stands directly above `row`.
----@param chat CodeCompanion.Chat
----@param row integer
----@return integer?
-local function header_above(chat, row)
-  local at = { row - 1, 0 }
-  local mark = row > 0 and api.nvim_buf_get_extmarks(chat.bufnr, marks.roles, at, at, { limit = 1 })[1]
-  return mark and chat.roles[mark[1]] == "llm" and row - 1 or nil
-end
-
----The header of the model above `row` when nothing but notices is between them: it heads nothing that is sent.
----@param chat CodeCompanion.Chat
----@param row integer
----@return integer? mark
----@return integer? header Its row
-local function bare_header(chat, row)
-  local found = api.nvim_buf_get_extmarks(chat.bufnr, marks.roles, { row - 1, -1 }, 0, { limit = 1 })
-  local id, header = unpack(found[1] or {})
-  if not id or chat.roles[id] ~= "llm" then
-    return nil
-  end
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, marks.items, { header, 0 }, { row - 1, -1 }, {})) do
-    if chat.items[mark[1]] then
-      return nil
-    end
-  end
-  return id, header
-end
-
----Put the card above the message that follows it in the next request; within a reply the header is said again.
----@param chat CodeCompanion.Chat
----@param row integer Where that message begins
----@param item table
----@param block CodeCompanion.Block
-local function insert_card(chat, row, item, block)
-  local header = header_above(chat, row)
-  if item.speaker or header then
-    draw.sequence(chat, header or row, { block })
-    return
-  end
-  buffer.edit(chat, function()
-    local mark, bare = bare_header(chat, row)
-    if mark and bare then
-      api.nvim_buf_del_extmark(chat.bufnr, marks.roles, mark)
-      chat.roles[mark] = nil
-      buffer.remove(chat, bare, bare + 1)
-      row = row - 1
-    end
-    if row > 0 and api.nvim_buf_get_lines(chat.bufnr, row - 1, row, false)[1] ~= "" then
-      buffer.insert(chat, row, { "" })
-      row = row + 1
-    end
-    local again = blocks.header(chat.adapter, chat.model)
-    local count = draw.sequence(chat, row, { block, again })
-    buffer.remove(chat, row + count - 1, row + count)
+function M.compacted(chat, event)
+  return summary.block(event, smallest(chat), function(id, title)
+    return M.title(chat, id, title)
   end)
 end
 
----A compaction is done: draw the card where the summary stands in the next request, fold what it replaced.
+---What stands before a change that was undone: first, because narrow windows cut the end.
 ---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+---@return string
+local function prefix(chat, change)
+  local redo = keys.keys("redo", "n")[1]
+  if not change.undone then
+    return change.superseded and "superseded · " or ""
+  end
+  return chat.next_redo == change.id and redo and ("undone · %s redo · "):format(redo) or "undone · "
+end
+
+---What is said after the change that can be undone.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+---@return string
+local function suffix(chat, change)
+  local undo = keys.keys("undo", "n")[1]
+  local is_next = not change.undone and chat.next_undo == change.id
+  return is_next and undo and ("%s undo"):format(undo) or ""
+end
+
+---The edits that are told below a row, in the order they were made.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@return CodeCompanion.Change[]
+function M.edits_below(chat, row)
+  local found = {}
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(chat.bufnr, marks.decor, { row, 0 }, { row, -1 }, {})) do
+    found[#found + 1] = chat.edits[mark[1]]
+  end
+  table.sort(found, function(one, other)
+    return one.mark < other.mark
+  end)
+  return found
+end
+
+---What is said of an edit, as lines of virtual text.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+---@return table[]
+local function edit_lines(chat, change)
+  local group = change.undone and "CodeCompanionUndone" or "CodeCompanionCleared"
+  local after = suffix(chat, change)
+  local line = {
+    { prefix(chat, change), "CodeCompanionTokens" },
+    { M.edited(change.event).virtual[1][1], group },
+    { after ~= "" and " · " .. after or "", "CodeCompanionHint" },
+  }
+  local lines, room = { line }, fit.narrowest(chat)
+  if fit.width(line) > room then -- virtual lines do not wrap
+    lines = vim.tbl_map(function(part)
+      return { { part, group } }
+    end, fit.wrap(line[1][1] .. line[2][1] .. line[3][1], room))
+  end
+  lines[#lines + 1] = { { "", group } }
+  return lines
+end
+
+---The line of virtual text of an edit. Of lines that different marks have in one place Neovim shows the newest first:
+---where one request led to several edits, the mark of the first has the lines of all.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function draw_edit(chat, change)
+  local at = change.mark and api.nvim_buf_get_extmark_by_id(chat.bufnr, marks.decor, change.mark, {}) or {}
+  if not at[1] then
+    return
+  end
+  local edits, lines = M.edits_below(chat, at[1]), {}
+  for _, edit in ipairs(edits) do
+    vim.list_extend(lines, edit_lines(chat, edit))
+  end
+  for index, edit in ipairs(edits) do
+    local opts = { id = edit.mark, virt_lines = index == 1 and lines or nil }
+    api.nvim_buf_set_extmark(chat.bufnr, marks.decor, at[1], at[2], opts)
+  end
+end
+
+---Draw the lines of edits again: a window has another width.
+---@param chat CodeCompanion.Chat
+function M.refit(chat)
+  for _, change in pairs(chat.changes) do
+    if change.kind == "edited" then
+      draw_edit(chat, change)
+    end
+  end
+end
+
+---What a card that stands for nothing in the next request is painted with, nil for one that counts.
+---@param change CodeCompanion.Change
+---@return string?
+local function dimmed(change)
+  return change.undone and "CodeCompanionUndone" or change.superseded and "CodeCompanionSuperseded" or nil
+end
+
+---Which tier of its policy a compaction was, and what came of it (R-137), nil when the policy has none.
 ---@param event table
-function M.compacted(chat, event)
-  if chat.changes[event.compaction_id] then
-    return -- the log had it already when the buffer was drawn
+---@return string?
+local function tier_line(event)
+  if (event.tier or 0) == 0 or not event.counts then
+    return nil
   end
-  drop_bare_header(chat)
-  local block = M.card(chat, event)
-  local before = event.before or ""
-  local row = before ~= "" and marks.message_row(chat, before)
-  if row then
-    insert_card(chat, row, chat.by_message[before][1], block)
+  return ("Compacted %d → %s, %s tokens saved, tier %d"):format(
+    event.counts[1],
+    numbers.counted(event.counts[2], "message"),
+    numbers.short(event.tokens_before - event.tokens_after),
+    event.tier
+  )
+end
+
+---The card of a compaction: its hint, its tier, and dimmed when it does not count.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function draw_card(chat, change)
+  local first, last = marks.item_rows(chat, change.item)
+  if not first then
+    return
+  end
+  api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, last)
+  -- closed, the title line is drawn by its fold, which asks for the same words
+  local before, after = prefix(chat, change), suffix(chat, change)
+  if before ~= "" then
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, #"▾ ", {
+      virt_text = { { before, "CodeCompanionTokens" } },
+      virt_text_pos = "inline",
+      hl_mode = "combine",
+    })
+  end
+  local below = { tier_line(change.event), after ~= "" and after or nil }
+  if next(below) then
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
+      virt_lines = { { { "  " .. table.concat(vim.tbl_values(below), " · "), "CodeCompanionHint" } } },
+    })
+  end
+  if dimmed(change) then
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
+      end_row = last,
+      hl_group = dimmed(change),
+      hl_eol = false,
+      priority = 120,
+      strict = false,
+    })
+  end
+end
+
+---The line of a chat that was cleared.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+local function draw_clear(chat, change)
+  local first = marks.item_rows(chat, change.item)
+  if not first then
+    return
+  end
+  api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, first + 1)
+  local after = suffix(chat, change)
+  if after ~= "" then
+    local opts = { virt_text = { { "· " .. after, "CodeCompanionHint" } }, virt_text_pos = "eol" }
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, opts)
+  end
+end
+
+---Draw what is said of a change again.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+function M.show(chat, change)
+  if change.kind == "edited" then
+    draw_edit(chat, change)
+  elseif change.kind == "cleared" then
+    draw_clear(chat, change)
   else
-    draw.append(chat, block)
-    chat.header = false
+    draw_card(chat, change)
   end
-  runs.take_out(chat, event.removed or {}, "compacted")
-  changes.supersede(chat)
+end
+
+---The title of a closed card.
+---@param chat CodeCompanion.Chat
+---@param id? string
+---@param title string
+---@return { [1]: string, [2]: string }[]
+function M.title(chat, id, title)
+  local change = id and chat.changes[id]
+  if not change then
+    return { { title, "CodeCompanionCompacted" } }
+  end
+  return {
+    { prefix(chat, change), "CodeCompanionTokens" },
+    { title, dimmed(change) or "CodeCompanionCompacted" },
+  }
+end
+
+---An undone card is closed, one that counts again is as it was drawn.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+function M.refold(chat, change)
+  for _, fold in pairs(chat.folds) do
+    if fold.change == change.id then
+      folds.set_closed(chat, fold, change.undone or change.folded == true)
+    end
+  end
+end
+
+---Note which cards do not count because a newer one counts in their place: their summary is gone (R-333).
+---@param chat CodeCompanion.Chat
+function M.supersede(chat)
+  for _, change in pairs(chat.changes) do
+    if change.kind == "compacted" then
+      local superseded = not change.undone and change.item ~= nil and gone.is_gone(chat, change.item)
+      if (change.superseded == true) ~= superseded then
+        change.superseded = superseded
+        M.show(chat, change)
+      end
+    end
+  end
+end
+
+---A change was drawn.
+---@param chat CodeCompanion.Chat
+---@param block CodeCompanion.Block
+function M.add(chat, block)
+  local change = block.change
+  if not change.id or change.id == "" then
+    return
+  end
+  change.item, change.mark = block.item, block.virtual_id
+  chat.changes[change.id] = change
+  if change.kind == "edited" and change.mark then
+    chat.edits[change.mark] = change
+  end
+  M.show(chat, change)
+  M.supersede(chat)
+end
+
+---A change has just been made: it is the newest, and nothing can be redone any more.
+---@param chat CodeCompanion.Chat
+---@param id? string
+function M.made(chat, id)
+  local before = { chat.next_undo, chat.next_redo }
+  chat.next_undo, chat.next_redo, chat.undo_kind = id ~= "" and id or nil, nil, nil
+  for _, known in pairs({ before[1] or false, before[2] or false, chat.next_undo or false }) do
+    if known and chat.changes[known] then
+      M.show(chat, chat.changes[known])
+    end
+  end
 end
 
 return M

@@ -3,7 +3,7 @@
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
-local changes = require("codecompanion.chat.draw.changes")
+local card = require("codecompanion.chat.draw.card")
 local folds = require("codecompanion.chat.buffer.folds")
 local hint = require("codecompanion.chat.buffer.hint")
 local marks = require("codecompanion.chat.buffer.marks")
@@ -65,10 +65,10 @@ function M.decorate(chat, row, block)
     folds.add(chat, row + fold.first, row + fold.last, fold)
   end
   if block.change then
-    changes.add(chat, block)
+    card.add(chat, block)
   end
   if block.item and block.item.pinned and not block.item.reasoning then
-    changes.pin(chat, block.item, true)
+    marks.pin(chat, block.item, true)
   end
 end
 

@@ -4,8 +4,7 @@ local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local blocks = require("codecompanion.chat.draw.blocks")
 local buffer = require("codecompanion.chat.buffer.text")
-local changes = require("codecompanion.chat.draw.changes")
-local compaction = require("codecompanion.chat.draw.card")
+local card = require("codecompanion.chat.draw.card")
 local draw = require("codecompanion.chat.draw.put")
 local marks = require("codecompanion.chat.buffer.marks")
 local notices = require("codecompanion.chat.draw.notices")
@@ -42,10 +41,10 @@ local function add_entry(chat, entry, list, header)
     list[#list + 1] = blocks.user(entry.text or "", item, blocks.tokens(entry.tokens))
     return false
   elseif entry.kind == "compacted" then
-    list[#list + 1] = compaction.card(chat, entry)
+    list[#list + 1] = card.compacted(chat, entry)
     return false
   elseif entry.kind == "edited" then
-    list[#list + 1] = blocks.edited({
+    list[#list + 1] = card.edited({
       cleared = entry.messages or 0,
       cuts = entry.kept_percent,
       tokens_before = entry.tokens_before or 0,
@@ -56,7 +55,7 @@ local function add_entry(chat, entry, list, header)
     return header
   end
   if entry.kind == "cleared" then
-    list[#list + 1] = blocks.cleared(entry)
+    list[#list + 1] = card.cleared(entry)
     return false
   elseif entry.kind == "note" then
     local block = blocks.notice(entry.text or "", entry.severity or severity[entry.level], entry.hint)
@@ -172,7 +171,7 @@ local function finish(chat)
   chat.restore.orphan = nil
   replaced.draw(chat)
   runs.refresh(chat)
-  changes.supersede(chat)
+  card.supersede(chat)
   places.settle(chat)
 end
 

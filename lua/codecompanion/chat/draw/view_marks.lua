@@ -1,7 +1,6 @@
 ---The host says what the view looks like now (`view_marks`); here the buffer is made to say the same.
 
-local changes = require("codecompanion.chat.draw.changes")
-local folds = require("codecompanion.chat.buffer.folds")
+local card = require("codecompanion.chat.draw.card")
 local gone = require("codecompanion.chat.state.gone")
 local marks = require("codecompanion.chat.buffer.marks")
 local replaced = require("codecompanion.chat.draw.replaced")
@@ -9,17 +8,6 @@ local runs = require("codecompanion.chat.draw.runs")
 local tools = require("codecompanion.chat.draw.tools")
 
 local M = {}
-
----An undone card is closed, one that counts again is as it was drawn.
----@param chat CodeCompanion.Chat
----@param change CodeCompanion.Change
-local function refold(chat, change)
-  for _, fold in pairs(chat.folds) do
-    if fold.change == change.id then
-      folds.set_closed(chat, fold, change.undone or change.folded == true)
-    end
-  end
-end
 
 ---Make the buffer say what the view looks like now.
 ---@param chat CodeCompanion.Chat
@@ -44,16 +32,16 @@ function M.update(chat, event)
     if change.undone ~= is_undone then
       change.undone, moved = is_undone, true
       if change.kind == "compacted" then
-        refold(chat, change)
+        card.refold(chat, change)
       end
     end
-    changes.show(chat, change)
+    card.show(chat, change)
   end
   replaced.update(chat, event.replaced or {})
   if moved then
     runs.refresh(chat)
   end
-  changes.supersede(chat)
+  card.supersede(chat)
   for _, item in pairs(chat.items) do
     if item.message_id and not item.reasoning then
       if item.call_id then
@@ -61,7 +49,7 @@ function M.update(chat, event)
       end
       local is_pinned = pinned[item.message_id] == true
       if (item.pinned == true) ~= is_pinned then
-        changes.pin(chat, item, is_pinned)
+        marks.pin(chat, item, is_pinned)
       end
     end
   end
@@ -82,7 +70,7 @@ function M.at(chat, row)
   if answer then
     return answer
   end
-  local edits = changes.edits_below(chat, row)
+  local edits = card.edits_below(chat, row)
   for _, change in ipairs(edits) do
     if change.id == chat.next_undo or change.id == chat.next_redo then
       return change -- of several the one that a key can do something about

@@ -67,7 +67,7 @@ function M.refit(chat)
       require("codecompanion.chat.draw.context").refit(chat)
     end
     if next(chat.changes) then
-      require("codecompanion.chat.draw.changes").refit(chat)
+      require("codecompanion.chat.draw.card").refit(chat)
     end
   end
 end

@@ -6,8 +6,8 @@ local attachments = require("codecompanion.chat.wire.attachments")
 local attention = require("codecompanion.chat.question.attention")
 local autocmds = require("codecompanion.chat.state.autocmds")
 local blocks = require("codecompanion.chat.draw.blocks")
-local changes = require("codecompanion.chat.draw.changes")
-local compaction = require("codecompanion.chat.draw.card")
+local card = require("codecompanion.chat.draw.card")
+local compacted = require("codecompanion.chat.draw.compacted")
 local context = require("codecompanion.chat.draw.context")
 local draft = require("codecompanion.chat.wire.draft")
 local draw = require("codecompanion.chat.draw.put")
@@ -227,9 +227,9 @@ end
 function M.context_edited(chat, event)
   stream.finish(chat)
   if not chat.changes[event.change_id] then
-    draw.append(chat, blocks.edited(event))
+    draw.append(chat, card.edited(event))
   end
-  changes.made(chat, event.change_id)
+  card.made(chat, event.change_id)
   tools.cleared(chat, event.changed or {}, event.call_ids, event.cut or {})
   runs.take_out(chat, event.removed or {}, "edited")
   autocmds.fire(chat, "ChatEdited", event)
@@ -250,8 +250,8 @@ end
 function M.compacted(chat, event)
   stream.finish(chat)
   chat.compaction, chat.warning_level = nil, nil
-  compaction.compacted(chat, event)
-  changes.made(chat, event.compaction_id)
+  compacted.show(chat, event)
+  card.made(chat, event.compaction_id)
   autocmds.fire(chat, "ChatCompacted", event)
 end
 
