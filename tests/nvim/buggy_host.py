@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-from codecompanion.session.turn.turn import turn
+from codecompanion.session.turn import turn
 
 send = turn.stream_reply
 
