@@ -4,35 +4,35 @@
     transcripts/checkpoints/<chat>/<name>.json  earlier ones; the name says time (ms), kind, messages, id
     transcripts/snapshots/<chat>.json           the newest snapshot (R-463: only that one is kept)
     transcripts/spans/<chat>.jsonl              the exact words of all evidence packets, each message once
+    transcripts/conversations/<chat>/           the conversations of these checkpoints (`store.conversations`)
 
 They do not grow without bound. Of a chat the 10 newest checkpoints are kept, at most 32 MB of them, but always the
-newest before a compaction; of its words the newest half once they are more than 4 MB. All chats together keep 512 MB:
-the files of the chat written longest ago go first. Contents are the session's business; all methods block and may be
-called from any thread, one at a time per chat. Errors come out as `StoreError`.
+newest before a compaction, with their conversations; of its words the newest (`store.spans`). All chats together keep
+512 MB: the files of the chat written longest ago go first. Contents are the session's business; all methods block and
+may be called from any thread, one at a time per chat. Errors come out as `StoreError`. Above 300 lines, because what is
+written, what names it and what is dropped can only be judged together.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from codecompanion.errors import StoreCorrupt, StoreError
-from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.errors import StoreError
 from codecompanion.model import checkpoint as payloads
+from codecompanion.store.conversations import KEY, Conversations, Place, place_in
 from codecompanion.store.db import make_private_folder, told_as_ours
-from codecompanion.store.durable_files import append_durably, remove_drafts, write_durably
+from codecompanion.store.durable_files import remove_drafts, write_durably
+from codecompanion.store.spans import Spans
 
 FOLDER = "transcripts"
 KEPT, KEPT_BYTES = 10, 32 * 1024 * 1024
-SPANS_BYTES = 4 * 1024 * 1024
 ALL_BYTES = 512 * 1024 * 1024
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _NAME = re.compile(r"(\d+)-([a-z_]+)-(\d+)-([A-Za-z0-9_-]+)\.json")
@@ -65,11 +65,30 @@ class CheckpointFiles:
         self.folder = state_dir / FOLDER
         self._checkpoints = self.folder / "checkpoints"
         self._snapshots = self.folder / "snapshots"
-        self._spans = self.folder / "spans"
-        self._known_spans: dict[str, set[str]] = {}
+        self._conversations = Conversations(self.folder / "conversations")
+        self._spans = Spans(self.folder / "spans")
         self._swept = False
 
     # ---- writing
+
+    def begin_conversation(self, chat_id: str) -> Place:
+        """Return an empty conversation, which checkpoints may name once something was appended to it.
+
+        Raises:
+            StoreUnavailable: it cannot be written.
+        """
+        with told_as_ours(self._conversations.folder):
+            self._make_folders()
+            return Place(self._conversations.begin(file_name(chat_id)), 0)
+
+    def append_conversation(self, chat_id: str, place: Place, lines: Iterable[bytes]) -> Place:
+        """Write lines of `model.conversation_lines` after that place, and return the place after them.
+
+        Raises:
+            StoreUnavailable: they could not be written; what is before them is as it was.
+        """
+        with told_as_ours(self._conversations.folder):
+            return self._conversations.append(file_name(chat_id), place, lines)
 
     def save_snapshot(self, chat_id: str, raw: Mapping[str, Any]) -> int:
         """Keep the newest snapshot of the chat; return its size in bytes.
@@ -99,7 +118,8 @@ class CheckpointFiles:
                 also = earlier / _checkpoint_name(raw)
             write_durably(self._checkpoints / f"{name}.json", payloads.encode(raw), also=also)
             if keep:
-                _drop_old(earlier)
+                self._drop_old(name)
+            self._drop_conversations(name)
 
     def append_spans(self, chat_id: str, spans: Sequence[Mapping[str, Any]]) -> None:
         """Add the words of an evidence packet; what a message said is kept once.
@@ -107,18 +127,9 @@ class CheckpointFiles:
         Raises:
             StoreUnavailable: they could not be written.
         """
-        path = self._spans / f"{file_name(chat_id)}.jsonl"
-        with told_as_ours(path):
+        with told_as_ours(self._spans.folder):
             self._make_folders()
-            known = self._known_spans.get(chat_id)
-            if known is None:
-                known = {str(span.get("objectId")) for span in self.load_spans(chat_id)}
-            fresh = [span for span in spans if span.get("objectId") not in known]
-            if fresh:
-                append_durably(path, b"".join(payloads.encode(span) + b"\n" for span in fresh))
-            self._known_spans[chat_id] = known | {str(span.get("objectId")) for span in fresh}
-            if path.exists() and path.stat().st_size > SPANS_BYTES:
-                _halve(path)
+            self._spans.append(file_name(chat_id), spans)
 
     def delete(self, chat_id: str) -> None:
         """Delete everything that is kept of the chat.
@@ -127,12 +138,13 @@ class CheckpointFiles:
             StoreUnavailable: a file could not be deleted.
         """
         name = file_name(chat_id)
-        self._known_spans.pop(chat_id, None)
+        self._spans.forget(name)
         with told_as_ours(self.folder):
             for path in self._files(name):
                 path.unlink(missing_ok=True)
-            if (self._checkpoints / name).is_dir():
-                shutil.rmtree(self._checkpoints / name)
+            for folder in (self._checkpoints / name, self._conversations.folder / name):
+                if folder.is_dir():
+                    shutil.rmtree(folder)
 
     # ---- reading
 
@@ -151,33 +163,31 @@ class CheckpointFiles:
             if name:
                 wanted = self._checkpoints / chat / f"{Path(name).name}.json"
                 paths = [wanted, *(path for path in paths if path != wanted)]
-            found = [_load(path, "checkpoint") for path in paths if name or path.exists()]
+            found = [self._whole(chat, _load(path, "checkpoint")) for path in paths if name or path.exists()]
             snapshot = self._snapshots / f"{chat}.json"
             if snapshot.exists():
-                found.append(_load(snapshot, payloads.SNAPSHOT_EVENT))
+                found.append(self._whole(chat, _load(snapshot, payloads.SNAPSHOT_EVENT)))
         return found
 
     def newest(self, chat_id: str) -> dict[str, Any] | None:
-        """Return the newest checkpoint as it is stored, None when there is none that can be read."""
+        """Return the newest checkpoint without its conversation, None when there is none that can be read."""
         path = self._checkpoints / f"{file_name(chat_id)}.json"
         with told_as_ours(path):
             return _load(path, "checkpoint").raw if path.exists() else None
 
     def load_spans(self, chat_id: str) -> list[dict[str, Any]]:
         """Return the stored words of the chat, oldest first; a line that a kill has cut is left out."""
-        path = self._spans / f"{file_name(chat_id)}.jsonl"
-        with told_as_ours(path):
-            lines = path.read_bytes().splitlines() if path.exists() else []
-        return [span for line in lines if (span := _decode_line(line)) is not None]
+        with told_as_ours(self._spans.folder):
+            return self._spans.load(file_name(chat_id))
 
     # ---- inside
 
     def _make_folders(self) -> None:
-        for folder in (self.folder.parent, self.folder, self._checkpoints, self._snapshots, self._spans):
+        for folder in (self.folder.parent, self.folder, self._checkpoints, self._snapshots, self._spans.folder):
             make_private_folder(folder)
         if not self._swept:
             self._swept = True
-            for folder in (self._checkpoints, self._snapshots, self._spans):
+            for folder in (self._checkpoints, self._snapshots, self._spans.folder):
                 remove_drafts(folder)
             self._drop_oldest_chats()
 
@@ -211,12 +221,50 @@ class CheckpointFiles:
                 return
             for path in self._files(name):
                 path.unlink(missing_ok=True)
-            shutil.rmtree(self._checkpoints / name, ignore_errors=True)
+            for folder in (self._checkpoints / name, self._conversations.folder / name):
+                shutil.rmtree(folder, ignore_errors=True)
             total -= size
 
     def _files(self, name: str) -> list[Path]:
-        paths = [self._checkpoints / f"{name}.json", self._snapshots / f"{name}.json", self._spans / f"{name}.jsonl"]
-        return [*(path for path in paths if path.exists()), *_kept(self._checkpoints / name)]
+        paths = [*self._states(name), self._spans.path(name), *self._conversations.of_chat(name)]
+        return [path for path in paths if path.exists()]
+
+    def _states(self, name: str) -> list[Path]:
+        """Return the files that may name a conversation, the newest checkpoint first."""
+        newest = [self._checkpoints / f"{name}.json", self._snapshots / f"{name}.json"]
+        return [*(path for path in newest if path.exists()), *reversed(_kept(self._checkpoints / name))]
+
+    def _whole(self, name: str, stored: StoredPayload) -> StoredPayload:
+        """Return the payload with its conversation, wherever that is kept."""
+        if stored.raw is None or KEY not in stored.raw:
+            return stored
+        try:
+            with told_as_ours(self._conversations.folder):
+                return msgspec.structs.replace(stored, raw=self._conversations.resolve(name, stored.raw))
+        except StoreError as error:
+            return StoredPayload(stored.kind, stored.where, problem=str(error))
+
+    def _drop_old(self, name: str) -> None:
+        """Keep the newest checkpoints of a chat, within number and size, and the newest one before a compaction."""
+        room, number, counted = KEPT_BYTES, 0, set[str]()
+        found_before_compaction = False
+        for path in reversed(_kept(self._checkpoints / name)):
+            is_precious = "-pre_compaction-" in path.name and not found_before_compaction
+            found_before_compaction = found_before_compaction or is_precious
+            place, number = place_in(path.read_bytes()), number + 1
+            room -= path.stat().st_size
+            if place is not None and place.name not in counted:
+                counted.add(place.name)
+                room -= place.bytes
+            if number > 1 and not is_precious and (number > KEPT or room < 0):
+                path.unlink(missing_ok=True)
+        remove_drafts(self._checkpoints / name)
+
+    def _drop_conversations(self, name: str) -> None:
+        """Delete the conversations that no checkpoint stands for any more."""
+        if len(self._conversations.of_chat(name)) > 1:
+            places = [place_in(path.read_bytes()) for path in self._states(name)]
+            self._conversations.remove_unused(name, {place.name for place in places if place is not None})
 
 
 def file_name(chat_id: str) -> str:
@@ -227,19 +275,19 @@ def file_name(chat_id: str) -> str:
 def _newest_entry(chat: str, loaded: StoredPayload, written_at: float) -> StoredCheckpoint:
     """Return how the newest checkpoint of a chat is listed, whatever is in its file."""
     raw = loaded.raw or {}
-    messages, time = raw.get("conversationHistory"), raw.get("timestamp")
+    messages, count, time = raw.get("conversationHistory"), raw.get("messageCount"), raw.get("timestamp")
     return StoredCheckpoint(
         id=chat,
         chat=chat,
         kind=_text(raw.get("checkpointKind")) or ("damaged" if loaded.problem else "legacy"),
         time=time if isinstance(time, int) else round(written_at * 1000),
-        messages=len(messages) if isinstance(messages, list) else 0,
+        messages=len(messages) if isinstance(messages, list) else count if isinstance(count, int) else 0,
         title=_text(raw.get("title")),
     )
 
 
 def _checkpoint_name(raw: Mapping[str, Any]) -> str:
-    count = len(raw["conversationHistory"])
+    count = len(raw["conversationHistory"]) if "conversationHistory" in raw else raw["messageCount"]
     return f"{raw['timestamp']:013d}-{raw['checkpointKind']}-{count}-{raw['id']}.json"
 
 
@@ -248,43 +296,12 @@ def _kept(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.json") if _NAME.fullmatch(path.name)) if folder.is_dir() else []
 
 
-def _drop_old(folder: Path) -> None:
-    """Keep the newest of a chat, within number and size, and the newest one before a compaction."""
-    room, number = KEPT_BYTES, 0
-    found_before_compaction = False
-    for path in reversed(_kept(folder)):
-        is_precious = "-pre_compaction-" in path.name and not found_before_compaction
-        found_before_compaction = found_before_compaction or is_precious
-        size, number = path.stat().st_size, number + 1
-        room -= size
-        if number > 1 and not is_precious and (number > KEPT or room < 0):
-            path.unlink(missing_ok=True)
-    remove_drafts(folder)
-
-
-def _halve(path: Path) -> None:
-    """Keep the newest half of the lines."""
-    lines = path.read_bytes().splitlines(keepends=True)
-    kept, size = len(lines), 0
-    while kept and size + len(lines[kept - 1]) <= SPANS_BYTES // 2:
-        kept -= 1
-        size += len(lines[kept])
-    write_durably(path, b"".join(lines[kept:]))
-
-
 def _load(path: Path, kind: str) -> StoredPayload:
     try:
         with told_as_ours(path):
             return StoredPayload(kind, str(path), payloads.decode(path.read_bytes(), str(path)))
     except StoreError as error:
         return StoredPayload(kind, str(path), problem=str(error))
-
-
-def _decode_line(line: bytes) -> dict[str, Any] | None:
-    with contextlib.suppress(*NOT_READABLE, StoreCorrupt):
-        span = json.loads(line)
-        return span if isinstance(span, dict) else None
-    return None
 
 
 def _written_last(files: Sequence[Path]) -> float:

@@ -42,8 +42,10 @@ _TOTALS = (
 _SELECT_TOTALS = f"SELECT {_TOTALS} FROM chats WHERE chat_id = ?"  # noqa: S608 - a constant
 _MARKS = ", ".join("?" * len(_TOTALS.split(",")))
 _SAVE_TOTALS = f"INSERT OR REPLACE INTO chats(chat_id, {_TOTALS}) VALUES (?, {_MARKS})"  # noqa: S608 - likewise
-_SELECT_SINCE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq > ? ORDER BY seq"
-_SELECT_SEQS = "SELECT seq FROM events WHERE chat_id = ? AND seq > ? ORDER BY seq"
+NEWEST = 2**63 - 1
+"""No entry has a higher number: so many SQLite can count."""
+_SELECT_SINCE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq > ? AND seq <= ? ORDER BY seq"
+_SELECT_SEQS = "SELECT seq FROM events WHERE chat_id = ? AND seq > ? AND seq <= ? ORDER BY seq"
 _SELECT_ONE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq = ?"
 _SELECT_BEFORE = (
     "SELECT payload FROM events WHERE chat_id = ? AND seq < ? AND type = 'message_added' ORDER BY seq DESC LIMIT ?"
@@ -292,7 +294,7 @@ def restore_events(connection: sqlite3.Connection, events: Iterable[tuple[str, L
         written[chat_id] = written.get(chat_id, 0) + 1
     for chat_id in written:
         chat, created = Totals(), 0.0
-        for seq, ts, stored in connection.execute(_SELECT_SINCE, (chat_id, 0)):
+        for seq, ts, stored in connection.execute(_SELECT_SINCE, (chat_id, 0, NEWEST)):
             created = created or ts
             chat.count(from_bytes(stored), ts)
             chat.last_seq = seq
@@ -304,20 +306,22 @@ def restore_events(connection: sqlite3.Connection, events: Iterable[tuple[str, L
 Row = tuple[int, float, bytes]
 
 
-def read_rows(connection: sqlite3.Connection, chat_id: str, since: int = 0) -> tuple[list[Row], list[int]]:
-    """Return the stored rows with `seq > since`, and the seqs that could not be read because a page is damaged.
+def read_rows(
+    connection: sqlite3.Connection, chat_id: str, since: int = 0, until: int = NEWEST
+) -> tuple[list[Row], list[int]]:
+    """Return the rows with `since < seq <= until`, and the seqs that could not be read because a page is damaged.
 
     Raises:
         sqlite3.DatabaseError: the index is damaged, so that not even the seqs are known.
     """
     try:
-        return connection.execute(_SELECT_SINCE, (chat_id, since)).fetchall(), []
+        return connection.execute(_SELECT_SINCE, (chat_id, since, until)).fetchall(), []
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
     rows: list[Row] = []
     unreadable: list[int] = []
-    for (seq,) in connection.execute(_SELECT_SEQS, (chat_id, since)).fetchall():  # from the index alone
+    for (seq,) in connection.execute(_SELECT_SEQS, (chat_id, since, until)).fetchall():  # from the index alone
         try:
             rows += connection.execute(_SELECT_ONE, (chat_id, seq)).fetchall()
         except sqlite3.DatabaseError:

@@ -119,10 +119,10 @@ class Store:
         """Append and wait until it is on disk; see `append`."""
         return await durable(self.append(chat_id, payloads))
 
-    def load_events(self, chat_id: str, since: int = 0) -> list[LogEvent]:
-        """Return the events with `seq > since`; damaged ones are left out and reported."""
+    def load_events(self, chat_id: str, since: int = 0, until: int = sessions.NEWEST) -> list[LogEvent]:
+        """Return the events with `since < seq <= until`; damaged ones are left out and reported."""
         with self._reading() as connection:
-            rows, unreadable = sessions.read_rows(connection, chat_id, since)
+            rows, unreadable = sessions.read_rows(connection, chat_id, since, until)
         return self._decode(chat_id, rows, unreadable)
 
     def load_tail(self, chat_id: str, count: int) -> list[LogEvent]:

@@ -15,7 +15,9 @@ from codecompanion.errors import StoreUnavailable
 from codecompanion.model import checkpoint as payloads
 from codecompanion.model.checkpoint import Checkpoint, Snapshot
 from codecompanion.store import checkpoints as module
+from codecompanion.store import spans as spans_module
 from codecompanion.store.checkpoints import CheckpointFiles, file_name
+from codecompanion.store.conversations import KEY, Place
 
 PYTHON_DIR = Path(__file__).resolve().parents[3] / "python"
 
@@ -146,7 +148,7 @@ def test_words_are_kept_once_and_halved_when_they_are_too_many(tmp_path, monkeyp
     again = CheckpointFiles(tmp_path)
     again.append_spans("c", [{"objectId": "3"}, {"objectId": "4"}])
     assert [span["objectId"] for span in again.load_spans("c")] == ["1", "2", "3", "4"]
-    monkeypatch.setattr(module, "SPANS_BYTES", 2_000)
+    monkeypatch.setattr(spans_module, "SPANS_BYTES", 2_000)
     again.append_spans("c", [{"objectId": f"n{number}", "text": "x" * 100} for number in range(30)])
     kept = [span["objectId"] for span in again.load_spans("c")]
     assert kept == [f"n{number}" for number in range(30 - len(kept), 30)]
@@ -199,7 +201,7 @@ def fsync(descriptor):
     watch("open", [sys.argv[1]])
     flush(descriptor)
 
-for left in range(80):
+for left in range(120):
     folder = Path(sys.argv[1]) / str(left)
     folder.mkdir()
     save(folder, 1)
@@ -216,11 +218,96 @@ sys.exit("it takes more steps than that")
 
 
 def save(folder: Path, number: int) -> None:
-    """Write all three files, in the order of the session."""
+    """Write all files, in the order of the session."""
     files = CheckpointFiles(folder)
-    files.save_snapshot("c", {**checkpoint(number), "checkpointKind": "snapshot"})
-    files.save_checkpoint("c", checkpoint(number, "pre_compaction"), keep=True)
+    place = files.begin_conversation("c")
+    said = f'{{"history":[[0,0],{{"role":"user","content":"words {number}"}}]}}\n'.encode()
+    place = files.append_conversation("c", place, [said])
+    files.save_snapshot("c", named({**checkpoint(number), "checkpointKind": "snapshot"}, place))
+    files.save_checkpoint("c", named(checkpoint(number, "pre_compaction"), place), keep=True)
     files.append_spans("c", [{"objectId": f"m{number}"}])
+
+
+def named(raw: dict, place: Place) -> dict:
+    """Return the payload with its conversation elsewhere."""
+    rest = {key: value for key, value in raw.items() if key != "conversationHistory"}
+    return {**rest, KEY: {"name": place.name, "bytes": place.bytes}}
+
+
+def said(*texts: str, at: int = 0) -> list[bytes]:
+    """Return lines that add these messages after so many."""
+    return [
+        b'{"history":[[0,%d],{"role":"user","content":"%s"}]}\n' % (number, text.encode())
+        for number, text in enumerate(texts, at)
+    ]
+
+
+def conversations(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in (tmp_path / "transcripts/conversations/c").iterdir())
+
+
+def test_a_conversation_is_stored_once_for_all_that_stand_for_a_part_of_it(tmp_path):
+    """R-463, R-478: a checkpoint names how much of the file is its own; later lines do not change it."""
+    files = CheckpointFiles(tmp_path)
+    first = files.append_conversation("c", files.begin_conversation("c"), said("words 1"))
+    files.save_checkpoint("c", named(checkpoint(1), first), keep=True)
+    second = files.append_conversation("c", first, said("more", at=1))
+    files.save_checkpoint("c", named(checkpoint(2), second), keep=True)
+    newest, *earlier = [one.raw["conversationHistory"] for one in files.payloads_of("c")]
+    assert [[m["content"] for m in told] for told in (newest, *earlier)] == [["words 1", "more"]] * 2 + [["words 1"]]
+    assert [stored.messages for stored in files.list_checkpoints("c")] == [1, 1], "as the checkpoint itself says"
+    assert KEY not in files.payloads_of("c")[0].raw
+
+
+def test_a_conversation_goes_with_the_last_checkpoint_that_names_it(tmp_path, monkeypatch):
+    """R-478: what a chat began anew stays as long as a kept checkpoint needs it."""
+    monkeypatch.setattr(module, "KEPT", 1)
+    files = CheckpointFiles(tmp_path)
+    for number in range(3):
+        place = files.append_conversation("c", files.begin_conversation("c"), said(f"words {number}"))
+        files.save_checkpoint("c", named(checkpoint(number), place), keep=number == 0)
+        assert words(files.payloads_of("c")) == ([f"words {number}"] if number else ["words 0"]) + ["words 0"]
+        assert conversations(tmp_path) == [["1.jsonl"], ["1.jsonl", "2.jsonl"], ["1.jsonl", "3.jsonl"]][number]
+    files.save_checkpoint("c", named(checkpoint(4), place), keep=True)
+    assert words(files.payloads_of("c")) == ["words 2", "words 2"]
+    assert len(conversations(tmp_path)) == 1
+
+
+def test_a_conversation_counts_against_what_is_kept(tmp_path, monkeypatch):
+    """R-478: 32 MB are of the checkpoints with all they stand for."""
+    monkeypatch.setattr(module, "KEPT_BYTES", 20_000)
+    files = CheckpointFiles(tmp_path)
+    for number in range(4):
+        place = files.append_conversation("c", files.begin_conversation("c"), said("x" * 8_000))
+        files.save_checkpoint("c", named(checkpoint(number), place), keep=True)
+    assert len(files.list_checkpoints("c")) == 2
+    assert len(conversations(tmp_path)) == 2
+
+
+def test_what_was_cut_off_of_a_conversation_is_told_and_passed_over(tmp_path):
+    """R-474: a file that is shorter than a checkpoint says, or has a damaged line, is no state."""
+    files = CheckpointFiles(tmp_path)
+    good = files.append_conversation("c", files.begin_conversation("c"), said("words 1"))
+    files.save_snapshot("c", named(checkpoint(1), good))
+    files.save_checkpoint("c", named(checkpoint(2), Place(good.name, good.bytes + 5)), keep=False)
+    newest, snapshot = files.payloads_of("c")
+    assert newest.problem.endswith("is shorter than a checkpoint says")
+    assert words([snapshot]) == ["words 1"]
+    bad = files.append_conversation("c", good, [b'{"history":[[0,9]]}\n'])
+    files.save_checkpoint("c", named(checkpoint(2), bad), keep=False)
+    assert "line 2: there is no run" in files.payloads_of("c")[0].problem
+
+
+def test_what_a_failed_append_left_is_overwritten(tmp_path):
+    """R-478: it was never named."""
+    files = CheckpointFiles(tmp_path)
+    place = files.append_conversation("c", files.begin_conversation("c"), said("words 1"))
+    files.append_conversation("c", place, said("lost, and longer than what comes", at=1))
+    place = files.append_conversation("c", place, said("two", at=1))
+    files.save_checkpoint("c", named(checkpoint(2), place), keep=False)
+    assert [m["content"] for m in files.payloads_of("c")[0].raw["conversationHistory"]] == ["words 1", "two"]
+    files.delete("c")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_a_kill_between_any_two_steps_leaves_whole_files(tmp_path):

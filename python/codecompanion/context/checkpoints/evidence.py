@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Sequence
 
@@ -14,6 +15,7 @@ from codecompanion.model.messages import Message
 MAX_EXCERPT_CHARS = 500
 MAX_SPANS = 12
 CAP_BYTES = 64 * 1024
+_EXCERPT_HEAD = 8 * MAX_EXCERPT_CHARS
 _FIRST_TO_GO = ("tool_result", "attachment", "assistant_message", "user_message")
 
 
@@ -24,7 +26,8 @@ def is_meaningful(message: Message) -> bool:
 
 def newest_meaningful(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return what a packet covers when nothing is removed: the last 12 meaningful messages (R-468)."""
-    return tuple([message for message in messages if is_meaningful(message)][-MAX_SPANS:])
+    newest = itertools.islice(filter(is_meaningful, reversed(messages)), MAX_SPANS)
+    return tuple(reversed(tuple(newest)))
 
 
 def build_packet(messages: Sequence[Message], chat_id: str, now_ms: int, cap_bytes: int = CAP_BYTES) -> EvidencePacket:
@@ -58,10 +61,17 @@ def _span(message: Message, chat_id: str) -> Span:
         task_id=chat_id,
         timestamp=round(message.ts * 1000),
         type=_type(message),
-        excerpt=" ".join(text.split())[:MAX_EXCERPT_CHARS],
+        excerpt=_excerpt(text),
         text=text,
         end=len(text),
     )
+
+
+def _excerpt(text: str) -> str:
+    """Return the text on one line, cut; of a long one the head is looked at, when that is enough."""
+    head = " ".join(text[:_EXCERPT_HEAD].split())[:MAX_EXCERPT_CHARS]
+    is_enough = len(head) == MAX_EXCERPT_CHARS or len(text) <= _EXCERPT_HEAD
+    return head if is_enough else " ".join(text.split())[:MAX_EXCERPT_CHARS]
 
 
 def _type(message: Message) -> str:

@@ -15,12 +15,11 @@ import msgspec
 
 from codecompanion.context.checkpoints.event_conversation import usage_from_events
 from codecompanion.context.checkpoints.evidence import is_meaningful
-from codecompanion.context.checkpoints.stored_conversation import MAX_TEXT_CHARS, cut_text, write_conversation
+from codecompanion.context.checkpoints.stored_conversation import MAX_TEXT_CHARS, cut_text
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.checkpoint import (
     Checkpoint,
     EvidencePacket,
-    FilesState,
     Kind,
     LoopState,
     QueueState,
@@ -46,7 +45,7 @@ from codecompanion.model.history import (
     TurnEnded,
     ViewChanged,
 )
-from codecompanion.model.messages import SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.model.messages import Message, is_typed_by_user
 
 MAX_RESULTS, MAX_VERIFICATIONS = 50, 8
 LAST_TEXT_CHARS = 4000
@@ -83,6 +82,8 @@ class Tally:
     results: list[ToolResultRef] = field(default_factory=list)
     checks: list[tuple[str, str]] = field(default_factory=list)
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
+    fresh_files: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Those of them that no checkpoint holds yet."""
     _reads: dict[str, str] = field(default_factory=dict)
 
 
@@ -144,6 +145,7 @@ def _read_message(tally: Tally, message: Message) -> None:
     path = tally._reads.pop(message.tool_call_id or "", "") if message.role == "tool" else ""
     if path and not message.is_error:
         tally.files[path] = (message.cycle or 0, len(message.text.encode("utf-8", "surrogatepass")))
+        tally.fresh_files[path] = tally.files[path]
 
 
 def _read_tool(tally: Tally, ran: ToolRan) -> None:
@@ -166,19 +168,21 @@ def _path_of(arguments: str) -> str:
 
 def build_snapshot(
     tally: Tally,
-    messages: Sequence[Message],
+    count: int,
+    summary: Message | None,
     chat_id: str,
     now_ms: int,
     *,
     pending: Sequence[str] = (),
     last_flush: tuple[int, int] = (0, 0),
 ) -> Snapshot | None:
-    """Return the state of the chat, None when there is nothing to keep (R-463).
+    """Return the state of a chat with so many messages in view, None when there is nothing to keep (R-463).
 
-    `messages` is the view, `pending` what waits to be sent, `last_flush` when (ms) and at how many tokens the memory
-    was flushed last. A summary that stands in the view is told apart, too (R-459).
+    It is without the conversation and the files read, which are stored in increments (`model.conversation_lines`).
+    `pending` is what waits to be sent, `last_flush` when (ms) and at how many tokens the memory was flushed last; the
+    `summary` that stands in the view is told apart (R-459).
     """
-    if not messages:
+    if not count:
         return None
     at, before, after = tally.last_compaction
     return Snapshot(
@@ -189,11 +193,9 @@ def build_snapshot(
         adapter=tally.adapter,
         model_id=tally.model,
         policy=tally.policy,
-        message_count=len(messages),
-        conversation_history=write_conversation(messages),
-        transcript=_transcript(tally, messages),
+        message_count=count,
+        transcript=_transcript(tally, summary),
         tooling=ToolingState(usage_counts=dict(tally.tool_counts), results=tuple(tally.results)),
-        files=FilesState(read=dict(tally.files)),
         loop=LoopState(
             cycle=tally.cycle,
             compaction_count=tally.compactions,
@@ -210,10 +212,9 @@ def build_snapshot(
     )
 
 
-def _transcript(tally: Tally, messages: Sequence[Message]) -> TranscriptState:
+def _transcript(tally: Tally, summary: Message | None) -> TranscriptState:
     """Return what was said last, and the summary that stands in the view."""
     last = TranscriptState(last_user_message=tally.last_user, last_assistant_text=tally.last_assistant)
-    summary = next((message for message in reversed(messages) if message.tag == SUMMARY_TAG), None)
     if summary is None:
         return last
     return msgspec.structs.replace(

@@ -43,10 +43,11 @@ def cut_text(text: str, limit: int) -> str:
 
 def write_conversation(messages: Sequence[Message]) -> tuple[dict[str, Any], ...]:
     """Return the messages as objects: texts cut to R-463, an image as a line with its type and size."""
-    return tuple(_write(message) for message in messages)
+    return tuple(map(write_stored_message, messages))
 
 
-def _write(message: Message) -> dict[str, Any]:
+def write_stored_message(message: Message) -> dict[str, Any]:
+    """Return one message so."""
     limit = MAX_TOOL_RESULT_CHARS if message.role == "tool" else MAX_TEXT_CHARS
     value = write_message(with_changes(message, content=_limited(message.content, limit)))
     meta = value.setdefault("meta", {})

@@ -35,9 +35,6 @@ from codecompanion.wire.events import Event, Notice, Severity
 from codecompanion.wire.events import PolicyEvent as PolicyEventTold
 
 _log = logging.getLogger(__name__)
-SNAPSHOT_SHARE = 50
-"""A snapshot is of the whole view: after a turn it is written once the log has grown by this part of it, so that what
-a turn costs does not grow with the chat (lesson 31)."""
 CHECKPOINT, SNAPSHOT, MEMORY_FLUSH, DAILY_LOG = "checkpoint", "snapshot", "memory_flush", "daily_log"
 
 
@@ -79,7 +76,6 @@ class EffectRunner:
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _told_failure: bool = False
     _told_flush: bool = False
-    _saved_at: int = 0
 
     def __post_init__(self) -> None:
         """Remember where the chat stood when it was opened: what was said before is not exchanged again."""
@@ -190,19 +186,13 @@ class EffectRunner:
         if is_periodic_due(writer.periodic_at, writer.tally.meaningful, self.every_messages()):
             writer.periodic_at = writer.tally.meaningful
             await self._save(self._wanted("periodic", "message_added"))
-        elif or_snapshot and writer.has_grown and self._is_snapshot_due:
+        elif or_snapshot and writer.has_grown:
             await self._save(self._wanted("snapshot", "turn_ended"))
-
-    @property
-    def _is_snapshot_due(self) -> bool:
-        view = self.log.view
-        return view.last_seq - self._saved_at >= len(view.messages) // SNAPSHOT_SHARE
 
     async def _save(self, wanted: Wanted) -> None:
         writer = self._writer
         if writer is None:
             return
-        self._saved_at = self.log.view.last_seq
         async with self._order:
             size = await self._guarded(asyncio.to_thread(writer.save, wanted))
         if size is None:

@@ -1,7 +1,9 @@
 """Writes one chat's snapshot and checkpoint files, in a thread: reads what is new of its log, builds, keeps keys out.
 
-The snapshot is written first, so that it is never older than the checkpoint made with it (R-474). Nothing here
-touches the running chat: it gets values and a store that any thread may read.
+The snapshot is written first, so that it is never older than the checkpoint made with it (R-474). What a write costs
+does not grow with the chat: the conversation is stored in increments (`conversation_file`), and what is not (the first
+time, after an edit in the middle) stands back. Nothing here touches the running chat: it gets values and a store that
+any thread may read.
 """
 
 from __future__ import annotations
@@ -15,17 +17,22 @@ import msgspec
 from codecompanion.context.checkpoints.evidence import build_packet, newest_meaningful
 from codecompanion.context.checkpoints.precedence import RestoredState
 from codecompanion.context.checkpoints.snapshot import Tally, build_checkpoint, build_snapshot, read_tally
-from codecompanion.context.checkpoints.stored_conversation import write_conversation
 from codecompanion.context.checkpoints.structured_summary import parse_summary
 from codecompanion.context.server_side import changes_that_inserted, live_blocks
+from codecompanion.context.work import Messages
 from codecompanion.model import checkpoint as payloads
-from codecompanion.model.checkpoint import Checkpoint, Kind, Snapshot, StructuredSummary, SummarySource
+from codecompanion.model.checkpoint import Checkpoint, FilesState, Kind, Snapshot, StructuredSummary, SummarySource
 from codecompanion.model.history import ChangeUndone, LogEvent, project
-from codecompanion.model.messages import SUMMARY_TAG, Message, TextPart, ToolCall, with_changes
+from codecompanion.model.messages import SUMMARY_TAG, Message
+from codecompanion.session.storage.conversation_file import ConversationFile
+from codecompanion.session.storage.stand_back import AT_LEISURE, AWAITED, StandBack
 from codecompanion.store.checkpoints import CheckpointFiles
+from codecompanion.store.conversations import KEY, Place
 from codecompanion.store.store import Store
 
-_BULKY = ("conversationHistory", "evidencePacket")
+_BULKY = ("conversationHistory", "evidencePacket", KEY)
+_BATCH = 250
+"""So many entries of the log are read at once."""
 
 
 @dataclass(slots=True)
@@ -61,8 +68,16 @@ class StateWriter:
     _unknown: Mapping[str, Any] | None = None
     _periodic_hash: str = ""
     _completed_at: int = 0
-    _keys_looked_for: int = 0
-    _looked_through: dict[str, tuple[Message, Message]] = field(default_factory=dict)
+    _view: Messages = ()
+    """The view that was looked at last."""
+    _readable: Messages = ()
+    """The same without a provider's own compaction."""
+    _standing: Message | None = None
+    """The summary that stands in it."""
+    _conversation: ConversationFile = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._conversation = ConversationFile(self.chat_id, self.files, self.redact, self.keys_known)
 
     @property
     def has_grown(self) -> bool:
@@ -75,12 +90,15 @@ class StateWriter:
         Raises:
             StoreError: the log cannot be read.
         """
-        is_first = not self.tally.last_seq
-        events = self.store.load_events(self.chat_id, self.tally.last_seq)
-        if is_first:
-            read_tally(self.tally, [event for event in events if event.seq <= self.opened_at])
-            self.periodic_at = self.tally.meaningful
-        read_tally(self.tally, events)
+        stand_back, newest = StandBack(), self.store.last_seq(self.chat_id)
+        for since in range(self.tally.last_seq, newest, _BATCH):
+            events = self.store.load_events(self.chat_id, since, since + _BATCH)
+            old = [event for event in events if event.seq <= self.opened_at]
+            if old:
+                read_tally(self.tally, old)
+                self.periodic_at = self.tally.meaningful
+            read_tally(self.tally, events)
+            stand_back()
 
     def save(self, wanted: Wanted) -> int | None:
         """Write snapshot and checkpoint and return the size of the snapshot; None when there was nothing to write.
@@ -90,10 +108,13 @@ class StateWriter:
         """
         self.catch_up()
         now_ms = round(wanted.now * 1000)
-        messages = tuple(self._redacted(message) for message in self._readable(wanted.messages))
+        self._look_at(wanted.messages)
+        messages, redacted = self._readable, self._conversation.redacted
+        standing = redacted(self._standing) if self._standing is not None else None
         snapshot = build_snapshot(
             self.tally,
-            messages,
+            len(messages),
+            standing,
             self.chat_id,
             now_ms,
             pending=wanted.pending,
@@ -101,9 +122,9 @@ class StateWriter:
         )
         if snapshot is None:
             return None
-        covered = tuple(self._redacted(message) for message in wanted.removed) or newest_meaningful(messages)
-        here = {message.id for message in messages}
-        self._looked_through = {id: known for id, known in self._looked_through.items() if id in here}
+        stand_back = StandBack(AWAITED if wanted.removed else AT_LEISURE)
+        place = self._store(messages, stand_back)
+        covered = tuple(map(redacted, wanted.removed or newest_meaningful(messages)))
         packet = build_packet(covered, self.chat_id, now_ms)
         if wanted.kind == "periodic":
             if packet.span_hash == self._last_periodic_hash():
@@ -113,13 +134,13 @@ class StateWriter:
             snapshot,
             wanted.kind,
             wanted.id,
-            self._summary(wanted, messages),
+            self._summary(wanted, standing),
             packet,
             trigger=wanted.trigger,
             source_event_id=wanted.source_event_id,
             meaningful=self.tally.meaningful,
         )
-        return self._write(snapshot, checkpoint)
+        return self._write(snapshot, checkpoint, place)
 
     def adopt(self, state: RestoredState, checkpoint_id: str, now: float) -> None:
         """Write a restored state as the newest checkpoint of the chat, in V2, with what nobody here knows (R-476).
@@ -128,31 +149,42 @@ class StateWriter:
             StoreError: it could not be written.
         """
         self._unknown = _without_bulk(state.raw)
-        messages = tuple(self._redacted(message) for message in state.messages)
+        self.tally.files = dict(state.snapshot.files.read)
         snapshot = msgspec.structs.replace(
             state.snapshot,
             chat_id=self.chat_id,
             timestamp=state.snapshot.timestamp or round(now * 1000),
-            message_count=len(messages),
-            conversation_history=write_conversation(messages),
+            message_count=len(state.messages),
+            conversation_history=(),
+            files=FilesState(),
         )
         summary = parse_summary(snapshot.transcript.explicit_chat_summary_block, "snapshot")
-        packet = build_packet(newest_meaningful(messages), self.chat_id, round(now * 1000))
-        self._write(
-            snapshot, build_checkpoint(snapshot, "snapshot", checkpoint_id, summary, packet, trigger="restored")
-        )
+        place = self._store(state.messages, StandBack())
+        covered = tuple(map(self._conversation.redacted, newest_meaningful(state.messages)))
+        packet = build_packet(covered, self.chat_id, round(now * 1000))
+        checkpoint = build_checkpoint(snapshot, "snapshot", checkpoint_id, summary, packet, trigger="restored")
+        self._write(snapshot, checkpoint, place)
 
-    def _write(self, snapshot: Snapshot, checkpoint: Checkpoint) -> int:
+    def _store(self, messages: Messages, stand_back: StandBack) -> Place:
+        """Store what is new of the conversation and the files read; return where they stand."""
+        fresh, self.tally.fresh_files = self.tally.fresh_files, {}
+        try:
+            return self._conversation.write(messages, self.tally.files, fresh, stand_back)
+        except BaseException:
+            self.tally.fresh_files = {**fresh, **self.tally.fresh_files}
+            raise
+
+    def _write(self, snapshot: Snapshot, checkpoint: Checkpoint, place: Place) -> int:
         is_kept = checkpoint.checkpoint_kind != "snapshot"
         unknown = self._unknown_keys()
-        size = self.files.save_snapshot(self.chat_id, self._clean(payloads.write(snapshot, unknown)))
-        raw = self._clean(payloads.write(checkpoint, unknown))
+        size = self.files.save_snapshot(self.chat_id, self._clean(payloads.write(snapshot, unknown), place))
+        raw = self._clean(payloads.write(checkpoint, unknown), place)
         self.files.save_checkpoint(self.chat_id, raw, keep=is_kept)
         if is_kept:
             self.files.append_spans(self.chat_id, raw["evidencePacket"]["spans"])
         if checkpoint.checkpoint_kind == "completion":
             self._completed_at = self.tally.last_seq
-        return size
+        return size + self._conversation.size
 
     def _unknown_keys(self) -> Mapping[str, Any]:
         """Return what the file had before we wrote to it."""
@@ -170,17 +202,28 @@ class StateWriter:
                 self._periodic_hash = str(raw.get("dedupeHash") or "")
         return self._periodic_hash
 
-    def _summary(self, wanted: Wanted, messages: tuple[Message, ...]) -> StructuredSummary:
+    def _summary(self, wanted: Wanted, standing: Message | None) -> StructuredSummary:
         """Return the compact half: the summary at hand, else the one that stands in the view, else the last answer."""
         sources: dict[Kind, SummarySource] = {"pre_compaction": "compaction_summary", "completion": "completion"}
         if wanted.summary.strip():
             return parse_summary(self.redact(wanted.summary), sources.get(wanted.kind, "snapshot"))
-        standing = next((message.text for message in reversed(messages) if message.tag == SUMMARY_TAG), "")
-        if standing:
-            return parse_summary(standing, "compaction_summary")
+        if standing is not None and standing.text:
+            return parse_summary(standing.text, "compaction_summary")
         return parse_summary(self.redact(self.tally.last_assistant), "fallback")
 
-    def _readable(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    def _look_at(self, messages: Messages) -> None:
+        """Take in the view; of one that has only grown only what is new is looked at."""
+        grown = len(self._view) if messages[: len(self._view)] == self._view else 0
+        new = messages[grown:]
+        if live_blocks(new) or not grown:
+            new = self._readable = self._without_blocks(messages)
+        else:
+            self._readable += new
+        standing = next((message for message in reversed(new) if message.tag == SUMMARY_TAG), None)
+        self._standing = standing or (self._standing if grown else None)
+        self._view = messages
+
+    def _without_blocks(self, messages: Messages) -> Messages:
         """Return the view without a provider's own compaction: what it stood for is not in it, and only in the log."""
         blocks = live_blocks(messages)
         if not blocks:
@@ -190,30 +233,11 @@ class StateWriter:
         last = events[-1].seq
         return project([*events, *(LogEvent(last, 0.0, ChangeUndone(change_id=change)) for change in undone)]).messages
 
-    def _redacted(self, message: Message) -> Message:
-        """Return the message with keys hidden; looking for them costs most of a write, so it is done once each."""
-        if self.keys_known() != self._keys_looked_for:
-            self._looked_through, self._keys_looked_for = {}, self.keys_known()
-        known = self._looked_through.get(message.id)
-        if known is None or known[0] is not message:
-            known = message, self._without_keys(message)
-            self._looked_through[message.id] = known
-        return known[1]
-
-    def _without_keys(self, message: Message) -> Message:
-        content = message.content
-        if isinstance(content, str):
-            content = self.redact(content)
-        else:
-            content = tuple(
-                TextPart(self.redact(part.text), part.phase) if isinstance(part, TextPart) else part for part in content
-            )
-        calls = tuple(ToolCall(call.id, call.name, self.redact(call.arguments)) for call in message.tool_calls)
-        return with_changes(message, content=content, tool_calls=calls, tokens=message.tokens)
-
-    def _clean(self, raw: dict[str, Any]) -> dict[str, Any]:
-        """Return the payload with keys hidden in every other text, too; messages and evidence are clean already."""
-        return {key: value if key in _BULKY else _redact_all(value, self.redact) for key, value in raw.items()}
+    def _clean(self, raw: dict[str, Any], place: Place) -> dict[str, Any]:
+        """Return the payload with keys hidden in every other text, too, and its conversation named."""
+        clean = {key: value if key in _BULKY else _redact_all(value, self.redact) for key, value in raw.items()}
+        del clean["conversationHistory"]
+        return {**clean, KEY: msgspec.to_builtins(place)}
 
 
 def _without_bulk(raw: Mapping[str, Any]) -> dict[str, Any]:

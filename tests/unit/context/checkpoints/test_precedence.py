@@ -331,14 +331,15 @@ def test_a_snapshot_tells_the_log():
     for event in LOG_EVENTS:
         read_tally(by_one, [event])
     assert tally == by_one
-    made = build_snapshot(tally, SAID, "c", 77, pending=("wait",), last_flush=(5, 6))
+    made = build_snapshot(tally, 4, None, "c", 77, pending=("wait",), last_flush=(5, 6))
     assert (made.title, made.cwd, made.adapter, made.model_id, made.policy) == ("Fix it", "/w", "a", "m", "p")
-    assert (made.message_count, len(made.conversation_history)) == (4, 4)
+    assert made.message_count == 4
     assert made.transcript.last_user_message.startswith("please")
     assert made.transcript.last_assistant_text.startswith("aaa")
     assert made.tooling.usage_counts == {"read_file": 1, "run_command": 1}
     assert [ref.message_id for ref in made.tooling.results] == ["4", "9"]
-    assert made.files.read == {"a.py": (1, 2000)}
+    assert tally.files == tally.fresh_files == {"a.py": (1, 2000)}
+    assert made.files.read == {}, "these and the conversation are stored in increments"
     assert (made.loop.cycle, made.loop.compaction_count) == (1, 1)
     assert (made.loop.last_compaction_tokens_before, made.loop.last_compaction_tokens_after) == (100, 40)
     assert made.loop.last_compaction_at == 10_000
@@ -356,21 +357,21 @@ def test_a_summary_in_the_view_is_told_apart():
     rounds = [ViewChanged(change_id=str(n), kind="compacted", report={"messages": n}) for n in (5, 3)]
     read_tally(tally, [LogEvent(n, 1.0, change) for n, change in enumerate(rounds, 1)])
     summary = Message(id="s", role="user", content="SUMMARY", tag="compact_summary", ts=2.5)
-    made = build_snapshot(tally, (summary, *SAID), "c", 77).transcript
+    made = build_snapshot(tally, 5, summary, "c", 77).transcript
     assert made.explicit_chat_summary_block == "SUMMARY"
     assert made.explicit_chat_summary_created_at == 2500
     assert made.explicit_chat_summary_source_message_count == 8
-    assert build_snapshot(tally, SAID, "c", 77).transcript.explicit_chat_summary_block == ""
+    assert build_snapshot(tally, 4, None, "c", 77).transcript.explicit_chat_summary_block == ""
 
 
 def test_an_empty_chat_gives_no_snapshot():
     """R-463."""
-    assert build_snapshot(Tally(), (), "c", 1) is None
+    assert build_snapshot(Tally(), 0, None, "c", 1) is None
 
 
 def test_a_checkpoint_holds_the_whole_snapshot():
     """R-467: all snapshot fields, summary, packet, hash and what triggered it."""
-    base = build_snapshot(Tally(), SAID, "c", 77)
+    base = build_snapshot(Tally(), 4, None, "c", 77)
     packet = build_packet(SAID, "c", 77)
     made = build_checkpoint(
         base, "periodic", "k", parse_summary("x", "snapshot"), packet, trigger="assistant_message", meaningful=12

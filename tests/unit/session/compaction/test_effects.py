@@ -12,6 +12,7 @@ import pytest
 from codecompanion.adapters.redact import redact
 from codecompanion.context.policy.schema import Effects
 from codecompanion.errors import StoreUnavailable
+from codecompanion.model import checkpoint as payloads
 from codecompanion.model.checkpoint import Checkpoint, read
 from codecompanion.model.history import PolicyEvent, ViewChanged
 from codecompanion.model.messages import Message
@@ -106,7 +107,8 @@ async def test_a_snapshot_follows_a_compaction(tmp_path):
     assert [event.fields["checkpointKind"] for event in events] == ["pre_compaction", "snapshot"]
     assert events[-1].fields["schema"] == "session_runtime_v2"
     size = (tmp_path / "state/transcripts/snapshots/chat-1.json").stat().st_size
-    assert events[-1].fields["estimatedSizeBytes"] == size
+    said = sum(len(payloads.encode(message)) for message in newest.conversation_history)
+    assert events[-1].fields["estimatedSizeBytes"] == size + said
 
 
 async def test_when_it_cannot_be_written_the_compaction_goes_on(tmp_path, monkeypatch):
@@ -155,23 +157,60 @@ async def test_every_so_many_messages_a_checkpoint_is_kept(tmp_path):
     assert [one.evidence_packet.spans[-1].text[:5] for one in periodic] == ["word ", "word "]
 
 
-async def test_a_long_chat_is_not_written_behind_every_turn(tmp_path, monkeypatch):
-    """Lesson 31: a snapshot is of the whole view, so a turn must not cost one in a chat of 1,000 messages."""
-    adapter = ScriptedAdapter("s", lambda request: says("ok"))
-    bench = kept(tmp_path, adapter, settings={"checkpoint_every_messages": 1000})
+@pytest.mark.parametrize("files_read", [0, 400])
+async def test_what_a_turn_writes_does_not_grow_with_the_chat(tmp_path, monkeypatch, files_read):
+    """Lesson 31: of 1,000 messages a turn looks through and encodes those that are new, and its files stay small."""
+    looked_through = []
+
+    def hide(text):
+        looked_through.append(text)
+        return text
+
+    path = "x" * 100
+    script = [calls((f"c{n}", "read_file", json.dumps({"path": f"{path}{n}"}))) for n in range(files_read)]
+    replies = iter([*script, *[says("ok")] * 20])
+    settings = {"checkpoint_every_messages": 1000, "max_provider_requests_per_turn": 1000}
+    bench = kept(tmp_path, ScriptedAdapter("s", lambda request: next(replies)), settings=settings, window=10**7)
+    keeping = bench.services.keeping
+    bench.services.keeping = Keeping(keeping.checkpoints, keeping.memories, hide)
+    for number in range(files_read):
+        (tmp_path / f"{path}{number}").write_text("words")
     session = await bench.open()
     for number in range(1000):
         await session.attach(Message(id=f"f{number}", role="user", tag="file", path=f"{number}", content="words"))
-    written = []
-    real = bench.services.keeping.checkpoints.save_snapshot
-    monkeypatch.setattr(
-        bench.services.keeping.checkpoints, "save_snapshot", lambda *given: (written.append(1), real(*given))[1]
-    )
-    for number in range(1, 9):
-        session.submit(submit(f"question {number}", number))
-        await bench.idle(session)
+    await talk(bench, session, 1)
+    await session.effects.settled()
+    conversation = tmp_path / "state/transcripts/conversations/chat-1/1.jsonl"
+    assert conversation.stat().st_size > 100_000
+    for _ in range(6):
+        before = conversation.stat().st_size
+        looked_through.clear()
+        await talk(bench, session, 1)
         await session.effects.settled()
-    assert 1 <= len(written) <= 4
+        assert looked_through.count("words") == 0
+        assert len(looked_through) < 500, "what is not the conversation is looked through anew"
+        assert 0 < conversation.stat().st_size - before < 1000
+        written = [tmp_path / f"state/transcripts/{kind}/chat-1.json" for kind in ("snapshots", "checkpoints")]
+        assert all(file.stat().st_size < 20_000 for file in written)
+    assert len(checkpoints(bench)[-1].conversation_history) == len(session.log.view.messages)
+    assert len(checkpoints(bench)[-1].files.read) == files_read
+
+
+async def test_a_kept_checkpoint_outlives_the_compaction_after_it(tmp_path):
+    """R-408, R-473: the messages that left stand in an older part, or in an older file, of the conversation."""
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
+    session = await open_with(bench)
+    for _ in range(3):
+        await compacted(bench, session)
+    before = [one for one in checkpoints(bench)[:-1] if one.checkpoint_kind == "pre_compaction"]
+    assert [len(one.conversation_history) for one in before] == [6, 7, 7]
+    assert [len(one.conversation_history) for one in checkpoints(bench)[-1:]] == [len(session.log.view.messages)]
+    again = await bench.resume()
+    again.submit(submit("and on", 99))
+    await bench.idle(again)
+    await again.effects.settled()
+    assert len(checkpoints(bench)[-1].conversation_history) == len(again.log.view.messages)
+    assert [one for one in checkpoints(bench)[:-1] if one.checkpoint_kind == "pre_compaction"] == before
 
 
 async def test_the_policy_says_how_often_unless_the_user_does(tmp_path):
@@ -273,7 +312,7 @@ async def test_no_key_is_written(tmp_path):
     await bench.idle(session)
     await session.close()
     written = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
-    assert len(written) == 4
+    assert len(written) == 5
     for path in written:
         assert "abcdefghijkl" not in path.read_text(), path
         assert "[hidden]" in path.read_text(), path

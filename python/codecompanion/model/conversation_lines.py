@@ -1,0 +1,89 @@
+"""A stored conversation as lines, each of which says only what changed since the one before (R-461, R-478).
+
+    {"history": [[0, 12], {message}, [14, 20]], "files": {"a.py": [3, 2000]}}
+
+A pair is a run of messages of the conversation so far, an object is a message in the transcript format; `files` are
+files that were read since: path → (cycle, bytes). So a checkpoint costs what is new, however long the chat is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from codecompanion.errors import StoreCorrupt
+from codecompanion.formats.outside_text import NOT_READABLE
+
+T = TypeVar("T")
+Run = tuple[int, int]
+
+
+def parts_of(before: Sequence[T], after: Sequence[T]) -> tuple[list[Run | T], int]:
+    """Return how `after` is made of runs of `before` and of what is new, and how many it begins with that stay.
+
+    The same object is the same message. What only grew is not looked at.
+    """
+    grown = len(before) if tuple(after[: len(before)]) == tuple(before) else 0
+    parts: list[Run | T] = [(0, grown)] if grown else []
+    if grown == len(before):
+        return [*parts, *after[grown:]], grown
+    places = {id(value): place for place, value in enumerate(before)}
+    first = last = -1
+    for value in after:
+        place = places.get(id(value), -1)
+        if first >= 0 and place != last:
+            parts.append((first, last))
+            first = -1
+        if place < 0:
+            parts.append(value)
+        else:
+            first, last = (place if first < 0 else first), place + 1
+    return ([*parts, (first, last)] if first >= 0 else parts), 0
+
+
+def lines_of(
+    parts: Sequence[Run | T], kept: int, files: Mapping[str, Sequence[int]], encode: Callable[[T], bytes]
+) -> Iterator[bytes]:
+    """Yield the lines; where messages only joined after the first `kept`, each has a line of its own."""
+    read = json.dumps(files, separators=(",", ":")).encode("ascii")
+    joined = [part for part in parts if not isinstance(part, tuple)]
+    if not kept and len(joined) < len(parts):
+        pieces = [b"[%d,%d]" % part if isinstance(part, tuple) else encode(part) for part in parts]
+        yield b'{"history":[%s],"files":%s}\n' % (b",".join(pieces), read)
+        return
+    if files or not joined:
+        yield b'{"history":[[0,%d]],"files":%s}\n' % (kept, read)
+    for place, message in enumerate(joined, kept):
+        yield b'{"history":[[0,%d],%s]}\n' % (place, encode(message))
+
+
+def read_lines(lines: Iterable[bytes], where: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the conversation and the files read that the lines come to.
+
+    Raises:
+        StoreCorrupt: a line is damaged; names the file.
+    """
+    history: list[dict[str, Any]] = []
+    files: dict[str, Any] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            value = json.loads(line)
+            history = _changed(history, value["history"])
+            files |= value.get("files", {})
+        except (*NOT_READABLE, KeyError, TypeError) as error:
+            raise StoreCorrupt(f"{where} is damaged (line {number}: {error})") from error
+    return history, files
+
+
+def _changed(history: list[dict[str, Any]], parts: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the conversation after the change; one that only grows is not copied."""
+    for part in parts:
+        if isinstance(part, list) and not 0 <= part[0] <= part[1] <= len(history):
+            raise ValueError(f"there is no run {part}")
+    if parts and isinstance(parts[0], list) and parts[0][0] == 0 and not any(isinstance(p, list) for p in parts[1:]):
+        del history[parts[0][1] :]
+        history.extend(parts[1:])
+        return history
+    return list(itertools.chain(*(history[p[0] : p[1]] if isinstance(p, list) else (p,) for p in parts)))

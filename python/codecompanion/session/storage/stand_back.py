@@ -1,0 +1,27 @@
+"""Long work in a thread that stands back: a slice, then a rest in which the loop and other threads have the GIL.
+
+Whoever else wants to run waits for a slice at most; without the rests each of its steps would wait for a switch of
+threads (5 ms) as long as the work goes on.
+"""
+
+from __future__ import annotations
+
+import time
+
+SLICE_S = 0.002
+AT_LEISURE, AWAITED = 4.0, 0.25
+"""How long a rest is, in slices: when nobody waits for the work, and when somebody does."""
+
+
+class StandBack:
+    """Called between pieces of work, sleeps once a slice is over."""
+
+    def __init__(self, rest: float = AT_LEISURE) -> None:
+        self._rest, self._began = rest, time.perf_counter()
+
+    def __call__(self) -> None:
+        """Sleep if it is time to."""
+        worked = time.perf_counter() - self._began
+        if worked >= SLICE_S:
+            time.sleep(worked * self._rest)
+            self._began = time.perf_counter()
