@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+import msgspec
+
 from codecompanion.errors import InvalidTransition
 
 
@@ -47,3 +49,9 @@ def step(current: State, wanted: State) -> State:
     if wanted is current or wanted in TRANSITIONS[current]:
         return wanted
     raise InvalidTransition(f"a chat cannot go from {current} to {wanted}")
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """A turn ends here. `why` is what the user reads of it, "" when it ends as it should."""
+
+    why: str = ""

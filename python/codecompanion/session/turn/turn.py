@@ -36,11 +36,12 @@ from codecompanion.model.history import (
 )
 from codecompanion.model.messages import Message, ToolCall, is_typed_by_user
 from codecompanion.session.accounts.accounting import RequestRecord
+from codecompanion.session.before_request import prepare_request
 from codecompanion.session.chat import Chat
-from codecompanion.session.state import State
+from codecompanion.session.state import State, Stop
 from codecompanion.session.turn.guards import over_request_limit, repeated_call
 from codecompanion.session.turn.reply import ReplySoFar, stream_reply
-from codecompanion.session.window.paused_and_full import PausedAndFull
+from codecompanion.session.window.paused_and_full import Answer, PausedAndFull
 from codecompanion.session.window.too_large import NOT_SENT, largest_part
 from codecompanion.waiting import to_the_end
 from codecompanion.wire.events import Notice, ReplyFinished, ReplyStarted, Severity, TurnFinished
@@ -77,7 +78,7 @@ class Turn:
         error = ""
         try:
             await chat.log.write(TurnBegan(turn_id=self.turn_id, cycle=self.cycle))
-            error = await self._loop()
+            error = (await self._loop()).why
             reason = "limit" if error else "done"
         except asyncio.CancelledError:
             # Cancelling is asked for by the user; this task cleans up and ends as stopped.
@@ -102,8 +103,8 @@ class Turn:
         await self._settle()
         await self._end(reason, error)
 
-    async def _loop(self) -> str:
-        """Return why the turn had to stop early, "" when the model is done."""
+    async def _loop(self) -> Stop:
+        """Return why the turn had to stop early; it says nothing when the model is done."""
         chat = self._chat
         while True:
             if not self._is_paused:
@@ -111,15 +112,14 @@ class Turn:
                     return declined
                 refused = await chat.deliver_queued(self.turn_id, self.cycle)
                 if refused and not self._has_question():
-                    return refused  # with what is attached it is too large
+                    return Stop(refused)  # with what is attached it is too large
             stopped = over_request_limit(self._requests, chat.services.settings.chat.max_provider_requests_per_turn)
             if stopped:
-                return stopped
-            waits = await self._prepare()
-            if waits:
+                return Stop(stopped)
+            if waits := await self._prepare():
                 return waits
             finished = await self._answer()
-            if isinstance(finished, str):
+            if isinstance(finished, Stop):
                 return finished
             self._is_paused = self.asking.allowed = False
             if finished.tool_calls:
@@ -127,52 +127,38 @@ class Turn:
                 await self._run_tools(finished)
                 stopped = repeated_call(self._calls)
                 if stopped:
-                    return stopped
-            else:
-                ended = await self._why_ended(finished)
-                if ended is not None:
-                    return ended
+                    return Stop(stopped)
+            elif ended := await self._ended(finished):
+                return ended
 
     def _has_question(self) -> bool:
         """Return whether the turn has anything of the user's to answer."""
         return any(m.cycle == self.cycle and is_typed_by_user(m) for m in self._chat.log.view.messages)
 
-    async def _prepare(self) -> str:
-        """Run the policy before every request (R-518), after the compaction the user asked for meanwhile.
+    async def _prepare(self) -> Stop | None:
+        """Do what comes before every request; return why the turn ends here, None when it goes on.
 
-        Returns why the turn ends here, "" when it goes on: a compaction waits for the user if they want it so (R-528),
-        and so does a request that does not fit while compaction is paused (R-545).
+        A compaction waits for the user if they want it so (R-528), and so does what `prepare_request` asks about.
         """
         chat = self._chat
         chat.enter(State.PREPARING)
-        self._prepared_for = chat.adapter_name, chat.model
-        await chat.reread_rules()
-        chat.effects.boundary()
-        wanted = None if self._is_paused else chat.take_compaction_request()
-        if wanted is not None:
-            await chat.control.compact(wanted)
-        summaries, asking = wanted is None and not self._is_paused, self.asking
-        declined, anyway = "", asking.allowed
-        await chat.control.prepare(summaries=summaries, anyway=anyway)
-        if not anyway and not self._is_paused:
-            declined = await asking.before_request()
-        if asking.allowed and not anyway:
-            await chat.control.prepare(summaries=summaries, anyway=True)
+        self._prepared_for = chat.control.named
+        declined = await prepare_request(chat, self.asking, is_continued=self._is_paused)
         chat.show_meter()
         return declined or self._waits()
 
-    def _waits(self) -> str:
-        """Return why the turn ends here: compacted (R-528), unless the user has just asked for that; else ""."""
+    def _waits(self) -> Stop | None:
+        """Return why the turn ends here: compacted (R-528), unless the user has just asked for that; else None."""
         chat = self._chat
         compacted = chat.log.compactions > self._compactions
         self._compactions = chat.log.compactions
         wish = chat.services.settings.chat.on_compact
         if not compacted or self.asking.allowed or wish in ("auto", "submit") or chat.has_queued:
-            return ""
-        return f'Compacted (on_compact = "{wish}"). Send a message to continue.'
+            return None
+        return Stop(f'Compacted (on_compact = "{wish}"). Send a message to continue.')
 
-    async def _why_ended(self, finished: Finished) -> str | None:
-        """Return why the turn ends with a reply without calls, "" as it should.
+    async def _ended(self, finished: Finished) -> Stop | None:
+        """Return how the turn ends with a reply without calls.
 
         None: that was not the end yet, it was paused by the provider or cut by a limit.
         """
@@ -183,39 +169,39 @@ class Turn:
                 if finished.stop == "paused" and self._is_switched:
                     # Nobody else goes on from another one's words.
                     await self._chat.ask_to_go_on(self.turn_id, self.cycle)
-                return "" if self._pauses > MAX_PAUSES else self._waits() or None
+                return Stop() if self._pauses > MAX_PAUSES else self._waits()
             case "length" | "window":
                 return await self._continue(finished.stop == "window")
             case "filtered":
                 self._notice("The provider stopped this reply (content filter).")
-                return ""
+                return Stop()
             case "stop" | "tool_calls":
-                return ""
+                return Stop()
             case _:
                 assert_never(finished.stop)
 
-    async def _continue(self, is_full: bool) -> str | None:
+    async def _continue(self, is_full: bool) -> Stop | None:
         """Ask for the rest of a reply that a limit has cut, as often as the user wants, or return why not."""
         chat = self._chat
         if self._continuations >= chat.services.settings.chat.max_output_continuations:
             limit = "in a full context window" if is_full else "at the model's output limit"
             self._notice(f"The reply ended {limit}; /continue continues it.")
-            return ""
+            return Stop()
         self._continuations += 1
         asked = await chat.ask_to_go_on(self.turn_id, self.cycle)
         if not is_full:
-            return self._waits() or None
+            return self._waits()
         full = ContextOverflow(WINDOW_FULL)
-        declined = await self.asking.behind_refusal(full)
-        if declined:
-            return declined
-        if declined is None and not await chat.control.recover(full):
+        answer = await self.asking.after_refusal(full)
+        if isinstance(answer, Stop):
+            return answer
+        if answer is Answer.NOT_ASKED and not await chat.control.recover(full):
             await chat.context.remove("repaired", (asked,))
             self._notice("The reply filled the context window, and nothing more can be removed from it.")
-            return ""
-        return self._waits() or None
+            return Stop()
+        return self._waits()
 
-    async def _answer(self) -> Finished | str:
+    async def _answer(self) -> Finished | Stop:
         """Send the request; one the provider refuses is mended: once for encrypted parts, for its size by the policy.
 
         R-451, R-535. A refusal in words nobody knows counts as one for its size where that is likely, once.
@@ -226,41 +212,41 @@ class Turn:
         recovered, distrusted, suspected = 0, False, False
         while True:
             # Lesson 4: what was prepared, was so for another window and without what is this provider's own.
-            waits: str | None = await self._prepare() if self._is_switched else ""
-            if waits:
+            if self._is_switched and (waits := await self._prepare()):
                 return waits
             try:
                 return await self._request()
             except ContextOverflow as error:
-                waits = "" if self._is_switched else await self.asking.behind_refusal(error)
-                if waits is None:
+                answer = Answer.SEND if self._is_switched else await self.asking.after_refusal(error)
+                if answer is Answer.NOT_ASKED:
                     attempts = chat.control.policy.recovery.attempts
                     if recovered >= attempts or not await chat.control.recover(error, recovered + 1):
                         await chat.control.shaper.give_up(str(error))
                         raise _unsendable(error, chat) from None
-                    recovered, waits = recovered + 1, self._waits()
+                    recovered += 1
             except OpaqueRefused as error:
                 if distrusted or not await chat.control.native.distrust_opaque():
                     raise
                 distrusted = True
                 self._notice(f"{error} It is no longer sent; the readable history is sent instead.")
-                waits = await self._prepare()
+                answer = await self._prepare() or Answer.SEND
             except RequestRejected as error:
-                waits = await self.asking.behind_refusal(error)
-                if waits is None:
+                answer = await self.asking.after_refusal(error)
+                if answer is Answer.NOT_ASKED:
                     suspected = not suspected and await chat.control.recover_suspected(error)
                     if not suspected:
                         raise
-                    waits = self._waits()
             self._reply = self._chat.arrived = None
             chat.show_meter()
-            if waits:
+            if isinstance(answer, Stop):
+                return answer
+            if answer is Answer.NOT_ASKED and (waits := self._waits()):
                 return waits
 
     @property
     def _is_switched(self) -> bool:
         """Return whether the user has chosen another model since the request was prepared."""
-        return self._prepared_for != (self._chat.adapter_name, self._chat.model)
+        return self._prepared_for != self._chat.control.named
 
     async def _request(self) -> Finished:
         chat = self._chat

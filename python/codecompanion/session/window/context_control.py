@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-import msgspec
-
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.context.policy.schema import StageEvent
 from codecompanion.context.report import Preparation, Prepared
-from codecompanion.context.shaping.shape import levels_of
 from codecompanion.context.work import Env
 from codecompanion.errors import ContextOverflow, OpaqueRefused, RequestRejected
 from codecompanion.model.messages import Usage
@@ -133,52 +130,6 @@ class ContextControl(ChatModel):
         shaped = self.shaper.take()
         return self.request_of(shaped.messages, shaped.system, shaped.specs, shaped.measure.upper, self.native.ask())
 
-    async def prepare(self, *, summaries: bool = True, anyway: bool = False) -> Prepared:
-        """Prepare the next request and commit what that changed.
-
-        While compaction is paused one that does not fit is left to the caller, unless it shall be made to fit `anyway`.
-
-        Raises:
-            ContextOverflow: it does not fit the window, and nothing more can be taken out.
-        """
-        prepared_for = self.adapter_name, self.model
-        await self.window.make_sure()
-        await self.native.drop_foreign_blocks()
-        await self.fitting.ask_when_close()
-        await self.shaper.read_facts()
-        if summaries:
-            await self.native.compact_again()
-        level = levels_of(self.policy, self.env(), self.log.view.messages).trigger
-        await self.sources.read(self.policy, due=self.measured().tokens > level)
-        prepared = await self._planned(summaries=summaries, anyway=anyway)
-        self.watch.take(prepared, self.standing())
-        asks = (
-            self.pause.is_on and not anyway
-        )  # then what does not fit is the user's to decide: `Fitting.paused_excess`
-        if not asks and self.native.compact_at and self.measured().tokens > self.limits.context_window:
-            # One result can lead from below the threshold beyond the window: refused before the provider compacts.
-            await self.recover(ContextOverflow("the request is larger than the window"))
-        if not asks and prepared_for == (self.adapter_name, self.model):  # else prepared again, for the other window
-            await self._must_fit()
-        await self.shaper.announce(compacted=any(report.outcome == "changed" for report in prepared.reports))
-        return prepared
-
-    async def _must_fit(self) -> None:
-        try:
-            await self.fitting.must_fit()
-        except ContextOverflow as error:
-            await self.shaper.give_up(str(error))
-            raise
-
-    async def _planned(self, *, summaries: bool, anyway: bool) -> Prepared:
-        """Run the policy, and once more without a model where what brings removed messages back takes room, too."""
-        self.offer_recall()  # something may have been removed since
-        prepared = await self._run(self.plans.request(summaries=summaries, anyway=anyway))
-        if not self.offer_recall() or self.fitting.fits:
-            return prepared
-        again = await self._run(self.plans.request(summaries=False, anyway=anyway))
-        return msgspec.structs.replace(again, reports=(*prepared.reports, *again.reports))
-
     async def tell_refused(self, refusal: Refusal) -> None:
         """Log under the policy's name for it that a message cannot be sent, if it has one (R-335)."""
         await self.shaper.give_up(refusal.why, refusal.tokens)
@@ -208,10 +159,10 @@ class ContextControl(ChatModel):
         # A summary of ours is about the messages themselves: what only the provider can read would be lost.
         await forget_foreign_blocks(self.log, "")
         await self.sources.read(self.policy, due=True)
-        prepared = await self._run(self.plans.compaction(instructions))
+        prepared = await self.run(self.plans.compaction(instructions))
         if self._summary_refused and not any(report.outcome == "changed" for report in prepared.reports):
             # Lesson 48: what the provider does not take must not keep the chat from getting smaller.
-            prepared = await self._run(self.plans.without_model())
+            prepared = await self.run(self.plans.without_model())
         for report in prepared.reports:
             if report.outcome == "skipped":
                 self.notice(Severity.INFO, f"Nothing was compacted: {report.detail}.")
@@ -233,7 +184,7 @@ class ContextControl(ChatModel):
             target = min(target, int(wanted.share * self.limits.context_window))
         record = RecoveryRecord(self._announcer(), self.log, wanted.emits, attempt, refused, target)
         await record.begin()
-        prepared = await self._run(self.plans.recovery(target))
+        prepared = await self.run(self.plans.recovery(target))
         self.watch.take_recovery(prepared, self.standing())
         smaller = self.measured().tokens
         await record.end(prepared.reports, smaller)
@@ -298,7 +249,12 @@ class ContextControl(ChatModel):
             on_compacting=self._on_compacting,
         )
 
-    async def _run(self, preparation: Preparation) -> Prepared:
+    async def run(self, preparation: Preparation) -> Prepared:
+        """Carry a preparation out: ask who writes summaries, commit what each stage changed, tell the user.
+
+        Raises:
+            StoreError: a change could not be stored; the view is as before.
+        """
         compactor = Compactor(
             chat_id=self.chat_id,
             log=self.log,

@@ -8,17 +8,27 @@ gets the message back into the input, or keeps the chat as it is; a host that en
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum, auto
 
 from codecompanion.errors import CodeCompanionError
 from codecompanion.model.messages import Message
 from codecompanion.session.chat import Chat
-from codecompanion.session.state import State
+from codecompanion.session.state import State, Stop
 from codecompanion.wire.events import ApprovalRequested
 from codecompanion.wire.requests import Approve
 
 _BACK = "No: your message goes back into the input."
 _ENDS = "No: the turn ends here; /compact makes room and goes on."
 _NOT_AGAIN = "No: it is not sent again; /compact makes room and sends it."
+
+
+class Answer(Enum):
+    """What came of a question, where the turn goes on."""
+
+    NOT_ASKED = auto()
+    """Nobody was asked, or what the user wanted did not help: a refusal is dealt with as ever then."""
+    SEND = auto()
+    """The chat was made smaller; the request may be sent."""
 
 
 class PausedAndFull:
@@ -32,42 +42,39 @@ class PausedAndFull:
         self.waits = False
         """Whether the chat has something to go on with, once it is compacted, because the user said no."""
 
-    async def before_message(self) -> str:
-        """Ask before what is queued is logged; return why it is not, "" when it may be."""
+    async def before_message(self) -> Stop | None:
+        """Ask before what is queued is logged; return why it is not, None when it may be."""
         chat = self._chat
         if not chat.has_queued or not chat.control.pause.is_on:
-            return ""
+            return None
         size = await self._excess()
         wanted = chat.take_compaction_request() if size else None
         if wanted is not None:  # typed meanwhile: the answer was there before the question
             await chat.control.compact(wanted)
             size = await self._excess()
         if not size or self.allowed or await self._ask(self._figures(size), _BACK):
-            return ""
-        return f"Not sent: {self._figures(size)}."
+            return None
+        return Stop(f"Not sent: {self._figures(size)}.")
 
-    async def before_request(self) -> str:
-        """Ask before a request that is all in the log; return why the turn ends, "" when it goes on."""
+    async def before_request(self) -> Stop | None:
+        """Ask before a request that is all in the log; return why the turn ends, None when it goes on."""
         size = await self._chat.control.fitting.paused_excess()
         if not size or await self._ask(self._figures(size), _ENDS):
-            return ""
+            return None
         self.waits = True
-        return f"Stopped: {self._figures(size)}. /compact makes room and goes on."
+        return Stop(f"Stopped: {self._figures(size)}. /compact makes room and goes on.")
 
-    async def behind_refusal(self, refusal: CodeCompanionError) -> str | None:
-        """Ask when the provider refused a request as too long; return why the turn ends, "" when it is sent again.
-
-        None: nobody was asked, or what the user wanted did not help; a refusal is dealt with as ever then.
-        """
+    async def after_refusal(self, refusal: CodeCompanionError) -> Stop | Answer:
+        """Ask when the provider refused a request as too long."""
         control = self._chat.control
         if self.allowed or not control.pause.is_on or not control.is_about_size(refusal):
-            return None
+            return Answer.NOT_ASKED
         control.learn_size(refusal)
         before = control.log.changes
         if await self._ask("the model refused it as too long", _NOT_AGAIN, compacts=True):
-            return "" if control.log.changes > before else None
+            return Answer.SEND if control.log.changes > before else Answer.NOT_ASKED
         self.waits = True
-        return "Refused as too long, not sent again. /compact makes room and sends it."
+        return Stop("Refused as too long, not sent again. /compact makes room and sends it.")
 
     def take(self, instructions: str) -> bool:
         """Take a `/compact` that is typed while the question is open as a yes; return whether it is."""

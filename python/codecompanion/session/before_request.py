@@ -1,0 +1,97 @@
+"""THE ORDER: everything that happens before a request leaves, top to bottom (R-518; the way of one message).
+
+     1  rule files that have changed are read again                        R-549  `attachments.rules_sync`
+     2  a checkpoint, when one is due                                      R-464  `compaction.effects`
+     3  the `/compact` that was typed meanwhile                            R-533  `window.context_control`
+     4  how large is the window? an endpoint that can tell is asked        R-506  `window.window_watch`
+     5  a summary that only another provider can read goes                 R-542  `window.native_side`
+     6  near a limit the provider counts the request                       R-505  `window.fitting`
+     7  facts of the workspace are read                                    R-353  `window.request_shaper`
+     8  a provider that compacts on demand does it again                   R-540  `window.native_side`
+     9  the policy runs: `context.pipeline.prepare` has its order; each stage is committed as one event, its effects
+        before and after it                                                R-530  `compaction.compaction`
+    10  the guards learn how that went                                     R-532  `compaction.watch`
+    11  what does not fit is recovered, or asked about while paused        R-524, R-545  `window.paused_and_full`
+    12  what still does not fit is not sent                                R-524  `window.fitting`
+    13  what the request is made of is logged                              R-328  `window.request_shaper`
+
+Then the turn sends it (`turn.turn`): it is shaped (R-338, `ContextControl.request`), logged, rendered, and checked
+by the adapter of its wire format (R-004, `adapters.*.check`).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from codecompanion.context.report import Prepared
+from codecompanion.context.shaping.shape import levels_of
+from codecompanion.errors import ContextOverflow
+from codecompanion.session.chat import Chat
+from codecompanion.session.state import Stop
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.session.window.paused_and_full import PausedAndFull
+
+
+async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bool) -> Stop | None:
+    """Do all of it; return why the turn ends here because the user wants it so (R-545), None when it goes on.
+
+    `is_continued`: the provider wants its reply back just as it is, so nothing is summarised.
+
+    Raises:
+        ContextOverflow: it does not fit the window, and nothing more can be taken out.
+        CodeCompanionError: something could not be stored; the view is as before.
+    """
+    await chat.reread_rules()
+    chat.effects.boundary()
+    wanted = None if is_continued else chat.take_compaction_request()
+    if wanted is not None:
+        await chat.control.compact(wanted)
+    summaries, anyway = wanted is None and not is_continued, asking.allowed
+    await _manage(chat.control, summaries=summaries, anyway=anyway)
+    declined = None if anyway or is_continued else await asking.before_request()
+    if asking.allowed and not anyway:
+        await _manage(chat.control, summaries=summaries, anyway=True)
+    return declined
+
+
+async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> None:
+    """Do what is about the context window: steps 4 to 13.
+
+    While compaction is paused one that does not fit is left to the caller, unless it shall be made to fit `anyway`.
+    """
+    prepared_for = control.named
+    await control.window.make_sure()
+    await control.native.drop_foreign_blocks()
+    await control.fitting.ask_when_close()
+    await control.shaper.read_facts()
+    if summaries:
+        await control.native.compact_again()
+    prepared = await _run_policy(control, summaries=summaries, anyway=anyway)
+    control.watch.take(prepared, control.standing())
+    is_asked = control.pause.is_on and not anyway  # what does not fit is the user's to decide then
+    if not is_asked and control.native.compact_at and control.measured().tokens > control.limits.context_window:
+        # One result can lead from below the threshold beyond the window: refused before the provider compacts.
+        await control.recover(ContextOverflow("the request is larger than the window"))
+    if not is_asked and prepared_for == control.named:  # else prepared again, for the other window
+        await _must_fit(control)
+    await control.shaper.announce(compacted=any(report.outcome == "changed" for report in prepared.reports))
+
+
+async def _run_policy(control: ContextControl, *, summaries: bool, anyway: bool) -> Prepared:
+    """Run the policy, and once more without a model where what brings removed messages back takes room, too."""
+    level = levels_of(control.policy, control.env(), control.log.view.messages).trigger
+    await control.sources.read(control.policy, due=control.measured().tokens > level)
+    control.offer_recall()  # something may have been removed since
+    prepared = await control.run(control.plans.request(summaries=summaries, anyway=anyway))
+    if not control.offer_recall() or control.fitting.fits:
+        return prepared
+    again = await control.run(control.plans.request(summaries=False, anyway=anyway))
+    return msgspec.structs.replace(again, reports=(*prepared.reports, *again.reports))
+
+
+async def _must_fit(control: ContextControl) -> None:
+    try:
+        await control.fitting.must_fit()
+    except ContextOverflow as error:
+        await control.shaper.give_up(str(error))
+        raise
