@@ -58,7 +58,7 @@ def test_a_logged_compaction_can_be_undone_and_redone():
     )
     report = prepared.reports[-1]
     events = [LogEvent(i, 0.0, MessageAdded(message=m)) for i, m in enumerate(messages, 1)]
-    events.append(LogEvent(90, 0.0, view_change(report, report.work, messages, "c1", {})))
+    events.append(LogEvent(90, 0.0, view_change(report, report.work, messages, "c1")))
     assert project(events).messages == prepared.messages
     events.append(LogEvent(91, 0.0, ChangeUndone(change_id="c1")))
     assert project(events).messages == messages

@@ -62,11 +62,11 @@ def report(events: Sequence[LogEvent], told: Sequence[dict[str, Any]], window: i
 def _details(change: ViewChanged) -> str:
     details = change.report
     if change.kind == "edited":
-        return f"{counted(details['cleared'], 'tool result')} cleared"
-    low, high = details["cycles"]
+        return f"{counted(details.cleared, 'tool result')} cleared"
+    low, high = details.cycles
     return (
-        f"{counted(details['messages'], 'message')} (cycles {low}–{high}) → a summary of"
-        f" {len(details['summary']):,} characters by {details['summariser']}, {details['trigger']}"
+        f"{counted(details.messages or 0, 'message')} (cycles {low}–{high}) → a summary of"
+        f" {len(details.summary):,} characters by {details.summariser}, {details.trigger}"
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+import msgspec
 
 from codecompanion.context.editing.repair_pairs import Repair
 from codecompanion.context.report import StageReport
 from codecompanion.context.work import Messages, Work
+from codecompanion.model.change_report import NO_REPORT, ChangeReport
 from codecompanion.model.history import ChangeKind, Insertion, ViewChanged
 from codecompanion.model.messages import Message
 from codecompanion.placeholders import kept_percent
@@ -43,26 +45,25 @@ def cuts_of(messages: Sequence[Message]) -> dict[str, int]:
 
 
 def view_change(
-    report: StageReport, work: Work, before: Messages, change_id: str, extra: dict[str, Any]
+    report: StageReport, work: Work, before: Messages, change_id: str, about: ChangeReport = NO_REPORT
 ) -> ViewChanged:
-    """Return the event that swaps the result of a stage in."""
+    """Return the event that swaps the result of a stage in; `about` is what is known of its compaction."""
     removed, replaced, inserted = difference(before, work.messages)
     # A compaction that only shortened what is there is an edit: nothing stands for anything else.
     kind: ChangeKind = "compacted" if report.event == "context_compacted" and (removed or inserted) else "edited"
-    details: dict[str, Any] = {"stage": report.stage.id, "trigger": report.trigger, **extra}
+    about = msgspec.structs.replace(
+        about, stage=report.stage.id, trigger=report.trigger, details=work.details, artifact=work.artifact
+    )
     if work.cleared or kind == "edited":
         cut = cuts_of(replaced)
-        details["cleared"] = sum(message.id not in cut for message in work.cleared)
-        details["call_ids"] = [message.tool_call_id or "" for message in work.cleared]
-        if cut:
-            details["cut"] = list(cut.values())
+        about = msgspec.structs.replace(
+            about,
+            cleared=sum(message.id not in cut for message in work.cleared),
+            call_ids=tuple(message.tool_call_id or "" for message in work.cleared),
+            cut=tuple(cut.values()),
+        )
     if report.stage.card.shows_tier:
-        details["tier"] = report.tier
-        details["counts"] = [len(before), len(work.messages)]
-    if work.details:
-        details["details"] = work.details
-    if work.artifact is not None:
-        details["artifact"] = work.artifact
+        about = msgspec.structs.replace(about, tier=report.tier, counts=(len(before), len(work.messages)))
     return ViewChanged(
         change_id=change_id,
         kind=kind,
@@ -71,14 +72,14 @@ def view_change(
         inserted=inserted,
         tokens_before=report.before.tokens,
         tokens_after=report.after.tokens,
-        report=details,
+        report=about,
     )
 
 
 def repair_change(before: Messages, repair: Repair, change_id: str) -> ViewChanged:
     """Return the event that makes the view's pairs whole (R-004)."""
     removed, replaced, inserted = difference(before, repair.messages)
-    report = {"completed": len(repair.completed), "dropped": len(repair.dropped)}
+    report = ChangeReport(completed=len(repair.completed), dropped=len(repair.dropped))
     return ViewChanged(
         change_id=change_id, kind="repaired", removed=removed, replaced=replaced, inserted=inserted, report=report
     )

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from codecompanion.model.change_report import NO_REPORT, ChangeReport
 from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall, Usage
 
 ChangeKind = Literal[
@@ -123,11 +124,7 @@ class Insertion(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ViewChanged(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="view_changed"):
-    """One change of the view: messages removed, replaced in place, inserted. The originals stay in the log.
-
-    `report` holds what the user is told (`cleared`, `call_ids`, `trigger`, `summariser`, `duration_ms` …). Of the kind
-    `regenerated` it holds `turn`, the turn of the new answer: undoing the change takes that answer back as well.
-    """
+    """One change of the view: messages removed, replaced in place, inserted. The originals stay in the log."""
 
     change_id: str
     kind: ChangeKind
@@ -136,7 +133,7 @@ class ViewChanged(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="v
     inserted: tuple[Insertion, ...] = ()
     tokens_before: int = 0
     tokens_after: int = 0
-    report: dict[str, Any] = {}
+    report: ChangeReport = NO_REPORT
 
 
 class ChangeUndone(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="change_undone"):
@@ -477,7 +474,7 @@ def is_of_answer(message: Message) -> bool:
 
 def answer_turn(change: ViewChanged) -> str:
     """Return the turn of the new answer that a `regenerated` change made room for; "" in logs of older versions."""
-    return str(change.report.get("turn", "")) if change.kind == "regenerated" else ""
+    return change.report.turn if change.kind == "regenerated" else ""
 
 
 def project(events: Sequence[LogEvent]) -> View:

@@ -211,7 +211,7 @@ class _Walker:
         for report in prepared.reports:
             if report.work is None or report.event == "memory_flushed":
                 continue
-            change = view_change(report, report.work, current, self._new_id("change"), {})
+            change = view_change(report, report.work, current, self._new_id("change"))
             self.view = apply_change(self.view, change)
             current = report.work.messages
         self.view = msgspec.structs.replace(self.view, messages=self._counted(self.view.messages))

@@ -214,20 +214,21 @@ def _change(change: ViewChanged, undone: bool) -> str:
     sizes = f", {tokens_text(change.tokens_before)} → {tokens_text(change.tokens_after)} tokens"
     report, mark = change.report, " (undone)" if undone else ""
     if change.kind == "edited":
-        return f"- {counted(report.get('cleared', len(change.replaced)), 'tool result')} cleared{sizes}{mark}"
+        return (
+            f"- {counted(report.cleared or len(change.replaced) - len(report.cut), 'tool result')} cleared{sizes}{mark}"
+        )
     if change.kind != "compacted":
         touched = len(change.removed) or len(change.replaced) or len(change.inserted)
         return f"- {change.kind.replace('_', ' ')}: {counted(touched, 'message')}{mark}"
-    by = report.get("summariser", "")
-    how = [str(report.get("trigger", "")), f"by {by}" if by else ""]
-    took = duration_text(report["duration_ms"]) if report.get("duration_ms") else ""
-    count = counted(report.get("messages", len(change.removed)), "message")
+    how = [report.trigger, f"by {report.summariser}" if report.summariser else ""]
+    took = duration_text(report.duration_ms) if report.duration_ms else ""
+    count = counted(len(change.removed) if report.messages is None else report.messages, "message")
     return f"- compacted {count}{sizes} ({', '.join(filter(None, [*how, took]))}){mark}"
 
 
 def _summary_text(change: ViewChanged) -> Iterator[str]:
     """Yield the summary as a fold of its own; its headings do not become headings of the report."""
-    text = str(change.report.get("summary", "")).strip()
+    text = change.report.summary.strip()
     if text:
         yield from ("", "### Summary", "")
         for line in text.splitlines():

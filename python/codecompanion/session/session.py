@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from codecompanion.errors import InputError
+from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import ModelSet, is_of_answer
 from codecompanion.model.messages import (
     GO_ON_TAG,
@@ -159,7 +160,7 @@ class Session(Chat):
         old = tuple(m.id for m in messages[last + 1 :] if is_of_answer(m))
         turn_id = self.services.new_token()
         if old:
-            await self.context.remove("regenerated", old, turn=turn_id)
+            await self.context.remove("regenerated", old, ChangeReport(turn=turn_id))
             self.context.show_marks()
         self.begin(partial(self._turns, answer_again=turn_id))
 

@@ -213,7 +213,7 @@ def test_a_change_is_spliced_onto_a_history_that_moved_on(messages, later):
     report = next((r for r in prepared.reports if r.work is not None), None)
     if report is None:
         return
-    change = view_change(report, report.work, prepared.repair.messages, "c1", {})
+    change = view_change(report, report.work, prepared.repair.messages, "c1")
     base = with_messages(View(), prepared.repair.messages)
     assert apply_change(base, change).messages == prepared.messages
     joined = tuple(msgspec.structs.replace(m, id=f"later-{m.id}") for m in later)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
+from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import (
     ChatCreated,
     CompactionBegan,
@@ -141,10 +142,10 @@ def worked_chat() -> LogWriter:
             removed=("u1", "u2"),
             tokens_before=34_000,
             tokens_after=6_000,
-            report={
-                "trigger": "proactive", "summariser": "claude-haiku", "messages": 12, "duration_ms": 4_200,
-                "summary": "# Goal\n- make the test green\n\n## Done\n- parser refactored",
-            },
+            report=ChangeReport(
+                trigger="proactive", summariser="claude-haiku", messages=12, duration_ms=4_200,
+                summary="# Goal\n- make the test green\n\n## Done\n- parser refactored",
+            ),
         )
     )  # fmt: skip
     log.call(Usage(input_tokens=1_000, cache_read_tokens=5_000, output_tokens=100))

@@ -173,7 +173,7 @@ async def test_the_history_is_summarised_without_a_model_and_carried_on(tmp_path
     assert len(summaries) == 1
     assert session.log.view.messages[0] is summaries[0]
     assert summaries[0].role == "assistant"
-    artifact = read_consolidated(logged(bench, ViewChanged)[-1].report["artifact"])
+    artifact = read_consolidated(logged(bench, ViewChanged)[-1].report.artifact)
     assert artifact is not None
     covered = [episode.source_turn_ids[0] for episode in artifact.artifact.completed_episodes]
     assert covered == [f"turn-{i}" for i in range(1, len(covered) + 1)]
@@ -289,7 +289,7 @@ async def test_an_undone_summary_is_not_carried_on(tmp_path):
     assert logged(bench, ChangeUndone)
     session.compact("")
     await bench.idle(session)
-    artifact = read_consolidated(logged(bench, ViewChanged)[-1].report["artifact"])
+    artifact = read_consolidated(logged(bench, ViewChanged)[-1].report.artifact)
     assert artifact is not None
     assert artifact.frontier_turn_id == f"turn-{artifact.consolidated_turn_count}"
 

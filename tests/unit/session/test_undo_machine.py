@@ -40,7 +40,7 @@ CHAT = "chat-1"
 
 
 def is_offered(change: ViewChanged) -> bool:
-    return change.kind in UNDOABLE and not change.report.get("superseded")
+    return change.kind in UNDOABLE and not change.report.superseded
 
 
 def encoded(messages: tuple[Message, ...]) -> bytes:

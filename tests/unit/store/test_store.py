@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codecompanion.errors import StoreUnavailable
+from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import (
     ChangeUndone,
     EventPayload,
@@ -303,7 +304,9 @@ PAYLOADS: st.SearchStrategy[EventPayload] = st.one_of(
         change_id=TEXT,
         kind=st.sampled_from(["edited", "compacted"]),
         replaced=st.lists(MESSAGES, max_size=2).map(tuple),
-        report=st.dictionaries(TEXT, TEXT | st.integers(0, 2**53), max_size=2),
+        report=st.builds(
+            ChangeReport, title=TEXT, cleared=st.integers(0, 2**53), names=st.lists(TEXT, max_size=2).map(tuple)
+        ),
     ),
     st.builds(
         RequestSent,

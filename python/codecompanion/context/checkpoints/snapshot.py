@@ -125,7 +125,7 @@ def _read(tally: Tally, event: LogEvent) -> None:
         case ViewChanged(kind="compacted") as change:
             tally.compactions += 1
             tally.last_compaction = (round(event.ts * 1000), change.tokens_before, change.tokens_after)
-            tally.summarised += int(change.report.get("messages", 0))
+            tally.summarised += change.report.messages or 0
         case _:
             return
 

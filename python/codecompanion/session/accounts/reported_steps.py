@@ -60,7 +60,7 @@ def _compacts_in_reply(payload: EventPayload, so_far: bool) -> bool:
     match payload:
         case RequestSent(purpose="chat"):
             return False
-        case ViewChanged(report=report) if report.get("stage") == "server":
+        case ViewChanged(report=report) if report.stage == "server":
             return True
         case _:
             return so_far

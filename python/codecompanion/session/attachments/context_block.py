@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from codecompanion.model.change_report import NO_REPORT, ChangeReport
 from codecompanion.model.history import ChangeKind, MessageAdded, ViewChanged
 from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, RULES_TAG, Message, with_changes
 from codecompanion.session.attachments.attached import context_items
@@ -99,9 +100,9 @@ class ContextBlock:
             self._must_be_idle("Wait until the reply is complete, or stop it with q, then change the context.")
             self.rules.forget(m.path or "" for m in self._log.view.messages if m.id in known and m.tag == RULES_TAG)
             names = [message.path or title_of(message) for message in self._log.view.messages if message.id in known]
-            await self.remove("detached", known, names=names)
+            await self.remove("detached", known, ChangeReport(names=tuple(names)))
 
-    async def remove(self, kind: ChangeKind, removed: tuple[str, ...], **report: object) -> None:
+    async def remove(self, kind: ChangeKind, removed: tuple[str, ...], report: ChangeReport = NO_REPORT) -> None:
         """Log that messages left the view."""
         before = self._control.measured().tokens
         change_id = self._services.new_token()
@@ -127,4 +128,4 @@ class ContextBlock:
         )
         if old:
             # A newer one takes its place: that is no change of the user's to be undone.
-            await self.remove("detached", old, superseded=True)
+            await self.remove("detached", old, ChangeReport(superseded=True))

@@ -250,7 +250,7 @@ class _Run:
     async def _commit_edit(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
         """Log an edit; it has an id of its own, so that it can be undone apart from the compaction of the same run."""
         owner = self._owner
-        change = view_change(report, work, before, owner.new_id(), {})
+        change = view_change(report, work, before, owner.new_id())
         named = owner.announcer.changed(report, change.change_id, "", 0)
         await owner.effects.before(report.stage.effects.before, report, change)
         if change.removed:
@@ -288,10 +288,10 @@ class _Run:
         self._owner.emit(
             ContextEdited(
                 chat=self._owner.chat_id,
-                cleared=change.report["cleared"],
+                cleared=change.report.cleared,
                 tokens_before=change.tokens_before,
                 tokens_after=change.tokens_after,
-                call_ids=tuple(change.report["call_ids"]),
+                call_ids=change.report.call_ids,
                 change_id=change.change_id,
                 changed=tuple(message.id for message in change.replaced),
                 removed=change.removed,

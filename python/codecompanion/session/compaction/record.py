@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import msgspec
 
 from codecompanion.context.policy.schema import Card
 from codecompanion.context.work import Trigger
 from codecompanion.errors import CodeCompanionError
+from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import CompactionBegan, CompactionEnded, PolicyEvent, ViewChanged
 from codecompanion.model.messages import SUMMARY_TAG, Message
 from codecompanion.session.history.chat_log import ChatLog
@@ -101,49 +103,49 @@ class CompactionRecord:
         """Return how long it has taken so far."""
         return round((self.clock() - self._started_at) * 1000)
 
-    def report(self, removed: Sequence[Message], summary: str) -> dict[str, object]:
+    def report(self, removed: Sequence[Message], summary: str) -> ChangeReport:
         """Return what the change says of itself: who, how many messages, which cycles, how long."""
         gone = [message for message in removed if message.tag != SUMMARY_TAG]
         cycles = [message.cycle for message in gone if message.cycle is not None] or [0]
-        return {
-            "compaction_id": self.id,
-            "summariser": self.label,
-            "messages": len(gone),
-            "cycles": [min(cycles), max(cycles)],
-            "duration_ms": self.duration_ms,
-            "summary": summary,
-            "title": self.card.title,
-            "folded": self.card.folded,
-        }
+        return ChangeReport(
+            compaction_id=self.id,
+            summariser=self.label,
+            messages=len(gone),
+            cycles=(min(cycles), max(cycles)),
+            duration_ms=self.duration_ms,
+            summary=summary,
+            title=self.card.title,
+            folded=self.card.folded,
+        )
 
     def placed(self, change: ViewChanged, messages: Sequence[Message]) -> ViewChanged:
         """Return the change with the message above which its card stands; `messages` is the view before it."""
-        report = {**change.report, "before": place_of_card(messages, change)}
+        report = msgspec.structs.replace(change.report, before=place_of_card(messages, change))
         return msgspec.structs.replace(change, report=report)
 
     def show(self, change: ViewChanged) -> None:
         """Tell the editor of the change that ended it well."""
         self.is_open = False
-        details = change.report
+        report = change.report
         self.emit(
             Compacted(
                 chat=self.chat_id,
                 compaction_id=self.id,
-                trigger=details.get("trigger", self.trigger),
+                trigger=cast(Trigger, report.trigger or self.trigger),
                 summariser=self.label,
-                summary=details["summary"],
-                messages=details["messages"],
-                cycles=(details["cycles"][0], details["cycles"][1]),
+                summary=report.summary,
+                messages=report.messages or 0,
+                cycles=report.cycles,
                 tokens_before=change.tokens_before,
                 tokens_after=change.tokens_after,
-                duration_ms=details["duration_ms"],
-                title=details["title"],
-                folded=details["folded"],
-                tier=details.get("tier", 0),
-                counts=tuple(details.get("counts", (0, 0))),
+                duration_ms=report.duration_ms,
+                title=report.title,
+                folded=report.folded,
+                tier=report.tier,
+                counts=report.counts,
                 removed=change.removed,
                 summary_ids=summary_ids(change),
-                before=details.get("before", ""),
+                before=report.before or "",
             )
         )
 

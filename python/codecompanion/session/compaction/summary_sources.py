@@ -49,6 +49,5 @@ def last_artifact(events: Sequence[LogEvent]) -> dict[str, Any] | None:
     for event in reversed(events):
         change = event.payload
         if isinstance(change, ViewChanged) and change.kind == "compacted" and change.change_id not in undone:
-            artifact: dict[str, Any] | None = change.report.get("artifact")
-            return artifact
+            return change.report.artifact
     return None

@@ -114,11 +114,11 @@ class _Drawing:
 
     def _add_change(self, change: ViewChanged) -> None:
         at = len(self.shown)
-        if change.kind == "compacted" and "before" in change.report:
-            before = change.report["before"]
+        before = change.report.before
+        if change.kind == "compacted" and before is not None:
             first = (place for place, entry in enumerate(self.shown) if before and entry.message_id == before)
             at = next(first, at)
-        while change.kind == "compacted" and "before" not in change.report and at and self.shown[at - 1].kind == "user":
+        while change.kind == "compacted" and before is None and at and self.shown[at - 1].kind == "user":
             at -= 1  # what was not answered yet has survived it: it stands below, as it was drawn
         gone = next((self._gone[i] for i in summary_ids(change) if i in self._gone), "")
         self.shown[at:at] = _change_entries(change, change.change_id in self._undone, gone)
@@ -206,29 +206,28 @@ def _change_entries(change: ViewChanged, undone: bool, gone: str) -> Iterator[En
     if change.kind == "edited":
         yield Entry(
             kind="edited",
-            messages=report.get("cleared", 0),
-            kept_percent=tuple(report.get("cut", ())),
+            messages=report.cleared,
+            kept_percent=report.cut,
             tokens_before=change.tokens_before,
             tokens_after=change.tokens_after,
             change_id=change.change_id,
             undone=undone,
         )
     elif change.kind == "compacted":
-        cycles = report.get("cycles", [0, 0])
         yield Entry(
             kind="compacted",
-            text=report.get("summary", ""),
-            messages=report.get("messages", 0),
-            cycles=(cycles[0], cycles[1]),
-            trigger=report.get("trigger", ""),
-            summariser=report.get("summariser", ""),
+            text=report.summary,
+            messages=report.messages or 0,
+            cycles=report.cycles,
+            trigger=report.trigger,
+            summariser=report.summariser,
             tokens_before=change.tokens_before,
             tokens_after=change.tokens_after,
-            duration_ms=report.get("duration_ms", 0),
-            title=report.get("title", Card().title),
-            folded=report.get("folded", False),
-            tier=report.get("tier", 0),
-            counts=tuple(report.get("counts", (0, 0))),
+            duration_ms=report.duration_ms,
+            title=report.title or Card().title,
+            folded=report.folded,
+            tier=report.tier,
+            counts=report.counts,
             change_id=change.change_id,
             undone=undone,
             gone=gone,

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from codecompanion.errors import InputError
+from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import (
     ChatForked,
     EventPayload,
@@ -88,12 +89,12 @@ def _attached_since(events: Sequence[LogEvent], place: int, before: View) -> Ite
             case MessageAdded(message=message) if message.id in here and _is_attached(message):
                 older = tuple(m.id for m in before.messages if (m.tag, m.path) == (message.tag, message.path))
                 if older:
-                    report = {"superseded": True}
+                    report = ChangeReport(superseded=True)
                     yield ViewChanged(change_id=f"{message.id}-new", kind="detached", removed=older, report=report)
                 yield event.payload
             case ViewChanged(kind="detached") as change if change.change_id not in undone:
                 gone = tuple(message.id for message in before.messages if message.id in change.removed)
-                if gone and not change.report.get("superseded"):
+                if gone and not change.report.superseded:
                     yield msgspec.structs.replace(change, removed=gone)
             case _:
                 pass

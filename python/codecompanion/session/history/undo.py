@@ -130,7 +130,7 @@ def is_offered(change: ViewChanged) -> bool:
     """Return whether the change is the user's to undo."""
     if change.kind == "regenerated":
         return bool(answer_turn(change))
-    return change.kind in UNDOABLE and not change.report.get("superseded")
+    return change.kind in UNDOABLE and not change.report.superseded
 
 
 def _without_settled(undoable: list[ViewChanged], message: Message) -> list[ViewChanged]:
@@ -298,21 +298,21 @@ def rest_of(events: Sequence[LogEvent]) -> Rest:
 def outcome(change: ViewChanged, *, undone: bool = False) -> str:
     """Return in words what the change did or, with `undone`, what undoing it did: `1 tool result restored`."""
     report, number = change.report, len(change.removed)
-    title = report.get("title", "a message")
+    title = report.title or "a message"
     match change.kind:
         case "edited":
-            cut = len(report.get("cut", ()))
-            cleared = int(report.get("cleared", 0)) or len(change.replaced) - cut
+            cut = len(report.cut)
+            cleared = report.cleared or len(change.replaced) - cut
             if undone:
                 return f"{counted(cleared + cut, 'tool result')} restored"
             if not cleared:
                 return f"{counted(cut, 'tool result')} cut"
             return f"{counted(cleared, 'tool result')} cleared{f', {cut:,} cut' if cut else ''}"
         case "compacted":
-            messages = counted(int(report.get("messages", number)), "message")
-            return f"{messages} {'restored' if undone else 'compacted'}{_cycles(report)}"
+            messages = counted(number if report.messages is None else report.messages, "message")
+            return f"{messages} {'restored' if undone else 'compacted'}{_cycles(*report.cycles)}"
         case "detached":
-            names = ", ".join(report.get("names", ())) or counted(number, "attachment")
+            names = ", ".join(report.names) or counted(number, "attachment")
             return f"{names} {'attached again' if undone else 'detached'}"
         case "cleared":
             return f"{counted(number, 'message')} {'restored after' if undone else 'removed by'} /clear"
@@ -326,9 +326,7 @@ def outcome(change: ViewChanged, *, undone: bool = False) -> str:
             return f"{change.kind} {'undone' if undone else 'done'}".replace("_", " ")
 
 
-def _cycles(report: dict[str, object]) -> str:
-    cycles = report.get("cycles")
-    if not isinstance(cycles, list) or len(cycles) != 2 or not cycles[1]:
+def _cycles(first: int, last: int) -> str:
+    if not last:
         return ""
-    first, last = cycles
     return f" (cycle {first})" if first == last else f" (cycles {first} to {last})"

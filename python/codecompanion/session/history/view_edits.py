@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.errors import InputError
+from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import ChangeKind, Insertion, ViewChanged, apply_change
 from codecompanion.model.messages import PIN_TAG, Message, with_changes
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
@@ -126,7 +127,7 @@ class ViewEdits:
             "restored",
             replaced=tuple(self.control.meter.counted(message) for message in found.replaced),
             inserted=found.inserted,
-            report={"title": title},
+            report=ChangeReport(title=title),
         )
         after = apply_change(self.log.view, change)
         size, room = self.control.shaper.measure(after.messages).tokens, self.control.fitting.room
@@ -148,15 +149,15 @@ class ViewEdits:
         if message is None or message.role != "tool" or is_cleared or message.pinned:
             raise InputError("Only tool results that are neither cleared nor pinned can be cleared.")
         cleared = with_changes(message, content=TOOL_RESULT_CLEARED, edited=True)
-        call_ids = [message.tool_call_id or ""]
-        report = {"stage": "by hand", "trigger": "manual", "cleared": 1, "call_ids": call_ids}
+        call_ids = (message.tool_call_id or "",)
+        report = ChangeReport(stage="by hand", trigger="manual", cleared=1, call_ids=call_ids)
         change = self._changed("edited", replaced=(self.control.meter.counted(cleared),), report=report)
         if change.tokens_after >= change.tokens_before:
             raise InputError("This result is shorter than its placeholder; clearing it would save nothing.")
         await to_the_end(self._commit(change))
         edited = ContextEdited(
             chat=self.log.chat_id, cleared=1, tokens_before=change.tokens_before, tokens_after=change.tokens_after,
-            call_ids=tuple(call_ids), change_id=change.change_id, changed=(message.id,),
+            call_ids=call_ids, change_id=change.change_id, changed=(message.id,),
         )  # fmt: skip
         self.services.emit(edited)
         return f"Cleared: {title_of(message)}."
@@ -174,19 +175,19 @@ class ViewEdits:
             message = self.control.meter.counted(message)
             last = view.messages[-1].id if view.messages else ""
             change = self._changed(
-                "pinned", inserted=(Insertion(message, after=last),), report={"title": title_of(message)}
+                "pinned", inserted=(Insertion(message, after=last),), report=ChangeReport(title=title_of(message))
             )
         else:
             message = to_pin(view, item)
             change = self._changed(
-                "pinned", replaced=(with_changes(message, pinned=True),), report={"title": title_of(message)}
+                "pinned", replaced=(with_changes(message, pinned=True),), report=ChangeReport(title=title_of(message))
             )
         await to_the_end(self._commit(change))
         return f"Pinned: {title_of(message)}."
 
     async def _unpin(self, item: str, number: int) -> str:
         message = to_unpin(self.log.view, item, number)
-        report = {"title": title_of(message)}
+        report = ChangeReport(title=title_of(message))
         if message.tag == PIN_TAG:
             change = self._changed("unpinned", removed=(message.id,), report=report)
         else:

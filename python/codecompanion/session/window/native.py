@@ -105,7 +105,7 @@ class NativeCompaction:
         block = Message(id=record.new_id(), role="assistant", cycle=max(1, view.cycle), ts=record.clock())
         work = replace_by_block(view.messages, part, self._count, block)
         removed, replaced, inserted = difference(view.messages, work.messages)
-        report = {"stage": "server", "trigger": record.trigger, "origin": part.origin}
+        report = record.report(work.removed, work.summary or UNREADABLE)
         change = ViewChanged(
             change_id=record.id,
             kind="compacted",
@@ -114,7 +114,7 @@ class NativeCompaction:
             inserted=inserted,
             tokens_before=self._measure(view.messages).tokens,
             tokens_after=self._measure(work.messages).tokens,
-            report={**report, **record.report(work.removed, work.summary or UNREADABLE)},
+            report=msgspec.structs.replace(report, stage="server", trigger=record.trigger, origin=part.origin),
         )
         change = record.placed(change, view.messages)
         await self._keep(change, part.text)

@@ -34,6 +34,7 @@ from codecompanion.context.checkpoints.stored_conversation import (
 from codecompanion.context.checkpoints.structured_summary import parse_summary
 from codecompanion.errors import InputError
 from codecompanion.model import checkpoint as payloads
+from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.checkpoint import Checkpoint, Snapshot, UsageTotals
 from codecompanion.model.history import (
     ChatCreated,
@@ -354,7 +355,7 @@ def test_a_snapshot_tells_the_log():
 def test_a_summary_in_the_view_is_told_apart():
     """R-459: its block, when it was made, and how many messages it stands for, over all rounds."""
     tally = Tally()
-    rounds = [ViewChanged(change_id=str(n), kind="compacted", report={"messages": n}) for n in (5, 3)]
+    rounds = [ViewChanged(change_id=str(n), kind="compacted", report=ChangeReport(messages=n)) for n in (5, 3)]
     read_tally(tally, [LogEvent(n, 1.0, change) for n, change in enumerate(rounds, 1)])
     summary = Message(id="s", role="user", content="SUMMARY", tag="compact_summary", ts=2.5)
     made = build_snapshot(tally, 5, summary, "c", 77).transcript

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from codecompanion.counting.calibration import Calibration
 from codecompanion.counting.tokens import MessageCounter
+from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import (
     ChangeUndone,
     EventPayload,
@@ -533,7 +534,7 @@ def test_a_chat_restored_behind_a_providers_compaction_counts_what_is_left() -> 
     reply = chat.meter.counted(Message(id="r", role="assistant", content="Going on."))
     compacted = ViewChanged(
         change_id="c", kind="compacted", removed=tuple(message.id for message in gone),
-        inserted=(Insertion(block, rules.id),), report={"stage": "server"},
+        inserted=(Insertion(block, rules.id),), report=ChangeReport(stage="server"),
     )  # fmt: skip
     base = chat.truth - sum(map(chat.provider.size, chat.view.messages))
     report = UsageReported(message_id="r", adapter="a", model="m", usage=Usage(base + 300, 12),
