@@ -103,7 +103,11 @@ class LogWriter:
 
     def change(self, kind: Any, before: int, after: int, **report: Any) -> str:
         id = f"c{len(self.events)}"
-        self.add(ViewChanged(change_id=id, kind=kind, tokens_before=before, tokens_after=after, report=report))
+        self.add(
+            ViewChanged(
+                change_id=id, kind=kind, tokens_before=before, tokens_after=after, report=ChangeReport(**report)
+            )
+        )
         return id
 
     def summary_call(self, usage: Usage, priced: bool = True) -> str:
