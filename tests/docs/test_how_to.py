@@ -40,6 +40,21 @@ def test_the_python_is_python(page: str, parts: int) -> None:
             ast.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("page", "file", "beside"),
+    [
+        ("slash-command.md", "lua/codecompanion/slash/commands.lua", '    name = "help",'),
+        ("adapter.md", "lua/codecompanion/adapters/endpoints.lua", "  mistral = {"),
+    ],
+)
+def test_the_lua_has_the_shape_of_its_neighbours(page: str, file: str, beside: str) -> None:
+    (text,) = blocks(page, "lua")
+    neighbours = (REPO / file).read_text(encoding="utf-8")
+    assert beside in neighbours
+    for field in re.findall(r"(?m)^    (\w+) = ", text):
+        assert re.search(rf"(?m)^    {field} = ", neighbours), field
+
+
 def test_the_strategy_passes_its_own_test(tmp_path: Path) -> None:
     """Both are written where they belong, into a copy of the package."""
     source, _, test = blocks("strategy.md", "python")
