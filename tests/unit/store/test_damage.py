@@ -32,13 +32,19 @@ def overwrite(path: Path, offset: int, content: bytes) -> None:
 def page_of_events(path: Path) -> int:
     """Return the offset of a leaf page in the middle of the table of events."""
     with sqlite3.connect(path) as connection:
-        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events'").fetchone()
         pages = connection.execute(
             "SELECT pageno FROM dbstat WHERE name = 'events' AND pagetype = 'leaf' ORDER BY pageno"
         ).fetchall()
     connection.close()
-    assert root
     return int(pages[len(pages) // 2][0] - 1) * PAGE
+
+
+def root_of_events(path: Path) -> int:
+    """Return the number of the page above all others of the table of events."""
+    with sqlite3.connect(path) as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events'").fetchone()
+    connection.close()
+    return int(root)
 
 
 def kept_files(desk: Desk) -> list[Path]:
@@ -102,14 +108,20 @@ def test_a_damaged_page_in_the_middle_costs_only_its_entries(desk: Desk, junk: b
 def test_a_lost_page_above_all_others_hides_nothing(desk: Desk) -> None:
     """The root of the table of events: every row below it is found on its own page."""
     expected = fill(desk)
-    with sqlite3.connect(desk.path) as connection:
-        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events'").fetchone()
-    connection.close()
-    overwrite(desk.path, (root - 1) * PAGE, b"\0" * PAGE)
+    overwrite(desk.path, (root_of_events(desk.path) - 1) * PAGE, b"\0" * PAGE)
     store = desk.open()
     assert {chat: store.load_events(chat) for chat in expected} == expected
     assert str(desk.reports[-1]) == "Damaged chat history: 4 chats saved; see :CodeCompanionRestore"
     assert store.list_sessions()[0].messages == 60
+
+
+def test_only_reading_page_by_page_brings_that_back(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Why `carve` is there: SQLite's own scan, which `repair` does first, gives nothing below a lost root."""
+    expected = fill(desk, chats=2, messages=18)
+    overwrite(desk.path, (root_of_events(desk.path) - 1) * PAGE, b"\0" * PAGE)
+    monkeypatch.setattr(salvage, "carve_events", lambda path: iter(()))
+    store = desk.open()
+    assert {chat: store.load_events(chat) for chat in expected} == {chat: [] for chat in expected}
 
 
 @pytest.mark.parametrize("junk", [b"\0" * PAGE, NOISE], ids=["zeros", "noise"])
