@@ -42,7 +42,7 @@ from typing import Literal, get_args
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 from codecompanion.counting.calibration import Calibration, Count
 from codecompanion.counting.tokens import MessageCounter, chars4
-from codecompanion.formats.transcript_format import read_lines
+from codecompanion.formats.transcript_format import read_bytes
 from codecompanion.model.history import View, append, with_messages
 from codecompanion.model.messages import Message, Usage
 from codecompanion.session.accounts.meter import ContextMeter
@@ -174,7 +174,7 @@ def half_of(session: str) -> int:
 def read_sessions(paths: Iterable[Path]) -> Iterator[tuple[str, tuple[Message, ...]]]:
     """Yield (folder/name, messages) of the transcripts that carry usage."""
     for path in paths:
-        messages = read_lines(path.read_text(encoding="utf-8").splitlines(), path.name).messages
+        messages = read_bytes(path.read_bytes().split(b"\n"), path.name).messages
         if any(message.usage is not None and message.usage.prompt_tokens for message in messages):
             yield f"{path.parent.name}/{path.stem}", messages
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from codecompanion.formats.transcript_format import read_lines
+from codecompanion.formats.transcript_format import read_bytes
 from codecompanion.model.messages import Message
 from codecompanion.store.chat_index import ChatIndex
 from codecompanion.store.migrations import TOKENIZER
@@ -111,7 +111,7 @@ def _dialogue(one: dict, *, named: bool) -> Chat:
 def read_coding(folder: Path) -> Iterator[Chat]:
     """Yield the beginnings of coding chats, each with one question made of the message after."""
     for path in sorted(folder.glob("*/*.jsonl")):
-        messages = read_lines(path.read_text("utf-8").splitlines(), str(path)).messages
+        messages = read_bytes(path.read_bytes().split(b"\n"), str(path)).messages
         yield from _coding_questions(messages, random.Random(path.name))
 
 

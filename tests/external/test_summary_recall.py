@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from codecompanion.context.grounding.known_names import known_in
-from codecompanion.context.grounding.verify_summary import VerifySummary, mark_unverified
+from codecompanion.context.grounding.verify_summary import mark_unverified
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.counting.tokens import estimate_text
-from codecompanion.formats.transcript_format import read_lines
+from codecompanion.formats.transcript_format import read_bytes
 
 TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 BENCH = Path(__file__).resolve().parents[2] / "bench" / "bench_summary.py"
@@ -43,15 +43,14 @@ def test_the_ledger_below_a_models_prose_alone_holds_as_much_in_2500_tokens() ->
 def test_names_copied_from_real_chats_are_not_marked_and_foreign_ones_are() -> None:
     """Lesson 11: a ledger copies, so what is marked in it are names cut short; those of another chat do not occur."""
     chats = [
-        read_lines(path.read_text("utf-8").splitlines(), str(path)).messages
-        for path in sorted(TRANSCRIPTS.rglob("*.jsonl"))
+        read_bytes(path.read_bytes().split(b"\n"), str(path)).messages for path in sorted(TRANSCRIPTS.rglob("*.jsonl"))
     ]
     ledgers = [summarise(messages, 3000, estimate_text) for messages in chats]
     pairs = zip(ledgers, chats, strict=True)
-    own = [mark_unverified(text, known_in(messages), VerifySummary())[1:] for text, messages in pairs]
+    own = [mark_unverified(text, known_in(messages))[1:] for text, messages in pairs]
     assert sum(len(missing) for _, missing in own) <= 0.01 * sum(names for names, _ in own), own
     pi = next(text for text, messages in zip(ledgers, chats, strict=True) if len(messages) > 900)
-    _, names, missing = mark_unverified(pi, known_in(chats[0]), VerifySummary())
+    _, names, missing = mark_unverified(pi, known_in(chats[0]))
     assert len(missing) >= 0.75 * names, (names, missing)
 
 
@@ -62,7 +61,7 @@ def test_no_noise_is_quoted_from_real_chats() -> None:
         r"\bnull \((?:edited|read)|(?<=[ /])django\.utils\.html|- said: \"(?:#|[^\"]*:\"$)", re.MULTILINE
     )
     for path in sorted(TRANSCRIPTS.rglob("*.jsonl")):
-        messages = read_lines(path.read_text("utf-8").splitlines(), str(path)).messages
+        messages = read_bytes(path.read_bytes().split(b"\n"), str(path)).messages
         summary = summarise(messages, 4000, estimate_text, "cw_9")
         latest = summary.partition("Latest request:")[2].partition("2. **")[0]
         quoted = [line for line in noise.findall(summary) if "\n" not in line]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.counting.tokens import estimate_text
-from codecompanion.formats.transcript_format import read_lines
+from codecompanion.formats.transcript_format import read_bytes
 from codecompanion.store.vocabulary import load_encoder
 
 TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded c
 
 def texts_of(path: Path) -> list[str]:
     """Return every text of a chat that is sent."""
-    messages = read_lines(path.read_text(encoding="utf-8").splitlines(), path.name).messages
+    messages = read_bytes(path.read_bytes().split(b"\n"), path.name).messages
     calls = [text for message in messages for call in message.tool_calls for text in (call.name, call.arguments)]
     return [message.text for message in messages] + calls
 

@@ -58,11 +58,6 @@ _COLD_MARGIN, _LEARNED_MARGIN = 0.15, 0.07
 _GOOD_ENOUGH = 0.01
 
 
-def start_ratio(model: str) -> float:
-    """Return the ratio to begin with for a model name in any spelling (`anthropic/claude-opus-4.1`)."""
-    return _start(model)[0]
-
-
 def start_marks(model: str) -> float:
     """Return how many tokens more than the estimate has a piece of punctuation is to begin with."""
     return _start(model)[1]

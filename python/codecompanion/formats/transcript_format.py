@@ -89,31 +89,16 @@ def read_bytes(raw: Iterable[bytes], source: str) -> Transcript:
     """Return the transcript in the lines of a file; blank lines do not count.
 
     Raises:
-        InputError: as `read_lines`.
-    """
-    return _collect([(decode_line(line, where, A_MESSAGE), where) for line, where in split_lines(raw, source)])
-
-
-def read_lines(lines: Iterable[str], source: str) -> Transcript:
-    """Return the transcript in the lines; blank lines do not count.
-
-    Raises:
         InputError: a line is not JSON or not a message; the text names source, line and what was expected.
     """
-    return _collect(
-        [
-            (decode_line(line, f"{source}:{number}", A_MESSAGE), f"{source}:{number}")
-            for number, line in enumerate(lines, 1)
-            if line.strip()
-        ]
-    )
+    return _collect([(decode_line(line, where, A_MESSAGE), where) for line, where in split_lines(raw, source)])
 
 
 def read_objects(objects: Sequence[Any], source: str) -> Transcript:
     """Return the transcript in a list of message objects.
 
     Raises:
-        InputError: as `read_lines`, naming the position instead of the line.
+        InputError: as `read_bytes`, naming the position instead of the line.
     """
     return _collect([(value, f"{source}[{index}]") for index, value in enumerate(objects)])
 

@@ -126,10 +126,6 @@ class Approvals(msgspec.Struct, frozen=True):
         """Return the same grants with YOLO switched; switching it off forgets no `always`."""
         return msgspec.structs.replace(self, yolo=on)
 
-    def without_grants(self) -> Approvals:
-        """Return the approvals of a fresh chat with the same settings."""
-        return Approvals(self.settings, guarded_files=self.guarded_files)
-
 
 def _prefix_id(folder: str, prefix: str) -> str:
     return f"prefix:{folder}\0{prefix}"

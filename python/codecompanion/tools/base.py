@@ -170,7 +170,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call gave: `text` for the model, `summary` for the fold (`120 lines`), paths it changed on disk.
+    """What a call gave: `text` for the model, `summary` for the fold (`120 lines`), the file it changed.
 
     `text` is whole, however long it is; `limit.shorten` makes what the model sees. `runner` fills in `duration_ms`.
     """
@@ -178,7 +178,6 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     summary: str = ""
     is_error: bool = False
-    changed_paths: tuple[str, ...] = ()
     change: FileChange | None = None
     duration_ms: int = 0
 

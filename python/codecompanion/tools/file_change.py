@@ -233,7 +233,7 @@ def _output(outcome: Outcome, proposal: Proposal, sentence: str, otherwise: str)
     if formatted:
         notes.append(formatted)
     text = " ".join(part for part in (otherwise, sentence, *notes) if part)
-    return ToolOutput(text=text, summary=summary, changed_paths=(change.path,), change=change)
+    return ToolOutput(text=text, summary=summary, change=change)
 
 
 def _formatted(outcome: Outcome, proposal: Proposal) -> str:

@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 from pathspec import GitIgnoreSpec
 
 from codecompanion.errors import CodeCompanionError
@@ -109,30 +108,3 @@ def _walk(folder: str, outer: _Ignores, include_ignored: bool) -> Iterator[Path]
             yield from _walk(entry.path, rules, include_ignored)
         else:
             yield Path(entry.path)
-
-
-class Lines(msgspec.Struct, frozen=True):
-    """Lines `first`..`last` (1-based, inclusive) of a text file of `total` lines."""
-
-    text: str
-    first: int
-    last: int
-    total: int
-
-
-def read_lines(
-    path: Path, first: int = 1, last: int | None = None, limit_bytes: int = text_files.MAX_READ_BYTES
-) -> Lines:
-    """Return a range of a text file's lines, with Unix line ends and what is no text as U+FFFD.
-
-    A range beyond the end gives what there is; `last` None is the end.
-
-    Raises:
-        UnreadableFile: missing, a folder, binary, not permitted, larger than `limit_bytes`.
-        ValueError: `first` < 1 or `last` < `first`.
-    """
-    if first < 1 or (last is not None and last < first):
-        raise ValueError(f"lines {first} to {last} is not a range; lines count from 1")
-    lines = text_files.split_lines(text_files.printable(text_files.read_text(path, limit_bytes).text))
-    chosen = lines[first - 1 : last]
-    return Lines("\n".join(chosen), first, first - 1 + len(chosen), len(lines))

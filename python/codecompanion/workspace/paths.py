@@ -15,11 +15,10 @@ from codecompanion.errors import OutsideWorkspace, ToolError
 
 
 class Workspace:
-    """The folders that tools may touch: `root`, which relative paths start from, and `extra_roots`."""
+    """The folder that tools may touch, which relative paths start from."""
 
-    def __init__(self, root: Path, extra_roots: tuple[Path, ...] = ()) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = Path(os.path.realpath(root))
-        self.roots = (self.root, *(Path(os.path.realpath(extra)) for extra in extra_roots))
 
     def resolve(self, path: str) -> Path:
         """Return the real absolute path (`~` and `~/…` are the home folder). It need not exist.
@@ -40,7 +39,7 @@ class Workspace:
         return real
 
     def relative(self, path: Path) -> str:
-        """Return the path as it is shown: relative to the root with `/`, or absolute when it is in an extra root."""
+        """Return the path as it is shown: relative to the root with `/`, or absolute when it is outside."""
         try:
             return path.relative_to(self.root).as_posix()
         except ValueError:
@@ -48,17 +47,13 @@ class Workspace:
 
     def _inside(self, path: str, shown: str) -> Path:
         real = _real_path(path, self.root, shown)
-        for root in self.roots:
-            if real == root or root in real.parents:
-                return real
+        if real == self.root or self.root in real.parents:
+            return real
         # On a file system that ignores case, or behind a bind mount, the same folder has other spellings.
         for ancestor in (real, *real.parents):
-            for root in self.roots:
-                if _same_folder(ancestor, root):
-                    return root / real.relative_to(ancestor)
-        raise OutsideWorkspace(
-            f"{shown} is outside the workspace {', '.join(str(root) for root in self.roots)}. Use a path inside it."
-        )
+            if _same_folder(ancestor, self.root):
+                return self.root / real.relative_to(ancestor)
+        raise OutsideWorkspace(f"{shown} is outside the workspace {self.root}. Use a path inside it.")
 
 
 def _real_path(path: str, root: Path, shown: str) -> Path:

@@ -10,7 +10,7 @@ import pytest
 
 from codecompanion.cli.__main__ import main
 from codecompanion.counting.tokens import MessageCounter
-from codecompanion.formats.transcript_format import read_lines
+from codecompanion.formats.transcript_format import read_bytes
 from codecompanion.model.invariants import pair_tool_calls
 from codecompanion.model.messages import IMAGE_TAG, RULES_TAG, Message
 from tools.demo.make_session import record
@@ -31,7 +31,7 @@ TOOLS = {
 @pytest.fixture(scope="module")
 def messages() -> tuple[Message, ...]:
     """Return the messages of the committed session."""
-    return read_lines(SESSION.read_text(encoding="utf-8").splitlines(), SESSION.name).messages
+    return read_bytes(SESSION.read_bytes().split(b"\n"), SESSION.name).messages
 
 
 def test_the_committed_session_is_what_the_script_writes() -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.formats.text_files import UnreadableFile
-from codecompanion.workspace.files import read_lines, walk
+from codecompanion.workspace.files import walk
 
 
 def _make(root: Path, *names: str, **contents: str) -> None:
@@ -83,22 +82,3 @@ def test_the_walk_agrees_with_git(tmp_path: Path) -> None:
         capture_output=True,
     )
     assert sorted(_names(tmp_path)) == sorted(listed.stdout.decode().rstrip("\0").split("\0"))
-
-
-def test_a_range_of_lines_is_read_and_what_lies_beyond_is_not_an_error(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"one\r\ntwo\r\nthr\xff")
-    lines = read_lines(tmp_path / "a", 2, 9)
-    assert (lines.text, lines.first, lines.last, lines.total) == ("two\nthrÿ", 2, 3, 3)
-    assert read_lines(tmp_path / "a", 7).text == ""
-
-
-@pytest.mark.parametrize(("first", "last"), [(0, None), (3, 2)])
-def test_a_range_that_is_none_is_refused(tmp_path: Path, first: int, last: int | None) -> None:
-    with pytest.raises(ValueError, match="not a range"):
-        read_lines(tmp_path / "a", first, last)
-
-
-def test_a_binary_file_is_not_read_as_text(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"\x7fELF\0")
-    with pytest.raises(UnreadableFile, match="binary file of 5 bytes"):
-        read_lines(tmp_path / "a")

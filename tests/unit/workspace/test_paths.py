@@ -86,16 +86,6 @@ def test_home_is_a_workspace_like_any_other(root: Path, monkeypatch: pytest.Monk
     assert Workspace(root).resolve("~someone") == root / "~someone"
 
 
-def test_extra_roots_are_inside_and_shown_absolute(root: Path) -> None:
-    other = root.parent / "project-other"
-    workspace = Workspace(root, (other,))
-    assert workspace.resolve(str(other / "x")) == other / "x"
-    assert workspace.relative(other / "x") == str(other / "x")
-    assert workspace.relative(root / "src" / "main.py") == "src/main.py"
-    with pytest.raises(OutsideWorkspace):
-        workspace.resolve(str(root.parent / "secret"))
-
-
 @pytest.mark.parametrize(
     ("path", "why"),
     [("", "empty"), ("  ", "empty"), ("a\0b", "NUL"), ("x" * 5000, "cannot be used"), ("\ud800", "cannot be used")],

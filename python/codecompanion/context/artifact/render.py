@@ -15,7 +15,6 @@ from codecompanion.context.artifact.schema import EARLIER, Artifact, OpenThread
 from codecompanion.context.ledger.demands import is_strict
 from codecompanion.context.ledger.lines import neutral
 
-RENDERER_VERSION = 1
 HEADER = "Compaction Summary:"
 NONE_LINE = "- (none)"
 CONSTRAINTS, WARNINGS = "Constraints & Preferences", "Critical Context"

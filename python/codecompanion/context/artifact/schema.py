@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import msgspec
 
-ARTIFACT_VERSION = 1
 EARLIER = "earlier: "
 """How a fact begins that is a line of a summary whose artifact is gone."""
 

@@ -29,7 +29,6 @@ from codecompanion.model.messages import (
 MAX_TEXT_CHARS = 50_000
 MAX_TOOL_RESULT_CHARS = 10_000
 CUT = "\n[... truncated in the snapshot: {left} more characters ...]"
-_PRIVATE_META = ("id", "cut", "visible")
 
 
 def cut_text(text: str, limit: int) -> str:

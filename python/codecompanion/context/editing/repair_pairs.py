@@ -23,8 +23,8 @@ class Repair(msgspec.Struct, frozen=True):
         return bool(self.completed or self.dropped)
 
 
-def repair_pairs(messages: Messages, note: str = INTERRUPTED) -> Repair:
-    """Return the messages with every unanswered call completed by `note` and every orphaned result dropped.
+def repair_pairs(messages: Messages) -> Repair:
+    """Return the messages with every unanswered call completed by `INTERRUPTED` and every orphaned result dropped.
 
     The added result stands after the last result of its assistant message that is already there. Nothing else is
     touched; a sound list comes back as it is.
@@ -39,7 +39,7 @@ def repair_pairs(messages: Messages, note: str = INTERRUPTED) -> Repair:
         result = Message(
             id=f"{assistant.id}.{position}.completed",
             role="tool",
-            content=note,
+            content=INTERRUPTED,
             tool_call_id=call.id,
             cycle=assistant.cycle,
             turn_id=assistant.turn_id,

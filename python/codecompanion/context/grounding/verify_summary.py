@@ -48,11 +48,8 @@ _COMMON = frozenset(
 
 
 class VerifySummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters: which kinds are looked up, and whether also in a text without sections that the caller gave."""
+    """Parameters: whether names are looked up also in a text without sections that the caller gave."""
 
-    paths: bool = True
-    names: bool = True
-    numbers: bool = True
     also_given: bool = False
 
 
@@ -62,16 +59,16 @@ def verify_summary(work: Work, params: VerifySummary, env: Env) -> Outcome:
         return work
     if is_given(work) and not params.also_given:
         return work
-    text, names, missing = mark_unverified(work.summary, known_in(work.before), params)
+    text, names, missing = mark_unverified(work.summary, known_in(work.before))
     details = {**work.details, "names": names, "unverified": len(missing)}
     if missing:
         details["unverified_names"] = missing[:_LISTED]
     return msgspec.structs.replace(work, summary=text, details=details)
 
 
-def mark_unverified(text: str, known: Known, params: VerifySummary) -> tuple[str, int, list[str]]:
+def mark_unverified(text: str, known: Known) -> tuple[str, int, list[str]]:
     """Return the text with marks, how many different names were looked up, and those not found, in order."""
-    checker = _Checker(known, params)
+    checker = _Checker(known)
     lines = lines_and_fences(text)
     out: list[str] = []
     planned = planned_files([line for line, _ in lines])
@@ -90,8 +87,8 @@ def mark_unverified(text: str, known: Known, params: VerifySummary) -> tuple[str
 class _Checker:
     """Looks names up and remembers which."""
 
-    def __init__(self, known: Known, params: VerifySummary) -> None:
-        self.known, self.params = known, params
+    def __init__(self, known: Known) -> None:
+        self.known = known
         self.looked_up: set[str] = set()
         self.missing: dict[str, None] = {}
         self.planned: frozenset[str] = frozenset()
@@ -142,17 +139,13 @@ class _Checker:
     def _found_in(self, text: str) -> Iterator[tuple[str, int]]:
         """Yield every path, identifier and number of the text with where it ends; none inside of another."""
         plain, places = _unescape(text)
-        found: list[tuple[int, int, str]] = []
-        if self.params.paths:
-            found += [(m.start(), m.end(), m.group()) for form in (_URL, PATH, PLACE) for m in form.finditer(plain)]
-        if self.params.numbers:
-            found += [
-                (m.start(), m.end(), m.group()[: len(m.group()) - len(m["unit"])])
-                for m in _COUNTED.finditer(plain)
-                if _stands_alone(plain, m.start()) and _is_checked(m)
-            ]
-        if self.params.names:
-            found += [(m.start(), m.end(), m.group()) for m in WORD.finditer(plain) if _is_name(m.group())]
+        found = [(m.start(), m.end(), m.group()) for form in (_URL, PATH, PLACE) for m in form.finditer(plain)]
+        found += [
+            (m.start(), m.end(), m.group()[: len(m.group()) - len(m["unit"])])
+            for m in _COUNTED.finditer(plain)
+            if _stands_alone(plain, m.start()) and _is_checked(m)
+        ]
+        found += [(m.start(), m.end(), m.group()) for m in WORD.finditer(plain) if _is_name(m.group())]
         done = 0
         for start, end, name in sorted(found, key=lambda item: (item[0], -item[1])):
             if start >= done:

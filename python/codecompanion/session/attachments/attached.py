@@ -15,7 +15,6 @@ from codecompanion.wire.events import ContextItem
 MAX_IMAGE_BYTES = 20_000_000
 MAX_DOCUMENT_BYTES = 32_000_000
 """The most Anthropic takes in one request; OpenAI takes as much."""
-_OURS = (SUMMARY_TAG, GO_ON_TAG)
 _FENCED = {"file": "The content of `{path}`:", "buffer": "The buffer `{path}`:", "selection": "Selected in `{path}`:"}
 
 

@@ -28,8 +28,8 @@ HISTORY = chat(
 )
 
 
-def marked(text, history=HISTORY, **params):
-    return mark_unverified(text, known_in(history), VerifySummary(**params))[0]
+def marked(text, history=HISTORY):
+    return mark_unverified(text, known_in(history))[0]
 
 
 @pytest.mark.parametrize(
@@ -150,13 +150,6 @@ def test_a_part_of_a_name_is_another_name():
     assert marked("load_conf, `Header`") == "load_conf (unverified), `Header` (unverified)"
 
 
-def test_kinds_can_be_left_out():
-    text = "newThing in no/such.py 7.7s"
-    assert marked(text, names=False) == "newThing in no/such.py (unverified) 7.7s (unverified)"
-    assert marked(text, paths=False, names=False) == "newThing in no/such.py 7.7s (unverified)"
-    assert marked(text, paths=False, names=False, numbers=False) == text
-
-
 def test_names_are_found_behind_colours_too():
     history = chat(user("run"), tool("c", "\x1b[32mrun_all\x1b[0m [31mfail_one[0m parent[make_tuple(x)]"))
     text = "run_all, fail_one and make_tuple"
@@ -237,7 +230,7 @@ def test_no_name_copied_from_the_history_is_marked(names):
     """Wherever it occurs and however the prose dresses it."""
     history = tuple(told(name, place) for name, place, _ in names)
     text = "\n".join(around.format(name) for name, _, around in names).replace("run ", "")
-    marked_text, looked_up, missing = mark_unverified(text, known_in(history), VerifySummary())
+    marked_text, looked_up, missing = mark_unverified(text, known_in(history))
     assert (marked_text, missing) == (text, [])
     assert looked_up <= len(names)
 
@@ -250,7 +243,7 @@ def test_every_invented_name_is_marked(invented, around, others):
     head, slash, tail = invented.rpartition("/")
     name = f"{head}{slash}{prefix}{tail}" if prefix != "9" else f"77777.{invented.replace('.', '')}.7"
     history = tuple(told(other, place) for other, place in others)
-    text, _, missing = mark_unverified(around.format(name), known_in(history), VerifySummary())
+    text, _, missing = mark_unverified(around.format(name), known_in(history))
     assert name in missing
     assert "(unverified" in text
     assert (
@@ -263,7 +256,7 @@ def test_every_invented_name_is_marked(invented, around, others):
 def test_marks_are_all_that_is_added(text, history):
     """Any text at all: taking the marks out gives it back, and a second look changes nothing."""
     known = known_in(tuple(Message(id=str(i), role="user", content=said) for i, said in enumerate(history)))
-    once, _, missing = mark_unverified(text, known, VerifySummary())
+    once, _, missing = mark_unverified(text, known)
     if not missing:
         assert once == text
-    assert mark_unverified(once, known, VerifySummary())[0] == once
+    assert mark_unverified(once, known)[0] == once

@@ -18,7 +18,8 @@ async def test_a_file_is_created_with_its_folders_exactly_as_given(root: Path, c
     output = await call("create_file", path="neu/ä 中.txt", content="a\r\nb")
     assert (root / "neu" / "ä 中.txt").read_bytes() == b"a\r\nb"
     assert (output.text, output.summary) == ("Created neu/ä 中.txt: 2 lines.", "+2")
-    assert output.changed_paths == (str(root / "neu" / "ä 中.txt"),)
+    assert output.change is not None
+    assert output.change.path == str(root / "neu" / "ä 中.txt")
 
 
 async def test_an_existing_file_is_only_replaced_when_asked(root: Path, call: Call) -> None:

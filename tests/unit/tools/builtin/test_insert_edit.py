@@ -23,7 +23,8 @@ async def test_an_edit_keeps_mode_line_ends_mark_and_missing_final_newline(root:
     assert file.read_bytes() == b"\xef\xbb\xbfone\r\n2\r\nzwei\r\nthree"
     assert stat.S_IMODE(file.stat().st_mode) == 0o750
     assert output.text == "Edited a.py: 1 replacement, now at lines 2 to 3."
-    assert output.changed_paths == (str(file),)
+    assert output.change is not None
+    assert output.change.path == str(file)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
