@@ -8,6 +8,7 @@ quick, `make fuzz` takes thorough; a test that says a number of its own needs th
 from __future__ import annotations
 
 import atexit
+import gc
 import shutil
 import tempfile
 from pathlib import Path
@@ -33,3 +34,9 @@ settings.load_profile(PROFILE)
 def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         share_one()
+
+
+def pytest_collection_finish() -> None:
+    """Take what was collected, 10,000 items, out of the walks of the garbage collector."""
+    gc.collect()
+    gc.freeze()

@@ -24,6 +24,9 @@ import msgpack
 
 from grid import Grid
 
+NO_PROVIDER = "vim.g.loaded_python3_provider = 0\n"
+"""For init files of tests that are not about it: the first Python file that is shown would start three Pythons to find
+out whether the provider works, 0.8 s of CPU."""
 REPO = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 30.0
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from codecompanion.model.history import LogEvent, View, project
 from codecompanion.store.opening import open_store
-from harness import Nvim, lua_string
+from harness import NO_PROVIDER, Nvim, lua_string
 from tests.forked_python import forked_python, process_of
 from tests.providers.loopback.server import LoopbackServer
 
@@ -47,7 +47,7 @@ def init_lua(
     text = lua_string(json.dumps(config))
     more = lua_string(json.dumps(options or {}))
     return (
-        "vim.o.termguicolors = true\n"
+        f"vim.o.termguicolors = true\n{NO_PROVIDER}"
         f"require('codecompanion').setup(vim.tbl_deep_extend('force', vim.json.decode({text}),"
         f" vim.json.decode({more})))\n"
     )

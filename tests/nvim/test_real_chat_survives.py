@@ -144,7 +144,7 @@ def test_reloading_the_modules_keeps_the_chat(chat):
            vim.g.loaded_codecompanion = nil
            vim.cmd.source(vim.api.nvim_get_runtime_file('plugin/codecompanion.lua', false)[1])
         """
-        + init_lua(chat.url).split("\n")[1]
+        + init_lua(chat.url).split("\n")[2]
     )
     comes_back(chat, before)
 
