@@ -1,4 +1,4 @@
-"""`python -m codecompanion context`: the stable contract of design.md, as an outside caller sees it."""
+"""`python -m codecompanion context`: a stable contract, as an outside caller sees it."""
 
 from __future__ import annotations
 

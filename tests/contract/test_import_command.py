@@ -1,4 +1,4 @@
-"""`import` as outside callers use it (design.md, Command line); the formats are tested in tests/unit/cli."""
+"""`import` as outside callers use it (`:help codecompanion-cli`); the formats are tested in tests/unit/cli."""
 
 from __future__ import annotations
 

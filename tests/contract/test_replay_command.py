@@ -1,4 +1,4 @@
-"""`replay` and `summarize` as outside callers use them (design.md, Command line)."""
+"""`replay` and `summarize` as outside callers use them (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 

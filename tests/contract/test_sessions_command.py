@@ -1,4 +1,4 @@
-"""`sessions list|show|export` and `doctor`: the stored chats without Neovim (design.md, Command line)."""
+"""`sessions list|show|export` and `doctor`: the stored chats without Neovim (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 

@@ -83,6 +83,16 @@ def test_the_documents_cite_nothing_that_they_do_not_define() -> None:
     assert not missing, "\n".join(missing)
 
 
+def test_no_document_is_cited_that_is_not_in_the_repository() -> None:
+    elsewhere = re.compile(r"\b(?:design|ui|style)\.md(?=[,;:)]? [A-Z(]|[);])|\bspec/\w+\.md|shared/(?:spec|\w+\.md)")
+    naming = [
+        f"{path.relative_to(REPO)}: {found}"
+        for path in citing_files()
+        for found in elsewhere.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert not naming, "\n".join(naming)
+
+
 def test_no_number_is_defined_twice() -> None:
     texts = [path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))]
     names = [name for text in texts for name in _DEFINED.findall(text)]

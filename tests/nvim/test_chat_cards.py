@@ -72,7 +72,7 @@ def test_a_long_text_without_sections_does_not_take_the_screen(chat: ChatDriver)
 
 
 def test_the_ledger_below_the_prose_is_a_fold_of_its_own(chat: ChatDriver) -> None:
-    """ui.md: what code wrote below the model's words is there to be opened."""
+    """What code wrote below the model's words is there to be opened."""
     turn(chat, 1)
     ledger = "**Ledger** (read from the log, not written by a model)\nFiles:\n- a.py (edited)\n- b.py (read)"
     chat.push(card(1, summary=f"{SUMMARY}\n\n{ledger}"))

@@ -203,7 +203,7 @@ def test_what_is_still_sent_is_in_no_fold(chat_everywhere: ChatDriver) -> None:
 
 
 def test_a_card_is_two_lines_where_it_would_fill_the_window(chat: ChatDriver) -> None:
-    """ui.md: on a small screen the conversation stays in sight; one key opens the card."""
+    """On a small screen the conversation stays in sight; one key opens the card."""
     chat.nvim.request("nvim_ui_try_resize", 80, 24)
     old = old_turns(chat)
     chat.push(compacted(summary("## {number}. {title}"), *old))

@@ -134,7 +134,7 @@ def modules() -> Iterator[tuple[Path, str]]:
 
 
 def test_imports_point_one_way() -> None:
-    """Design "Arrows point one way", 1-4."""
+    """architecture.md, The arrows, 1-4."""
     violations = [
         violation
         for path, module in modules()
@@ -187,7 +187,7 @@ def test_the_walk_sees_the_package() -> None:
 
 
 def test_only_the_rplugin_file_and_the_bridge_name_pynvim() -> None:
-    """Design rule 4: one door to the editor."""
+    """architecture.md, The arrows, 4: one door to the editor."""
     files = [*PACKAGE.rglob("*.py"), *(REPO / "rplugin").rglob("*.py")]
     naming = {
         path.relative_to(REPO).as_posix()
@@ -199,7 +199,7 @@ def test_only_the_rplugin_file_and_the_bridge_name_pynvim() -> None:
 
 
 def test_lua_requires_no_message_model() -> None:
-    """Design rule 5: Lua draws and asks; it counts no tokens and knows no policy."""
+    """architecture.md, The arrows, 5: Lua draws and asks; it counts no tokens and knows no policy."""
     forbidden = ("tiktoken", "estimate_tokens", "count_tokens")
     naming = [
         f"{path.relative_to(REPO)}: {word}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _KEEPALIVE_S = 60.0
 _SENDING_LIMIT_S = 120.0
-_MESSAGES_VERSION = "2026-10-21"  # as anthropic 2.11 sends it (spec/providers.md)
+_MESSAGES_VERSION = "2026-10-21"  # as anthropic 2.11 sends it (providers.md)
 
 
 class NoAnswer(Exception):

@@ -1,1 +1,1 @@
-"""The command line: `python -m codecompanion …` (a stable contract, see design.md)."""
+"""The command line: `python -m codecompanion …` (a stable contract)."""

@@ -1,4 +1,4 @@
-"""`python -m codecompanion …`, also installed as `codecompanion` (design.md, Command line).
+"""`python -m codecompanion …`, also installed as `codecompanion` (`:help codecompanion-cli`).
 
 Exit status 0, 1 (failed, one line why) or 2 (bad input: file, line, what was expected; the help when nothing was asked
 for). Nothing but the answer goes to standard output; what takes longer than two seconds shows its progress on standard

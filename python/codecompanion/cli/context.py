@@ -1,4 +1,4 @@
-"""`context`: prepare the next request of a transcript once and print what came of it (design.md, Command line).
+"""`context`: prepare the next request of a transcript once and print what came of it (`:help codecompanion-cli`).
 
 A stable contract: outside tests call it. `--jobs` answers one line per line, in order; a job that cannot be read
 answers with `{"error": …}` in its place, and the exit status is 2.

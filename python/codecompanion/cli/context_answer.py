@@ -1,4 +1,4 @@
-"""The answer of `context`: what the preparation of a request came to, as one JSON object (design.md, Command line)."""
+"""The answer of `context`: what a preparation came to, as one JSON object (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`demo`: the main job, seen from outside: a recorded tool-using session in a real headless Neovim (design.md).
+"""`demo`: the main job, seen from outside: a recorded tool-using session in a real headless Neovim.
 
 The session and what plays it stand in `tools/demo` of the repository: the command works in a checkout of the plugin.
 """

@@ -1,4 +1,4 @@
-"""`import --from … FILE`: print another program's session in the transcript format (design.md, Command line).
+"""`import --from … FILE`: print another program's session in the transcript format (`:help codecompanion-cli`).
 
 A stable contract. What is printed has been read back by our own reader first, so that every other command takes it.
 """

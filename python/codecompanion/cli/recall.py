@@ -1,4 +1,4 @@
-"""`recall`: find the messages of a transcript that answer a question (design.md, Command line; R-516).
+"""`recall`: find the messages of a transcript that answer a question (`:help codecompanion-cli`; R-516).
 
 The ranking is the one of the tool `recall`, of `:CodeCompanionRecall` and of `sessions search`. `--jobs` is a stable
 contract: one line per line, in order; a job that cannot be read answers with `{"error": …}` in its place, and the exit

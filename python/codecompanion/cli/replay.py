@@ -1,4 +1,4 @@
-"""`replay`: what recorded sessions would have cost under each policy (design.md, Command line). A stable contract.
+"""`replay`: what recorded sessions would have cost under each policy (`:help codecompanion-cli`). A stable contract.
 
 `--json` prints one object: `{"window", "cache", "files": [{"file", "policies": […]}], "total": [{"policy", "requests",
 "prompt_tokens", "peak", "edits", "compactions", "cost", "relative_cost", "faults", "text_edits", …}]}`; the first entry

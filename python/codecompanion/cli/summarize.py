@@ -1,4 +1,4 @@
-"""`summarize FILE`: print the summary a session gets without any model (design.md, Command line). A stable contract."""
+"""`summarize FILE`: print the summary a session gets without any model (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 

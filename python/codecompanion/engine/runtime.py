@@ -1,4 +1,4 @@
-"""Builds everything once and carries requests out; the owner of all chats of this host (design.md, Running)."""
+"""Builds everything once and carries requests out; the owner of all chats of this host (architecture.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times as other programs write them, for transcripts and what is imported (design.md, Command line)."""
+"""Times as other programs write them, for transcripts and what is imported (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transcript format of the command line: JSON Lines of OpenAI Chat messages with an optional `meta` (design.md).
+"""The transcript format of the command line: JSON Lines of OpenAI Chat messages with an optional `meta`.
 
 Reading keeps the original object beside each message, so that an untouched message is written back exactly as it
 came in. Messages get the ids `m0`, `m1`, …; call ids may repeat in real data and are never changed.

@@ -1,4 +1,4 @@
-"""What the input of a session costs when the provider caches prompt prefixes (design.md `replay`; lessons 22, 23).
+"""What the input of a session costs when the provider caches prompt prefixes (lessons 22, 23).
 
 The model, relative to plain input: what the request has in common with the one before, from its first message on, is
 read at 0.1; everything after it is written at 1.25. An edit therefore costs the whole tail after it once. When the

@@ -1,4 +1,4 @@
-"""Faults: an edit needs text that was cleared (design.md `replay`; lesson 24).
+"""Faults: an edit needs text that was cleared (lesson 24).
 
 **Needs.** An edit tool call that names the text it replaces (`old_str`, `oldText`, `old_string`, `old_text` …,
 `search` beside `replace`, the context and removed lines of a patch), or a SEARCH/REPLACE block in a reply, needs every

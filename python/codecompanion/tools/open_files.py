@@ -1,4 +1,4 @@
-"""What of the project is open in the editor, and the door through which tools change it (design.md, Files).
+"""What of the project is open in the editor, and the door through which tools change it (architecture.md).
 
 What the user sees is what tools work on: the text of a loaded buffer counts, not the file it came from. Texts have Unix
 line ends; encoding and line ends of a buffer are the editor's business. Without an editor (`NoEditor`) the disk counts.

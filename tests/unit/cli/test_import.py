@@ -1,4 +1,4 @@
-"""`import`: other programs' sessions in our transcript format (design.md, Command line)."""
+"""`import`: other programs' sessions in our transcript format (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 

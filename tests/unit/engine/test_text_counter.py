@@ -1,4 +1,4 @@
-"""The option `tokenizer`: exact local counts when they are wanted (design.md, Counting)."""
+"""The option `tokenizer`: exact local counts when they are wanted (architecture.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prefix-cache price model of `replay` (design.md; lessons 22, 23): every figure worked out by hand."""
+"""The prefix-cache price model of `replay` (lessons 22, 23): every figure worked out by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults: an edit needs text that was cleared (design.md `replay`, lesson 24)."""
+"""Faults: an edit needs text that was cleared (lesson 24)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`reports.replay`: walking a recorded session request by request (design.md, Command line)."""
+"""`reports.replay`: walking a recorded session request by request (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 

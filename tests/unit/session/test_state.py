@@ -1,4 +1,4 @@
-"""The state machine: every pair of states (design.md, Session state)."""
+"""The state machine: every pair of states (architecture.md)."""
 
 from __future__ import annotations
 

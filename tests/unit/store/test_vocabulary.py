@@ -1,4 +1,4 @@
-"""The exact counter's vocabulary: put in place from a package, checked, never downloaded (design.md, Counting)."""
+"""The exact counter's vocabulary: put in place from a package, checked, never downloaded (architecture.md)."""
 
 from __future__ import annotations
 

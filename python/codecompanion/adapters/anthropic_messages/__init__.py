@@ -1,1 +1,1 @@
-"""Anthropic Messages: the wire format of Claude, and of gateways that copy it (`spec/providers.md`)."""
+"""Anthropic Messages: the wire format of Claude, and of gateways that copy it (`providers.md`)."""

@@ -1,4 +1,4 @@
-"""Anthropic Messages as a wire format: chat, compaction on demand, counting, models (`spec/providers.md`)."""
+"""Anthropic Messages as a wire format: chat, compaction on demand, counting, models (`providers.md`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chat Completions as a wire format: OpenAI, and every endpoint that speaks the same (`spec/providers.md`)."""
+"""Chat Completions as a wire format: OpenAI, and every endpoint that speaks the same (`providers.md`)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from codecompanion.adapters.base import AdapterSettings
 MIN_OUTPUT_TOKENS = 16
 """The smallest `max_output_tokens` the endpoint takes."""
 MIN_THRESHOLD = 50_000
-"""The smallest `compact_threshold` (R-539, `spec/providers.md`)."""
+"""The smallest `compact_threshold` (R-539, `providers.md`)."""
 _RESERVED = frozenset(
     [
         *("model", "input", "instructions", "tools", "store", "context_management", "truncation"),

@@ -1,4 +1,4 @@
-"""Responses as a wire format: OpenAI, Azure, and endpoints that speak the same (`spec/providers.md`)."""
+"""Responses as a wire format: OpenAI, Azure, and endpoints that speak the same (`providers.md`)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Readers of other programs' transcripts: each returns message objects of our format (design.md, Command line)."""
+"""Readers of other programs' transcripts: each returns message objects of our format (`:help codecompanion-cli`)."""

@@ -1,4 +1,4 @@
-"""Logs changes of files: both contents are durable before anything is changed (design.md, Files of the project)."""
+"""Logs changes of files: both contents are durable before anything is changed (architecture.md)."""
 
 from __future__ import annotations
 

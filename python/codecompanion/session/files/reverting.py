@@ -1,4 +1,4 @@
-"""Reverts changes of files, three-way against whatever came later, and never loses that (design.md, Files).
+"""Reverts changes of files, three-way against whatever came later, and never loses that (architecture.md).
 
 A revert is a change like any other: logged with both texts before it is made, in the editor where the file is open,
 and it can be reverted itself. What overlaps with later changes stays as it is, unless the user wants the conflict

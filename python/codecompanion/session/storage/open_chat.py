@@ -1,4 +1,4 @@
-"""Open a chat: a new one, or one from the log (lessons 35, 36; design.md, Crash)."""
+"""Open a chat: a new one, or one from the log (lessons 35, 36; architecture.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One user turn: the agent loop (design.md, The way of one message; R-518, R-336).
+"""One user turn: the agent loop (architecture.md; R-518, R-336).
 
     log the user message → prepare → request → log the reply → run its tools → prepare → … → done
 

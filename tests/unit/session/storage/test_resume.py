@@ -1,4 +1,4 @@
-"""Restoring a chat: lessons 35, 36, 49; R-543; design.md, Crash."""
+"""Restoring a chat: lessons 35, 36, 49; R-543; architecture.md."""
 
 from __future__ import annotations
 
