@@ -189,7 +189,7 @@ def open_chat(nvim: Nvim, chat: str = "") -> None:
     )
     nvim.wait_lua("return vim.b.codecompanion_chat and vim.b.codecompanion_chat.meter ~= nil", timeout=60)
     nvim.wait_lua("return require('codecompanion.host').status() == 'ready'")
-    time.sleep(1.5)  # the SDK is imported after the chat has opened; not part of what is measured here
+    time.sleep(1.5)  # the transport is imported after the chat has opened; not part of what is measured here
 
 
 def marker(received: Any) -> str:
@@ -268,6 +268,35 @@ def opening(bench: Bench) -> None:
                 ready.append(nvim.lua("return require('codecompanion.host').inspect().ready_ms"))
     bench.add("first paint of a new chat (host not started)", paint)
     bench.add("host ready after its start", ready)
+
+
+def cold(bench: Bench) -> None:
+    """The first message right after the first chat was opened, nothing running yet; and what the host costs for it."""
+    first, cpu, stalls = [], [], []
+    with ChatServerThread(check=False, default=lambda r: reply(marker(r), chunk_chars=12)) as server:
+        for number in bench.times(9):
+            with editor(bench.fresh("cold"), server.url) as nvim:
+                nvim.lua("return _G.bench_longest_stall()")
+                started = time.monotonic()
+                nvim.notify_lua(
+                    "require('codecompanion').chat() vim.cmd.redraw()"
+                    " local c = require('codecompanion.chat').current()"
+                    " require('codecompanion.chat.draft').set(c, ...) require('codecompanion.chat.session').submit(c)",
+                    f"QUESTION-c{number:05}",
+                )
+                nvim.wait_for(lambda number=number: f"TOKEN-c{number:05}" in nvim.screen(), "the first token")
+                first.append((nvim.grid.flushes[-1] - started) * 1000)
+                cpu.append(cpu_ms(nvim.lua("return require('codecompanion.host').inspect().pid")))
+                stalls.append(nvim.lua("return _G.bench_longest_stall()"))
+    bench.add("cold start: first chat opened and sent at once → first token", first, target="≤ 300")
+    bench.add("cold start: CPU of the host until then", cpu)
+    bench.add("cold start: longest stall of the editor", stalls)
+
+
+def cpu_ms(pid: int) -> float:
+    """Return the CPU time of a process so far, in steps of 10 ms."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 def turns(bench: Bench) -> None:
@@ -482,6 +511,7 @@ def rss_mb(pid: int) -> float:
 MEASUREMENTS: dict[str, Callable[[Bench], None]] = {
     "startup": startup,
     "opening": opening,
+    "cold": cold,
     "turns": turns,
     "burst": burst,
     "stream": stream_into_long_chat,
