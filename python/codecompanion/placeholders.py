@@ -6,8 +6,7 @@ prompt cache of the provider is lost on every request (lesson 22).
 
 from __future__ import annotations
 
-import re
-
+from codecompanion.formats.regex import regex
 from codecompanion.model.cycles import turn_name
 from codecompanion.model.messages import Message
 
@@ -55,14 +54,14 @@ TEMPLATES = {
 
 SUMMARY_PREFIX = "Below is a summary of a previous conversation:\n\n"
 REQUEST_HEADING = "The request that was being worked on, in the user's own words:"
-_OPENS = re.compile(r"<([A-Za-z][\w-]*)>\n")
+_OPENS = regex(r"<([A-Za-z][\w-]*)>\n")
 _OPEN_REQUEST = f"\n\n{REQUEST_HEADING}\n\n"
 QUOTES_HEADING = "**User messages** (copied from the log, in the user's own words)"
 UNVERIFIED = "(unverified)"
 """After a name in a summary that occurs nowhere in the history."""
 OMITTED_MESSAGE = "[Large {role} message (~{thousands}K tokens) omitted from summary]"
 """R-125: such notes are the end of a summary."""
-_NOTES = re.compile(r"(?:\A|\n\n)((?:\[Large \w+ message \(~\d+K tokens\) omitted from summary\]\n?)+)\Z")
+_NOTES = regex(r"(?:\A|\n\n)((?:\[Large \w+ message \(~\d+K tokens\) omitted from summary\]\n?)+)\Z")
 NO_ROOM = "(left out: no room)"
 """In a section of a summary about which there was something to say; `None` is said where there was nothing."""
 NO_ROOM_FOR = "(no room for sections {numbers})"

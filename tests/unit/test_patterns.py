@@ -20,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+from codecompanion.formats.regex import LazyPattern
+
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "codecompanion"
 SMALL, LARGE = 4_000, 100_000
 SUSPICIOUS_S, LIMIT_S, LIMIT_OF_CHECK_S = 0.003, 3.0, 0.3
@@ -59,14 +61,14 @@ def compiled() -> Iterator[Used]:
     seen: set[int] = set()
     for path in sorted(sources):
         place = path.relative_to(PACKAGE).as_posix()
-        if "re." not in sources[path] or place == "engine/bridge.py":
+        if not re.search(r"\bre\.|regex\(", sources[path]) or place == "engine/bridge.py":
             continue
         module = importlib.import_module("codecompanion." + place.removesuffix(".py").replace("/", "."))
         for name, value in vars(module).items():
             for pattern in held(value):
                 if id(pattern) not in seen and isinstance(pattern.pattern, str):
                     seen.add(id(pattern))
-                    yield Used(f"{place}:{name}", pattern, called.get(name, set()) if value is pattern else set())
+                    yield Used(f"{place}:{name}", pattern, set() if held_inside(value) else called.get(name, set()))
         yield from inline(place, sources[path])
 
 
@@ -74,10 +76,17 @@ def held(value: object) -> Iterator[re.Pattern[str]]:
     """Yield the patterns in a value."""
     if isinstance(value, re.Pattern):
         yield value
+    elif isinstance(value, LazyPattern):
+        yield value.compiled()
     elif isinstance(value, tuple | list | frozenset | set):
         yield from itertools.chain.from_iterable(map(held, value))
     elif isinstance(value, dict):
         yield from itertools.chain.from_iterable(map(held, value.values()))
+
+
+def held_inside(value: object) -> bool:
+    """Return whether the value is a tuple or table of patterns."""
+    return not isinstance(value, re.Pattern | LazyPattern)
 
 
 def inline(place: str, source: str) -> Iterator[Used]:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from codecompanion.formats.regex import regex
+
 if TYPE_CHECKING:
     import httpx2
 
-_CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
-_CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
+_CHUNK_SIZE = regex(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
+_CHUNKED = regex(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
 _MAX_HEAD_LENGTH = 100_000
 _MAX_SIZE_LINE_LENGTH = 4_096
 

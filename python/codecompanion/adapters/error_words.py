@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from codecompanion.formats.regex import regex
+
 # What the provider had signed or encrypted itself, or the order it wants that back in (Responses).
 _OPAQUE_CODES = frozenset(
     [
@@ -16,7 +18,7 @@ _OPAQUE_CODES = frozenset(
         *("compaction_block_ambiguous", "compaction_block_misplaced", "compaction_too_many_tool_references"),
     ]
 )
-_OPAQUE = re.compile(
+_OPAQUE = regex(
     r"encrypted content .{0,80}could not be (?:verified|decrypted|parsed)"
     r"|without its required (?:following|'reasoning') item"
     r"|item with id 'rs_"
@@ -27,12 +29,12 @@ _OPAQUE = re.compile(
     r"|`?compaction`? blocks? .{0,80}(?:must be sent back|requires? (?:its|a) )",
     re.IGNORECASE,
 )
-FILTER = re.compile(
+FILTER = regex(
     r"content[ _](?:filter|policy|management policy)|flagged|safety system|moderation|bio_policy|policy_violation",
     re.IGNORECASE,
 )
-NO_CREDIT = re.compile(r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE)
-NO_MODEL = re.compile(
+NO_CREDIT = regex(r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE)
+NO_MODEL = regex(
     r"model[_ ](?:is[_ ])?not[_ ](?:found|exist|supported|loaded)|no such model|no model .{0,60}loaded"
     r"|model .{0,120}(?:not exist|not found|unknown|not available|not loaded)"
     r"|the (?:requested )?model [`'\"]?[^\s`'\"]+[`'\"]? is not supported|not supported model|unsupported[_ ]model"
@@ -48,7 +50,7 @@ OVERLOAD_NAMES = frozenset(
     ]
 )
 RATE_NAMES = frozenset(["rate_limit_exceeded", "rate_limit_error", "too_many_requests"])
-_WAIT = re.compile(r"try again in (\d+(?:\.\d+)?) ?(ms|s)\b", re.IGNORECASE)
+_WAIT = regex(r"try again in (\d+(?:\.\d+)?) ?(ms|s)\b", re.IGNORECASE)
 KEY_NAMES = frozenset(["invalid_api_key", "authentication_error", "invalid_authentication", "unauthorized"])
 
 

@@ -5,10 +5,10 @@ Other systems allow more (dots, slashes), and a history can come from one of the
 
 from __future__ import annotations
 
-import re
+from codecompanion.formats.regex import regex
 
 MAX_NAME_LENGTH = 64
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_NOT_IN_NAMES = regex(r"[^A-Za-z0-9_-]")
 
 
 def function_name(name: str) -> str:

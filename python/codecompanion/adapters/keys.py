@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.errors import MissingKey
+from codecompanion.formats.regex import regex
 
 COMMAND_LIMIT_S = 30.0
 """A command may ask for a passphrase in its own window; longer than this it hangs."""
 FROM_FUNCTION = "function"
 """`AdapterSettings.key` of a key that a function of the configuration makes; it arrives in `given`."""
 _MAX_KEY_LENGTH = 16_384
-_LINE_BREAKS = re.compile(r"[\r\n]")
+_LINE_BREAKS = regex(r"[\r\n]")
 
 
 class KeyReader:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from urllib.parse import quote, unquote, urlsplit
 
 from codecompanion.adapters.redact import HIDDEN
+from codecompanion.formats.regex import regex
 
 MIN_CHARS = 8
 """A shorter value is no key, or a word that stands everywhere."""
@@ -22,12 +23,12 @@ MIN_PLAIN_CHARS = 20
 PIECE_CHARS = 12
 """Pieces are looked for in blocks of this length; whatever holds a whole block is found."""
 
-_SECRET_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASS|PAT$|CREDENTIAL|_AUTH$|_PWD$", re.IGNORECASE)
+_SECRET_NAMES = regex(r"KEY|TOKEN|SECRET|PASS|PAT$|CREDENTIAL|_AUTH$|_PWD$", re.IGNORECASE)
 _Block = tuple[str, str, int]
 """A form of a key, a block of it, and where the block begins in it."""
-_LONG_WORD = re.compile(r"[A-Za-z0-9+/_-]{16}")
+_LONG_WORD = regex(r"[A-Za-z0-9+/_-]{16}")
 """Where there is none, nothing is encoded: most texts are told so at once."""
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_ADDRESS = regex(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 class KnownSecrets:

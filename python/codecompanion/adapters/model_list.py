@@ -17,6 +17,7 @@ import msgspec
 
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.regex import regex
 
 ANY_MODEL = ""
 """Key of limits that hold for whatever model is asked for: a server with one model (llama.cpp)."""
@@ -35,7 +36,7 @@ _OTHER_TYPES = frozenset(
     {"embeddings", "embedding", "rerank", "reranker", "image", "audio", "moderation", "transcribe"}
 )
 # OpenAI's listing says nothing but the names, and neither do many others.
-_NO_CHAT = re.compile(
+_NO_CHAT = regex(
     r"(?:^|[-_/.:])(?:(?:text-)?embed(?:ding|dings|der)?|rerank(?:er)?|whisper|tts|dall-e|(?:omni|text)-moderation"
     r"|all-minilm|bge|gte|voyage)(?=$|[-_/.:\d])",
     re.IGNORECASE,

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.formats.regex import regex
+
 Arguments = dict[str, Any]
 
 
@@ -31,21 +33,19 @@ class Plan(msgspec.Struct, frozen=True):
     not_understood: tuple[str, ...]
 
 
-_LITERAL = re.compile(
+_LITERAL = regex(
     r"```[^\n`]*\n(?P<fence>.*?)\n?```|`(?P<tick>[^`\n]+)`|\"(?P<quote>[^\"\n]*)\"|(?<!\w)'(?P<single>[^'\n]+)'(?!\w)",
     re.DOTALL,
 )
 _MAX_CLAUSE_LENGTH = 1_000
 """In characters; anything longer is no instruction, and the patterns below need time in proportion to its square."""
-_TOKEN = re.compile("\ue000(\\d+)\ue001")
+_TOKEN = regex("\ue000(\\d+)\ue001")
 _VERBS = r"read|open|show|look|search|grep|find|list|replace|change|create|write|run|execute|delete|in|get|check"
 _GAP = r"(?:,|(?<!\s))\s+"
-_BORDER = re.compile(rf"(?P<then>{_GAP}(?:and\s+)?then\s+)|\n+|;|{_GAP}and\s+(?=(?:{_VERBS})\b)", re.IGNORECASE)
-_BLOCK_BELOW = re.compile("(:|\\bwith)[ \t]*\n+(?=\ue000)", re.IGNORECASE)
-_POLITE = re.compile(
-    r"^(?:[-*]\s+|\d+[.)]\s+)?(?:please|can you|could you|now|first|finally|also)[,\s]+", re.IGNORECASE
-)
-_LIST_MARK = re.compile(r"^(?:[-*]|\d+[.)])\s+")
+_BORDER = regex(rf"(?P<then>{_GAP}(?:and\s+)?then\s+)|\n+|;|{_GAP}and\s+(?=(?:{_VERBS})\b)", re.IGNORECASE)
+_BLOCK_BELOW = regex("(:|\\bwith)[ \t]*\n+(?=\ue000)", re.IGNORECASE)
+_POLITE = regex(r"^(?:[-*]\s+|\d+[.)]\s+)?(?:please|can you|could you|now|first|finally|also)[,\s]+", re.IGNORECASE)
+_LIST_MARK = regex(r"^(?:[-*]|\d+[.)])\s+")
 
 
 def plan(text: str) -> Plan:
@@ -158,7 +158,7 @@ def _find(words: dict[str, str]) -> list[Instruction]:
 
 
 def _form(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    return regex(pattern, re.IGNORECASE | re.DOTALL)
 
 
 _PATH = "[^\\s]+"

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from codecompanion.formats.regex import regex
+
 _NUMBER = r"(\d[\d,]*)"
 _LIMITS = (
     rf"\blimit:? {_NUMBER}, requested",
@@ -57,7 +59,7 @@ _PROMPTS = (
 
 
 # Counted in something else: messages, characters of the body.
-_NO_TOKENS = re.compile(r"but got \d+ items|string value length", re.IGNORECASE)
+_NO_TOKENS = regex(r"but got \d+ items|string value length", re.IGNORECASE)
 
 
 def read_overflow(sentence: str, body: object = None) -> tuple[int, int]:

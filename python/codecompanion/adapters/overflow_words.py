@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from codecompanion.formats.regex import regex
+
 _CODES = frozenset(
     [
         *("context_length_exceeded", "context_window_exceeded", "model_context_window_exceeded"),
@@ -21,7 +23,7 @@ _CODES = frozenset(
         *("1261", "336007", "336103", "336104"),
     ]
 )
-_SENTENCES = re.compile(
+_SENTENCES = regex(
     "|".join(
         (
             r"(?:prompt|inputs?|request|conversation|query)(?: tokens?| length| size)?"
@@ -49,27 +51,27 @@ _SENTENCES = re.compile(
     ),
     re.IGNORECASE,
 )
-_COUNTED = re.compile(
+_COUNTED = regex(
     r"\b(?:prompts?|inputs?|tokens?|prompt_tokens|context|conversation|sequence|history|max_seq_len|model length"
     r"|max length)\b",
     re.IGNORECASE,
 )
-_TOO_MUCH = re.compile(
+_TOO_MUCH = regex(
     r"exceed|overflow|\btoo (?:long|large|big|many)\b|\b(?:longer|larger|greater|more) than\b|\bbeyond\b"
     r"|must (?:have|be) (?:less|fewer|shorter|smaller)|must be <|\bdoes(?: not|n't) fit\b|not enough"
     r"|\bbut the .{0,30}\b(?:is|of) \d|, max\b",
     re.IGNORECASE,
 )
-_LIMIT = re.compile(
+_LIMIT = regex(
     r"\b(?:max|maximum|limit|limits|allowed|context (?:length|window|size)|max_seq_len|max_model_len|n_ctx)\b"
     r"|(?:<=|less than) ?\d",
     re.IGNORECASE,
 )
-_REQUEST_TOO_LARGE = re.compile(r"request (?:body |entity )?(?:is )?too large", re.IGNORECASE)
+_REQUEST_TOO_LARGE = regex(r"request (?:body |entity )?(?:is )?too large", re.IGNORECASE)
 """Also of a limit per minute: a request that is larger than a whole minute's tokens never fits."""
 
 # A limit of time or money, which a smaller request does not move.
-_RATE = re.compile(
+_RATE = regex(
     r"throttl|rate[ _-]?limit|too many requests|please wait|quota|per (?:minute|hour|day|month)|daily|monthly|billing"
     r"|balance|credit|subscription|time ?out"
     # Chinese: how often, rate, at once, quota, try again later.
@@ -77,15 +79,15 @@ _RATE = re.compile(
     re.IGNORECASE,
 )
 # The length of the reply that was asked for.
-_REPLY = re.compile(
+_REPLY = regex(
     r"max_(?:completion_|new_|output_)?tokens\b|maximum tokens you requested|max(?:imum)? output|completion tokens",
     re.IGNORECASE,
 )
 # Words of one who does not know why: near the window they count as an overflow all the same (`session/turn/turn.py`).
-_UNSURE = re.compile(r"possible causes?|\bmay be\b|\bmight\b", re.IGNORECASE)
-_SENT = re.compile(r"\b(?:inputs?|prompt|messages)\b(?! argument| validation| should)", re.IGNORECASE)
+_UNSURE = regex(r"possible causes?|\bmay be\b|\bmight\b", re.IGNORECASE)
+_SENT = regex(r"\b(?:inputs?|prompt|messages)\b(?! argument| validation| should)", re.IGNORECASE)
 # The same code, and alike sentences, for an id or a name that is too long: nothing a smaller history would mend.
-_SHORT_FIELD = re.compile(r"maximum length (?:of )?\d{1,4}\b(?! tokens)", re.IGNORECASE)
+_SHORT_FIELD = regex(r"maximum length (?:of )?\d{1,4}\b(?! tokens)", re.IGNORECASE)
 
 
 def is_overflow(code: str, sentence: str) -> bool:

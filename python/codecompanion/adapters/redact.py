@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
+from codecompanion.formats.regex import regex
+
 HIDDEN = "[hidden]"
 # Shapes of keys that providers echo although we never had them as a secret (a mistyped one, one of a proxy).
-_KEY_SHAPES = re.compile(
+_KEY_SHAPES = regex(
     r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghu|github_pat|nvapi|pplx|csk|fw|r8)[-_][\w*.…-]{6,}"
     r"|\bAIza[\w-]{20,}|\beyJ[\w-]{10,}\.[\w-]{5,}\.[\w-]*"
     r"|(?i:\bbearer\s+)[\w*.+/=…-]{8,}"

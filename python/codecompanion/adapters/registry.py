@@ -27,6 +27,7 @@ from codecompanion.adapters.redact import secrets_in_url
 from codecompanion.adapters.time_limits import is_loopback
 from codecompanion.adapters.wire_format import WireFormat
 from codecompanion.errors import ConfigError, MissingKey, NetworkFailed
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
 
 Summarise: TypeAlias = Callable[[Sequence[Message], int], str]
@@ -54,7 +55,7 @@ def read_settings(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, AdapterS
     return found
 
 
-_HOLDS_KEY = re.compile(r"key|token|secret|auth|cookie|pass", re.IGNORECASE)
+_HOLDS_KEY = regex(r"key|token|secret|auth|cookie|pass", re.IGNORECASE)
 
 
 class AdapterRegistry:

@@ -13,12 +13,13 @@ from email.utils import parsedate_to_datetime
 from time import time
 
 from codecompanion.errors import AdapterError
+from codecompanion.formats.regex import regex
 
 FIRST_WAIT_S = 0.5
 MAX_WAIT_S = 30.0
 MAX_SENSIBLE_S = 31 * 86_400.0
 """A wish beyond a month is a fault of the server's, and is neither waited for nor told."""
-_SECONDS = re.compile(r"\s*(\d{1,12}(?:\.\d{0,12})?|\.\d{1,12})\s*(?:s|sec|seconds|ms)?\s*", re.ASCII | re.IGNORECASE)
+_SECONDS = regex(r"\s*(\d{1,12}(?:\.\d{0,12})?|\.\d{1,12})\s*(?:s|sec|seconds|ms)?\s*", re.ASCII | re.IGNORECASE)
 MAX_RETRY_AFTER_S = 60.0
 """A provider that asks for a longer wait is not waited for: the user is told and decides."""
 

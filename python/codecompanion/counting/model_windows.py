@@ -12,6 +12,8 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.formats.regex import regex
+
 WindowSource = Literal["user", "adapter", "endpoint", "table", "default"]
 
 
@@ -123,9 +125,9 @@ FAMILY_WINDOWS = {
 """R-104: names that begin so."""
 FALLBACK_WINDOWS = {"claude": 200_000, "gpt-3.5-turbo": 16_000}
 """R-406: names that begin so, where nobody knows better."""
-_NAMED_SIZE = re.compile(r"(?<![a-z0-9.])([1-9]\d{0,3})k(?![a-z0-9])")
-_DATE = re.compile(r"(?:-20\d{6}|-\d{4}-\d{2}-\d{2})$")
-_LATER_VERSION = re.compile(r"[-.][1-9](?![0-9])")
+_NAMED_SIZE = regex(r"(?<![a-z0-9.])([1-9]\d{0,3})k(?![a-z0-9])")
+_DATE = regex(r"(?:-20\d{6}|-\d{4}-\d{2}-\d{2})$")
+_LATER_VERSION = regex(r"[-.][1-9](?![0-9])")
 
 
 def documented_window(model: str) -> int:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 
+from codecompanion.formats.regex import regex
+
 TOKEN_FORMS = 'a number of tokens, such as 16000, "16k" or "1M"'  # noqa: S105 - no password
-_FORM = re.compile(r"(\d{1,15})([km]?)", re.ASCII | re.IGNORECASE)
+_FORM = regex(r"(\d{1,15})([km]?)", re.ASCII | re.IGNORECASE)
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 

@@ -16,7 +16,6 @@ import atexit
 import contextlib
 import json
 import os
-import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -32,6 +31,7 @@ from codecompanion.engine.loop import EngineLoop, Guard, one_sentence
 from codecompanion.engine.outbox import Outbox, Pacer
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.regex import regex
 from codecompanion.wire import requests
 from codecompanion.wire.events import Event, HostReady, Notice, Reply, RequestFailed, Severity
 
@@ -79,8 +79,8 @@ def _with_bytes(request: requests.Request, payload: str) -> requests.Request:
     return request
 
 
-_NAMED_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|PAT$|PWD$")
-_PLAIN_VALUE = re.compile(r"[A-Za-z.-]{1,19}|[\d.:]+")
+_NAMED_SECRET = regex(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|PAT$|PWD$")
+_PLAIN_VALUE = regex(r"[A-Za-z.-]{1,19}|[\d.:]+")
 
 
 def _told_secrets(environment: Mapping[str, str]) -> list[str]:

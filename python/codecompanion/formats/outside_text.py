@@ -10,13 +10,15 @@ import re
 
 import msgspec
 
+from codecompanion.formats.regex import regex
+
 NOT_READABLE = (msgspec.MsgspecError, ValueError, RecursionError, MemoryError)
 """For `except` around every decode of what a model, a server, a file or a user has written, in whatever format."""
 
 DEEPEST_JSON = 64
 """What a tool call may nest. Readers of JSON give up at some depth below a thousand; nobody needs more."""
-_ENDLESS = re.compile(r"\d{400}")
-_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+_ENDLESS = regex(r"\d{400}")
+_STRINGS = regex(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 def is_too_deep(text: str, deepest: int = DEEPEST_JSON) -> bool:

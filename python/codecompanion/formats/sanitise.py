@@ -16,11 +16,13 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
+from codecompanion.formats.regex import regex
+
 REMOVED = "[instruction found in the text left out]"
 MAX_LENGTH = 8000
 
 _OLD = r"all|any|every|previous|prior|above|earlier|preceding|foregoing|your|system|safety|other"
-_OVERRIDE = re.compile(
+_OVERRIDE = regex(
     rf"\b(?:ignore|disregard|forget|override|bypass|do not follow|don't follow)\s+"
     rf"(?:(?:the|of|my|these|those|its)\s+)*(?:(?:{_OLD})\s+)(?:(?:{_OLD}|the|of|my|these|those|its)\s+)*"
     r"(?:instructions?|prompts?|rules|directions|directives|guidelines|guardrails|constraints|messages)\b"
@@ -34,18 +36,14 @@ _OVERRIDE = re.compile(
     r"(?:no\s+(?:rules|restrictions|guidelines)|unrestricted|jailbroken)\b",
     re.IGNORECASE,
 )
-_TEMPLATE = re.compile(
-    r"\[/?INST\]|<\|/?(?:im_start|im_end|system|user|assistant|end|eot_id|start_header_id)\|>|<</?SYS>>"
-)
-_ROLE = re.compile(
-    r"^[ \t]*(?:system|assistant|human)[ \t]*:|</?(?:system|assistant|human|user)(?:\s[^>]*)?>", re.I | re.M
-)
+_TEMPLATE = regex(r"\[/?INST\]|<\|/?(?:im_start|im_end|system|user|assistant|end|eot_id|start_header_id)\|>|<</?SYS>>")
+_ROLE = regex(r"^[ \t]*(?:system|assistant|human)[ \t]*:|</?(?:system|assistant|human|user)(?:\s[^>]*)?>", re.I | re.M)
 
 
-_INVISIBLE = re.compile(
+_INVISIBLE = regex(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0]"
 )
-_HIDDEN_TEXT = re.compile("(?<![\U0001f3f4\U000e0000-\U000e007f])[\U000e0000-\U000e007f]+")
+_HIDDEN_TEXT = regex("(?<![\U0001f3f4\U000e0000-\U000e007f])[\U000e0000-\U000e007f]+")
 """Letters that are shown as nothing at all; after a black flag they say whose flag it is."""
 _LOOK_ALIKES = str.maketrans(
     "\u0430\u0441\u0435\u0456\u0458\u043e\u0440\u0455\u0443\u0445\u0410\u0412\u0421\u0415\u041d\u0406\u041a\u041c\u041e\u0420\u0405\u0422\u0423\u0425\u03bf\u03b1\u03b9\u03bd\u039f\u0391\u0399\u0395",
@@ -57,7 +55,7 @@ _LOOK_ALIKES |= {
     for letter in (*range(0xFF01, 0xFF5F), *range(0x1D400, 0x1D800))
     if len(plain := unicodedata.normalize("NFKC", chr(letter))) == 1 and plain.isascii()
 }
-_MARKUP = re.compile(r"[*`~]|(?<![^\W_])_|_(?![^\W_])")
+_MARKUP = regex(r"[*`~]|(?<![^\W_])_|_(?![^\W_])")
 """What a page shows as bold or leaning; an underscore inside of a name is none."""
 
 

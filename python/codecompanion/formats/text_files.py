@@ -8,7 +8,6 @@ too), a missing final newline, bytes that are no valid text. Used by the edges t
 from __future__ import annotations
 
 import os
-import re
 import stat
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.errors import ToolError
+from codecompanion.formats.regex import regex
 
 SNIFFED_BYTES = 8192
 """A NUL in the first this many bytes makes a file binary: the rule of git and ripgrep."""
@@ -32,7 +32,7 @@ _BOMS = (
     (BOM_UTF16_BE, "utf-16-be"),
 )
 # Control characters without a meaning in text, and the surrogates that stand for undecodable bytes.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_UNPRINTABLE = regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 class UnreadableFile(ToolError):

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.formats.regex import regex
 from codecompanion.placeholders import SUMMARY_PREFIX, quote_request, quoted_request
 
 SummaryHeader = Literal["", "summary_of_previous", "with_count", "earlier_with_count", "handoff"]
@@ -27,9 +28,9 @@ SUMMARY_HEADERS: dict[SummaryHeader, str] = {
     "handoff": HANDOFF,
 }
 _HEADERS = tuple(
-    re.compile(re.escape(text).replace(re.escape("{count}"), r"\d+")) for text in SUMMARY_HEADERS.values() if text
+    regex(re.escape(text).replace(re.escape("{count}"), r"\d+")) for text in SUMMARY_HEADERS.values() if text
 )
-_ELEMENT = re.compile(r"(<([A-Za-z][\w-]*)>\n)(.*?)(\n</\2>)", re.DOTALL)
+_ELEMENT = regex(r"(<([A-Za-z][\w-]*)>\n)(.*?)(\n</\2>)", re.DOTALL)
 
 
 class Framed(msgspec.Struct, frozen=True):

@@ -21,14 +21,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from codecompanion.context.ledger.facts import read_arguments, strings_in
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
 
 _OLD_KEYS = frozenset({"oldstr", "oldtext", "oldstring", "old", "oldcontent", "oldcode"})
 _SEARCH_KEYS = frozenset({"search", "find", "searchtext", "original"})
 _REPLACE_KEYS = frozenset({"replace", "replacement", "replacetext", "updated", "new"})
-_BLOCK = re.compile(r"^<{5,9} ?SEARCH[^\n]*\n(.*?)^={5,9}\s*$", re.MULTILINE | re.DOTALL)
-_PATCH = re.compile(r"^\*\*\* Begin Patch$(.*?)^\*\*\* End Patch", re.MULTILINE | re.DOTALL)
-_NUMBERED = re.compile(r"^\s*\d+\s*(?:[|:→]|\t)\s?")
+_BLOCK = regex(r"^<{5,9} ?SEARCH[^\n]*\n(.*?)^={5,9}\s*$", re.MULTILINE | re.DOTALL)
+_PATCH = regex(r"^\*\*\* Begin Patch$(.*?)^\*\*\* End Patch", re.MULTILINE | re.DOTALL)
+_NUMBERED = regex(r"^\s*\d+\s*(?:[|:→]|\t)\s?")
 
 
 def needed_texts(message: Message) -> tuple[tuple[str, ...], ...]:

@@ -10,12 +10,12 @@ import re
 
 import msgspec
 
-_FENCE = re.compile(
-    r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*$.*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
-)
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_TICKS = re.compile("`+")
-_INCLUDE = re.compile(r"(?<![\w@/.\\-])@(?P<path>[^\s@`'\"<>()\[\]{},;]+)")
+from codecompanion.formats.regex import regex
+
+_FENCE = regex(r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*$.*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_COMMENT = regex(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_TICKS = regex("`+")
+_INCLUDE = regex(r"(?<![\w@/.\\-])@(?P<path>[^\s@`'\"<>()\[\]{},;]+)")
 _TRAILING = ".:!?"
 
 

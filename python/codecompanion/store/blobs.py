@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from codecompanion.errors import StoreCorrupt, StoreError
+from codecompanion.formats.regex import regex
 from codecompanion.store.db import told_as_ours
 from codecompanion.store.durable_files import write_durably
 
 FOLDER = "blobs"
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA256 = regex(r"[0-9a-f]{64}")
 
 
 class Blobs:

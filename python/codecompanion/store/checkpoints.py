@@ -16,7 +16,6 @@ written, what names it and what is dropped can only be judged together.
 from __future__ import annotations
 
 import hashlib
-import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.errors import StoreError
+from codecompanion.formats.regex import regex
 from codecompanion.model import checkpoint as payloads
 from codecompanion.store.conversations import KEY, Conversations, Place, place_in
 from codecompanion.store.db import make_private_folder, told_as_ours
@@ -34,8 +34,8 @@ from codecompanion.store.spans import Spans
 FOLDER = "transcripts"
 KEPT, KEPT_BYTES = 10, 32 * 1024 * 1024
 ALL_BYTES = 512 * 1024 * 1024
-_SAFE = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_NAME = re.compile(r"(\d+)-([a-z_]+)-(\d+)-([A-Za-z0-9_-]+)\.json")
+_SAFE = regex(r"[A-Za-z0-9_-]{1,100}")
+_NAME = regex(r"(\d+)-([a-z_]+)-(\d+)-([A-Za-z0-9_-]+)\.json")
 
 
 class StoredCheckpoint(msgspec.Struct, frozen=True):

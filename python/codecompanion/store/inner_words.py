@@ -7,9 +7,9 @@ that was read, the command that was run) stands in no message's text.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message, ToolCall
 
 MAX_CALL_CHARS = 2_000
@@ -17,10 +17,10 @@ MAX_CALL_CHARS = 2_000
 
 _LETTERS = "\u1100-\u11ff\u3040-\u30ff\u3105-\u312f\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _LETTERS += "\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003134f"
-_UNSPACED = re.compile(f"[{_LETTERS}]+")
-_NAME = re.compile(r"[^\W_]+")
-_CASE_CHANGE = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z]")
-_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_UNSPACED = regex(f"[{_LETTERS}]+")
+_NAME = regex(r"[^\W_]+")
+_CASE_CHANGE = regex(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z]")
+_PIECE = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 def inner_words(message: Message, answered: ToolCall | None = None) -> str:

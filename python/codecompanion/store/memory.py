@@ -19,6 +19,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.errors import InputError
+from codecompanion.formats.regex import regex
 from codecompanion.formats.sanitise import sanitise_memory
 from codecompanion.store.db import make_private_folder, told_as_ours
 from codecompanion.store.durable_files import write_durably
@@ -27,12 +28,12 @@ from codecompanion.store.lease import FileLock
 MAX_CHARS, KEPT_FILES = 10_000, 200
 FOLDER, PRIVATE_FOLDER, DAILY_FOLDER, KIT = "summaries", "private-memories", "daily", ".cowork"
 MemoryKind = Literal["summary", "flush"]
-_NO_MEMORY = re.compile(
+_NO_MEMORY = regex(
     r"<\s*/?\s*no[-_ ]?memory\s*/?\s*>|[\[#@]no[-_]?memory\b|\bno[-_]memory\s*:\s*(?:true|yes)\b"
     r"|\b(?:do not|don't|never)\s+(?:remember|memori[sz]e|save)\s+(?:this|any of this|this (?:chat|conversation))\b",
     re.IGNORECASE,
 )
-_SENSITIVE = re.compile(
+_SENSITIVE = regex(
     r"\b(?:pass(?:word|phrase|wd)|secret|credential|private key|api[-_ ]?key|access[-_ ]?token|bearer|ssn|iban"
     r"|credit card|salary|diagnos(?:is|ed)|medical|passport)\b|\[hidden\]|-----BEGIN|\b(?:\d[ -]?){13,19}\b"
     r"|(?<![\w.+-])[\w.+-]+@[\w-]+\.[a-z]{2,}",

@@ -12,21 +12,23 @@ from collections.abc import Iterator
 
 import msgspec
 
+from codecompanion.formats.regex import regex
+
 _MONTHS = "january february march april may june july august september october november december".split()
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _SHORT = [name[:3] for name in _MONTHS if name != "may"]
-_ISO = re.compile(r"\b(\d{4})-(\d{2})(?:-(\d{2}))?\b")
-_NAMED = re.compile(
+_ISO = regex(r"\b(\d{4})-(\d{2})(?:-(\d{2}))?\b")
+_NAMED = regex(
     r"(?:\b(\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?)?"
     rf"\b({'|'.join([*_MONTHS, 'sept', *_SHORT])})\b\.?"
     r"(?:\s+(\d{1,2})(?:st|nd|rd|th)?\b)?(?:,?\s*(\d{4})\b)?"
 )
 _ALSO_WORDS = frozenset({"may", "march", "mar", "jun", "dec", "sep", "jan"})
-_BEFORE_A_MONTH = re.compile(r"\b(?:in|of|during|since|until|till|by|from|early|late|mid|last|this)[ -]+$")
-_YEAR = re.compile(r"\b(?:in|during|of|since|year)\s+((?:19|20)\d{2})\b")
-_AGO = re.compile(rf"\b(\d{{1,3}}|an?|{'|'.join(_NUMBERS[1:])})\s+(day|week|month|year)s?\s+ago\b")
-_LAST = re.compile(rf"\b(last|past|this)\s+(week|weekend|month|year|{'|'.join(_DAYS)})\b")
+_BEFORE_A_MONTH = regex(r"\b(?:in|of|during|since|until|till|by|from|early|late|mid|last|this)[ -]+$")
+_YEAR = regex(r"\b(?:in|during|of|since|year)\s+((?:19|20)\d{2})\b")
+_AGO = regex(rf"\b(\d{{1,3}}|an?|{'|'.join(_NUMBERS[1:])})\s+(day|week|month|year)s?\s+ago\b")
+_LAST = regex(rf"\b(last|past|this)\s+(week|weekend|month|year|{'|'.join(_DAYS)})\b")
 _NEAR = {"today": 0, "tonight": 0, "this morning": 0, "yesterday": 1, "last night": 1}
 _UNITS = {"day": (1, 0), "week": (7, 3), "month": (30, 10), "year": (365, 90)}
 """Days in one, and how far off "two weeks ago" may be."""

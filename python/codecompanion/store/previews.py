@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import sqlite3
 from collections.abc import Iterator
 
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.regex import regex
 
 PREVIEW_CHARS = 160
-_BLOB_NAME = re.compile(rb'"([0-9a-f]{64})"')
+_BLOB_NAME = regex(rb'"([0-9a-f]{64})"')
 _READ_AT_ONCE = 500
 _FROM_START = "SELECT payload FROM events WHERE chat_id = ? AND type = 'message_added' ORDER BY seq"
 _FROM_END = f"{_FROM_START} DESC"

@@ -16,16 +16,17 @@ from importlib import resources
 
 import msgspec
 
+from codecompanion.formats.regex import regex
 from codecompanion.store.inner_words import pairs_of, pieces_of, unspaced_runs
 from codecompanion.store.periods import Period, find_periods
 
 MAX_TERMS = 32
 """Of a long question (a pasted traceback): names first, then its words in their order."""
 
-_WORD = re.compile(r"[^\W_]+")
-_QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”|«([^«»]+)»')
-_JOINED = re.compile(r"(?<!\w)(?:\w+(?:(?:->|[./\\:-])+\w+)+|\w*_\w+)", re.ASCII)
-_ASKS_WHEN = re.compile(r"\W*(?:when|how long ago|(?:on )?(?:what|which) (?:date|day|month|year))\b", re.IGNORECASE)
+_WORD = regex(r"[^\W_]+")
+_QUOTED = regex(r'"([^"]+)"|“([^“”]+)”|«([^«»]+)»')
+_JOINED = regex(r"(?<!\w)(?:\w+(?:(?:->|[./\\:-])+\w+)+|\w*_\w+)", re.ASCII)
+_ASKS_WHEN = regex(r"\W*(?:when|how long ago|(?:on )?(?:what|which) (?:date|day|month|year))\b", re.IGNORECASE)
 
 _OF_A_NAME = 0.5
 _OF_A_PATH = 2.0

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
 from codecompanion.store.question import Question
 
@@ -30,9 +31,9 @@ MAX_READ_FOR_WHEN = 60
 
 _READ_CHARS = 2_000
 _SHORT_CHARS = 1_000
-_QUESTION = re.compile(r"[^\W_][\"'”’)*]*\?+(?![^\s\"'”’)*!])|？")
+_QUESTION = regex(r"[^\W_][\"'”’)*]*\?+(?![^\s\"'”’)*!])|？")
 """A question mark after a word and before a space: not the one of a pattern or an address."""
-_TIME = re.compile(
+_TIME = regex(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|since|recently|(?:last|next|this) \w+|\w+day|weekend|(?:19|20)\d\d"
     r"|january|february|march|april|june|july|august|september|october|november|december|\d{1,2}[:/.]\d{2})\b",
     re.IGNORECASE,

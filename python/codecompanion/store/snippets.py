@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Sequence
 
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
 from codecompanion.store.migrations import TOKENIZER
 from codecompanion.store.question import Question
@@ -14,7 +15,7 @@ from codecompanion.store.sessions import storable
 
 _TOKENS = 16
 _CHARS = 160
-_NEEDLE = re.compile(r'"([^"]+)"')
+_NEEDLE = regex(r'"([^"]+)"')
 
 
 def make_snippets(messages: Sequence[Message], question: Question) -> list[str]:

@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import msgspec
 
+from codecompanion.formats.regex import regex
+
 _TABLE: Final[dict[str, Any]] = msgspec.json.decode(Path(__file__).with_name("secret_variables.json").read_bytes())
 
 SECRET_NAMES: Final[tuple[str, ...]] = tuple(_TABLE["names"])
@@ -25,8 +27,8 @@ SECRET_NAMES: Final[tuple[str, ...]] = tuple(_TABLE["names"])
 PLAIN_NAMES: Final[tuple[str, ...]] = tuple(_TABLE["plain_names"])
 """Names that stay although a pattern of `SECRET_NAMES`, or the value, would leave them out."""
 
-_URL_WITH_PASSWORD = re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]+@", re.IGNORECASE)
-_SECRET_VALUES = re.compile(
+_URL_WITH_PASSWORD = regex(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]+@", re.IGNORECASE)
+_SECRET_VALUES = regex(
     rf"\b(?:{'|'.join(_TABLE['key_beginnings'])})[-_][\w-]{{16,}}"
     r"|\bAIza[\w-]{30,}|\bAKIA[A-Z0-9]{16}\b|\beyJ[\w-]{10,}\.[\w-]{5,}\.|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )

@@ -10,9 +10,9 @@ What a program reads (`core.fsmonitor` of a hostile repository, a script) cannot
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
+from codecompanion.formats.regex import regex
 from codecompanion.tools.programs import (
     ANYTHING,
     DESTROYERS,
@@ -30,8 +30,8 @@ from codecompanion.tools.programs import (
 
 _SPECIAL = frozenset(";&|<>()$`\\{}*?[]!\n\r")
 _SPECIAL_IN_DOUBLE_QUOTES = frozenset("$`\\!\n\r")
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+_ASSIGNMENT = regex(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_PLAIN_WORD = regex(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 _DANGEROUS = (
     "--exec --exec-batch --output --compress-program --use-compress-program --to-command --checkpoint-action"

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from difflib import unified_diff
 from itertools import takewhile
 
+from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import printable, split_lines
 
 CONTEXT_LINES = 3
 MAX_COMPARED_LINES = 4000
 """More changed lines than this are not compared one by one (difflib's time grows with their square)."""
 
-_HUNK = re.compile(r"^@@ -(\d{1,15})((?:,\d+)?) \+(\d{1,15})((?:,\d+)?) @@")
+_HUNK = regex(r"^@@ -(\d{1,15})((?:,\d+)?) \+(\d{1,15})((?:,\d+)?) @@")
 
 
 def file_diff(path: str, before: str | None, after: str | None) -> str:

@@ -13,9 +13,10 @@ from difflib import SequenceMatcher, get_close_matches
 import msgspec
 
 from codecompanion.errors import ToolError
+from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import TextFile, printable, split_lines
 
-_NUMBERED = re.compile(r"^ *\d+\t", re.MULTILINE)
+_NUMBERED = regex(r"^ *\d+\t", re.MULTILINE)
 _MAX_SHOWN_LINES = 12
 _MAX_SHOWN_PLACES = 10
 _MAX_CANDIDATES = 400

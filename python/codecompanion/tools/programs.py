@@ -5,7 +5,7 @@ The lists cannot be complete; what they miss is only met when the user accepts i
 
 from __future__ import annotations
 
-import re
+from codecompanion.formats.regex import regex
 
 COMPILERS = frozenset("gcc g++ cc c++ clang clang++ tcc ld".split())
 """They start the programs and plugins that their options name; as `x86_64-linux-gnu-gcc-12`, too."""
@@ -130,7 +130,7 @@ MODULES = frozenset(
 )
 """Modules of Python that run any file or statement (`python -m timeit`)."""
 
-_VERSION = re.compile(r"(?:[-_]|(?<![0-9])(?<![0-9][.]))[0-9]+(?:[.][0-9]+)*[a-z]?(?:-dbg)?$")
+_VERSION = regex(r"(?:[-_]|(?<![0-9])(?<![0-9][.]))[0-9]+(?:[.][0-9]+)*[a-z]?(?:-dbg)?$")
 
 
 def known_name(word: str) -> str:

@@ -6,13 +6,13 @@ kinds that only the provider makes (server tools) come back as they were sent an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from codecompanion.adapters.anthropic_messages.media import MAX_BASE64_BYTES
+from codecompanion.formats.regex import regex
 
 THINKING_KINDS = frozenset({"thinking", "redacted_thinking"})
 _KEYS = {
@@ -38,11 +38,11 @@ _ONLY_IN = {
 }
 _MEDIA_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _NESTED = frozenset({"text", "image", "document", "search_result", "tool_reference", "browser_state"})
-_OF_SERVER_TOOLS = re.compile(
+_OF_SERVER_TOOLS = regex(
     r"(?:server|mcp)_tool_use|\w+_tool_result|mcp_tool_listing|container_upload|fallback|connector_text"
 )
-_ID = re.compile(r"[a-zA-Z0-9_-]+")
-_CALLED_NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")
+_ID = regex(r"[a-zA-Z0-9_-]+")
+_CALLED_NAME = regex(r"[a-zA-Z0-9_-]{1,200}")
 
 
 class BlockFacts(msgspec.Struct, frozen=True):

@@ -8,7 +8,6 @@ to it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +23,7 @@ from codecompanion.adapters.anthropic_messages.parameters import (
     SMALLEST_BUDGET,
     SMALLEST_TRIGGER,
 )
+from codecompanion.formats.regex import regex
 
 MAX_BREAKPOINTS = 4
 _KEYS = frozenset(
@@ -35,8 +35,8 @@ _KEYS = frozenset(
     ]
 )
 """Keys of a body; those of blocks are in `block_check.py`. A test compares both with the SDK's types."""
-_HOSTED_TOOL = re.compile(r"[a-z0-9_]+_\d{8}|mcp_toolset")
-_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_HOSTED_TOOL = regex(r"[a-z0-9_]+_\d{8}|mcp_toolset")
+_TOOL_NAME = regex(r"[a-zA-Z0-9_-]{1,64}")
 _TOOL_KEYS = frozenset(
     [
         *("type", "name", "description", "input_schema", "cache_control", "strict", "defer_loading"),

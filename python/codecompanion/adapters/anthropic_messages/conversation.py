@@ -7,7 +7,6 @@ of it is sent. Call ids the API does not take, or that occur twice, are translat
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,10 +17,11 @@ from codecompanion.adapters.anthropic_messages.blocks import Block, Piece, WireR
 from codecompanion.adapters.anthropic_messages.media import MANY_IMAGES, MAX_IMAGES
 from codecompanion.adapters.anthropic_messages.order_check import OrderCheck
 from codecompanion.adapters.openai_chat.render import encode
+from codecompanion.formats.regex import regex
 
 EARLIER_LEFT_OUT = text_block("[The conversation before this point was left out.]", "user")
 """Stands first when the first message would be the model's."""
-_NO_ID = re.compile(r"[^a-zA-Z0-9_-]")
+_NO_ID = regex(r"[^a-zA-Z0-9_-]")
 _IMAGES_DROPPED_AT_ONCE = 50
 _OPENINGS = {role: f'{{"role":"{role}","content":['.encode() for role in ("user", "assistant")}
 

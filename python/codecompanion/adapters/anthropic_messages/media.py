@@ -15,6 +15,7 @@ from typing import Any
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions
 from codecompanion.adapters.base import BlobReader
 from codecompanion.errors import StoreError
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import DocumentPart, ImagePart
 
 _log = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ MANY_IMAGES = 20
 MAX_PIXELS_OF_MANY = 2_000
 MAX_PDF_BYTES = 24 * 1024 * 1024
 """As base64 they are the 32 MB a whole request may have."""
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,", re.IGNORECASE)
+_DATA_URL = regex(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,", re.IGNORECASE)
 
 
 class Media:

@@ -14,6 +14,7 @@ import msgspec
 
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.regex import regex
 
 Ability = Literal["threshold", "on_demand"]
 """Compaction during a request (`compact_20260112`), and when asked for (`compaction`)."""
@@ -21,8 +22,8 @@ Quirk = Literal["threshold", "on_demand", "cache", "mismatch"]
 """What a refusal has taught: an ability the model lacks, no cache breakpoints, or that thinking whose conversation has
 changed must be declared droppable ("preserved thinking")."""
 
-_NAME = re.compile(r"claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2}(?!\d)|preview)(?:[-.](\d{1,2})(?!\d))?")
-_OLD_NAME = re.compile(r"claude-(\d)(?:[-.](\d))?-(?:opus|sonnet|haiku)")
+_NAME = regex(r"claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2}(?!\d)|preview)(?:[-.](\d{1,2})(?!\d))?")
+_OLD_NAME = regex(r"claude-(\d)(?:[-.](\d))?-(?:opus|sonnet|haiku)")
 _FIRST_WITH_COMPACTION = {"opus": (4, 6), "sonnet": (4, 6), "haiku": (5, 5), "fable": (5, 0), "mythos": (0, 0)}
 # `max_tokens` when nobody says one. Models before 4.5 refuse prompt + max_tokens above the window; later ones stop when
 # it is full, so theirs can be large.
@@ -30,7 +31,7 @@ _UNKNOWN_OUTPUT = 8_192
 _OLD_OUTPUT = {(3, 0): 4_096, (3, 5): 8_192, (3, 7): 16_384}
 _BEFORE_4_5_OUTPUT = 16_384
 _OUTPUT = 64_000
-_DATE = re.compile(r"-\d{8}$")
+_DATE = regex(r"-\d{8}$")
 
 
 class ModelFacts:

@@ -46,17 +46,16 @@ from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError, RequestRejected
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.regex import regex
 
 _log = logging.getLogger(__name__)
 
 PATH = "/v1/messages"
-_NO_THRESHOLD = re.compile(rf"context_management|compact_20260112|{THRESHOLD_BETA}", re.IGNORECASE)
-_NO_ON_DEMAND = re.compile(
-    rf"\bcompaction\b.{{0,60}}(?:not support|not permitted|unknown)|{ON_DEMAND_BETA}", re.IGNORECASE
-)
+_NO_THRESHOLD = regex(rf"context_management|compact_20260112|{THRESHOLD_BETA}", re.IGNORECASE)
+_NO_ON_DEMAND = regex(rf"\bcompaction\b.{{0,60}}(?:not support|not permitted|unknown)|{ON_DEMAND_BETA}", re.IGNORECASE)
 _LIFETIMES_S = {"5m": 300.0, "1h": 3600.0}
-_NO_CACHE = re.compile(r"cache_control.{0,40}(?:not permitted|not support|unknown|unexpected)", re.IGNORECASE)
-_MISMATCH = re.compile(r"bound to a different conversation|prefix_mismatch_behavior", re.IGNORECASE)
+_NO_CACHE = regex(r"cache_control.{0,40}(?:not permitted|not support|unknown|unexpected)", re.IGNORECASE)
+_MISMATCH = regex(r"bound to a different conversation|prefix_mismatch_behavior", re.IGNORECASE)
 
 
 class AnthropicMessages(WireFormat):

@@ -15,10 +15,11 @@ from codecompanion.adapters.function_names import MAX_NAME_LENGTH
 from codecompanion.adapters.openai_chat.call_ids import MAX_ID_LENGTH
 from codecompanion.adapters.openai_chat.decode import REASONING_FIELDS
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
+from codecompanion.formats.regex import regex
 
-_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME_LENGTH}}}")
-_IMAGE = re.compile(r"https?://.|data:image/[a-z+.-]+;base64,.")
-_PDF = re.compile(r"data:application/pdf;base64,.")
+_NAME = regex(rf"[A-Za-z0-9_-]{{1,{MAX_NAME_LENGTH}}}")
+_IMAGE = regex(r"https?://.|data:image/[a-z+.-]+;base64,.")
+_PDF = regex(r"data:application/pdf;base64,.")
 _OPEN = ("reasoning_details", "extra_content")
 _KEYS = {
     "system": ({"role", "content"}, {"name"}),

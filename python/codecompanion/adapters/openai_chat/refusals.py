@@ -16,21 +16,22 @@ from typing import Literal
 import msgspec
 
 from codecompanion.adapters.openai_chat.call_ids import IdForm
+from codecompanion.formats.regex import regex
 
-_NOT_TAKEN = re.compile(
+_NOT_TAKEN = regex(
     r"unsupported|not supported|not support|unrecogni[sz]ed|unknown|unexpected|extra[_ ](?:forbidden|inputs?|fields?)"
     r"|not permitted|not allowed|not accepted|invalid (?:parameter|field|argument|property)",
     re.IGNORECASE,
 )
-_WANTS_REASONING = re.compile(
+_WANTS_REASONING = regex(
     r"reasoning_content.{0,80}(?:must be|is missing|is required|passed back)|missing.{0,40}reasoning_content",
     re.IGNORECASE | re.DOTALL,
 )
-_WANTS_SIGNATURE = re.compile(r"missing.{0,20}thought_?signature|thought_?signature.{0,40}(?:missing|required)", re.I)
-_WANTS_SHORT_IDS = re.compile(r"tool_call(?:s\[\d+\]\.|_)id.{0,20}(?:string )?too long", re.IGNORECASE)
-_WANTS_LETTERS = re.compile(r"tool call id .{1,300} but must be .{0,40}length of 9", re.IGNORECASE | re.DOTALL)
-_WANTS_REPLY = re.compile(r"unexpected role '(?:user|system)' after role 'tool'", re.IGNORECASE)
-_REASONING_NAMES = re.compile(r"\breasoning(?:_content|_details)?\b", re.IGNORECASE)
+_WANTS_SIGNATURE = regex(r"missing.{0,20}thought_?signature|thought_?signature.{0,40}(?:missing|required)", re.I)
+_WANTS_SHORT_IDS = regex(r"tool_call(?:s\[\d+\]\.|_)id.{0,20}(?:string )?too long", re.IGNORECASE)
+_WANTS_LETTERS = regex(r"tool call id .{1,300} but must be .{0,40}length of 9", re.IGNORECASE | re.DOTALL)
+_WANTS_REPLY = regex(r"unexpected role '(?:user|system)' after role 'tool'", re.IGNORECASE)
+_REASONING_NAMES = regex(r"\breasoning(?:_content|_details)?\b", re.IGNORECASE)
 _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 

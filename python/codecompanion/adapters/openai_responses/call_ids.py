@@ -7,13 +7,13 @@ that an unchanged history keeps its bytes.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
 
 MAX_ID_LENGTH = 64
-_VALID = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_ID_LENGTH}}}")
+_VALID = regex(rf"[A-Za-z0-9_-]{{1,{MAX_ID_LENGTH}}}")
 
 
 class CallIds:

@@ -9,7 +9,6 @@ the endpoint where that is silent: what breaks a rule here is a mistake of ours 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ import msgspec
 
 from codecompanion.adapters.openai_responses.check_items import HOSTED_CALLS, Item, check_item, type_of
 from codecompanion.adapters.openai_responses.options import MIN_OUTPUT_TOKENS
+from codecompanion.formats.regex import regex
 
 Endpoint = Literal["responses", "compact", "count"]
 MAX_IMAGES = 500
@@ -46,7 +46,7 @@ _INCLUDES = (
     *("reasoning.encrypted_content", "message.output_text.logprobs"),
 )
 _REASONING_KEYS = frozenset(["effort", "summary", "generate_summary", "context", "mode"])
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NAME = regex(r"[A-Za-z0-9_-]{1,64}")
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "stream": bool,
     "store": bool,

@@ -13,6 +13,7 @@ from typing import Any
 
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.adapters.openai_responses.call_ids import MAX_ID_LENGTH
+from codecompanion.formats.regex import regex
 
 Item = Mapping[str, Any]
 ROLES = ("user", "assistant", "system", "developer")
@@ -39,10 +40,10 @@ _OTHER_ITEMS = frozenset(
         *("program_output", "compaction_trigger"),
     ]
 )
-_CALL_ID = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_ID_LENGTH}}}")
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_IMAGE = re.compile(r"https?://.|data:image/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]")
-_FILE = re.compile(r"data:[a-z]+/[a-z0-9.+-]+;base64,[A-Za-z0-9+/]")
+_CALL_ID = regex(rf"[A-Za-z0-9_-]{{1,{MAX_ID_LENGTH}}}")
+_NAME = regex(r"[A-Za-z0-9_-]{1,64}")
+_IMAGE = regex(r"https?://.|data:image/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]")
+_FILE = regex(r"data:[a-z]+/[a-z0-9.+-]+;base64,[A-Za-z0-9+/]")
 _KEYS = {
     "message": ({"role", "content"}, {"type", "id", "status", "phase"}),
     "reasoning": ({"type", "id", "summary"}, {"content", "encrypted_content", "status"}),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 import msgspec
 
 from codecompanion.adapters.base import AdapterSettings
+from codecompanion.formats.regex import regex
 
 MIN_OUTPUT_TOKENS = 16
 """The smallest `max_output_tokens` the endpoint takes."""
@@ -20,7 +20,7 @@ _RESERVED = frozenset(
     ]
 )
 # Models that do not reason refuse everything about reasoning. All later families reason.
-_PLAIN_MODEL = re.compile(r"(?:^|[/:])(?:gpt-3|gpt-4|chatgpt-4|davinci|babbage)")
+_PLAIN_MODEL = regex(r"(?:^|[/:])(?:gpt-3|gpt-4|chatgpt-4|davinci|babbage)")
 
 
 class ResponsesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

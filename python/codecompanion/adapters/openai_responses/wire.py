@@ -17,23 +17,24 @@ from codecompanion.adapters.openai_responses.render import ENCRYPTED_REASONING, 
 from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
 from codecompanion.errors import AdapterError, MalformedReply, ModelNotFound, OpaqueRefused, RequestRejected
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import CompactionPart
 
 PATH = "/responses"
 _COMPACT = "/compact"
 _COUNT = "/input_tokens"
-_IS_REFUSAL = re.compile(
+_IS_REFUSAL = regex(
     r"unsupported|not (?:yet )?supported|unknown|unrecogni[sz]ed|not permitted|unexpected|extra|invalid"
     r"|not available|not allowed|must be verified",
     re.IGNORECASE,
 )
 # The fields a request can do without, and how an endpoint names them when it refuses them.
 _NAMED = {
-    "context_management": re.compile(r"context_management|compact_threshold"),
-    "prompt_cache_key": re.compile(r"prompt_cache_key"),
-    "truncation": re.compile(r"\btruncation\b"),
-    "include": re.compile(rf"['\"`]include\b|{re.escape(ENCRYPTED_REASONING)}|encrypted content is not", re.IGNORECASE),
-    "reasoning.summary": re.compile(
+    "context_management": regex(r"context_management|compact_threshold"),
+    "prompt_cache_key": regex(r"prompt_cache_key"),
+    "truncation": regex(r"\btruncation\b"),
+    "include": regex(rf"['\"`]include\b|{re.escape(ENCRYPTED_REASONING)}|encrypted content is not", re.IGNORECASE),
+    "reasoning.summary": regex(
         r"reasoning[. ]summar|['\"`]reasoning['\"`]|reasoning\.effort['\"`] is not supported|reasoning is not"
     ),
 }

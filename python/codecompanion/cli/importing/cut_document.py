@@ -12,8 +12,9 @@ import re
 from typing import Any, NamedTuple
 
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.regex import regex
 
-_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*+(?P<closed>")?|[][{},]')
+_TOKEN = regex(r'"(?:[^"\\\n]|\\.)*+(?P<closed>")?|[][{},]')
 _CLOSING = {"{": "}", "[": "]"}
 
 

@@ -30,20 +30,21 @@ from codecompanion.context.artifact.schema import (
 from codecompanion.context.ledger.demands import find_demands
 from codecompanion.context.ledger.facts import Facts, describe_call, gather
 from codecompanion.context.ledger.goal import goal_of_all, is_usable_goal
+from codecompanion.formats.regex import regex
 from codecompanion.model.cycles import turn_name
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall, is_system_prompt, is_typed_by_user
 from codecompanion.placeholders import CANCELLED_BY_USER, INTERRUPTED
 
 FAILED_TOOL_BYTES, MAX_FAILED_TOOLS, MAX_NOTES, MAX_PATHS = 64, 6, 3, 12
 _LARGE_CHARS, _MAX_CALLS = 2000, 4
-_LABELS = re.compile(
+_LABELS = regex(
     r"^[ \t]*(?:[-*>#+]+[ \t]*|\d+[.)][ \t]*)?(?:\*\*|__)?"
     r"(decisions?|decided|constraints?|next(?: steps?)?|todo|blocked(?: by| on)?|blockers?|deferred|warnings?|critical)"
     r"(?:\*\*|__)?[ \t]*:(?:\*\*|__)?[ \t]*(\S.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
-_RATIONALE = re.compile(r"(?<!\s)\s+(?:because|since|so that)\s+", re.IGNORECASE)
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_RATIONALE = regex(r"(?<!\s)\s+(?:because|since|so that)\s+", re.IGNORECASE)
+_FENCE = regex(r"```.*?(?:```|\Z)", re.DOTALL)
 
 
 class TurnMessages(msgspec.Struct, frozen=True):

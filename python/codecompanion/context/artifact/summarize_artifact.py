@@ -7,7 +7,6 @@ that this step never fails for want of a model. Neither places nor stores anythi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -40,6 +39,7 @@ from codecompanion.context.ledger.goal import goal_of_all
 from codecompanion.context.summary.reply import accept_reply
 from codecompanion.context.transcript.format_transcript import format_entry, shorten_middle, wrap
 from codecompanion.context.work import Env, Failed, Skipped, Steps, SummaryReply, SummaryRequest, Work
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message, is_protected, is_system_prompt
 
 ALGORITHM = "artifact_v1"
@@ -160,8 +160,8 @@ def _fits(last: Consolidated, removed: Sequence[TurnMessages], history: Sequence
     return all(_turn_order(turn.turn_id) > frontier for turn in removed)
 
 
-_HEADING = re.compile(r"^#{2,3} (.+)$")
-_EVIDENCE = re.compile(r"(?:turn-\S+: |failed: |recall )")
+_HEADING = regex(r"^#{2,3} (.+)$")
+_EVIDENCE = regex(r"(?:turn-\S+: |failed: |recall )")
 
 
 def artifact_from_text(text: str) -> Artifact:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from codecompanion.formats.regex import regex
 from codecompanion.model.checkpoint import StructuredSummary, SummarySource
 from codecompanion.placeholders import NO_ROOM
 
 FALLBACK_CHARS = 400
-_LABEL = re.compile(
+_LABEL = regex(
     r"^\s*(?:#{1,6}\s*)?(?:\*\*)?(decisions|open loops|next actions|key findings)(?:\*\*)?\s*:?(?:\*\*)?\s*$",
     re.IGNORECASE,
 )
@@ -23,7 +24,7 @@ _FIELDS = {
     "next actions": "next_actions",
     "key findings": "key_findings",
 }
-_HEADING = re.compile(r"^\s*(#{1,6}\s*)?(?:\*\*)?(?:([1-9])[.)]\s*)?(?:\*\*)?\s*(\S.*?)\s*(?:\*\*)?:?\s*$")
+_HEADING = regex(r"^\s*(#{1,6}\s*)?(?:\*\*)?(?:([1-9])[.)]\s*)?(?:\*\*)?\s*(\S.*?)\s*(?:\*\*)?:?\s*$")
 _TITLES = (
     "primary",
     "user messages",
@@ -36,8 +37,8 @@ _TITLES = (
     "recommended",
 )
 _SECTION_FIELDS = {4: "key_findings", 5: "key_findings", 6: "decisions", 7: "open_loops", 9: "next_actions"}
-_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+(.*\S)\s*$")
-_NOTHING = re.compile(r"^\W*(?:none|n/a|nothing|keine?)\b[^a-z]*$", re.IGNORECASE)
+_BULLET = regex(r"^\s*(?:[-*•]|\d+[.)])\s+(.*\S)\s*$")
+_NOTHING = regex(r"^\W*(?:none|n/a|nothing|keine?)\b[^a-z]*$", re.IGNORECASE)
 
 
 def parse_summary(text: str, source: SummarySource) -> StructuredSummary:

@@ -16,16 +16,17 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.context.ledger.facts import PATH, read_arguments, strings_in
+from codecompanion.formats.regex import regex
 from codecompanion.model.invariants import Pairing
 from codecompanion.model.messages import Message, ToolCall, is_typed_by_user
 
 Access = Literal["read", "edited"]
 
 _PATH_KEYS = frozenset("path file filename filepath targetfile absolutepath relativepath uri document".split())
-_TEXT_KEYS = re.compile(r"^(?:new|old)|content|replace|insert|patch|^filetext$|^text$|^diff$|^edits?$")
-_PART_KEYS = re.compile(r"range|line|offset|limit|start|end|view")
+_TEXT_KEYS = regex(r"^(?:new|old)|content|replace|insert|patch|^filetext$|^text$|^diff$|^edits?$")
+_PART_KEYS = regex(r"range|line|offset|limit|start|end|view")
 _COMMAND_KEYS = frozenset("command cmd script".split())
-_SHOWING = re.compile(
+_SHOWING = regex(
     r"(?:^|&&|;|\n)[^\S\n]*(?P<tool>cat|nl|head|tail|less|bat|sed\s+-n)\s+"
     r"(?:-\S+\s+|\d+\s+|'[^']*'\s+|\"[^\"]*\"\s+)*"
     r"(?P<path>[^-\s;&|<>'\"*][^\s;&|<>'\"*]*)"

@@ -13,16 +13,17 @@ import msgspec
 
 from codecompanion.context.grounding.planned_files import without_planned
 from codecompanion.context.ledger.facts import COLOUR, read_arguments, strings_in
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message
 from codecompanion.placeholders import UNVERIFIED
 
-WORD = re.compile(r"[A-Za-z0-9_$]+")
-NUMBER = re.compile(r"\d+(?:[.,_]\d+)*")
+WORD = regex(r"[A-Za-z0-9_$]+")
+NUMBER = regex(r"\d+(?:[.,_]\d+)*")
 _PIECE = r"[A-Za-z0-9_$](?:[A-Za-z0-9_$.@+~-]*[A-Za-z0-9_$])?"
-_RUN = re.compile(rf"{_PIECE}(?:/\.?{_PIECE})*")
-_ESCAPE = re.compile(rf"\\[nrtbf\"'/\\]|{COLOUR.pattern}")
-_HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}")
-_MARK = re.compile(rf"{re.escape(UNVERIFIED[:-1])}(?:: ([^()\n]*(?:\(\)[^()\n]*)*+))?\)")
+_RUN = regex(rf"{_PIECE}(?:/\.?{_PIECE})*")
+_ESCAPE = regex(rf"\\[nrtbf\"'/\\]|{COLOUR.pattern}")
+_HASH = regex(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}")
+_MARK = regex(rf"{re.escape(UNVERIFIED[:-1])}(?:: ([^()\n]*(?:\(\)[^()\n]*)*+))?\)")
 _MAX_NAME_LENGTH = 400
 
 

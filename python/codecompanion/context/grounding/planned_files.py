@@ -10,40 +10,41 @@ import re
 from collections.abc import Iterator, Sequence
 
 from codecompanion.context.ledger.facts import PATH
+from codecompanion.formats.regex import regex
 
 # Folders and files without a known ending: `src/context/`, `/etc/hosts`, `./run`; never `and/or`.
-PLACE = re.compile(
+PLACE = regex(
     r"(?<![\w/.<~@+-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+(?![\w<.])"
     r"|(?<![\w/.<~@+-])(?:~/|\.{1,2}/|/(?=[\w.@+-]+/))[\w.@+-]*\w(?:/[\w.@+-]*\w)*"
 )
 # How far after the verb a file may stand: a few names in a row, never in the next sentence.
 _FAR, _NEAR = 160, 40
-_VERB = re.compile(
+_VERB = regex(
     r"\b(?:creat(?:e|ing)|writ(?:e|ing)|add(?:ing)?|generat(?:e|ing)|introduc(?:e|ing)|scaffold(?:ing)?|draft(?:ing)?"
     r"|extract(?:ing)? (?:\S+ ){1,8}?(?:in)?to|split(?:ting)? (?:\S+ ){1,8}?into|mov(?:e|ing) (?:\S+ ){1,8}?(?:in)?to"
     r"|renam(?:e|ing) (?:\S+ ){1,8}?to|sav(?:e|ing) (?:\S+ ){1,8}?(?:to|in|as)|new (?:files?|modules?|tests?|scripts?)"
     r"|(?:to be|will be|must be|should be|still to be) (?:created|written|added|generated))\b",
     re.IGNORECASE,
 )
-_BEHIND = re.compile(
+_BEHIND = regex(
     r"[`*\"')]*+\s*+(?:\((?:new|to be (?:created|written|added))\)"
     r"|(?:\S{1,200} ){0,2}?(?:is|are|has|have|will|must|should|needs?) (?:still |yet )?(?:to )?be"
     r" (?:created|written|added|generated)|(?:does|do) not exist yet|(?:is|are) (?:still )?missing)",
     re.IGNORECASE,
 )
-_PROPOSAL = re.compile(
+_PROPOSAL = regex(
     r"\b(?:proposed|planned|target|new|suggested)\b(?: \S+){0,3}?"
     r" (?:structure|layout|files?|modules?|architecture|tree)\b",
     re.IGNORECASE,
 )
-_DONE = re.compile(
+_DONE = regex(
     r"\b(?:was|were|been|got|already|just|I|we|has|have)\s+(?:\w+\s+)?(?:created|written|added|generated|introduced|wrote)\b"
     r"|^\W*(?:created|added|wrote|generated|introduced)\b",
     re.IGNORECASE,
 )
-_END = re.compile(r"[.!?;](?=\s|$)")
-_ITEM = re.compile(r"\s*(?:[-*+•├└│|]|\d+[.)]|`{3,}|~{3,})")
-_HEADING = re.compile(r"\s{0,3}#{1,6} |.*:\W*$")
+_END = regex(r"[.!?;](?=\s|$)")
+_ITEM = regex(r"\s*(?:[-*+•├└│|]|\d+[.)]|`{3,}|~{3,})")
+_HEADING = regex(r"\s{0,3}#{1,6} |.*:\W*$")
 
 
 def planned_files(lines: Sequence[str]) -> list[frozenset[str]]:

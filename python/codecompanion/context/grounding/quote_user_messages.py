@@ -10,7 +10,6 @@ taken for a heading.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
@@ -22,15 +21,16 @@ from codecompanion.context.ledger.noise import is_noise
 from codecompanion.context.summary.sections import Schema, guess_schema, parse_sections, replace_section
 from codecompanion.context.transcript.format_transcript import shorten_middle
 from codecompanion.context.work import Env, Messages, Outcome, Work
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, is_typed_by_user
 from codecompanion.placeholders import LEDGER_HEADING, NO_ROOM, QUOTES_HEADING, REQUEST_HEADING, split_notes
 
 _LEFT_OUT = "- […] {count} older messages are not listed"
-_LEFT_OUT_FORM = re.compile(r"- \[…\] (\d+) older messages are not listed(?:: recall r(\d+)(?: to r(\d+))?)?")
+_LEFT_OUT_FORM = regex(r"- \[…\] (\d+) older messages are not listed(?:: recall r(\d+)(?: to r(\d+))?)?")
 _KEY = " (recall {key})"
-_KEY_FORM = re.compile(r"(.*) \(recall (r\d+)\)")
-_KEY_LINE = re.compile(r"\(recall (r\d+)\)")
-_CLOSING_TAG = re.compile(r"\n</\w+>\s*\Z")
+_KEY_FORM = regex(r"(.*) \(recall (r\d+)\)")
+_KEY_LINE = regex(r"\(recall (r\d+)\)")
+_CLOSING_TAG = regex(r"\n</\w+>\s*\Z")
 _NOTHING = frozenset({"none", "none.", NO_ROOM})
 _SMALLEST_QUOTE = 24
 EXCERPT_CHARS = 120

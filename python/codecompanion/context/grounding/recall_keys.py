@@ -15,15 +15,16 @@ import msgspec
 
 from codecompanion.context.summary.sections import guess_schema, parse_sections, replace_section
 from codecompanion.context.work import Env, Work
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import SUMMARY_TAG, with_changes
 from codecompanion.model.summary_frame import split_frame
 from codecompanion.placeholders import split_notes
 
 KeyOf = Callable[[str], str]
 _LINE = "- Word for word in the log: recall {keys}"
-_LINE_FORM = re.compile(r"^- Word for word in the log: recall r(\d+)(?: to r(\d+))?$", re.MULTILINE)
-_WITH_SPACE = re.compile(rf"(?<!\n)\n*{_LINE_FORM.pattern}", re.MULTILINE)
-_MARK_FORM = re.compile(r" ?\(recall r\d+\)|: recall r\d+(?: to r\d+)?(?=$)", re.MULTILINE)
+_LINE_FORM = regex(r"^- Word for word in the log: recall r(\d+)(?: to r(\d+))?$", re.MULTILINE)
+_WITH_SPACE = regex(rf"(?<!\n)\n*{_LINE_FORM.pattern}", re.MULTILINE)
+_MARK_FORM = regex(r" ?\(recall r\d+\)|: recall r\d+(?: to r\d+)?(?=$)", re.MULTILINE)
 _POINTS = "Compaction Summary:\n"
 
 

@@ -25,18 +25,19 @@ from codecompanion.context.grounding.quote_user_messages import is_given
 from codecompanion.context.ledger.facts import NOT_A_FILE, PATH, is_code_name
 from codecompanion.context.summary.sections import lines_and_fences
 from codecompanion.context.work import Env, Outcome, Work
+from codecompanion.formats.regex import regex
 from codecompanion.placeholders import UNVERIFIED
 
 _LISTED = 20
 _MARK_BEGINS = f" {UNVERIFIED[:-1]}"
-_MARK = re.compile(rf"{re.escape(UNVERIFIED[:-1])}(?:: [^)\n]*)?\)")
-_COUNTED = re.compile(rf"(?<!\d)(?<!\d[.,_]){NUMBER.pattern}(?P<unit>[A-Za-z]{{0,3}})(?![A-Za-z0-9_$])")
-_VERSION = re.compile(r"(?<!\d)\d+(?:\.\d+){2,}")
-_STATUS_CODES = re.compile(r"[1-5]\d\ds")
-_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-_URL = re.compile(r"\bhttps?://[^\s<>()\[\]\"'`]+(?<![.,;:!?*_])")
-_ORDINAL = re.compile(r"\s*(?:[-*+>]\s+)*(?:#{1,6}\s+)?(?:\*\*|__)?\d{1,3}[.)]\s")
-_ESCAPED = re.compile(r"\\(?=[_*`$#.-])")
+_MARK = regex(rf"{re.escape(UNVERIFIED[:-1])}(?:: [^)\n]*)?\)")
+_COUNTED = regex(rf"(?<!\d)(?<!\d[.,_]){NUMBER.pattern}(?P<unit>[A-Za-z]{{0,3}})(?![A-Za-z0-9_$])")
+_VERSION = regex(r"(?<!\d)\d+(?:\.\d+){2,}")
+_STATUS_CODES = regex(r"[1-5]\d\ds")
+_CODE = regex(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_URL = regex(r"\bhttps?://[^\s<>()\[\]\"'`]+(?<![.,;:!?*_])")
+_ORDINAL = regex(r"\s*(?:[-*+>]\s+)*(?:#{1,6}\s+)?(?:\*\*|__)?\d{1,3}[.)]\s")
+_ESCAPED = regex(r"\\(?=[_*`$#.-])")
 # What anybody may mention without having seen it, and what a language defines.
 _COMMON = frozenset(
     """JavaScript TypeScript GitHub GitLab OpenAI PostgreSQL MySQL SQLite NumPy PyTorch TensorFlow NodeJS LaTeX YouTube

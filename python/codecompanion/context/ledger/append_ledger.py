@@ -8,8 +8,6 @@ again; a summary that is a ledger stays as it is.
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 from codecompanion.context.ledger.facts import Facts, gather
@@ -26,13 +24,14 @@ from codecompanion.context.ledger.lines import (
 )
 from codecompanion.context.summary.sections import parse_sections
 from codecompanion.context.work import Env, Outcome, Work
+from codecompanion.formats.regex import regex
 from codecompanion.placeholders import LEDGER_HEADING
 
 _SHARES = {"Todos": 0.10, "Errors": 0.12, "Commands": 0.10, "Decisions": 0.08, "Files": 0.40}
 _SHOWN = ("Files", "Commands", "Errors", "Todos", "Decisions")
 _NAMES = "Names: "
 _NOT_WORTH_IT = 60
-_TODO = re.compile(r"- \[[ x]\] \S")
+_TODO = regex(r"- \[[ x]\] \S")
 
 
 class AppendLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

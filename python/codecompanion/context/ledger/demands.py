@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from codecompanion.formats.regex import regex
 from codecompanion.formats.sanitise import leave_out_orders
 
 _SHORT_CHARS, _MAX_STATEMENT_LENGTH = 600, 200
@@ -17,15 +18,15 @@ _SHORT_CHARS, _MAX_STATEMENT_LENGTH = 600, 200
 _READ_CHARS = 10_000
 """What is read of a message at its beginning and at its end: people say what they want before or after a paste."""
 
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)(?<!z\.B\.)\s+|(?<=[。！？])|\n+")
-_BULLET = re.compile(r"^\s*(?:[-*+•]\s+|\d{1,3}[.)]\s+|#+\s+)?")
-_QUOTED_LINE = re.compile(
+_FENCE = regex(r"```.*?(?:```|\Z)", re.DOTALL)
+_END = regex(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)(?<!z\.B\.)\s+|(?<=[。！？])|\n+")
+_BULLET = regex(r"^\s*(?:[-*+•]\s+|\d{1,3}[.)]\s+|#+\s+)?")
+_QUOTED_LINE = regex(
     r"^(?:[ \t]*(?:>|\||Traceback\b|\d{4}-\d\d-\d\d|\w*(?:Error|Exception):)|[ \t]+(?:at \S+ ?\(|File \")).*$",
     re.MULTILINE,
 )
 
-_STRICT = re.compile(
+_STRICT = regex(
     r"\b(?:never|always|must(?:n['’]t)?|do not|don['’]?t|under no circumstances"
     r"|niemals|nie|immer(?! noch)|muss|müssen|musst|darf(?:st)? nicht|dürfen nicht|auf keinen fall"
     r"|jamais|toujours|doit|doivent|il faut|ne \w+ pas|nunca|jamás|siempre|debes?|deben|sempre|deve|devem|devono"
@@ -33,7 +34,7 @@ _STRICT = re.compile(
     r"|永远|绝不|从不|总是|始终|必须|务必|不要|不得|禁止|请勿|決して|必ず|常に|ないでください|てはいけ",
     re.IGNORECASE,
 )
-_WORDS = re.compile(
+_WORDS = regex(
     r"\bwithout (?:any|asking|using|touching|changing|adding|breaking|my|permission|review|a)\b"
     r"|\b(?:only use|use only|only (?:in|on|for|with|when|if|after|through|from|what|where)|not allowed|forbidden"
     r"|off[- ]limits|required|mandatory|may not|should(?:n['’]t)?|shall|no more than|at (?:most|least) \w+"
@@ -44,30 +45,30 @@ _WORDS = re.compile(
     re.IGNORECASE,
 )
 _BEFORE = r"(?:(?:please|also|and|but|remember|note|important|rule|ok(?:ay)?|bitte|then)[ ,:]+)*"
-_STANDING = re.compile(
+_STANDING = regex(
     rf"{_BEFORE}(?:keep(?! going)|avoid|prefer|stick|stay|only|refrain|beware|remember|no(?! (?:idea|problem|worr|thank"
     r"|luck|way|that|it|this|i|you|we|one|the|errors?|output|more errors|change|longer|need)\b)) \S",
     re.IGNORECASE,
 )
-_ONE_MORE = re.compile(
+_ONE_MORE = regex(
     rf"{_BEFORE}(?:use|leave|ensure|follow|respect|preserve|limit|treat|mind|answer|reply|respond|ask) \S",
     re.IGNORECASE,
 )
 """What a request may begin with as well as a rule."""
-_GENERAL = re.compile(
+_GENERAL = regex(
     r"(?:the |our |my |all |every |each |any |no )?(?!(?:it|this|that|these|those|all (?:i|we|you)|there|here|he|she"
     r"|i|we|you|they|what|which|who|why|how|when|where|now|still|but|and|so|if|my|one|something|nothing|everything)\b)"
     r"[\w`'’./:-]+(?: [\w`'’./:-]+){0,6}? (?:is|are|stays?|remains?|has|have|goes?|go|lives?|belongs?|uses?|follows?"
     r"|starts? with|ends? (?:with|in)|comes? (?:first|last|before|after)|needs?|takes?) \S",
     re.IGNORECASE,
 )
-_REPORT = re.compile(
+_REPORT = regex(
     r"\b(?:fail\w*|broke\w*|crash\w*|errors?|wrong|missing|bugs?|slow\w*|stuck|red|green|done|ready|fixed|finished"
     r"|complete[d]?|working|running|installed|weird|strange|odd|gone|empty|again|still|now|yet|already|just|there|here"
     r"|not|isn['’]t|aren['’]t|doesn['’]t|can['’]?not|can['’]t|hasn['’]t|haven['’]t|was|were|nice|good|great|fine)\b",
     re.IGNORECASE,
 )
-_TOLD = re.compile(
+_TOLD = regex(
     r"\b(?:never|always) (?:works|worked|fails|failed|crash\w+|hangs|hung|returns|returned|ends|ended|gets|got|happens"
     r"|happened|been|was|were|had|did|seen|shows|showed|stops|stopped)\b"
     r"|\b(?:i|we|they) (?:do not|don['’]?t) (?:really )?(?:know|think|understand|see|care|mind|remember|recall|have|get"
@@ -77,7 +78,7 @@ _TOLD = re.compile(
     r"|\bshould (?:work|be (?:fixed|fine|ok(?:ay)?|done|ready))(?: now| again)?\W*$",
     re.IGNORECASE,
 )
-_POLITE = re.compile(r"(?:please |can|could|would|will) you\b", re.IGNORECASE)
+_POLITE = regex(r"(?:please |can|could|would|will) you\b", re.IGNORECASE)
 
 
 def find_demands(texts: Iterable[str]) -> tuple[str, ...]:

@@ -8,13 +8,15 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.formats.regex import regex
+
 Action = Literal["read", "edited", "created", "deleted", "searched", "ran", "used", "seen"]
 """What was done with a file, as a ledger says it."""
 
 _DONE = r"(created|deleted|edited|read)"
-_ENTRY = re.compile(rf"(?:\A|, )(?P<name>[^,()]{{1,255}}?) \((?P<done>{_DONE}\b[^()]*)\)")
-_PATH = re.compile(rf"(?P<name>.*/[^/]+?) \((?P<done>{_DONE}\b[^()]*)\)")
-_TIMES = re.compile(rf"{_DONE}(?: ×(\d+))?")
+_ENTRY = regex(rf"(?:\A|, )(?P<name>[^,()]{{1,255}}?) \((?P<done>{_DONE}\b[^()]*)\)")
+_PATH = regex(rf"(?P<name>.*/[^/]+?) \((?P<done>{_DONE}\b[^()]*)\)")
+_TIMES = regex(rf"{_DONE}(?: ×(\d+))?")
 
 
 class EarlierFile(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from codecompanion.context.ledger.earlier import Action, earlier_files
 from codecompanion.context.ledger.noise import is_noise, without_examples
 from codecompanion.context.transcript.format_transcript import TRUNCATED
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import (
     FILE_TAGS,
     IMAGE_TAG,
@@ -40,7 +41,7 @@ _ACTIONS: tuple[tuple[Action, tuple[str, ...]], ...] = (
 _WEIGHTS: dict[Action, float] = {
     "edited": 6.0, "created": 6.0, "read": 3.0, "deleted": 2.0, "ran": 2.0, "used": 2.0, "searched": 1.5, "seen": 0.5,
 }  # fmt: skip
-_PATH_KEYS = re.compile(r"path|file|folder|dir|target|uri|document|module", re.IGNORECASE)
+_PATH_KEYS = regex(r"path|file|folder|dir|target|uri|document|module", re.IGNORECASE)
 _COMMAND_KEYS = frozenset("command cmd script code input bash shell commands".split())
 _TODO_KEYS = frozenset("todos todo items tasks plan steps".split())
 _EXTENSIONS = (
@@ -48,7 +49,7 @@ _EXTENSIONS = (
 kt php sh bash zsh css scss html xml sql proto cfg ini lock conf env ipynb swift scala ex exs pl pm r jl dart vue \
 svelte zig nix cmake mk gradle log csv patch diff snap pony"
 )
-PATH = re.compile(
+PATH = regex(
     r"(?<![\w/@.+-])(?:(?:\.{1,2}|~)?/)?(?:[\w@.+-]+/)*[\w@+-][\w@.+-]*\.(?:"
     + "|".join(_EXTENSIONS.split())
     + r")(?![\w-])(?!\.\w)(?!\((?!\d))"
@@ -59,46 +60,44 @@ NOT_A_FILE = frozenset(
     import.meta.env null None none undefined true false True False N/A n/a""".split()
 )
 # `django.utils.html` is a module: an ending that modules have as well, and no name of a file in front of it.
-_MODULE = re.compile(
-    r"[A-Za-z_]\w*(?:\.[a-z_]\w*)*\.[a-z_]\w*\.(?:conf|css|csv|diff|env|html|json|lock|log|rst|sql|xml)"
-)
+_MODULE = regex(r"[A-Za-z_]\w*(?:\.[a-z_]\w*)*\.[a-z_]\w*\.(?:conf|css|csv|diff|env|html|json|lock|log|rst|sql|xml)")
 # Not the end of `0x7f3a`.
-NAME = re.compile(r"(?<![A-Za-z0-9_$])[A-Za-z_$][A-Za-z0-9_$]*")
-COLOUR = re.compile(r"\x1b\[[0-9;]*m|\[\d+(?:;\d+)*m")
+NAME = regex(r"(?<![A-Za-z0-9_$])[A-Za-z_$][A-Za-z0-9_$]*")
+COLOUR = regex(r"\x1b\[[0-9;]*m|\[\d+(?:;\d+)*m")
 """What terminals print to change colour, with or without the escape character that tools like to drop."""
-_CODE_LIKE = re.compile(r".*[a-z0-9][A-Z].*|.*[A-Za-z0-9]_+[A-Za-z0-9].*|[A-Z][A-Za-z]*\d.*|_+[a-z]\w*|[a-z]+\d+\w*")
-_HASH = re.compile(r"(?=.*\d)[0-9a-f]{5,64}")
-_ERROR = re.compile(
+_CODE_LIKE = regex(r".*[a-z0-9][A-Z].*|.*[A-Za-z0-9]_+[A-Za-z0-9].*|[A-Z][A-Za-z]*\d.*|_+[a-z]\w*|[a-z]+\d+\w*")
+_HASH = regex(r"(?=.*\d)[0-9a-f]{5,64}")
+_ERROR = regex(
     r"^.*?\b(?:[A-Z]\w*(?:Error|Exception|Warning)\b|error(?:\[\w+\])?:|ERROR|FAILED|FAIL:|fatal:|panic:"
     r"|[Nn]o such file|not found|[Cc]annot |[Ff]ailed to |undefined (?:reference|symbol|variable)).*$",
     re.MULTILINE,
 )
-_EXIT = re.compile(r"exit(?:ed)?(?: with)?(?: status| code)?[ :=]+(-?\d+)|returncode[ :=]+(-?\d+)", re.IGNORECASE)
+_EXIT = regex(r"exit(?:ed)?(?: with)?(?: status| code)?[ :=]+(-?\d+)|returncode[ :=]+(-?\d+)", re.IGNORECASE)
 # A dot inside of a name ends no sentence.
-_SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?=[^\s*`'\")\]]))+[.!?]?")
-_DECISION = re.compile(
+_SENTENCE = regex(r"(?:[^.!?\n]|[.!?](?=[^\s*`'\")\]]))+[.!?]?")
+_DECISION = regex(
     r"\b(?:root cause|(?:the|real) (?:problem|issue|bug|reason) (?:is|was)|decided|turns out|because of"
     r"|the fix (?:is|was)|so I (?:will|kept|chose|used))\b",
     re.IGNORECASE,
 )
-_WORDS = re.compile(r"\w{2,}")
+_WORDS = regex(r"\w{2,}")
 _DECISION_CHARS, _DECISION_WORDS = 400, 6
 # What an edit defines, in the languages people edit; lines of a diff begin with a sign.
-_DEFINITION = re.compile(
+_DEFINITION = regex(
     r"^[+ \t]*(?:(?:export|default|pub(?:\([^)\n]*\))?|async|static|public|private|protected|local|abstract|final)"
     r"[ \t]+)*"
     r"(?:def|class|function|fn|func|struct|enum|trait|interface|module)\s+(?:\([^)\n]*\)\s*)?(?=.{3})([A-Za-z_$][\w$]{0,99}(?:(?:\.|::?)[\w$]{1,99})*)(?![\w$])",
     re.MULTILINE,
 )
-_CHANGE_FOLDER = re.compile(r"^\s*cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*")
-_TODO = re.compile(r"^[ \t]*(?:[-*]|\d+[.)])[ \t]*\[( |x|X|-|~)\][ \t]+(.+)$", re.MULTILINE)
+_CHANGE_FOLDER = regex(r"^\s*cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*")
+_TODO = regex(r"^[ \t]*(?:[-*]|\d+[.)])[ \t]*\[( |x|X|-|~)\][ \t]+(.+)$", re.MULTILINE)
 # A file that an earlier ledger counts more often weighs no more.
 _MAX_TIMES = 99
 # What is read of one long result: names and paths stand at its ends and repeat.
 _HEAD_CHARS, _TAIL_CHARS = 24_000, 8_000
 _COMMAND_CHARS, _ERROR_CHARS = 160, 240
 # Where a text was shortened, with the pieces of words around it: half a name is none.
-_CUT = re.compile(r"(?<!\S)\S{0,200}\n(?:\.\.\.\[truncated\]\.\.\.|…\[\d+ characters left out\]…)\n\S{0,200}")
+_CUT = regex(r"(?<!\S)\S{0,200}\n(?:\.\.\.\[truncated\]\.\.\.|…\[\d+ characters left out\]…)\n\S{0,200}")
 
 
 class FileFact(msgspec.Struct):

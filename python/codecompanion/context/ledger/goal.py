@@ -15,6 +15,7 @@ from functools import lru_cache
 from codecompanion.context.artifact.render import GOAL_BYTES, cut_bytes
 from codecompanion.context.ledger.demands import asks_for_no_work, sentences
 from codecompanion.context.ledger.noise import is_noise
+from codecompanion.formats.regex import regex
 
 _STEER = (
     r"(?:please|ok(?:ay)?|y(?:es|ep|eah)?|sure|right|fine|good|great|perfect|nice|cool|wow|thanks?(?: you)?|thx|ty"
@@ -23,14 +24,14 @@ _STEER = (
     r"|now|with (?:it|that|this|the work)|working|weiter|ja|danke|merci|gracias|grazie|obrigad[oa]|спасибо|谢谢|继续"
     r"|ありがとう)"
 )
-_STEERING = re.compile(rf"{_STEER}(?:[ ,.!]+{_STEER})*[ ,.!…]*", re.IGNORECASE)
-_META = re.compile(
+_STEERING = regex(rf"{_STEER}(?:[ ,.!]+{_STEER})*[ ,.!…]*", re.IGNORECASE)
+_META = regex(
     r"\s*(?:/compact\b|/continue\b|compaction summary:|below is a summary of|"
     r"(?:please\s+)?(?:summari[sz]e|compact|condense)\s+(?:(?:this|the|our|all)\s+)?(?:conversation|chat|history|session))",
     re.IGNORECASE,
 )
 _FILLER = r"(?:(?:so|and|oh|hey|hi|hello|ok(?:ay)?|well|by the way|btw|quick question|one (?:more )?question)[ ,:]+)*"
-_SMALL_TALK = re.compile(
+_SMALL_TALK = regex(
     rf"{_FILLER}(?:"
     r"(?:hi|hello|hey|hallo|hola|bonjour|salut|ciao|привет|你好|こんにちは|good (?:morning|afternoon|evening|day|night)"
     r"|greetings)(?: (?:there|again|all|everyone|everybody|friend|claude|gpt|assistant))?"
@@ -57,14 +58,14 @@ _NO_AIM = (
     r"|check|confirm|mention|point|note|go|leave|continue|wait|stop|be|never|always|not|only|use|keep|avoid)\b"
     r"|(?:a |some |more |your )*(?:help|time|break|coffee|minute|moment|explanation|answer|look)\b)"
 )
-_LABELLED = re.compile(
+_LABELLED = regex(
     r"(?:(?:new|our|my|the|your|overall|main|next|current|real) ){0,3}(?:goal|objective|aim|task|mission|ziel|aufgabe"
     r"|objectif|objetivo|obiettivo|цель|задача|目标|目標|任务)\**"
     r"(?: ?[:=：]\**|(?: is| ist)(?: now)? (?=to |that |an? ))"
     r"\s*\S",
     re.IGNORECASE,
 )
-_WISHED = re.compile(
+_WISHED = regex(
     rf"{_LEAD}(?:(?:i|we)(?: really| now| just| also)* (?:want|wish for|(?:would|['’]d)(?: really)? (?:like|love))"
     rf" {_NO_AIM}\w|i(?: really| now| just| also)* need (?!to\b){_NO_AIM}\w"
     rf"|(?:i|we)['’]d(?: really)? (?:like|love) {_NO_AIM}\w"
@@ -76,7 +77,7 @@ _WISHED = re.compile(
     r" |(?:voglio|vorrei) |я хочу |мне нужн\w+ |我(?:想|要|需要))",
     re.IGNORECASE,
 )
-_MAY_STATE = re.compile(
+_MAY_STATE = regex(
     r"goal|objective|aim|task|mission|ziel|aufgabe|objectif|objetivo|obiettivo|цель|задача|目标|目標|任务|want|need|wish"
     r"|would|['’]d |let['’]?s |let us |forget|drop|never mind|ich (?:will|möchte|brauche)|je (?:veux|voudrais)|quiero"
     r"|necesito|quero|preciso|voglio|vorrei|хочу|нужн|我(?:想|要|需要)",

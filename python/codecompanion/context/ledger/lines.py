@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable
 
 from codecompanion.context.ledger.earlier import Action
 from codecompanion.context.ledger.facts import Facts, FileFact, describe_call, one_line
+from codecompanion.formats.regex import regex
 
 # Characters a token stands for at most: a longer text need not be counted to know that it is too long.
 MAX_TOKEN_LENGTH = 16
-_TAGS = re.compile(r"<(\s*/?\s*)(message|conversation|summary|analysis|important|system|user|assistant)\b", re.I)
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}")
+_TAGS = regex(r"<(\s*/?\s*)(message|conversation|summary|analysis|important|system|user|assistant)\b", re.I)
+_BASE64 = regex(r"[A-Za-z0-9+/]{200,}={0,2}")
 _MARK = " […] "
 _MIN = 32
 """Head and tail of less say nothing."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from codecompanion.formats.regex import regex
+
 _MAX_LENGTH = 400
 _CHATTER = (
     r"(?:many\s+)?thanks?(?:\s+you)?(?:\s+(?:a lot|so much|very much|again))?"
@@ -18,19 +20,19 @@ _CHATTER = (
     r"|that(?:['’]s|\s+is|\s+was|\s+will\s+be|\s+should\s+be)\s+(?:all|everything)(?:\s+(?:i|we)\s+need(?:ed)?"
     r"(?:\s+to\s+do)?(?:\s+help\s+with)?)?(?:\s+for)?(?:\s+(?:now|today))?"
 )
-_NOTHING_SAID = re.compile(rf"(?:{_CHATTER})(?:[\s.,!]+(?:{_CHATTER}))*[\s.!,:)👍]*", re.IGNORECASE)
-_COMMAND_XML = re.compile(r"(?:<(?:command|local-command|bash)-[\w-]+>[^<]*</[\w-]+>\s*)+")
-_COMMAND = re.compile(r"/[A-Za-z][\w-]*(?=\s|$)")
+_NOTHING_SAID = regex(rf"(?:{_CHATTER})(?:[\s.,!]+(?:{_CHATTER}))*[\s.!,:)👍]*", re.IGNORECASE)
+_COMMAND_XML = regex(r"(?:<(?:command|local-command|bash)-[\w-]+>[^<]*</[\w-]+>\s*)+")
+_COMMAND = regex(r"/[A-Za-z][\w-]*(?=\s|$)")
 # A word of a sentence: no path, option, name or number.
-_WORD = re.compile(r"[A-Za-z][a-z']*[?.,!:]?")
-_FOREIGN = re.compile(r"[^\x00-\x7f]")
-_PROMPT = re.compile(r"(?:[$%❯➜#]\s|>>> |E {3,}\S|Traceback \(most recent|(?:~|/)\S*(?: \([^)\n]*\))?$)")
+_WORD = regex(r"[A-Za-z][a-z']*[?.,!:]?")
+_FOREIGN = regex(r"[^\x00-\x7f]")
+_PROMPT = regex(r"(?:[$%❯➜#]\s|>>> |E {3,}\S|Traceback \(most recent|(?:~|/)\S*(?: \([^)\n]*\))?$)")
 # What opens and closes a demonstration or an example; one that is never closed hides nothing.
-_DEMONSTRATION_MARK = re.compile(
+_DEMONSTRATION_MARK = regex(
     r"^-{3,} ?(END OF )?(DEMONSTRATION) ?-{3,}$|<(/)?(examples?)>", re.MULTILINE | re.IGNORECASE
 )
 # The words that open an example, the rest of their sentence, and the code they point at.
-_EXAMPLE = re.compile(
+_EXAMPLE = regex(
     r"(?:\b(?:for example|for instance|such as|imagine|suppose|something like|zum beispiel)\b|\be\.g\.|\bz\. ?B\.)"
     r"(?:[^\n.!?]|[.!?](?=\S))*(?:[.!?]|(?<=:)\s*^```.*?^```|$)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,

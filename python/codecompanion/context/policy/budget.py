@@ -8,7 +8,6 @@ request fits the window is `work.Env.fits`.
 from __future__ import annotations
 
 import math
-import re
 from typing import Any, Literal, assert_never
 
 import msgspec
@@ -16,11 +15,12 @@ import msgspec
 from codecompanion.context.work import Env, Measure, Messages
 from codecompanion.counting.token_sizes import is_short_form, parse_tokens
 from codecompanion.errors import ConfigError
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import is_system_prompt
 
 TRIGGER_FORMS = 'a fraction between 0 and 1, a number of tokens above 1, "16k", "85%", or false'
 _LARGEST = float(2**53)
-_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+_PERCENT = regex(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 
 
 MeasureName = Literal["chat", "all", "raw_replay", "messages", "messages_system", "slack"]

@@ -6,15 +6,14 @@ share of the target; then from the newest backwards until the first that does no
 
 from __future__ import annotations
 
-import re
-
 from codecompanion.context.work import Env, Messages
+from codecompanion.formats.regex import regex
 from codecompanion.model.invariants import pair_tool_calls, with_partners
 from codecompanion.model.messages import SUMMARY_TAG, Message, is_typed_by_user
 
 ACTIVE_MESSAGES = 4
 """Files named in that many newest messages are in use (R-416)."""
-_WORD = re.compile(r"[\w./@+~-]+")
+_WORD = regex(r"[\w./@+~-]+")
 _MAX_PATH_LENGTH = 400
 
 

@@ -12,6 +12,8 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.formats.regex import regex
+
 Section = Literal["repo", "git", "git_dirty_summary", "diagnostics"]
 SECTIONS: tuple[Section, ...] = ("repo", "git", "git_dirty_summary", "diagnostics")
 """All there are, in the order in which they are laid in."""
@@ -23,12 +25,12 @@ _LABELS: dict[Section, tuple[str, str]] = {
     "git_dirty_summary": ("Changed files", "git"),
     "diagnostics": ("Diagnostics", "editor"),
 }
-_ABOUT_GIT = re.compile(
+_ABOUT_GIT = regex(
     r"\b(?:git|status|diff|branch(?:es)?|commit(?:s|ted)?|merge|rebase|stash|staged|checkout|pull request|pr|"
     r"chang(?:e|es|ed)|dirty)\b",
     re.IGNORECASE,
 )
-_ABOUT_DIAGNOSTICS = re.compile(
+_ABOUT_DIAGNOSTICS = regex(
     r"\b(?:errors?|warnings?|diagnostics?|lint(?:er|ing)?|tests?|fail(?:s|ed|ing|ure)?|type ?check\w*|compil\w*|"
     r"build|broken)\b",
     re.IGNORECASE,

@@ -21,16 +21,17 @@ from codecompanion.context.summary.sections import Schema, guess_schema, parse_s
 from codecompanion.context.work import Failed, SummaryReply
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.plural import counted
+from codecompanion.formats.regex import regex
 from codecompanion.formats.sanitise import REMOVED
 
-_ANALYSIS = re.compile(r"<analysis>.*?</analysis>", re.DOTALL | re.IGNORECASE)
-_THINKING = re.compile(r"\A\s*<(think|thinking|reasoning)>(?:.*?</\1>|.*\Z)", re.DOTALL | re.IGNORECASE)
-_SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
-_NOTHING = re.compile(r"\W*(?:none|n/a|nothing|keine?s?|nichts|aucune?|ninguno|нет|无|なし|없음)?\W*", re.IGNORECASE)
-_LEADING_MARKS = re.compile(r"[\s*_#>`\"'“”„«»~-]+")
-_LATIN = re.compile(r"[^\W_]{4,}")
-_RUN = re.compile(r"[\w./-]+")
-_NAME = re.compile(r"[a-z][A-Z]|[A-Za-z]_\w|\d[A-Za-z]|[A-Za-z]\d|\d{5}|\w[/.]\w")
+_ANALYSIS = regex(r"<analysis>.*?</analysis>", re.DOTALL | re.IGNORECASE)
+_THINKING = regex(r"\A\s*<(think|thinking|reasoning)>(?:.*?</\1>|.*\Z)", re.DOTALL | re.IGNORECASE)
+_SUMMARY = regex(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
+_NOTHING = regex(r"\W*(?:none|n/a|nothing|keine?s?|nichts|aucune?|ninguno|нет|无|なし|없음)?\W*", re.IGNORECASE)
+_LEADING_MARKS = regex(r"[\s*_#>`\"'“”„«»~-]+")
+_LATIN = regex(r"[^\W_]{4,}")
+_RUN = regex(r"[\w./-]+")
+_NAME = regex(r"[a-z][A-Z]|[A-Za-z]_\w|\d[A-Za-z]|[A-Za-z]\d|\d{5}|\w[/.]\w")
 _NO_NAMES = frozenset({"and/or", "e.g", "i.e", "either/or", "he/she", "yes/no", "true/false"})
 MIN_CHARS = 200
 """Free text of at most this many characters is no summary, or a quarter of what it stands for when that is less."""

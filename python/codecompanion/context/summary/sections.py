@@ -16,6 +16,7 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.errors import ConfigError
+from codecompanion.formats.regex import regex
 from codecompanion.placeholders import LEDGER_HEADING, NO_ROOM, QUOTES_HEADING, REQUEST_HEADING
 
 Role = Literal[
@@ -25,9 +26,9 @@ Role = Literal[
 FEWEST_SECTIONS = 3
 """A text with fewer headings is shown as plain text (R-454)."""
 
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
-_HEADING = re.compile(
+_LINE = regex(r"[^\n]*\n|[^\n]+")
+_FENCE = regex(r"\s{0,3}(`{3,}|~{3,})")
+_HEADING = regex(
     r"\s{0,3}(?P<hash>\#{1,6}\s+)?(?P<bold>\*\*|__)?(?:(?P<number>\d{1,2})[.)]\s+)?(?P<late>\*\*|__)?(?P<words>\S.*)"
 )
 _EDGES = " \t:.–—-*_#"

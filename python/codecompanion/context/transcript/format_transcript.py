@@ -14,13 +14,14 @@ import msgspec
 from codecompanion.context.grounding.recall_keys import without_keys
 from codecompanion.context.transcript.size import fit_entries
 from codecompanion.context.work import Env, Outcome, Work
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import IMAGE_TAG, RULES_TAG, SUMMARY_TAG, Message
 from codecompanion.model.summary_frame import bare_summary
 
-_WRAPPER = re.compile(r"<(\s*/?\s*)(message|conversation)\b", re.IGNORECASE)
-_BASE64 = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=]{64,}")
-_LINE_START = re.compile(r"^(?=\[(?:user|assistant|tool|system|previous summary)\]|--- Turn )", re.MULTILINE)
-_SPOKEN = re.compile(r'(?:--- Turn \d+ ---\n)?\[user\]|<message role="user">')
+_WRAPPER = regex(r"<(\s*/?\s*)(message|conversation)\b", re.IGNORECASE)
+_BASE64 = regex(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=]{64,}")
+_LINE_START = regex(r"^(?=\[(?:user|assistant|tool|system|previous summary)\]|--- Turn )", re.MULTILINE)
+_SPOKEN = regex(r'(?:--- Turn \d+ ---\n)?\[user\]|<message role="user">')
 _MEGABYTE = 1_000_000
 PREVIOUS_SUMMARY = "[previous summary]"
 TRUNCATED = "\n...[truncated]...\n"

@@ -10,17 +10,19 @@ import re
 import zlib
 from collections.abc import Iterator
 
+from codecompanion.formats.regex import regex
+
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """Markers that begin a frame (SOF0…SOF15) and hold its size; the three left out mean other things."""
 _PDF_HEAD = 1024
 """So far into a file `%PDF-` may stand (ISO 32000-1, annex H)."""
 _MAX_UNPACKED = 64_000_000
-_OBJECT_STREAM = re.compile(rb"/Type\s*/ObjStm\b.{0,400}?stream\r?\n(.*?)endstream", re.DOTALL)
-_LINEARIZED = re.compile(rb"/Linearized\b[^>]{0,200}?/N\s+(\d{1,9})\b")
-_PAGE_TREE = re.compile(
+_OBJECT_STREAM = regex(rb"/Type\s*/ObjStm\b.{0,400}?stream\r?\n(.*?)endstream", re.DOTALL)
+_LINEARIZED = regex(rb"/Linearized\b[^>]{0,200}?/N\s+(\d{1,9})\b")
+_PAGE_TREE = regex(
     rb"/Type\s*/Pages\b[^>]*?/Count\s+(\d{1,9})\b|/Count\s+(\d{1,9})\b[^<>]*?/Type\s*/Pages\b", re.DOTALL
 )
-_PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+_PAGE = regex(rb"/Type\s*/Page(?![A-Za-z])")
 
 
 def image_type(data: bytes) -> str:

@@ -16,6 +16,7 @@ import msgspec
 from codecompanion.errors import CodeCompanionError
 from codecompanion.formats import text_files
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message, ToolCall
 from codecompanion.session.attachments.attached import text_attachment
 from codecompanion.tools.limit import STORED_PREFIX
@@ -23,7 +24,7 @@ from codecompanion.workspace.paths import Workspace
 
 CHANGED = "its file has changed on disk since then"
 GONE = "its file is gone"
-_NUMBERED = re.compile(r"(\d{1,15})\t(.*)", re.DOTALL)
+_NUMBERED = regex(r"(\d{1,15})\t(.*)", re.DOTALL)
 _MAX_BYTES = 40_000_000
 
 

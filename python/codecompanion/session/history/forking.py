@@ -9,12 +9,12 @@ stored with it as the draft, so a kill leaves no branch or a whole one. The chat
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from codecompanion.errors import InputError
+from codecompanion.formats.regex import regex
 from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import (
     ChatForked,
@@ -36,7 +36,7 @@ from codecompanion.store.sessions import SessionInfo
 from codecompanion.store.store import durable
 from codecompanion.wire.requests import ForkChat
 
-_NUMBER = re.compile(r" \((\d{1,9})\)$")
+_NUMBER = regex(r" \((\d{1,9})\)$")
 _OURS = frozenset({GO_ON_TAG, PIN_TAG, SUMMARY_TAG})
 
 

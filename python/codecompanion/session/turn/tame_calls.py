@@ -7,11 +7,11 @@ arguments without end must not get that far. What is cut stays an error the mode
 from __future__ import annotations
 
 import hashlib
-import re
 
 import msgspec
 
 from codecompanion.adapters.base import Finished
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import ToolCall
 
 MAX_ID_LENGTH = 16_384
@@ -19,7 +19,7 @@ MAX_ID_LENGTH = 16_384
 MAX_NAME_LENGTH = 64
 MAX_ARGUMENTS_LENGTH = 1_000_000
 _KEPT_ARGUMENTS = 2_000
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_CONTROL = regex(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def tame(finished: Finished) -> Finished:

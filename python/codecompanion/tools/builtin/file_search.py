@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,14 @@ from pathspec import GitIgnoreSpec
 
 from codecompanion.errors import ToolError
 from codecompanion.formats.plural import counted
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import parameters, path_below
 from codecompanion.tools.disk import Check, in_thread
 
 DEFAULT_RESULTS = 200
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_BRACES = regex(r"\{([^{}]*,[^{}]*)\}")
 _MAX_ALTERNATIVES = 64
 
 _SPEC = ToolSpec(

@@ -22,6 +22,7 @@ import msgspec
 
 from codecompanion.errors import ToolError
 from codecompanion.formats.plural import counted
+from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import printable
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
@@ -37,8 +38,8 @@ MAX_FILE_BYTES = 20_000_000
 MAX_LINE_CHARS = 300
 _BATCH_CHARS = 100_000
 _WORKER = Path(__file__).with_name("grep_worker.py")
-_RIPGREP_CAUSE = re.compile(r"^error: (.+)$", re.MULTILINE)
-_METACHARACTERS = re.compile(r"[\\|.*+?()\[\]{}^$]")
+_RIPGREP_CAUSE = regex(r"^error: (.+)$", re.MULTILINE)
+_METACHARACTERS = regex(r"[\\|.*+?()\[\]{}^$]")
 
 _SPEC = ToolSpec(
     "grep_search",

@@ -6,12 +6,12 @@ again when they are copied into it by mistake.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from codecompanion.errors import CodeCompanionError, ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
+from codecompanion.formats.regex import regex
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import missing_file, parameters, shown_path
@@ -19,7 +19,7 @@ from codecompanion.tools.disk import Check, in_thread
 from codecompanion.tools.file_change import current_text, is_there
 from codecompanion.tools.limit import STORED_PREFIX
 
-_SHA256 = re.compile("[0-9a-f]{64}")
+_SHA256 = regex("[0-9a-f]{64}")
 
 _SPEC = ToolSpec(
     "read_file",

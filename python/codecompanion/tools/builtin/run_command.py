@@ -7,7 +7,6 @@ kept while it streams, so that memory stays bounded; processes it leaves behind 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import codecompanion
 from codecompanion.errors import ToolError
 from codecompanion.formats.plural import counted
+from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import printable, split_lines
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
@@ -29,7 +29,7 @@ TITLE_CHARS = 60
 """So much of a command heads its approval; the block shows all of it."""
 
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+_ESCAPES = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 
 _SPEC = ToolSpec(
     "run_command",

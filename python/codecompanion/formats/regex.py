@@ -1,0 +1,34 @@
+"""Regular expressions that are compiled when they are first used.
+
+The package has more than two hundred at module level and a turn uses a few dozen: compiling all of them was a quarter
+of the start of a host. `tests/unit/test_patterns.py` compiles each, so that a mistake in one is found there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, AnyStr, cast
+
+
+class LazyPattern:
+    """Stands for a compiled pattern. The first use of a method keeps it here: later ones cost what they always do."""
+
+    def __init__(self, pattern: str | bytes, flags: int) -> None:
+        self.pattern = pattern
+        self._flags = flags
+
+    def compiled(self) -> re.Pattern[Any]:
+        """Return what it stands for."""
+        return re.compile(self.pattern, self._flags)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = getattr(self.compiled(), name)
+        setattr(self, name, found)
+        return found
+
+
+def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
+    """Return what `re.compile` returns, not yet compiled."""
+    return cast("re.Pattern[AnyStr]", LazyPattern(text, flags))
