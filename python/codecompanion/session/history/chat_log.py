@@ -68,6 +68,7 @@ class ChatLog:
         self.typed = 0
         """How many messages of the user's the log has."""
         self._late: tuple[EventPayload, ...] = ()
+        self._unawaited = set[asyncio.Task[None]]()
         self._order = asyncio.Lock()
 
     async def write(self, *payloads: EventPayload, on_failure: Callable[[], None] | None = None) -> Sequence[LogEvent]:
@@ -84,14 +85,40 @@ class ChatLog:
         return await asyncio.shield(asyncio.ensure_future(self._write(payloads, on_failure)))
 
     def write_later(self, *payloads: EventPayload) -> None:
-        """Write these in front of whatever is written next: the store did not take them when it was their turn."""
+        """Write these in front of whatever is written next, and with it.
+
+        They say nothing by themselves, or the store did not take them when it was their turn.
+        """
         self._late += payloads
+
+    def withdraw(self, payload: EventPayload) -> None:
+        """Do not write what was to be written later, if it is not written yet."""
+        self._late = tuple(late for late in self._late if late is not payload)
+
+    def write_unawaited(self, *payloads: EventPayload) -> None:
+        """Write these now; nobody waits for them, and what the store does not take goes in front of the next write."""
+
+        async def write() -> None:
+            with contextlib.suppress(StoreError):  # it is met again by the next write
+                await self._write(payloads, lambda: self.write_later(*payloads))
+
+        task = asyncio.ensure_future(write())
+        self._unawaited.add(task)
+        task.add_done_callback(self._unawaited.discard)
+
+    async def write_rest(self) -> None:
+        """Write what was to be written with something else, if it has not been.
+
+        Raises:
+            StoreError: nothing was written.
+        """
+        if self._late:
+            await self.write()
 
     async def write_late(self) -> None:
         """Try once more what could not be written, before anything else is done; the user knows that it was not."""
-        if self._late:
-            with contextlib.suppress(StoreError):
-                await self.write()
+        with contextlib.suppress(StoreError):
+            await self.write_rest()
 
     async def _write(
         self, payloads: Sequence[EventPayload], on_failure: Callable[[], None] | None

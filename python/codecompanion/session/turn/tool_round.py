@@ -7,7 +7,7 @@ one result in the log, also when the user says no, stops, or the tool fails.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -95,16 +95,15 @@ class ToolRound:
             for index in group:
                 self._announce(index)
             ran = await asyncio.gather(*(self._run_one(index) for index in group))
-            for index, result in zip(group, ran, strict=True):
-                await self._record(index, result)
+            await self._record(dict(zip(group, ran, strict=True)))
             position = group[-1] + 1
 
     async def complete_as_cancelled(self) -> None:
         """Give every call without a result the result "cancelled" (lesson 28)."""
-        for index, call in enumerate(self._calls):
-            if index not in self._done:
-                output = ToolOutput(text=CANCELLED_BY_USER, summary="cancelled", is_error=True)
-                await self._record(index, _Ran(call, output, "cancelled", self._title(call)))
+        output = ToolOutput(text=CANCELLED_BY_USER, summary="cancelled", is_error=True)
+        left = {index: call for index, call in enumerate(self._calls) if index not in self._done}
+        if left:
+            await self._record({i: _Ran(call, output, "cancelled", self._title(call)) for i, call in left.items()})
 
     def _side_by_side(self, first: int) -> range:
         """Return the positions that may run at once: a run of reading calls, or one call."""
@@ -214,8 +213,23 @@ class ToolRound:
             self._services.emit(Notice(chat=self._services.chat_id, level=Severity.WARN, text=told))
             return ""
 
-    async def _record(self, index: int, ran: _Ran) -> None:
-        """Log the result, then show it; from here on the call counts as answered."""
+    async def _record(self, ran: Mapping[int, _Ran]) -> None:
+        """Log the results of calls that ran together at once, then show them; from here on the calls are answered."""
+        services = self._services
+        recorded = [await self._result(one) for one in ran.values()]
+        self._done.update(ran)
+        try:
+            await services.write(*(payload for payloads, _ in recorded for payload in payloads))
+        except StoreError:
+            for _, finished in recorded:
+                failure = "ran, but could not be stored"
+                services.emit(msgspec.structs.replace(finished, status="error", summary=failure))
+            raise
+        for _, finished in recorded:
+            services.emit(finished)
+
+    async def _result(self, ran: _Ran) -> tuple[tuple[EventPayload, ...], ToolFinished]:
+        """Return what is logged of a result and what the editor is told of it."""
         services = self._services
         text, blob = ran.output.text, ""
         if len(text) > services.limit_chars:
@@ -234,21 +248,17 @@ class ToolRound:
                 ts=services.clock(),
             )
         )
-        summary = ran.output.summary or line_count(ran.output.text)
-        payloads: tuple[EventPayload, ...] = (
-            MessageAdded(message=message),
-            ToolRan(
-                call_id=ran.call.id,
-                message_id=message.id,
-                name=ran.call.name,
-                title=ran.title,
-                summary=summary,
-                status=ran.status,
-                duration_ms=ran.output.duration_ms,
-                change=shown_change(ran.output.change),
-            ),
+        summary, change = ran.output.summary or line_count(ran.output.text), ran.output.change
+        happened = ToolRan(
+            call_id=ran.call.id,
+            message_id=message.id,
+            name=ran.call.name,
+            title=ran.title,
+            summary=summary,
+            status=ran.status,
+            duration_ms=ran.output.duration_ms,
+            change=shown_change(change),
         )
-        self._done.add(index)
         finished = ToolFinished(
             chat=services.chat_id,
             call_id=ran.call.id,
@@ -257,18 +267,13 @@ class ToolRound:
             title=ran.title,
             summary=summary,
             reply_id=self._reply_id,
-            preview=cut_diff(ran.output.change.diff) if ran.output.change else preview(ran.output.text),
+            preview=cut_diff(change.diff) if change else preview(ran.output.text),
             status=ran.status,
             tokens=message.tokens,
             duration_ms=ran.output.duration_ms,
-            change=told_change(shown_change(ran.output.change)),
+            change=told_change(shown_change(change)),
         )
-        try:
-            await services.write(*payloads)
-        except StoreError:
-            services.emit(msgspec.structs.replace(finished, status="error", summary="ran, but could not be stored"))
-            raise
-        services.emit(finished)
+        return (MessageAdded(message=message), happened), finished
 
 
 def shown_change(change: FileChange | None) -> ChangeShown | None:

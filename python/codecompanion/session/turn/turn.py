@@ -57,6 +57,7 @@ class Turn:
 
     def __init__(self, chat: Chat, turn_id: str, cycle: int) -> None:
         self._chat, self.turn_id, self.cycle = chat, turn_id, cycle
+        self._began = TurnBegan(turn_id=turn_id, cycle=cycle)
         self._requests = self._pauses = self._continuations = 0
         self._is_paused = False
         """Whether the provider wants its reply back just as it is: nothing may join it, nothing be summarised."""
@@ -77,7 +78,7 @@ class Turn:
         reason: Reason = "done"
         error = ""
         try:
-            await chat.log.write(TurnBegan(turn_id=self.turn_id, cycle=self.cycle))
+            chat.log.write_later(self._began)  # one commit with the user's message
             error = (await self._loop()).why
             reason = "limit" if error else "done"
         except asyncio.CancelledError:
@@ -111,6 +112,7 @@ class Turn:
                 if declined := await self.asking.before_message():
                     return declined
                 refused = await chat.deliver_queued(self.turn_id, self.cycle)
+                await chat.log.write_rest()  # where there was no message to be written with
                 if refused and not self._has_question():
                     return Stop(refused)  # with what is attached it is too large
             stopped = over_request_limit(self._requests, chat.services.settings.chat.max_provider_requests_per_turn)
@@ -266,7 +268,7 @@ class Turn:
             request_id=record.id,
             shaping=chat.control.shaper.savings(),
         )
-        await chat.log.write(chat.parts.described(request, sent))
+        chat.log.write_unawaited(chat.parts.described(request, sent))
         chat.enter(State.STREAMING, "waiting for the model")
         chat.emit(ReplyStarted(chat=chat.chat_id, adapter=chat.adapter_name, model=chat.model))
         self._reply = reply = ReplySoFar()
@@ -419,6 +421,7 @@ class Turn:
         try:
             await chat.log.write(TurnEnded(turn_id=self.turn_id, reason=reason, error=error))
         except CodeCompanionError as failure:
+            chat.log.withdraw(self._began)  # else the log would hold a turn without an end
             error = error or str(failure)
         if error and chat.has_queued:
             # One sentence for both: the same twice is shown once.
