@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
 
-from codecompanion.adapters.anthropic_messages.options import MessagesOptions
-from codecompanion.adapters.anthropic_messages.options import reserved_parameters as reserved_by_messages
-from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
 from codecompanion.adapters.base import Adapter, AdapterSettings, BlobReader
 from codecompanion.adapters.http_adapter import HttpAdapter
 from codecompanion.adapters.keys import FROM_FUNCTION, KeyReader, key_variable
 from codecompanion.adapters.offline import OfflineAdapter, OfflineOptions
-from codecompanion.adapters.openai_chat.render import RenderOptions, reserved_parameters
-from codecompanion.adapters.openai_chat.wire import OpenAIChat
-from codecompanion.adapters.openai_responses.options import ResponsesOptions
-from codecompanion.adapters.openai_responses.options import reserved_parameters as reserved_by_responses
-from codecompanion.adapters.openai_responses.wire import OpenAIResponses
 from codecompanion.adapters.redact import secrets_in_url
 from codecompanion.adapters.time_limits import is_loopback
 from codecompanion.adapters.wire_format import WireFormat
@@ -180,7 +172,7 @@ def is_out_of_reach(settings: AdapterSettings, error: BaseException) -> bool:
 
 
 def make_wire(settings: AdapterSettings, read_blob: BlobReader) -> WireFormat:
-    """Return the wire format of an entry.
+    """Return the wire format of an entry; most hosts use one of them, so each is imported when it is wanted.
 
     Raises:
         ConfigError: one of its options or parameters is wrong.
@@ -188,20 +180,33 @@ def make_wire(settings: AdapterSettings, read_blob: BlobReader) -> WireFormat:
     path = f"adapters.http.{settings.name}"
     match settings.kind:
         case "openai" | "openai_compatible":
+            from codecompanion.adapters.openai_chat.render import RenderOptions, reserved_parameters
+            from codecompanion.adapters.openai_chat.wire import OpenAIChat
+
             options = _options(settings, RenderOptions, path)
-            for name in reserved_parameters(settings):
-                raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
+            _refuse_reserved(path, reserved_parameters(settings))
             return OpenAIChat(settings, read_blob, options)
         case "openai_responses":
-            for name in reserved_by_responses(settings):
-                raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
+            from codecompanion.adapters.openai_responses.options import ResponsesOptions
+            from codecompanion.adapters.openai_responses.options import reserved_parameters as reserved_by_responses
+            from codecompanion.adapters.openai_responses.wire import OpenAIResponses
+
+            _refuse_reserved(path, reserved_by_responses(settings))
             return OpenAIResponses(settings, read_blob, _options(settings, ResponsesOptions, path))
         case "anthropic":
-            for name in reserved_by_messages(settings):
-                raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
+            from codecompanion.adapters.anthropic_messages.options import MessagesOptions
+            from codecompanion.adapters.anthropic_messages.options import reserved_parameters as reserved_by_messages
+            from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
+
+            _refuse_reserved(path, reserved_by_messages(settings))
             return AnthropicMessages(settings, read_blob, _options(settings, MessagesOptions, path))
         case kind:
             raise ConfigError(f"{path}.kind", f"{kind!r} has no wire format", "openai or openai_compatible")
+
+
+def _refuse_reserved(path: str, names: Iterable[str]) -> None:
+    for name in names:
+        raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
 
 
 def _options(settings: AdapterSettings, kind: type[Any], path: str) -> Any:

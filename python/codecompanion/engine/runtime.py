@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codecompanion.adapters import catalog
 from codecompanion.adapters.known_secrets import KnownSecrets
@@ -22,7 +22,6 @@ from codecompanion.engine.user_environment import UserEnvironment
 from codecompanion.errors import CodeCompanionError, InputError, StoreError
 from codecompanion.formats import text_files
 from codecompanion.model.messages import Message, Usage
-from codecompanion.session.accounts.reporting import Reports
 from codecompanion.session.attachments.attached import (
     document_attachment,
     image_attachment,
@@ -30,23 +29,17 @@ from codecompanion.session.attachments.attached import (
     text_attachment,
 )
 from codecompanion.session.attachments.outside_rules import settle_outside_rules
-from codecompanion.session.compaction.forecast import forecast
-from codecompanion.session.compaction.preview import compare_with_last, preview
 from codecompanion.session.files.editor_asks import EditorAsks
-from codecompanion.session.history import forking
-from codecompanion.session.history.inspection import inspect, original, state_of
 from codecompanion.session.history.redraw import redraw
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.session.storage import stored_chats
-from codecompanion.session.storage.from_checkpoint import restore_chat
 from codecompanion.session.storage.lost_history import LostHistory
 from codecompanion.session.storage.open_chat import open_new, open_stored
 from codecompanion.session.turn.going_on import check_incomplete
 from codecompanion.session.window.policy_choice import choose_policy, list_policies
 from codecompanion.store.opening import open_memory_store, open_store
 from codecompanion.store.store import Store, durable
-from codecompanion.store.vocabulary import load_encoder
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.command_environment import is_plain_name
 from codecompanion.tools.registry import ToolRegistry
@@ -101,6 +94,9 @@ from codecompanion.wire.requests import (
     Submit,
 )
 
+if TYPE_CHECKING:
+    from codecompanion.session.accounts.reporting import Reports
+
 _log = logging.getLogger(__name__)
 WARM_UP_AFTER_S = 0.2
 VOCABULARY = "o200k_base"
@@ -112,7 +108,7 @@ class Runtime:
     def __init__(self, emit: Callable[[Event], None]) -> None:
         self._emit = emit
         self._services: Services | None = None
-        self._reports = Reports()
+        self._reports: Reports | None = None
         self._chats: dict[str, Session] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._asks = EditorAsks(emit, time.time)
@@ -140,7 +136,9 @@ class Runtime:
             case ForkChat():
                 return await self._fork(request)
             case ListBranches(chat=chat_id):
-                return await forking.list_branches(self.services, chat_id)
+                from codecompanion.session.history.forking import list_branches
+
+                return await list_branches(self.services, chat_id)
             case DeleteSession(chat=chat_id):
                 return await stored_chats.delete(self.services, chat_id, self._chats)
             case ListModels():
@@ -160,9 +158,9 @@ class Runtime:
 
                 return await asyncio.to_thread(examine, self.services)
             case ShowCost():
-                return await asyncio.to_thread(self._reports.show_cost, self.services, request)
+                return await asyncio.to_thread(self._reporting().show_cost, self.services, request)
             case ShowTrace():
-                return await asyncio.to_thread(self._reports.show_trace, self.services, request)
+                return await asyncio.to_thread(self._reporting().show_trace, self.services, request)
             case SaveDraft():
                 await durable(self.services.store.save_draft(request.chat, request.text))
             case _:
@@ -227,7 +225,7 @@ class Runtime:
         known.learn(await asyncio.to_thread(services.adapters.secret_values))
         configure(services, request)
         await asyncio.to_thread(services.load_calibrations)
-        previous, self._services, self._reports = self._services, services, Reports()
+        previous, self._services, self._reports = self._services, services, None
         self._environment = environment
         LostHistory(services, self._chats, self._start_in_background)
         if previous is not None:
@@ -240,6 +238,13 @@ class Runtime:
         self.services.known_secrets.learn_environment(request.changed, adapters.key_variables(), is_plain_name)
         adapters.forget_keys(self._environment.take(request.changed, request.gone))
 
+    def _reporting(self) -> Reports:
+        from codecompanion.session.accounts.reporting import Reports  # not part of the start
+
+        if self._reports is None:
+            self._reports = Reports()
+        return self._reports
+
     async def _keep(self, request: ListCheckpoints | ListMemories | RestoreChat) -> object:
         """Carry out what is about the files beside the database."""
         services = self.services
@@ -251,11 +256,15 @@ class Runtime:
             case ListMemories():
                 return await asyncio.to_thread(services.keeping.memories.list_memories)
             case RestoreChat():
+                from codecompanion.session.storage.from_checkpoint import restore_chat
+
                 return await restore_chat(services, request.checkpoint, request.snapshot.cwd)
 
     async def _text_counter(self, tokenizer: str, cache_dir: Path) -> tokens.TextCounter:
         """Return how texts are counted; a vocabulary that cannot be had without a download is said, not waited for."""
         if tokenizer == "exact":
+            from codecompanion.store.vocabulary import load_encoder
+
             encoder = await asyncio.to_thread(load_encoder, cache_dir / "tiktoken", VOCABULARY)
             if encoder is not None:
                 return encoder
@@ -341,7 +350,7 @@ class Runtime:
             self._warm_up(session)
 
     def _warm_up(self, session: Session) -> None:
-        """Import the SDK once the chat stands on the screen, so that the first request need not wait for it."""
+        """Import the transport once the chat stands on the screen, so that the first request need not wait for it."""
 
         async def warm() -> None:
             await asyncio.sleep(WARM_UP_AFTER_S)
@@ -360,10 +369,12 @@ class Runtime:
 
     async def _fork(self, request: ForkChat) -> str:
         """Make a branch of a chat; one that is open must not be working on its history meanwhile."""
+        from codecompanion.session.history.forking import fork
+
         session = self._chats.get(request.chat)
         if session is None:
-            return await forking.fork(self.services, request)
-        return await session.occupy(lambda: forking.fork(self.services, request))
+            return await fork(self.services, request)
+        return await session.occupy(lambda: fork(self.services, request))
 
     async def _close(self, chat_id: str) -> None:
         session = self._chats.pop(chat_id, None)
@@ -410,23 +421,14 @@ class Runtime:
             case GoOn():
                 await check_incomplete(session.log)
                 session.go_on(request.snapshot)
-            case Inspect():
-                return inspect(session.control, session.log)
-            case ForecastCompaction():
-                return await asyncio.to_thread(forecast, session.control, session.log)
-            case Preview(against="last_request"):
-                return await asyncio.to_thread(compare_with_last, session.control, await session.log.events())
-            case Preview():
-                return await asyncio.to_thread(preview, session.control, session.log)
             case ListChanges() | ShowChange() | RevertChanges():
                 return await session.changes.carry_out(request)
             case ListGrants() | RevokeGrant():
                 return session.grants.carry_out(request)
-            case ShowOriginal():
-                return await self._show_original(session, request.item)
-            case ShowSystemPrompt():
-                names = [spec.name for spec in session.specs]
-                return {"text": session.control.system_message.text, "tools": names}
+            case Inspect() | ForecastCompaction() | Preview() | ShowOriginal() | ShowSystemPrompt():
+                from codecompanion.engine.look import look
+
+                return await look(self.services, session, request)
             case _:
                 return await session.edits.carry_out(request)
         return None
@@ -466,17 +468,6 @@ class Runtime:
         for message in messages:
             await session.attach(message)
         settle_outside_rules(session)
-
-    async def _show_original(self, session: Session, item: str) -> dict[str, Any]:
-        events = await asyncio.to_thread(self.services.store.load_events, session.chat_id)
-        message = original(events, session.log.view.messages, item)
-        text = message.text
-        if message.blob:
-            stored = await asyncio.to_thread(self.services.store.read_blob, message.blob)
-            text = stored.decode("utf-8", "surrogatepass")
-        now = next((m for m in session.log.view.messages if m.id == message.id), None)
-        state = state_of(now) if now else "summarised"
-        return {"title": message.path or message.role, "text": text, "filetype": "text", "state": state}
 
 
 def _report_bug(error: BaseException) -> str:

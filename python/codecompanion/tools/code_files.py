@@ -11,9 +11,11 @@ import os
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
-from pathspec import PathSpec
-from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+if TYPE_CHECKING:
+    from pathspec import PathSpec
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 _HOOKS = (
     "applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg"
@@ -102,6 +104,9 @@ def _built_in() -> tuple[tuple[str, PathSpec[GitIgnoreSpecPattern]], ...]:
 
 @cache
 def _spec(patterns: tuple[str, ...]) -> PathSpec[GitIgnoreSpecPattern]:
+    from pathspec import PathSpec  # not needed before a file is changed
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
     return PathSpec(GitIgnoreSpecPattern(pattern.casefold()) for pattern in patterns)
 
 

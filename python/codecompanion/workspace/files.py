@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING
 
 from codecompanion.errors import CodeCompanionError
 from codecompanion.formats import text_files
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 IGNORED_NAMES = frozenset(
     {".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", ".tox", ".nox", ".DS_Store"}
@@ -53,6 +55,8 @@ def _read_ignore_file(path: Path) -> GitIgnoreSpec | None:
         content = text_files.read_bytes(path, 1_000_000)
     except CodeCompanionError:
         return None
+    from pathspec import GitIgnoreSpec  # not needed before a folder is looked through
+
     lines = text_files.decode(content).text.splitlines()
     spec = GitIgnoreSpec.from_lines(line for line in lines if _is_pattern(line))
     return spec if len(spec) else None
@@ -60,6 +64,8 @@ def _read_ignore_file(path: Path) -> GitIgnoreSpec | None:
 
 def _is_pattern(line: str) -> bool:
     """Return whether pathspec accepts the line; git skips what it cannot understand, and so does this."""
+    from pathspec import GitIgnoreSpec
+
     try:
         GitIgnoreSpec.from_lines([line])
     except ValueError:

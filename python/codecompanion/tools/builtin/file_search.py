@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING, Any
 
 from codecompanion.errors import ToolError
 from codecompanion.formats.plural import counted
@@ -14,6 +12,9 @@ from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import parameters, path_below
 from codecompanion.tools.disk import Check, in_thread
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 DEFAULT_RESULTS = 200
 _BRACES = regex(r"\{([^{}]*,[^{}]*)\}")
@@ -53,6 +54,8 @@ def compile_glob(pattern: str, root: Path) -> GitIgnoreSpec:
     Raises:
         ToolError: the pattern is not a glob.
     """
+    from pathspec import GitIgnoreSpec  # not part of the host's start
+
     inside = pattern.removeprefix(f"{root.as_posix()}/").removeprefix("./")
     alternatives = _alternatives(inside)
     escaped = [f"\\{one}" if one[:1] in "!#" else one for one in alternatives]
