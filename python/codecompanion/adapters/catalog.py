@@ -1,6 +1,6 @@
 """Windows and prices of models, from the data that comes with the package genai-prices.
 
-Importing it takes 0.2 s: call `lookup` off the path of a request (in an executor); answers are kept. Never uses the
+Importing it takes 0.3 s: call `lookup` off the path of a request (in an executor); answers are kept. Never uses the
 network. Models on this machine or network are unknown to it on purpose: what a local server loads (Ollama's `num_ctx`)
 is not what the model could do, and trusting the table would let the server cut prompts silently (lesson 30). Only the
 windows that the documents name hold everywhere: the same model is as large behind a proxy on this machine.
@@ -24,12 +24,11 @@ _log = logging.getLogger(__name__)
 
 
 class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a model; figures in tokens, 0 = unknown. `provider` and `model` are the table's names."""
+    """What is known of a model. `provider` and `model` are the table's names; the window is in tokens, 0 = unknown."""
 
     provider: str
     model: str
     context_window: int = 0
-    max_output_tokens: int = 0
 
     def price_usd(self, *passes: Usage) -> float | None:
         """Return what calls with these usages cost in US dollars together, None when the table has no price."""
@@ -63,11 +62,11 @@ def limits_of(address: str, model: str) -> ModelLimits | None:
     What is documented does not depend on the address; what a server itself tells goes before it (`resolve_limits`). The
     package rounds: it has 1,000,000 for Gemini 2.0, where the documents (and Google) say 1,048,576.
     """
-    documented, facts = documented_window(model), lookup(address, model)
-    if not documented and (not model or _is_local(address)):
-        return None
-    window = documented or (facts.context_window if facts else 0) or find_window(model)
-    return ModelLimits(window, facts.max_output_tokens if facts else 0) if window else None
+    window = documented_window(model)
+    if not window and model and not _is_local(address):
+        facts = lookup(address, model)
+        window = (facts.context_window if facts else 0) or find_window(model)
+    return ModelLimits(window) if window else None
 
 
 def table_name() -> str:

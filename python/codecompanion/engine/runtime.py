@@ -357,6 +357,8 @@ class Runtime:
             try:
                 await session.control.adapter().warm_up()
                 session.refresh_limits()
+                # Imports the prices in a thread, while the model works on its first reply: its end needs them.
+                await asyncio.to_thread(self._price, session.adapter_name, session.model, ())
             except CodeCompanionError as error:
                 _log.info("warm-up: %s", error)
 

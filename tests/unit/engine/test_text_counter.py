@@ -8,7 +8,6 @@ import pytest
 
 from codecompanion import settings
 from codecompanion.counting import tokens
-from codecompanion.engine import runtime
 from codecompanion.engine.runtime import Runtime
 from codecompanion.wire.requests import Hello
 
@@ -41,7 +40,7 @@ async def test_the_estimate_is_the_default_and_touches_no_cache(tmp_path: Path) 
 async def test_a_vocabulary_that_cannot_be_had_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing waits for a download: the estimate counts instead."""
     told: list[object] = []
-    monkeypatch.setattr(runtime, "load_encoder", lambda cache_dir, name: None)
+    monkeypatch.setattr("codecompanion.store.vocabulary.load_encoder", lambda cache_dir, name: None)
     host = Runtime(told.append)
     await host.handle(hello(tmp_path, "exact"))
     assert host.services.count_text is tokens.estimate_text
