@@ -44,6 +44,20 @@ local function ensure_header(chat, adapter, model)
   end
 end
 
+---Nothing more of the reply that is arriving will come.
+---@param chat CodeCompanion.Chat
+local function end_reply(chat)
+  activity.stop_retry(chat)
+  stream.finish(chat)
+  for _, part in ipairs(chat.parts or {}) do
+    local first, last = marks.item_rows(chat, part)
+    if first and part.kind == "text" then
+      draw.cut_off(chat, last - 1)
+    end
+  end
+  chat.parts = {}
+end
+
 function M.chat_opened(chat, event)
   local reattached = chat.known
   -- what stands in the input of a chat that could only be read is not its draft
@@ -292,15 +306,7 @@ function M.retrying(chat, event)
 end
 
 function M.turn_finished(chat, event)
-  activity.stop_retry(chat)
-  stream.finish(chat)
-  for _, part in ipairs(chat.parts or {}) do
-    local first, last = marks.item_rows(chat, part)
-    if first and part.kind == "text" then
-      draw.cut_off(chat, last - 1)
-    end
-  end
-  chat.parts = {}
+  end_reply(chat)
   approval.close_all(chat)
   chat.state, chat.label, chat.header = "idle", "", false
   if chat.cut and event.reason ~= "stopped" and event.error == "" then
@@ -363,15 +369,7 @@ function M.host_exit(chat, event)
     return
   end
   chat.attached = "no"
-  activity.stop_retry(chat)
-  stream.finish(chat)
-  for _, part in ipairs(chat.parts or {}) do
-    local first, last = marks.item_rows(chat, part)
-    if first and part.kind == "text" then
-      draw.cut_off(chat, last - 1)
-    end
-  end
-  chat.parts = {}
+  end_reply(chat)
   approval.close_all(chat, true)
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
   local text = event.text or "The host has ended. The next action starts it again."
