@@ -106,13 +106,15 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One model call a strategy asks for. `subject` are the messages it is about (for a model-free summariser).
 
     `max_output_tokens` is how long the text may be, `room_tokens` what the summariser's window leaves for text and
-    thinking together (0 = the same). `beside` are further requests that may be answered at the same time (R-120).
+    thinking together (0 = the same), `prompt_tokens` the estimate of the prompt (0: nobody has counted it). `beside`
+    are further requests that may be answered at the same time (R-120).
     """
 
     prompt: str
     subject: Messages
     max_output_tokens: int
     room_tokens: int = 0
+    prompt_tokens: int = 0
     part: int = 1
     parts: int = 1
     beside: tuple[SummaryRequest, ...] = ()

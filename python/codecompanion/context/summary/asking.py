@@ -114,4 +114,4 @@ def _once_more(
     if not failed.again:
         return None
     note = prompts.load("summary_again").format(reason=failed.reason)
-    return msgspec.structs.replace(request, prompt=f"{request.prompt}\n\n{note}")
+    return msgspec.structs.replace(request, prompt=f"{request.prompt}\n\n{note}", prompt_tokens=0)

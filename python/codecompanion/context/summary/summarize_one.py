@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
+from functools import cache
 
 import msgspec
 
@@ -84,7 +85,7 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
         text = inside_form(text, run.schema)
     details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget, "written_by": run.source}
     # More than half of what it stands for is no summary of it, and leaves no room for the user's own words.
-    most = min(run.output, max(_SMALLEST_BUDGET, sum(map(env.count_text, work.transcript)) // 2))
+    most = min(run.output, max(_SMALLEST_BUDGET, run.count(work.transcript) // 2))
     if run.source == "model" and env.count_text(text) > most:
         details["summary_shortened_from_tokens"] = env.count_text(text)
         text = shrink(text, run.schema, most, env, may_drop=False)
@@ -129,7 +130,7 @@ class _Run:
     """One run of S8: what fits into a request, and who wrote."""
 
     def __init__(self, work: Work, params: SummarizeOne, env: Env, budget: int) -> None:
-        self.work, self.count_text = work, env.count_text
+        self.work, self.count_text = work, cache(env.count_text)
         self.schema = load_schema(params.schema)
         self.window = env.summariser_window or env.window
         self.output = min(budget, max(1, self.window // 4))
@@ -144,7 +145,7 @@ class _Run:
         """Summarise the entries: at once when they fit, else chunk by chunk and then the parts together."""
         if self.available < _SMALLEST_BUDGET:
             return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
-        if sum(map(self.count_text, entries)) <= self.available:
+        if self.count(entries) <= self.available:
             return (yield from self.write_whole(entries))
         if depth >= _DEEPEST:
             return Failed("the history does not get smaller by summarising it in parts")
@@ -159,7 +160,7 @@ class _Run:
 
     def write_whole(self, entries: tuple[str, ...]) -> _Reduction:
         """Ask for the summary of entries that fit into one request."""
-        texts = yield from self.ask([self.question(f"{self.prompt}\n\n{wrap(entries)}", self.output)])
+        texts = yield from self.ask([self.question(self.prompt, entries, self.output)])
         return texts if isinstance(texts, Failed) else texts[0]
 
     def write_parts(
@@ -169,8 +170,7 @@ class _Run:
         questions = []
         for number, chunk in enumerate(chunks, 1):
             note = prompts.load("summary_part").format(part=number, parts=len(chunks))
-            prompt = f"{self.prompt}\n\n{note}\n\n{wrap(chunk)}"
-            questions.append(self.question(prompt, output, (number, len(chunks))))
+            questions.append(self.question(f"{self.prompt}\n\n{note}", chunk, output, (number, len(chunks))))
         texts = yield from self.ask(questions)
         if isinstance(texts, Failed):
             return texts
@@ -179,15 +179,21 @@ class _Run:
         ]
         return tuple(fit_entry(part, output, self.count_text)[0] for part in parts)
 
-    def question(self, prompt: str, output: int, part: tuple[int, int] = (1, 1)) -> Question:
+    def count(self, entries: tuple[str, ...]) -> int:
+        """Return the estimate of the entries; each is counted once."""
+        return sum(map(self.count_text, entries))
+
+    def question(self, order: str, entries: tuple[str, ...], output: int, part: tuple[int, int] = (1, 1)) -> Question:
         """Return what is asked, with what the summariser's window leaves for the reply."""
-        free = self.window - math.ceil(self.count_text(prompt) * self.ratio)
+        tokens = self.count_text(f"{order}\n\n{wrap(())}") + self.count(entries)
+        free = self.window - math.ceil(tokens * self.ratio)
         most = max(output, min(2 * output, self.window // 2, free))
         request = SummaryRequest(
-            prompt=prompt,
+            prompt=f"{order}\n\n{wrap(entries)}",
             subject=self.work.removed,
             max_output_tokens=output,
             room_tokens=max(output, free),
+            prompt_tokens=tokens,
             part=part[0],
             parts=part[1],
         )

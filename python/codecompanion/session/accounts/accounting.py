@@ -13,7 +13,7 @@ import msgspec
 
 from codecompanion.adapters.base import ChatRequest, RetryScheduled
 from codecompanion.context.shaping.request_parts import request_mix
-from codecompanion.counting.tokens import MessageCounter, estimate_text
+from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError, StoreError
 from codecompanion.model.history import RequestEnded, RequestSent, Retry
 from codecompanion.model.messages import Message, ToolSpec
@@ -45,14 +45,14 @@ class RequestRecord:
             retries=tuple(self._retries),
         )
 
-    def for_summary(self, adapter: str, model: str, prompt: str) -> RequestSent:
+    def for_summary(self, adapter: str, model: str, estimated_tokens: int) -> RequestSent:
         """Return what is logged when a model is asked for a summary."""
         return RequestSent(
             turn_id="",
             adapter=adapter,
             model=model,
             messages=1,
-            estimated_tokens=estimate_text(prompt),
+            estimated_tokens=estimated_tokens,
             purpose="summary",
             request_id=self.id,
         )
@@ -79,6 +79,10 @@ class RequestParts:
 
     def described(self, request: ChatRequest, sent: RequestSent) -> RequestSent:
         """Return the entry with the mix of the request (R-357)."""
+        return msgspec.structs.replace(sent, mix=self.mix(request))
+
+    def mix(self, request: ChatRequest) -> dict[str, int]:
+        """Return the mix of the request; of what the last one held too nothing is counted again."""
         if request.tools is not self._tools[0]:
             self._tools = request.tools, self._counter.tools(request.tools)
         messages = tuple(request.messages)
@@ -89,7 +93,7 @@ class RequestParts:
         added = request_mix(messages[len(before) :], 0, self._count)
         mix = {part: tokens + mix.get(part, 0) for part, tokens in added.items()}
         self._seen = messages, mix
-        return msgspec.structs.replace(sent, mix={**mix, "tools": self._tools[1]})
+        return {**mix, "tools": self._tools[1]}
 
     def _count(self, message: Message) -> int:
         if message.role != "system":

@@ -18,6 +18,7 @@ from codecompanion.context.policy.schema import Policy
 from codecompanion.context.report import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.summary.compaction_notes import NO_MODEL, author_of, notes_on
 from codecompanion.context.work import SummaryReply, SummaryRequest, Work
+from codecompanion.counting.tokens import estimate_text
 from codecompanion.errors import CodeCompanionError
 from codecompanion.model.history import EventPayload, UsageReported, ViewChanged
 from codecompanion.model.messages import Message, Usage
@@ -32,6 +33,8 @@ from codecompanion.wire.events import ContextEdited, Event, Notice, Retrying, Se
 
 AT_ONCE = 4
 """Parts of a long history that are summarised at the same time (R-120): more would run into rate limits."""
+BESIDE_LOOP_TOKENS = 20_000
+"""From this size of the view on a preparation may take longer (about 10 ms) than another chat's stream should wait."""
 MAX_RUN_LENGTH = 10
 """A run of many parts may take this many times what one call may (lesson 18)."""
 
@@ -86,6 +89,15 @@ class Compactor:
             run.record.close()
 
 
+def _next_of(preparation: Preparation, reply: SummaryReply | None) -> Ask | Prepared:
+    """Return what the preparation asks for next, or what it came to."""
+    try:
+        return next(preparation) if reply is None else preparation.send(reply)
+    except StopIteration as stop:
+        prepared: Prepared = stop.value
+        return prepared
+
+
 class _Run:
     """One preparation on its way."""
 
@@ -99,22 +111,27 @@ class _Run:
 
     async def drive(self, preparation: Preparation) -> Prepared:
         try:
-            ask = next(preparation)
-            while True:
-                if ask.stage.event == "context_compacted":
-                    await to_the_end(self._begin(ask))
-                ask = preparation.send(await self._answer(ask))
-        except StopIteration as stop:
-            prepared: Prepared = stop.value
+            done = await self._step(preparation, None)
+            while isinstance(done, Ask):
+                if done.stage.event == "context_compacted":
+                    await to_the_end(self._begin(done))
+                done = await self._step(preparation, await self._answer(done))
         except BaseException as error:
             await self._abandon(error)
             raise
         try:
-            await to_the_end(self._commit(prepared))
+            await to_the_end(self._commit(done))
         except CodeCompanionError as error:
             await self._abandon(error)
             raise
-        return prepared
+        return done
+
+    async def _step(self, preparation: Preparation, reply: SummaryReply | None) -> Ask | Prepared:
+        """Let the preparation go on; where it has much to read, beside the loop: other chats do not wait for it."""
+        step = partial(_next_of, preparation, reply)
+        if self._owner.log.view.tokens < BESIDE_LOOP_TOKENS:
+            return step()
+        return await to_the_end(asyncio.to_thread(step))
 
     async def _begin(self, ask: Ask) -> None:
         """Announce the compaction that asks for a summary, unless it has begun."""
@@ -161,7 +178,8 @@ class _Run:
             return SummaryReply(error=str(error))
         owner, name, model = self._owner, summariser.adapter.name, summariser.model
         call = RequestRecord(self.record.new_id(), owner.log, self.record.clock)
-        await owner.log.write(call.for_summary(name, model, request.prompt))
+        tokens = request.prompt_tokens or await asyncio.to_thread(estimate_text, request.prompt)
+        await owner.log.write(call.for_summary(name, model, tokens))
         try:
             reply = await ask_summary(
                 summariser.adapter,

@@ -172,3 +172,27 @@ def test_every_schema_has_its_prompt():
         prompt = prompts.load(schema.prompt)
         for number in range(1, len(schema.section) + 1):
             assert schema.heading(number) in prompt
+
+
+@pytest.mark.parametrize("window", [1_000_000, 20_000])
+def test_the_transcript_is_counted_once(window):
+    """Lesson 31: 10 MB take a second to count; whether in one part or in many, no entry is counted twice."""
+    work = work_of(*(user(f"{number} {text_of(300)}") for number in range(100)))
+    environment, counted = env(work.before, window), []
+
+    def count(text):
+        counted.append(text)
+        return chars4(text)
+
+    reply = "".join(f"{load_schema('cc_9').heading(number)}\n- said\n" for number in range(1, 10))
+    outcome, asked = drive(
+        work,
+        SummarizeOne(),
+        msgspec.structs.replace(environment, count_text=count, summariser_window=window),
+        lambda r: SummaryReply(text=reply),
+    )
+    assert outcome.summary
+    assert (len(asked) == 1) == (window == 1_000_000)
+    assert all(counted.count(entry) == 1 for entry in work.transcript)
+    assert max(map(len, counted)) < 15_000, "no text that holds the entries is counted as well"
+    assert all(abs(request.prompt_tokens - chars4(request.prompt)) <= 101 for request in asked), "but for roundings"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from concurrent.futures import Future
 
 import pytest
@@ -15,6 +16,7 @@ from codecompanion.model.history import CompactionEnded, ViewChanged, project
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message, Usage
 from codecompanion.placeholders import CANCELLED_BY_USER, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
+from codecompanion.session.compaction import compaction
 from codecompanion.session.compaction.forecast import forecast
 from codecompanion.session.state import State
 from codecompanion.wire.events import (
@@ -421,6 +423,53 @@ async def talk(bench, session, number):
     for i in range(number):
         session.submit(submit(f"question {i}", i + 1))
         await bench.idle(session)
+
+
+async def test_a_long_preparation_runs_beside_the_loop(tmp_path, monkeypatch):
+    """Other chats do not wait for what is read of a long history; what is short is not worth another thread."""
+    threads = []
+    next_of = compaction._next_of
+
+    def watched(*given):
+        threads.append(threading.current_thread() is threading.main_thread())
+        return next_of(*given)
+
+    monkeypatch.setattr(compaction, "_next_of", watched)
+    bench = Bench(tmp_path, long_chat(says("THE SUMMARY")), window=200_000)
+    session = await bench.open()
+    await talk(bench, session, 2)
+    assert set(threads) == {True}
+    threads.clear()
+    monkeypatch.setattr(compaction, "BESIDE_LOOP_TOKENS", session.log.view.tokens)
+    session.compact("")
+    await bench.idle(session)
+    assert session.log.compactions == 1
+    assert set(threads) == {False}
+
+
+async def test_a_stop_waits_for_the_piece_that_runs_beside_the_loop(tmp_path, monkeypatch):
+    """Lesson 41: nothing is changed, and nothing goes on behind the user's back."""
+    runs, goes_on = threading.Event(), threading.Event()
+    next_of = compaction._next_of
+
+    def slow(*given):
+        runs.set()
+        goes_on.wait(10)
+        return next_of(*given)
+
+    bench = Bench(tmp_path, long_chat(says("THE SUMMARY")), window=200_000)
+    session = await bench.open()
+    await talk(bench, session, 3)
+    monkeypatch.setattr(compaction, "BESIDE_LOOP_TOKENS", 0)
+    monkeypatch.setattr(compaction, "_next_of", slow)
+    before = session.log.view.messages
+    session.compact("")
+    await bench.until(runs.is_set)
+    session.cancel()
+    goes_on.set()
+    await bench.idle(session)
+    assert session.log.view.messages == before
+    assert not bench.bugs
 
 
 async def test_the_chat_is_compacted_before_it_hits_the_window(tmp_path):
