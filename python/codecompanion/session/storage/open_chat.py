@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
-from codecompanion.errors import ConfigError, InputError, LeaseHeld
+from codecompanion.errors import CodeCompanionError, ConfigError, InputError, LeaseHeld
 from codecompanion.model.history import ChatCreated, CompactionEnded, LogEvent, MessageAdded, ViewChanged, project
 from codecompanion.session.attachments.outside_rules import ask_about_outside_rules
 from codecompanion.session.compaction.record import STANDARD_CARD
@@ -17,6 +18,8 @@ from codecompanion.session.storage.resume import model_of, policy_of, repairs
 from codecompanion.store.store import durable
 from codecompanion.wire.events import ChatOpened, Notice, Severity, StoredSubmit
 from codecompanion.wire.requests import OpenChat
+
+_log = logging.getLogger(__name__)
 
 
 async def open_new(services: Services, request: OpenChat) -> Session:
@@ -65,8 +68,9 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     if not events:
         await durable(store.release(chat_id))
         raise InputError(f"No stored chat has the id {chat_id!r}; it may have been deleted.")
+    # What is O(log) is done in threads: a reply in another chat goes on streaming meanwhile.
     log = ChatLog(store, chat_id, await asyncio.to_thread(project, events))
-    log.resume(events)
+    await asyncio.to_thread(log.resume, events)
     mended = () if read_only else await _repair(services, log, events)
     events = [*events, *mended]
     session = Session(services, log, request.snapshot)
@@ -75,7 +79,9 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     draft = "" if read_only else await asyncio.to_thread(store.load_draft, chat_id)
     stored = _stored_submits(events, request.unconfirmed)
     _announce(session, resumed=True, read_only=read_only, draft=draft, stored=stored)
-    _show(session, events)
+    session.context.show_marks()
+    for piece in await asyncio.to_thread(restored, chat_id, events):
+        session.emit(piece)
     _tell_interrupted(session, mended)
     if read_only:
         return None
@@ -83,13 +89,29 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     await _refresh_rules(session)
     await session.context.rules.look_outside(services.root(session.snapshot))
     ask_about_outside_rules(session)
+    await _render_ahead(session)
     return session
+
+
+async def _render_ahead(session: Session) -> None:
+    """Let the adapter render what is in view, in a thread, so that the first request renders only what is new."""
+    control, services = session.control, session.services
+    shaped = control.shaper.current()
+    if not session.model or not shaped.messages:
+        return
+    request = control.request_of(shaped.messages, shaped.system, shaped.specs, shaped.measure.upper, 0)
+    adapter = services.adapters.get(session.adapter_name)
+    try:
+        await asyncio.to_thread(adapter.render, request)
+        await asyncio.to_thread(session.parts.mix, request)
+    except CodeCompanionError as error:
+        _log.info("the next request cannot be rendered yet: %s", error)  # it says so itself when it is sent
 
 
 async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent]) -> Sequence[LogEvent]:
     """Write what an interrupted host left open, and return it."""
     partial = await asyncio.to_thread(services.store.load_partial, log.chat_id)
-    mending = repairs(events, log.view, partial, services.new_token, services.clock())
+    mending = await asyncio.to_thread(repairs, events, log.view, partial, services.new_token, services.clock())
     return await log.write(*mending) if mending else ()
 
 
@@ -118,17 +140,11 @@ async def _use_stored_model(session: Session, events: list[LogEvent]) -> None:
     chat = session.services.settings.chat
     if adapter_name in session.services.adapters.names():
         session.control.use_model(adapter_name, model)
-        session.meter.resume(events, session.adapter_name, session.model)
+        await asyncio.to_thread(session.meter.resume, events, session.adapter_name, session.model)
         return
     session.control.use_model(chat.adapter, chat.model)
     text = f"The chat's adapter {adapter_name!r} is no longer configured; {chat.adapter} is used instead."
     session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
-
-
-def _show(session: Session, events: list[LogEvent]) -> None:
-    session.context.show_marks()
-    for piece in restored(session.chat_id, events):
-        session.emit(piece)
 
 
 def _stored_submits(events: Sequence[LogEvent], keys: Sequence[str]) -> tuple[StoredSubmit, ...]:

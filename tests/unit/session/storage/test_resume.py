@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
@@ -19,7 +20,10 @@ from codecompanion.model.history import (
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message, ToolCall, Usage
 from codecompanion.placeholders import INTERRUPTED
+from codecompanion.session.accounts.meter import ContextMeter
+from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.entries import FIRST_PIECE, entries, pieces
+from codecompanion.session.storage import open_chat
 from codecompanion.wire.events import ChatOpened, Entry, Meter, Notice, Restored
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
@@ -165,3 +169,49 @@ def test_pieces_come_newest_first_and_cover_everything():
 def test_entries_of_an_empty_log_are_empty():
     assert entries([]) == []
     assert project([]).messages == ()
+
+
+async def test_what_is_in_view_is_rendered_before_the_first_turn(tmp_path):
+    """Lesson 31: the first request of a resumed chat renders what is new; the adapter has seen the rest already."""
+    adapter = ScriptedAdapter("s", [says("one"), says("two")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    session.submit(submit("first", 1))
+    await bench.idle(session)
+    await session.stop()
+    rendered = []
+    adapter.render = lambda request: rendered.append((request, threading.current_thread())) or b""
+    again = await bench.resume()
+    ((ahead, thread),) = rendered
+    assert thread is not threading.main_thread(), "a stream in another chat goes on meanwhile"
+    again.submit(submit("second", 2))
+    await bench.idle(again)
+    sent = adapter.requests[-1]
+    assert [id(message) for message in sent.messages[: len(ahead.messages)]] == [id(m) for m in ahead.messages]
+    assert len(sent.messages) == len(ahead.messages) + 1
+    assert (sent.chat_id, sent.tools) == (ahead.chat_id, ahead.tools)
+
+
+async def test_what_is_counted_of_a_long_chat_is_not_counted_on_the_loop(tmp_path, monkeypatch):
+    """The repairs, the log's facts, the drawing and the meter of a resumed chat are made beside the loop."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("one", Usage(input_tokens=9, output_tokens=1))]))
+    session = await bench.open()
+    session.submit(submit("first", 1))
+    await bench.idle(session)
+    seen = []
+    for module, name in (
+        (open_chat, "project"), (open_chat, "repairs"), (open_chat, "restored"),
+        (ChatLog, "resume"), (ContextMeter, "resume"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, beside_loop(getattr(module, name), seen))
+    await bench.resume()
+    assert set(seen) == {"project", "repairs", "restored", "resume"}
+
+
+def beside_loop(function, seen):
+    def watched(*given):
+        assert threading.current_thread() is not threading.main_thread()
+        seen.append(function.__name__)
+        return function(*given)
+
+    return watched
