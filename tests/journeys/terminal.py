@@ -233,7 +233,9 @@ def _special(part: str) -> str:
 
 def _family(pid: int) -> Iterable[tuple[int, str]]:
     """Return (pid, command line) of a process and all its descendants."""
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+    ).stdout
     children: dict[int, list[tuple[int, str]]] = {}
     own = ""
     for line in listed.splitlines():
