@@ -329,12 +329,6 @@ def read_rows(
     return rows, unreadable
 
 
-def read_tail(connection: sqlite3.Connection, chat_id: str, count: int) -> tuple[list[Row], list[int]]:
-    """Return the newest rows, oldest first; see `read_rows`."""
-    last = connection.execute("SELECT last_seq FROM chats WHERE chat_id = ?", (chat_id,)).fetchone()
-    return read_rows(connection, chat_id, max(0, last[0] - count)) if last else ([], [])
-
-
 def decode_rows(rows: Iterable[Row]) -> tuple[list[LogEvent], list[int]]:
     """Return the events, and the seqs of rows whose content is damaged."""
     events: list[LogEvent] = []

@@ -125,12 +125,6 @@ class Store:
             rows, unreadable = sessions.read_rows(connection, chat_id, since, until)
         return self._decode(chat_id, rows, unreadable)
 
-    def load_tail(self, chat_id: str, count: int) -> list[LogEvent]:
-        """Return the newest `count` events, oldest first: enough for a first paint of a long chat."""
-        with self._reading() as connection:
-            rows, unreadable = sessions.read_tail(connection, chat_id, count)
-        return self._decode(chat_id, rows, unreadable)
-
     def list_sessions(self, cwd: str | None = None, limit: int = 100, chat_id: str | None = None) -> list[SessionInfo]:
         """Return the stored chats (of one folder), newest first; or the one with an id, also an empty one."""
         with self._reading() as connection:
