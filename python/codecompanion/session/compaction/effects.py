@@ -9,9 +9,10 @@ turn: it is told once, as a sentence and as the event `checkpoint_failed`. Decid
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,8 @@ class EffectRunner:
         removed = tuple(message for message in self.log.view.messages if message.id in gone)
         wanted = self._wanted("pre_compaction", trigger, removed=removed, source_event_id=change.change_id)
         wanted.summary = summary
-        await self._save(wanted)
+        with self._awaiting():
+            await self._save(wanted)
 
     async def after(self, names: Sequence[str], report: StageReport) -> None:
         """Run what follows a change, or a flush that changed nothing. Never fails."""
@@ -140,6 +142,10 @@ class EffectRunner:
 
     async def close(self) -> None:
         """Finish what runs; a chat that did something gets its completion checkpoint (R-466)."""
+        with self._awaiting():
+            await self._close()
+
+    async def _close(self) -> None:
         await self.settled()
         writer = self._writer
         if not self._is_on or writer is None:
@@ -157,6 +163,17 @@ class EffectRunner:
             await asyncio.wait(set(self._running))
 
     # ---- inside
+
+    @contextlib.contextmanager
+    def _awaiting(self) -> Iterator[None]:
+        """Let what is being written, and what comes, hurry: somebody waits for it."""
+        if self._writer is not None:
+            self._writer.is_awaited = True
+        try:
+            yield
+        finally:
+            if self._writer is not None:
+                self._writer.is_awaited = False
 
     @property
     def _is_on(self) -> bool:

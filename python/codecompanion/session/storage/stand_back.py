@@ -7,6 +7,7 @@ threads (5 ms) as long as the work goes on.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 SLICE_S = 0.002
 AT_LEISURE, AWAITED = 4.0, 0.25
@@ -16,12 +17,13 @@ AT_LEISURE, AWAITED = 4.0, 0.25
 class StandBack:
     """Called between pieces of work, sleeps once a slice is over."""
 
-    def __init__(self, rest: float = AT_LEISURE) -> None:
-        self._rest, self._began = rest, time.perf_counter()
+    def __init__(self, is_awaited: Callable[[], bool] = lambda: False) -> None:
+        """`is_awaited` says whether somebody waits for the work by now."""
+        self._is_awaited, self._began = is_awaited, time.perf_counter()
 
     def __call__(self) -> None:
         """Sleep if it is time to."""
         worked = time.perf_counter() - self._began
         if worked >= SLICE_S:
-            time.sleep(worked * self._rest)
+            time.sleep(worked * (AWAITED if self._is_awaited() else AT_LEISURE))
             self._began = time.perf_counter()

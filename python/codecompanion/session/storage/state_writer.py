@@ -25,7 +25,7 @@ from codecompanion.model.checkpoint import Checkpoint, FilesState, Kind, Snapsho
 from codecompanion.model.history import ChangeUndone, LogEvent, project
 from codecompanion.model.messages import SUMMARY_TAG, Message
 from codecompanion.session.storage.conversation_file import ConversationFile
-from codecompanion.session.storage.stand_back import AT_LEISURE, AWAITED, StandBack
+from codecompanion.session.storage.stand_back import StandBack
 from codecompanion.store.checkpoints import CheckpointFiles
 from codecompanion.store.conversations import KEY, Place
 from codecompanion.store.store import Store
@@ -65,6 +65,8 @@ class StateWriter:
     tally: Tally = field(default_factory=Tally)
     periodic_at: int = 0
     """So many meaningful messages there were at the last periodic checkpoint, or when the chat was opened."""
+    is_awaited: bool = False
+    """Whether somebody waits for what is being written; until then it takes its time."""
     _unknown: Mapping[str, Any] | None = None
     _periodic_hash: str = ""
     _completed_at: int = 0
@@ -90,7 +92,7 @@ class StateWriter:
         Raises:
             StoreError: the log cannot be read.
         """
-        stand_back, newest = StandBack(), self.store.last_seq(self.chat_id)
+        stand_back, newest = self._stand_back(), self.store.last_seq(self.chat_id)
         for since in range(self.tally.last_seq, newest, _BATCH):
             events = self.store.load_events(self.chat_id, since, since + _BATCH)
             old = [event for event in events if event.seq <= self.opened_at]
@@ -122,8 +124,7 @@ class StateWriter:
         )
         if snapshot is None:
             return None
-        stand_back = StandBack(AWAITED if wanted.removed else AT_LEISURE)
-        place = self._store(messages, stand_back)
+        place = self._store(messages)
         covered = tuple(map(redacted, wanted.removed or newest_meaningful(messages)))
         packet = build_packet(covered, self.chat_id, now_ms)
         if wanted.kind == "periodic":
@@ -159,20 +160,23 @@ class StateWriter:
             files=FilesState(),
         )
         summary = parse_summary(snapshot.transcript.explicit_chat_summary_block, "snapshot")
-        place = self._store(state.messages, StandBack())
+        place = self._store(state.messages)
         covered = tuple(map(self._conversation.redacted, newest_meaningful(state.messages)))
         packet = build_packet(covered, self.chat_id, round(now * 1000))
         checkpoint = build_checkpoint(snapshot, "snapshot", checkpoint_id, summary, packet, trigger="restored")
         self._write(snapshot, checkpoint, place)
 
-    def _store(self, messages: Messages, stand_back: StandBack) -> Place:
+    def _store(self, messages: Messages) -> Place:
         """Store what is new of the conversation and the files read; return where they stand."""
         fresh, self.tally.fresh_files = self.tally.fresh_files, {}
         try:
-            return self._conversation.write(messages, self.tally.files, fresh, stand_back)
+            return self._conversation.write(messages, self.tally.files, fresh, self._stand_back())
         except BaseException:
             self.tally.fresh_files = {**fresh, **self.tally.fresh_files}
             raise
+
+    def _stand_back(self) -> StandBack:
+        return StandBack(lambda: self.is_awaited)
 
     def _write(self, snapshot: Snapshot, checkpoint: Checkpoint, place: Place) -> int:
         is_kept = checkpoint.checkpoint_kind != "snapshot"

@@ -17,6 +17,9 @@ from codecompanion.model.checkpoint import Checkpoint, read
 from codecompanion.model.history import PolicyEvent, ViewChanged
 from codecompanion.model.messages import Message
 from codecompanion.session.compaction.effects import Keeping
+from codecompanion.session.storage import stand_back
+from codecompanion.session.storage.stand_back import AT_LEISURE, AWAITED, StandBack
+from codecompanion.session.storage.state_writer import StateWriter
 from codecompanion.store.checkpoints import CheckpointFiles
 from codecompanion.store.memory import MemoryFiles, compile_exclusions
 from codecompanion.wire.events import Compacted, Notice
@@ -194,6 +197,35 @@ async def test_what_a_turn_writes_does_not_grow_with_the_chat(tmp_path, monkeypa
         assert all(file.stat().st_size < 20_000 for file in written)
     assert len(checkpoints(bench)[-1].conversation_history) == len(session.log.view.messages)
     assert len(checkpoints(bench)[-1].files.read) == files_read
+
+
+async def test_what_somebody_waits_for_hurries(tmp_path, monkeypatch):
+    """R-472: a write after a turn takes its time; before a removal, and when a chat is closed, it does not."""
+    waits = []
+    real = StateWriter.save
+
+    def watched(writer, wanted):
+        waits.append((wanted.kind, writer.is_awaited))
+        return real(writer, wanted)
+
+    monkeypatch.setattr(StateWriter, "save", watched)
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
+    session = await open_with(bench)
+    await compacted(bench, session)
+    await session.close()
+    assert set(waits) == {("snapshot", False), ("pre_compaction", True), ("completion", True)}
+
+
+@pytest.mark.parametrize(("is_awaited", "rest"), [(False, AT_LEISURE), (True, AWAITED)])
+def test_long_work_stands_back(monkeypatch, is_awaited, rest):
+    """Others have the processor most of the time, unless somebody waits."""
+    clock, slept = iter([0.0, 0.001, 0.010, 0.0, 0.001]), []
+    monkeypatch.setattr(stand_back.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(stand_back.time, "sleep", slept.append)
+    work = StandBack(lambda: is_awaited)
+    for _ in range(3):
+        work()
+    assert slept == [0.010 * rest]
 
 
 async def test_a_kept_checkpoint_outlives_the_compaction_after_it(tmp_path):
