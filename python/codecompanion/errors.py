@@ -20,7 +20,7 @@
         ├── Overloaded              5xx
         ├── ContextOverflow         the provider says the request is too long
         ├── RequestRejected         any other 4xx
-        │   └── OpaqueRefused       what the provider had signed or encrypted itself is not accepted back
+        │   └── EncryptedRefused       what the provider had signed or encrypted itself is not accepted back
         ├── ContentRefused          refused by a content filter
         ├── NetworkFailed           no connection, time-out, TLS, proxy
         ├── MalformedReply          the bytes are not what the wire format says
@@ -152,7 +152,7 @@ class RequestRejected(AdapterError):
     """The provider refused the request for another reason."""
 
 
-class OpaqueRefused(RequestRejected):
+class EncryptedRefused(RequestRejected):
     """The provider does not accept back what it had signed or encrypted itself (another account, an expired key)."""
 
 

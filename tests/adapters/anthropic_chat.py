@@ -53,8 +53,8 @@ class ClaudeChat:
                     reply.add_text(event.text)  # type: ignore[union-attr]
                 case "ReasoningDelta":
                     reply.add_reasoning(event.text, event.field)  # type: ignore[union-attr]
-                case "ReasoningSealed":
-                    reply.seal(event)  # type: ignore[arg-type]
+                case "ReasoningDone":
+                    reply.end_reasoning(event)  # type: ignore[arg-type]
                 case "ToolCallStarted":
                     reply.start_call()
             if isinstance(event, CompactionDone) and event.part is not None:

@@ -10,7 +10,7 @@ from codecompanion.adapters.base import (
     ChatRequest,
     CompactionDone,
     ReasoningDelta,
-    ReasoningSealed,
+    ReasoningDone,
     TextDelta,
     ToolCallStarted,
 )
@@ -88,8 +88,8 @@ class Chat:
                     reply.add_text(text, phase)
                 case ReasoningDelta(text=text, field=field):
                     reply.add_reasoning(text, field)
-                case ReasoningSealed():
-                    reply.seal(event)
+                case ReasoningDone():
+                    reply.end_reasoning(event)
                 case ToolCallStarted():
                     reply.start_call()
                 case CompactionDone(part=part) if part is not None:

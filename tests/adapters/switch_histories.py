@@ -175,17 +175,17 @@ class _Writer:
             return ReasoningPart("Hm, readable.", self._draw(READABLE))
         match origin.partition("@")[0]:
             case "openai_responses":
-                opaque = self._reasoning_item()
+                encrypted = self._reasoning_item()
             case "anthropic" if self._draw(st.booleans()):
-                opaque = redacted_block(history.number(), Binding(("x",)))
-                history.seal(origin, opaque["data"])
+                encrypted = redacted_block(history.number(), Binding(("x",)))
+                history.seal(origin, encrypted["data"])
             case "anthropic":
-                opaque = thinking_block(f"Hm {history.number()}.", Binding(("x",)))
-                history.seal(origin, opaque["signature"])
+                encrypted = thinking_block(f"Hm {history.number()}.", Binding(("x",)))
+                history.seal(origin, encrypted["signature"])
             case _:
                 entry = {"type": "reasoning.encrypted", "data": history.seal(origin), "index": 0}
                 return ReasoningPart("Hm.", "reasoning_details", origin, json.dumps([entry]))
-        return ReasoningPart("Hm.", "reasoning_content", origin, json.dumps(opaque))
+        return ReasoningPart("Hm.", "reasoning_content", origin, json.dumps(encrypted))
 
     def _reasoning_item(self) -> dict[str, Any]:
         ledger, own = self._history.ledger, f"rs_{self._history.number()}"
@@ -205,8 +205,8 @@ class _Writer:
         self._follow({"type": "function_call", "call_id": call_id})
         if self._origin.startswith("openai_chat") and self._draw(st.booleans()):
             seal = self._history.seal(self._origin)
-            opaque = json.dumps({"google": {"thought_signature": seal}})
-            return ToolCall(call_id, name, arguments, self._origin, opaque)
+            encrypted = json.dumps({"google": {"thought_signature": seal}})
+            return ToolCall(call_id, name, arguments, self._origin, encrypted)
         return ToolCall(call_id, name, arguments)
 
     def _follow(self, item: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions, ToolClearing
-from codecompanion.adapters.base import ReasoningSealed, ServerEdit, TextDelta, ToolCallStarted
+from codecompanion.adapters.base import ReasoningDone, ServerEdit, TextDelta, ToolCallStarted
 from codecompanion.model.messages import ToolCall, Usage
 from tests.adapters.anthropic_chat import chat_with
 from tests.providers.anthropic.answers import Call, Redacted, Reply, Text, Thinking, reply
@@ -62,7 +62,7 @@ async def test_thinking_and_tools_over_several_rounds(parameters: dict[str, obje
         assert [call.arguments for call in first.finished.tool_calls] == ["{}", '{"zone": "Łódź"}']
         assert first.reasoning == "let me see"
         second = await chat.ask()
-        assert len([event for event in second.events if isinstance(event, ReasoningSealed)]) == 2
+        assert len([event for event in second.events if isinstance(event, ReasoningDone)]) == 2
         third = await chat.ask()
         assert third.text == "It is noon."
         await chat.ask("Thanks")

@@ -8,7 +8,7 @@ import pytest
 
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions
 from codecompanion.adapters.base import CompactionBegun, CompactionDone
-from codecompanion.errors import OpaqueRefused, RequestRejected
+from codecompanion.errors import EncryptedRefused, RequestRejected
 from codecompanion.model.messages import CompactionPart
 from tests.adapters.anthropic_chat import ClaudeChat, chat_with
 from tests.providers.anthropic.answers import Call, Reply, Text, Thinking, failure, reply
@@ -219,7 +219,7 @@ def tampered(chat: ClaudeChat) -> None:
     for index, message in enumerate(chat.view):
         part = message.compaction
         if part is not None:
-            edited = CompactionPart(part.origin, part.opaque.replace("all of it", "half of it"), part.text)
+            edited = CompactionPart(part.origin, part.encrypted.replace("all of it", "half of it"), part.text)
             chat.view[index] = type(message)(id="x", role="assistant", content=(edited,), tag=message.tag)
 
 
@@ -232,9 +232,9 @@ async def test_an_edited_compaction_is_refused_as_what_it_is() -> None:
         chat.compact(done.part)
         tampered(chat)
         refused = await chat.ask("Go on", **AT)
-        assert type(refused.error) is OpaqueRefused
+        assert type(refused.error) is EncryptedRefused
         assert refused.error.code == "compaction_content_mismatch"
-        again = await chat.ask(**AT, send_opaque=False)
+        again = await chat.ask(**AT, send_encrypted=False)
         assert again.error is None
         assert "all of it" in chat.last_body["messages"][0]["content"][0]["text"]
 

@@ -97,7 +97,7 @@ def edit_thinking(chat: ClaudeChat) -> None:
     for index, message in enumerate(chat.view):
         if not isinstance(message.content, str):
             parts = [
-                msgspec.structs.replace(part, opaque=part.opaque.replace("let me", "LET ME"))
+                msgspec.structs.replace(part, encrypted=part.encrypted.replace("let me", "LET ME"))
                 if isinstance(part, ReasoningPart)
                 else part
                 for part in message.content
@@ -112,9 +112,9 @@ async def test_edited_thinking_is_refused_as_what_it_is() -> None:
         await chat.ask("What time is it?")
         edit_thinking(chat)
         refused = await chat.ask()
-        assert type(refused.error) is ours.OpaqueRefused
+        assert type(refused.error) is ours.EncryptedRefused
         assert len(server.requests) == 2
-        again = await chat.ask(send_opaque=False)
+        again = await chat.ask(send_encrypted=False)
         assert again.text == "noon"
         assert "thinking" not in [kind for _, kinds in chat.last_kinds for kind in kinds]
 

@@ -69,7 +69,7 @@ def asks_for_reasoning(seen: Received) -> Answer:
     return reply("ok")
 
 
-@pytest.mark.parametrize("part", [ReasoningPart("Hm."), ReasoningPart("Hm.", origin="anthropic@x", opaque="{}")])
+@pytest.mark.parametrize("part", [ReasoningPart("Hm."), ReasoningPart("Hm.", origin="anthropic@x", encrypted="{}")])
 async def test_an_endpoint_that_insists_on_reasoning_gets_it_or_an_empty_one(
     make_adapter: MakeAdapter, part: ReasoningPart
 ) -> None:
@@ -157,8 +157,8 @@ async def test_a_thought_signature_goes_back_to_its_endpoint_only(make_adapter: 
         gemini = make_adapter(google.url)
         (made,) = (await collect(gemini, request(tools=(WEATHER,)))).finished.tool_calls
         history = (user(), Message(id="a", role="assistant", tool_calls=(made,)), result("c1"))
-        for send_opaque in (True, False):
-            wanted = request(*history, tools=(WEATHER,), chat_id="c", send_opaque=send_opaque)
+        for send_encrypted in (True, False):
+            wanted = request(*history, tools=(WEATHER,), chat_id="c", send_encrypted=send_encrypted)
             assert (await collect(gemini, wanted)).error is None
         back = [seen.json["messages"][1]["tool_calls"][0].get("extra_content") for seen in google.requests[1:]]
     assert back == [GEMINI, None]
@@ -244,8 +244,8 @@ async def test_reasoning_details_go_back_in_tool_turns_to_the_endpoint_that_made
     async with ChatServer(reasoning_fields=("reasoning_details",)) as server:
         adapter = make_adapter(server.url)
         history = (user(), assistant("a", sealed(adapter), calls=(ToolCall("c1", "weather"),)), result("c1"))
-        for send_opaque in (True, False):
-            wanted = request(*history, tools=(WEATHER,), chat_id="c", send_opaque=send_opaque)
+        for send_encrypted in (True, False):
+            wanted = request(*history, tools=(WEATHER,), chat_id="c", send_encrypted=send_encrypted)
             assert (await collect(adapter, wanted)).error is None
         plain = (user(), assistant("b", sealed(adapter), TextPart("Yes.")), user("Why?", 1))
         assert (await collect(adapter, request(*plain))).error is None

@@ -9,7 +9,7 @@ import pytest
 
 from codecompanion.adapters.base import ChatRequest, CompactionBegun, CompactionDone
 from codecompanion.adapters.openai_responses.check import check_body
-from codecompanion.errors import AdapterError, ContextOverflow, OpaqueRefused, StreamCut
+from codecompanion.errors import AdapterError, ContextOverflow, EncryptedRefused, StreamCut
 from codecompanion.model.messages import (
     CompactionPart,
     DocumentPart,
@@ -199,22 +199,22 @@ async def test_a_block_of_another_account_is_refused_as_such(chat: Chat) -> None
         adapter = open_adapter(other.url)
         stranger = Chat(adapter, *as_if_made_at(adapter.origin, chat.messages))
         outcome = await stranger.say("Go on")
-        assert isinstance(outcome.error, OpaqueRefused)
-        assert (await stranger.send(send_opaque=False)).error is None
+        assert isinstance(outcome.error, EncryptedRefused)
+        assert (await stranger.send(send_encrypted=False)).error is None
         await adapter.aclose()
 
 
 async def test_sealed_reasoning_of_another_account_is_refused_as_such(server: ResponsesServer, chat: Chat) -> None:
-    """With `send_opaque` false the calls stay, the reasoning goes."""
+    """With `send_encrypted` false the calls stay, the reasoning goes."""
     server.script = [reply(reasoning=("Why",), calls=[Call("grep")])]
     await chat.say("Hi")
     async with ResponsesServer(rules=Rules()) as other:
         adapter = open_adapter(other.url)
         stranger = Chat(adapter, *as_if_made_at(adapter.origin, chat.messages))
         outcome = await stranger.answer_calls()
-        assert isinstance(outcome.error, OpaqueRefused)
+        assert isinstance(outcome.error, EncryptedRefused)
         assert outcome.error.code == "invalid_encrypted_content"
-        assert (await stranger.send(send_opaque=False)).error is None
+        assert (await stranger.send(send_encrypted=False)).error is None
         assert "reasoning" not in kinds(other)
         await adapter.aclose()
 

@@ -127,7 +127,7 @@ def test_every_format_takes_a_growing_history_of_all_of_them(name: str, history:
     start = data.draw(st.sampled_from([k for k in history.boundaries if history.messages[k - 1].role == "user"]))
     summary = Message(id="summary", role="user", content=f"{SUMMARY_PREFIX}All.", tag=SUMMARY_TAG)
     judge(name, cached, history, (summary, *history.messages[start - 1 : length]), length)
-    bare = judge(name, cached, history, history.messages[:length], length, send_opaque=False)
+    bare = judge(name, cached, history, history.messages[:length], length, send_encrypted=False)
     assert not any(seal in bare for seals in history.seals.values() for seal in seals)
 
 

@@ -16,7 +16,7 @@ from codecompanion.adapters.base import (
     CompactionDone,
     Finished,
     ReasoningDelta,
-    ReasoningSealed,
+    ReasoningDone,
     StreamEvent,
     TextDelta,
     ToolCallStarted,
@@ -92,7 +92,7 @@ def decode_whole(body: bytes) -> tuple[dict[str, Any], AdapterError | None]:
 def summary(events: list[StreamEvent]) -> dict[str, Any]:
     """Return a reply as one value; neighbouring deltas are joined."""
     finished = events[-1] if events and isinstance(events[-1], Finished) else None
-    sealed = [json.loads(event.opaque) for event in events if isinstance(event, ReasoningSealed)]
+    sealed = [json.loads(event.encrypted) for event in events if isinstance(event, ReasoningDone)]
     return {
         "types": [kind for kind, _ in groupby(kinds_of(events))],
         "text": "".join(event.text for event in events if isinstance(event, TextDelta)),
@@ -117,8 +117,8 @@ def kinds_of(events: list[StreamEvent]) -> list[str]:
                 kinds.append("tool_use")
             case CompactionBegun():
                 kinds.append("compaction")
-            case ReasoningSealed():
-                kinds.append(json.loads(event.opaque)["type"])
+            case ReasoningDone():
+                kinds.append(json.loads(event.encrypted)["type"])
     return kinds
 
 
@@ -158,7 +158,7 @@ def test_a_recorded_whole_reply_decodes_as_the_sdk_decoded_it(entry: dict[str, A
     kept = [block for block in blocks if block["type"] not in ("text", "tool_use", "compaction")]
     assert got["sealed"] == kept
     compactions = [block for block in blocks if block["type"] == "compaction"]
-    assert [json.loads(part.opaque) for part in got["compactions"]] == [[block] for block in compactions]
+    assert [json.loads(part.encrypted) for part in got["compactions"]] == [[block] for block in compactions]
     if entry["golden"] is not None:
         check(got, entry["golden"])
 

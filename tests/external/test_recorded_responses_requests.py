@@ -111,8 +111,8 @@ def read_messages(request: dict[str, Any]) -> tuple[list[Message], list[ToolSpec
     for number, item in enumerate(request["input"]):
         match item.get("type", "message"):
             case "reasoning":
-                opaque = json.dumps(item) if item.get("encrypted_content") else ""
-                parts.append(ReasoningPart("", origin=ORIGIN if opaque else "", opaque=opaque))
+                encrypted = json.dumps(item) if item.get("encrypted_content") else ""
+                parts.append(ReasoningPart("", origin=ORIGIN if encrypted else "", encrypted=encrypted))
             case "function_call":
                 calls.append(ToolCall(item["call_id"], item["name"], item["arguments"]))
             case "function_call_output":

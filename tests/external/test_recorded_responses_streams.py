@@ -13,7 +13,7 @@ from codecompanion.adapters.base import (
     CompactionDone,
     Finished,
     ReasoningDelta,
-    ReasoningSealed,
+    ReasoningDone,
     StreamEvent,
     TextDelta,
     ToolCallStarted,
@@ -109,7 +109,7 @@ def check(events: list[StreamEvent], golden: dict[str, Any]) -> None:
     assert [finished.usage.prompt_tokens, finished.usage.output_tokens] == golden["usage"]
     assert finished.stop == ("tool_calls" if golden["tools"] else "stop")
     assert golden["stop"] == "completed"
-    sealed = sum(isinstance(event, ReasoningSealed) for event in events)
+    sealed = sum(isinstance(event, ReasoningDone) for event in events)
     assert sealed <= golden["types"].count("reasoning")
 
 
@@ -177,7 +177,7 @@ def test_a_recorded_compaction_is_kept_as_it_came(entry: dict[str, Any]) -> None
     done = wire().read_compaction(entry["response"].encode(), ENDPOINT)
     assert done.part is not None
     assert done.usage is not None
-    assert json.loads(done.part.opaque) == answer["output"]
+    assert json.loads(done.part.encrypted) == answer["output"]
     assert done.part.tokens == done.usage.output_tokens == answer["usage"]["output_tokens"]
     assert done.usage.prompt_tokens == answer["usage"]["input_tokens"]
 
@@ -211,10 +211,10 @@ def test_a_stream_of_codecompanion_decodes_at_any_split(path: Path) -> None:
         done = events[1]
         assert isinstance(done, CompactionDone)
         assert done.part is not None
-        assert json.loads(done.part.opaque)[0]["type"] == "compaction"
+        assert json.loads(done.part.encrypted)[0]["type"] == "compaction"
     if "reasoning" in path.stem or path.stem.endswith("responses_tools_streaming"):
-        sealed = next(event for event in events if isinstance(event, ReasoningSealed))
-        item = json.loads(sealed.opaque)
+        sealed = next(event for event in events if isinstance(event, ReasoningDone))
+        item = json.loads(sealed.encrypted)
         assert item["encrypted_content"]
         assert any(isinstance(event, ReasoningDelta) for event in events[: events.index(sealed)])
         follower = events[events.index(sealed) + 1]

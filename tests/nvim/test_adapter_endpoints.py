@@ -63,7 +63,7 @@ def conversation(origin: str) -> tuple[Message, ...]:
             id="b",
             role="assistant",
             content=(own, foreign, TextPart("Hat.")),
-            tool_calls=(ToolCall("x", "weather", origin="elsewhere", opaque="{}"),),
+            tool_calls=(ToolCall("x", "weather", origin="elsewhere", encrypted="{}"),),
         ),
         Message(id="q", role="tool", content="", tool_call_id="x"),
         Message(id="c", role="assistant", content=(ReasoningPart("So.", "reasoning"), TextPart("Sunny."))),

@@ -24,9 +24,9 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One provider request. `messages` are the view, system prompt first.
 
     `max_output_tokens` 0 = the provider's default. `compact_at` is the size in tokens from which the provider shall
-    compact by itself, 0 = not at all. `send_opaque` false leaves out what the provider had signed or encrypted and now
-    refuses. `subject` holds the messages a summary is about, so that the offline adapter can summarise without a model;
-    it is never sent.
+    compact by itself, 0 = not at all. `send_encrypted` false leaves out what the provider had signed or encrypted and
+    now refuses. `subject` holds the messages a summary is about, so that the offline adapter can summarise without a
+    model; it is never sent.
     """
 
     messages: Sequence[Message]
@@ -37,7 +37,7 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     subject: Sequence[Message] = ()
     chat_id: str = ""
     compact_at: int = 0
-    send_opaque: bool = True
+    send_encrypted: bool = True
 
 
 class TextDelta(msgspec.Struct, frozen=True):
@@ -54,11 +54,11 @@ class ReasoningDelta(msgspec.Struct, frozen=True):
     field: str = "reasoning_content"
 
 
-class ReasoningSealed(msgspec.Struct, frozen=True):
-    """The reasoning block whose deltas just arrived (there may have been none) is complete; `opaque` as in the part."""
+class ReasoningDone(msgspec.Struct, frozen=True):
+    """The reasoning block whose deltas just arrived (maybe none) is complete; `encrypted` as in the part."""
 
     origin: str
-    opaque: str
+    encrypted: str
 
 
 class CompactionBegun(msgspec.Struct, frozen=True):
@@ -120,7 +120,7 @@ class Finished(msgspec.Struct, frozen=True):
 StreamEvent = (
     TextDelta
     | ReasoningDelta
-    | ReasoningSealed
+    | ReasoningDone
     | ToolCallStarted
     | CompactionBegun
     | CompactionDone

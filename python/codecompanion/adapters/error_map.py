@@ -22,7 +22,7 @@ from codecompanion.adapters.error_words import (
     NO_MODEL,
     OVERLOAD_NAMES,
     RATE_NAMES,
-    is_opaque,
+    is_encrypted,
     read_wait,
 )
 from codecompanion.adapters.exception_kinds import kind_of
@@ -34,10 +34,10 @@ from codecompanion.errors import (
     AuthenticationFailed,
     ContentRefused,
     ContextOverflow,
+    EncryptedRefused,
     MalformedReply,
     ModelNotFound,
     NetworkFailed,
-    OpaqueRefused,
     Overloaded,
     RateLimited,
     RequestRejected,
@@ -115,8 +115,8 @@ def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: En
     said = f" The provider says: {_end(told.quote)}" if quote else ""
     if status == 413 or (status not in (401, 403, 404) and is_overflow(code, quote)):
         return ContextOverflow(endpoint.say(f"the request is too long for the model ({status}).{said}"), *told.figures)
-    if status in (400, 404, 422) and is_opaque(code, quote):
-        return OpaqueRefused(
+    if status in (400, 404, 422) and is_encrypted(code, quote):
+        return EncryptedRefused(
             endpoint.say(f"the provider does not accept its own signed or encrypted data back ({status}).{said}")
         )
     if status == 401:
@@ -162,8 +162,9 @@ def _of_payload(told: Said, endpoint: Endpoint) -> AdapterError:
     said = f" The provider says: {_end(told.quote)}" if quote else ""
     if is_overflow(code, quote):
         return ContextOverflow(endpoint.say(f"the request is too long for the model.{said}"), *told.figures)
-    if is_opaque(code, quote):
-        return OpaqueRefused(endpoint.say(f"the provider does not accept its own signed or encrypted data back.{said}"))
+    if is_encrypted(code, quote):
+        refusal = f"the provider does not accept its own signed or encrypted data back.{said}"
+        return EncryptedRefused(endpoint.say(refusal))
     if code in KEY_NAMES:
         return AuthenticationFailed(endpoint.say(_key_sentence(0, endpoint)))
     if code in RATE_NAMES:

@@ -11,14 +11,14 @@ import re
 from codecompanion.formats.regex import regex
 
 # What the provider had signed or encrypted itself, or the order it wants that back in (Responses).
-_OPAQUE_CODES = frozenset(
+_ENCRYPTED_CODES = frozenset(
     [
         "invalid_encrypted_content",
         *("compaction_signature_invalid", "compaction_content_mismatch", "compaction_tool_changes_mismatch"),
         *("compaction_block_ambiguous", "compaction_block_misplaced", "compaction_too_many_tool_references"),
     ]
 )
-_OPAQUE = regex(
+_ENCRYPTED = regex(
     r"encrypted content .{0,80}could not be (?:verified|decrypted|parsed)"
     r"|without its required (?:following|'reasoning') item"
     r"|item with id 'rs_"
@@ -54,9 +54,9 @@ _WAIT = regex(r"try again in (\d+(?:\.\d+)?) ?(ms|s)\b", re.IGNORECASE)
 KEY_NAMES = frozenset(["invalid_api_key", "authentication_error", "invalid_authentication", "unauthorized"])
 
 
-def is_opaque(code: str, quote: str) -> bool:
+def is_encrypted(code: str, quote: str) -> bool:
     """Return whether the error says that an encrypted part of the history is not accepted back."""
-    return code in _OPAQUE_CODES or _OPAQUE.search(quote) is not None
+    return code in _ENCRYPTED_CODES or _ENCRYPTED.search(quote) is not None
 
 
 def read_wait(quote: str) -> float | None:

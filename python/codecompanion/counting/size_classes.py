@@ -18,7 +18,7 @@ PAGE_TOKENS = 2500
 # For a PDF whose pages could not be counted; text with its fonts takes 13 to 60 KB a page, scans more.
 BYTES_PER_PAGE = 50_000
 # Recorded encrypted reasoning: 1,000 characters hold none, then 6.2 (OpenAI, up to 2,500 tokens), 6.6 (Anthropic) each.
-_SEAL_CHARS, _SEALED_CHARS_PER_TOKEN = 1000, 6.4
+_MIN_ENCRYPTED_CHARS, _ENCRYPTED_CHARS_PER_TOKEN = 1000, 6.4
 # Recorded encrypted compactions (OpenAI): 3,684 and 4,068 characters for 297 and 342 tokens.
 _COMPACTED_CHARS_PER_TOKEN = 9.0
 
@@ -47,11 +47,11 @@ def document_tokens(document: DocumentPart) -> int:
     return PAGE_TOKENS * max(1, pages)
 
 
-def opaque_tokens(chars: int) -> int:
+def encrypted_tokens(chars: int) -> int:
     """Return what a signed or encrypted block of so many characters holds."""
-    return max(0, round((chars - _SEAL_CHARS) / _SEALED_CHARS_PER_TOKEN))
+    return max(0, round((chars - _MIN_ENCRYPTED_CHARS) / _ENCRYPTED_CHARS_PER_TOKEN))
 
 
 def compaction_tokens(chars: int) -> int:
     """Return what a provider's encrypted compaction of so many characters adds to a prompt."""
-    return max(0, round((chars - _SEAL_CHARS) / _COMPACTED_CHARS_PER_TOKEN))
+    return max(0, round((chars - _MIN_ENCRYPTED_CHARS) / _COMPACTED_CHARS_PER_TOKEN))

@@ -19,7 +19,7 @@ from typing import Protocol, assert_never
 
 import msgspec
 
-from codecompanion.counting.size_classes import compaction_tokens, document_tokens, image_tokens, opaque_tokens
+from codecompanion.counting.size_classes import compaction_tokens, document_tokens, encrypted_tokens, image_tokens
 from codecompanion.model.messages import (
     CallMark,
     CompactionPart,
@@ -188,9 +188,9 @@ class MessageCounter(msgspec.Struct, frozen=True):
                 return self.text(part.text)
             case ReasoningPart():
                 # What is shown may be a summary; the encrypted block that goes back holds all of it.
-                return max(self.text(part.text), opaque_tokens(len(part.opaque)))
+                return max(self.text(part.text), encrypted_tokens(len(part.encrypted)))
             case CompactionPart():
-                return part.tokens or self.text(part.text) or compaction_tokens(len(part.opaque))
+                return part.tokens or self.text(part.text) or compaction_tokens(len(part.encrypted))
             case ImagePart():
                 return image_tokens(part)
             case DocumentPart():

@@ -66,26 +66,26 @@ class DocumentPart(msgspec.Struct, frozen=True, tag="document", omit_defaults=Tr
 class ReasoningPart(msgspec.Struct, frozen=True, tag="reasoning", omit_defaults=True):
     """The model's reasoning. `field` is the wire field it came in (`reasoning_content`, `reasoning`).
 
-    `opaque` is what the provider wants back untouched (a signed or encrypted block, as JSON), `origin` who made it
+    `encrypted` is what the provider wants back untouched (a signed or encrypted block, as JSON), `origin` who made it
     (`Adapter.origin`): it is never sent to anybody else (R-542), and never edited (lesson 26). `text` may be empty.
     """
 
     text: str
     field: str = "reasoning_content"
     origin: str = ""
-    opaque: str = ""
+    encrypted: str = msgspec.field(default="", name="opaque")  # stored under its older name
 
 
 class CompactionPart(msgspec.Struct, frozen=True, tag="compaction", omit_defaults=True):
     """What a provider's own compaction left in place of the history before it (R-537, R-539).
 
-    `opaque` is a JSON array of the blocks or items to send back verbatim to `origin`, and to nobody else (R-542).
+    `encrypted` is a JSON array of the blocks or items to send back verbatim to `origin`, and to nobody else (R-542).
     `text` is the readable summary when there is one, `tokens` its size when the provider told it. `on_demand`: it was
     asked for (R-540); after such a one Anthropic does not compact by itself.
     """
 
     origin: str
-    opaque: str
+    encrypted: str = msgspec.field(name="opaque")
     text: str = ""
     tokens: int = 0
     on_demand: bool = False
@@ -104,14 +104,14 @@ Content = str | tuple[Part, ...]
 class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """One call the model asked for. `arguments` is the JSON text exactly as the model wrote it.
 
-    `opaque` is what the provider `origin` wants back with the call (Gemini's thought signature), as JSON.
+    `encrypted` is what the provider `origin` wants back with the call (Gemini's thought signature), as JSON.
     """
 
     id: str
     name: str
     arguments: str = "{}"
     origin: str = ""
-    opaque: str = ""
+    encrypted: str = msgspec.field(default="", name="opaque")
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -232,15 +232,15 @@ def is_typed_by_user(message: Message) -> bool:
     return message.role == "user" and message.tag is None
 
 
-def has_opaque(message: Message) -> bool:
+def has_encrypted(message: Message) -> bool:
     """Return whether the message holds reasoning or calls that only the provider that made them can read."""
     parts = () if isinstance(message.content, str) else message.content
-    return any(isinstance(part, ReasoningPart) and part.opaque for part in parts) or any(
-        call.opaque for call in message.tool_calls
+    return any(isinstance(part, ReasoningPart) and part.encrypted for part in parts) or any(
+        call.encrypted for call in message.tool_calls
     )
 
 
-def without_opaque(message: Message) -> Message:
+def without_encrypted(message: Message) -> Message:
     """Return the message with readable reasoning only."""
     parts = () if isinstance(message.content, str) else message.content
     bare = tuple(ReasoningPart(part.text, part.field) if isinstance(part, ReasoningPart) else part for part in parts)

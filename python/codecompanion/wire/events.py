@@ -1,7 +1,7 @@
 """Typed events from the host to the editor: the wire of `lua/codecompanion/types.lua`.
 
 A batch is one JSON array of these objects, decoded by `require("codecompanion.host").on_events(json)`. Every object
-has `type` (the tag) and, unless it concerns the whole host, `chat` (opaque id). Nothing here is a state of its own:
+has `type` (the tag) and, unless it concerns the whole host, `chat` (id). Nothing here is a state of its own:
 each view can be rebuilt from the log. Token figures are whole tokens, times milliseconds, `ratio` is 0..1.
 """
 

@@ -15,7 +15,7 @@ from codecompanion.formats.outside_text import NOT_READABLE
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base: `id` > 0 asks for a `reply` event, `chat` is the opaque chat id ("" for the host)."""
+    """Base: `id` > 0 asks for a `reply` event, `chat` is the chat id ("" for the host)."""
 
     id: int = 0
     chat: str = ""

@@ -1,6 +1,6 @@
 """What the fake Messages server signs, so that it knows later whether a block came back as it was sent.
 
-A seal is base64 of JSON and its HMAC: opaque to a client, readable to every server of this kind (the secret is a
+A seal is base64 of JSON and its HMAC: encrypted to a client, readable to every server of this kind (the secret is a
 constant), so a session can go on after a restart. A thinking block's seal holds its text, the conversation before it
 and the thinking block before that ("preserved thinking"); a compaction block's seal holds its text, its tool changes
 and the conversation it stands for.
@@ -23,7 +23,7 @@ _SECRET = b"the loopback provider's secret"
 
 
 def sealed(content: Mapping[str, Any]) -> str:
-    """Return the content, signed and opaque."""
+    """Return the content, signed and encrypted."""
     text = json.dumps(content, sort_keys=True).encode()
     return base64.b64encode(hmac.digest(_SECRET, text, "sha256") + text).decode()
 

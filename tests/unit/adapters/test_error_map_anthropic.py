@@ -60,17 +60,17 @@ def test_a_status_becomes_the_right_class(
     assert str(error).startswith("claude: ")
 
 
-OPAQUE_CODES = [
+ENCRYPTED_CODES = [
     *("compaction_signature_invalid", "compaction_content_mismatch", "compaction_tool_changes_mismatch"),
     *("compaction_block_ambiguous", "compaction_block_misplaced", "compaction_too_many_tool_references"),
 ]
 
 
-@pytest.mark.parametrize("code", OPAQUE_CODES)
+@pytest.mark.parametrize("code", ENCRYPTED_CODES)
 def test_a_compaction_that_is_not_accepted_back_has_its_own_error(code: str) -> None:
     """The session then goes on from the full history."""
     error = raised(400, body(INVALID, "the block cannot be used", code))
-    assert type(error) is ours.OpaqueRefused
+    assert type(error) is ours.EncryptedRefused
     assert error.code == code
 
 
@@ -88,7 +88,7 @@ def test_a_compaction_that_is_not_accepted_back_has_its_own_error(code: str) -> 
 )
 def test_thinking_that_is_not_accepted_back_has_its_own_error(message: str) -> None:
     """There is no code for it, only the sentence."""
-    assert type(raised(400, body(INVALID, message))) is ours.OpaqueRefused
+    assert type(raised(400, body(INVALID, message))) is ours.EncryptedRefused
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_an_overflow_tells_by_how_much(message: str, prompt: int, limit: int) ->
         ("rate_limit_error", None, ours.RateLimited),
         ("authentication_error", None, ours.AuthenticationFailed),
         ("invalid_request_error", None, ours.RequestRejected),
-        ("invalid_request_error", "compaction_signature_invalid", ours.OpaqueRefused),
+        ("invalid_request_error", "compaction_signature_invalid", ours.EncryptedRefused),
     ],
 )
 def test_an_error_event_becomes_the_right_class(kind: str, code: str | None, ours_: type[Exception]) -> None:

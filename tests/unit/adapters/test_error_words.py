@@ -7,7 +7,7 @@ import json
 import pytest
 
 from codecompanion.adapters.error_map import Endpoint, error_from_payload, error_from_status
-from codecompanion.errors import ContextOverflow, ModelNotFound, OpaqueRefused, RateLimited, RequestRejected
+from codecompanion.errors import ContextOverflow, EncryptedRefused, ModelNotFound, RateLimited, RequestRejected
 
 ENDPOINT = Endpoint(name="test", base_url="https://api.test/v1")
 
@@ -28,8 +28,8 @@ def said(message: str, code: str | None = None) -> dict[str, object]:
 )
 def test_a_sealed_part_that_is_not_accepted_back_has_its_own_error(status: int, message: str, code: str | None) -> None:
     """The session then sends the readable history instead; in a stream it comes as an error event."""
-    assert type(error_from_status(status, said(message, code), {}, ENDPOINT)) is OpaqueRefused
-    assert type(error_from_payload(json.dumps(said(message, code)).encode(), ENDPOINT)) is OpaqueRefused
+    assert type(error_from_status(status, said(message, code), {}, ENDPOINT)) is EncryptedRefused
+    assert type(error_from_payload(json.dumps(said(message, code)).encode(), ENDPOINT)) is EncryptedRefused
 
 
 def test_an_id_that_is_too_long_is_no_overflow() -> None:

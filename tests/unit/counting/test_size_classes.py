@@ -8,8 +8,8 @@ from codecompanion.counting.size_classes import (
     UNKNOWN_IMAGE_TOKENS,
     compaction_tokens,
     document_tokens,
+    encrypted_tokens,
     image_tokens,
-    opaque_tokens,
 )
 from codecompanion.model.messages import DocumentPart, ImagePart
 
@@ -33,8 +33,8 @@ def test_a_page_lies_between_what_was_recorded_for_an_empty_and_a_full_one() -> 
 
 
 def test_a_seal_alone_holds_nothing() -> None:
-    assert opaque_tokens(0) == opaque_tokens(900) == 0
-    assert opaque_tokens(7400) == 1000
+    assert encrypted_tokens(0) == encrypted_tokens(900) == 0
+    assert encrypted_tokens(7400) == 1000
 
 
 def test_a_sealed_compaction_counts_as_recorded() -> None:

@@ -98,8 +98,8 @@ def test_sealed_reasoning_counts_what_it_holds_not_what_is_shown() -> None:
     count = MessageCounter().message
     base = count(Message(id="m", role="assistant"))
 
-    def reasoning(text: str, opaque: str) -> int:
-        return count(Message(id="m", role="assistant", content=(ReasoningPart(text, opaque=opaque),))) - base
+    def reasoning(text: str, encrypted: str) -> int:
+        return count(Message(id="m", role="assistant", content=(ReasoningPart(text, encrypted=encrypted),))) - base
 
     assert abs(reasoning("", "A" * 16_376) - 2496) <= 100
     assert reasoning("", "A" * 1000) == 0

@@ -18,11 +18,11 @@ from codecompanion.adapters.base import (
     CompactionDone,
     Finished,
     ReasoningDelta,
-    ReasoningSealed,
+    ReasoningDone,
     TextDelta,
 )
 from codecompanion.context.server_side import live_blocks
-from codecompanion.errors import ContextOverflow, OpaqueRefused, Overloaded, StoreUnavailable, StreamCut
+from codecompanion.errors import ContextOverflow, EncryptedRefused, Overloaded, StoreUnavailable, StreamCut
 from codecompanion.model.history import (
     CompactionBegan,
     CompactionEnded,
@@ -45,9 +45,9 @@ from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says,
 
 MAX_STEPS = 2000
 LONG = "words and more words " * 400
-BLOCK = CompactionPart(origin="scripted@s", opaque='[{"type":"compaction","content":"S"}]', text="S", tokens=50)
+BLOCK = CompactionPart(origin="scripted@s", encrypted='[{"type":"compaction","content":"S"}]', text="S", tokens=50)
 LARGE = Usage(input_tokens=90_000, output_tokens=5)
-SEALED: Reply = (ReasoningDelta("hm", ""), ReasoningSealed("scripted@s", "{}"), TextDelta("one"), Finished("stop"))
+SEALED: Reply = (ReasoningDelta("hm", ""), ReasoningDone("scripted@s", "{}"), TextDelta("one"), Finished("stop"))
 COMPACTS: Reply = (CompactionBegun(), CompactionDone(BLOCK), TextDelta("two"), Finished("stop"))
 TOO_LONG: Reply = (ContextOverflow("s: the request is too long for the model."),)
 READ = calls(("c1", "read_file", '{"path": "a.txt"}'))
@@ -106,7 +106,7 @@ FULL: Reply = (TextDelta("half"), Finished("window"))
 NO_BLOCK: Reply = (CompactionBegun(), CompactionDone(None), TextDelta("two"), Finished("stop"))
 CUT: Reply = (CompactionBegun(), StreamCut("cut"))
 CUT_LATER: Reply = (CompactionDone(BLOCK), TextDelta("tw"), StreamCut("cut"))
-REFUSED: Reply = (OpaqueRefused("s: signature invalid."),)
+REFUSED: Reply = (EncryptedRefused("s: signature invalid."),)
 STOP = {"on_compact": "stop"}
 DONE = CompactionDone(BLOCK, Usage(input_tokens=400, output_tokens=20))
 

@@ -16,7 +16,7 @@ from codecompanion.wire.events import Compacted, CompactionFailed, CompactionSta
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 from tests.unit.session.turn.test_turn import READ, stored_view
 
-BLOCK = CompactionPart(origin="scripted@s", opaque='[{"type":"compaction","content":"S"}]', text="S", tokens=50)
+BLOCK = CompactionPart(origin="scripted@s", encrypted='[{"type":"compaction","content":"S"}]', text="S", tokens=50)
 USAGE = Usage(input_tokens=400, output_tokens=20)
 
 

@@ -17,7 +17,7 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_native_compaction import BLOCK, native, talk
 from tests.unit.session.test_recovery import LONG
 
-SEALED = CompactionPart(origin="scripted@s", opaque='[{"type":"compaction","encrypted_content":"x"}]', tokens=50)
+SEALED = CompactionPart(origin="scripted@s", encrypted='[{"type":"compaction","encrypted_content":"x"}]', tokens=50)
 LARGE = Usage(input_tokens=90_000, output_tokens=5)
 
 
@@ -59,7 +59,7 @@ async def test_a_chat_too_long_for_the_providers_compaction_is_compacted_here(tm
 
 async def test_two_compactions_in_one_reply_are_two(tmp_path):
     """R-537, R-543: each has its start, its end and its change; the last block is the one that lives."""
-    second = CompactionPart(origin="scripted@s", opaque='[{"type":"compaction","content":"T"}]', text="T")
+    second = CompactionPart(origin="scripted@s", encrypted='[{"type":"compaction","content":"T"}]', text="T")
     reply = (CompactionBegun(), CompactionDone(BLOCK), TextDelta("a"), CompactionBegun(), CompactionDone(second),
              CompactionBegun(), CompactionDone(None), TextDelta("b"),
              Finished("stop", (), Usage(input_tokens=400, output_tokens=20)))  # fmt: skip

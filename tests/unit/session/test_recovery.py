@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from codecompanion.adapters.base import AdapterSettings, Finished, ReasoningDelta, ReasoningSealed, TextDelta
+from codecompanion.adapters.base import AdapterSettings, Finished, ReasoningDelta, ReasoningDone, TextDelta
 from codecompanion.context.grounding.recall_keys import without_span
 from codecompanion.context.summary.compaction_notes import NO_MODEL
 from codecompanion.counting.model_windows import ModelLimits
-from codecompanion.errors import ContextOverflow, OpaqueRefused, Overloaded, RequestRejected
+from codecompanion.errors import ContextOverflow, EncryptedRefused, Overloaded, RequestRejected
 from codecompanion.model.messages import GO_ON_TAG, Message, ReasoningPart, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
 from codecompanion.session.state import State
@@ -278,8 +278,8 @@ async def test_a_reply_that_fills_the_window_goes_on_in_a_smaller_one(tmp_path):
 
 async def test_reasoning_the_provider_refuses_is_left_out(tmp_path):
     """Lesson 26: its readable text stays, in the log everything does."""
-    sealed: Reply = (ReasoningDelta("hm", ""), ReasoningSealed("scripted@s", "{}"), TextDelta("one"), Finished("stop"))
-    adapter = ScriptedAdapter("s", [sealed, (OpaqueRefused("s: invalid_encrypted_content."),), says("two")])
+    sealed: Reply = (ReasoningDelta("hm", ""), ReasoningDone("scripted@s", "{}"), TextDelta("one"), Finished("stop"))
+    adapter = ScriptedAdapter("s", [sealed, (EncryptedRefused("s: invalid_encrypted_content."),), says("two")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
     await talk(bench, session, 2)
@@ -291,7 +291,7 @@ async def test_reasoning_the_provider_refuses_is_left_out(tmp_path):
 
 async def test_a_block_the_provider_refuses_gives_way_to_the_full_history(tmp_path):
     """R-542: another account, an expired key."""
-    replies = [says("one"), compacts_and_says("two"), (OpaqueRefused("s: signature invalid."),), says("three")]
+    replies = [says("one"), compacts_and_says("two"), (EncryptedRefused("s: signature invalid."),), says("three")]
     adapter = ScriptedAdapter("s", replies, native=True)
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -301,7 +301,7 @@ async def test_a_block_the_provider_refuses_gives_way_to_the_full_history(tmp_pa
 
 
 async def test_a_refusal_that_nothing_explains_is_told(tmp_path):
-    bench = Bench(tmp_path, ScriptedAdapter("s", [(OpaqueRefused("s: signature invalid."),)]))
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(EncryptedRefused("s: signature invalid."),)]))
     session = await bench.open()
     await talk(bench, session, 1)
     assert bench.of(TurnFinished)[0].error == "s: signature invalid."

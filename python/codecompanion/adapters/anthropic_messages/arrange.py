@@ -64,7 +64,7 @@ def arrange(messages: Sequence[Message], is_usable: Callable[[CompactionPart], b
 def read_blocks(part: CompactionPart) -> list[dict[str, Any]]:
     """Return the blocks of a compaction, [] when they cannot be read."""
     try:
-        return msgspec.json.decode(part.opaque, type=list[dict[str, Any]])
+        return msgspec.json.decode(part.encrypted, type=list[dict[str, Any]])
     except NOT_READABLE:
         return []
 

@@ -84,8 +84,8 @@ class MessageRenderer:
             match part:
                 case TextPart(text=text) if text.strip():
                     blocks.append(text_block(text, "assistant"))
-                case ReasoningPart() if (sealed := self._sealed(part)) is not None:
-                    blocks.append(sealed)
+                case ReasoningPart() if (encrypted := self._encrypted(part)) is not None:
+                    blocks.append(encrypted)
                 case ReasoningPart():
                     lost = True
                 case CallMark(position=position) if position < len(calls) and position not in placed:
@@ -98,12 +98,12 @@ class MessageRenderer:
             lost = True
         return Piece("assistant", tuple(blocks), lost_thinking=lost)
 
-    def _sealed(self, part: ReasoningPart) -> Block | None:
+    def _encrypted(self, part: ReasoningPart) -> Block | None:
         """Return a block that goes back exactly as it came, None when it is not ours or not whole."""
-        if part.origin != self._origin or not part.opaque:
+        if part.origin != self._origin or not part.encrypted:
             return None
         try:
-            head = part.opaque.encode()
+            head = part.encrypted.encode()
             block = msgspec.json.decode(head)
         except NOT_READABLE:
             return None
@@ -150,7 +150,7 @@ def is_empty(message: Message) -> bool:
                 return False
             case ImagePart() | DocumentPart() if message.role == "user":
                 return False
-            case ReasoningPart(opaque=opaque) if opaque:
+            case ReasoningPart(encrypted=encrypted) if encrypted:
                 return False
     return True
 

@@ -2,8 +2,8 @@
 
 The renderer runs the parts that grow with the conversation (`block_check.py`, `order_check.py`) on every new block,
 `check_fields` on the rest; `check_body` runs them over a whole body. What only the server can know (whether a signature
-is genuine, whether a prompt fits) is not checked; with `sealed`, what the provider made is compared with what goes back
-to it.
+is genuine, whether a prompt fits) is not checked; with `encrypted`, what the provider made is compared with what goes
+back to it.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _TOOL_KEYS = frozenset(
 )
 _COMBINATORS = frozenset({"oneOf", "allOf", "anyOf"})
 _EDITS = ("clear_thinking_20251015", "clear_tool_uses_20250919", "compact_20260112")
-_SEALED_KINDS = THINKING_KINDS | {"compaction"}
+_ENCRYPTED_KINDS = THINKING_KINDS | {"compaction"}
 
 
-def check_body(body: Mapping[str, Any], sealed: Sequence[Mapping[str, Any]] | None = None) -> list[str]:
+def check_body(body: Mapping[str, Any], encrypted: Sequence[Mapping[str, Any]] | None = None) -> list[str]:
     """Return one sentence per violation; empty when the API would take the body.
 
     encrypted: the thinking and compaction blocks the request is to give back, in order, exactly as they came.
@@ -66,7 +66,7 @@ def check_body(body: Mapping[str, Any], sealed: Sequence[Mapping[str, Any]] | No
             blocks.append((role, facts))
             order.add(role, facts)
             marks += facts.marks
-            if facts.kind in _SEALED_KINDS and not facts.is_noop:
+            if facts.kind in _ENCRYPTED_KINDS and not facts.is_noop:
                 found.append({name: value for name, value in block.items() if name != "cache_control"})
     problems += [*_check_roles(body.get("messages") or ()), *order.problems, *order.end_problems()]
     if order.role == "assistant" and order.last == "text" and body.get("compaction") is None:
@@ -77,7 +77,7 @@ def check_body(body: Mapping[str, Any], sealed: Sequence[Mapping[str, Any]] | No
     starts = (_first_of_running_turn(blocks) in THINKING_KINDS) if runs else None
     problems += check_fields(body, has_calls=order.has_calls, starts_with_thinking=starts, signed=_is_signed(body))
     problems += _check_breakpoints(body, marks, blocks)
-    if sealed is not None and found != [dict(block) for block in sealed]:
+    if encrypted is not None and found != [dict(block) for block in encrypted]:
         problems.append("thinking or compaction does not go back as it came")
     return problems
 

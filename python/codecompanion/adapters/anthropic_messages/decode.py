@@ -20,7 +20,7 @@ from codecompanion.adapters.base import (
     CompactionDone,
     Finished,
     ReasoningDelta,
-    ReasoningSealed,
+    ReasoningDone,
     StopReason,
     StreamEvent,
     TextDelta,
@@ -193,18 +193,18 @@ class MessagesDecoder(ReplyDecoder):
             case "thinking":
                 draft.block["thinking"] = "".join(draft.text)
                 if draft.block.get("signature"):
-                    self._seal(draft.block)
+                    self._encrypt(draft.block)
             case "compaction":
                 self._flush()
                 self._events.append(self._compaction(draft.block))
             case _:
                 if draft.json:
                     draft.block["input"] = read_input("".join(draft.json))
-                self._seal(draft.block)
+                self._encrypt(draft.block)
 
-    def _seal(self, block: Mapping[str, Any]) -> None:
+    def _encrypt(self, block: Mapping[str, Any]) -> None:
         self._flush()
-        self._events.append(ReasoningSealed(self._origin, msgspec.json.encode(block).decode()))
+        self._events.append(ReasoningDone(self._origin, msgspec.json.encode(block).decode()))
 
     def _compaction(self, block: Mapping[str, Any]) -> CompactionDone:
         text = block.get("content")

@@ -199,9 +199,9 @@ class AnthropicMessages(WireFormat):
         bound = self._facts.has_quirk(request.model, "mismatch") and not can_let_mismatches_go(thinking)
         threshold = unsigned and request.compact_at > 0 and self.compacts_natively(request.model)
         return Want(
-            think=request.send_opaque and not bound,
-            unsigned=threshold and request.send_opaque,
-            signed=request.send_opaque,
+            think=request.send_encrypted and not bound,
+            unsigned=threshold and request.send_encrypted,
+            signed=request.send_encrypted,
         )
 
     def _chat_head(self, request: ChatRequest, rendered: Rendered) -> Head:

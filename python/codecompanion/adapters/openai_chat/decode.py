@@ -19,7 +19,7 @@ import msgspec
 from codecompanion.adapters.base import (
     Finished,
     ReasoningDelta,
-    ReasoningSealed,
+    ReasoningDone,
     StopReason,
     StreamEvent,
     TextDelta,
@@ -244,5 +244,5 @@ class ChatDecoder(ReplyDecoder):
             stop = "stop"
         if (details := self._details.as_json()) and stop != "filtered":
             # They may come in pieces up to the end, so the block is complete only now.
-            events.append(ReasoningSealed(self._origin, details))
+            events.append(ReasoningDone(self._origin, details))
         events.append(Finished(stop, calls, normalise_usage(self._usage), self._model))

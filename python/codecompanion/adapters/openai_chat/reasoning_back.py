@@ -27,18 +27,18 @@ def add_reasoning(
     *,
     readable: bool,
     field: str,
-    opaque_origin: str,
+    encrypted_origin: str,
     required: bool,
 ) -> None:
     """Put the message's reasoning into the rendered message.
 
-    `field` "" = the one it came in; `opaque_origin` "" = nothing encrypted; `required`: a message that calls tools gets
-    the field even when there is nothing to say in it (its reasoning was written by another model).
+    `field` "" = the one it came in; `encrypted_origin` "" = nothing encrypted; `required`: a message that calls tools
+    gets the field even when there is nothing to say in it (its reasoning was written by another model).
     """
     parts = [] if isinstance(message.content, str) else [p for p in message.content if isinstance(p, ReasoningPart)]
-    own = [part.opaque for part in parts if part.opaque and opaque_origin and part.origin == opaque_origin]
+    own = [part.encrypted for part in parts if part.encrypted and encrypted_origin and part.origin == encrypted_origin]
     if own:
-        fields["reasoning_details"] = [entry for opaque in own for entry in _entries(opaque)]
+        fields["reasoning_details"] = [entry for encrypted in own for entry in _entries(encrypted)]
     elif readable:
         for part in parts:
             if not part.origin and part.text:
@@ -52,10 +52,10 @@ def _own_field(part: ReasoningPart) -> str:
     return REQUIRED_FIELD if part.field == MISTRAL_THINKING else part.field
 
 
-def _entries(opaque: str) -> list[msgspec.Raw]:
+def _entries(encrypted: str) -> list[msgspec.Raw]:
     """Return the entries as they came; none of one that was damaged on the disk."""
     try:
-        return msgspec.json.decode(opaque, type=list[msgspec.Raw])
+        return msgspec.json.decode(encrypted, type=list[msgspec.Raw])
     except NOT_READABLE:
         return []
 

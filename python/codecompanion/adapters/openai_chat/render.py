@@ -63,7 +63,7 @@ class _Manner(NamedTuple):
     """What the rendering of a message depends on besides the message."""
 
     learned: Learned
-    send_opaque: bool
+    send_encrypted: bool
 
 
 class ChatRenderer:
@@ -85,7 +85,7 @@ class ChatRenderer:
         """Return the request body, heeding what was learned about the model."""
         head = encode({"model": request.model, **self._parameters(request, learned)})[:-1] + b',"messages":['
         tail = b"]" + self._tools(request, learned) + b"}"
-        pieces = [piece for piece in self._pieces(request, _Manner(learned, request.send_opaque)) if piece]
+        pieces = [piece for piece in self._pieces(request, _Manner(learned, request.send_encrypted)) if piece]
         if len(pieces) < 2:
             return head + b"".join(pieces) + tail
         # One join, one copy: a body can have 10 MB.
@@ -174,11 +174,11 @@ class ChatRenderer:
                 return {"role": name, "content": message.text}
 
     def _assistant(self, message: Message, answers_tools: bool, manner: _Manner) -> dict[str, Any]:
-        learned, opaque_origin = manner.learned, self._origin if manner.send_opaque else ""
+        learned, encrypted_origin = manner.learned, self._origin if manner.send_encrypted else ""
         fields: dict[str, Any] = {"role": "assistant", "content": message.text or None}
         if message.tool_calls:
             form = self._id_form(manner)
-            calls = [self._render_call(call, form, opaque_origin) for call in message.tool_calls]
+            calls = [self._render_call(call, form, encrypted_origin) for call in message.tool_calls]
             if learned.sign_calls and not any("extra_content" in call for call in calls):
                 # Of parallel calls only the first is signed.
                 calls[0]["extra_content"] = FOREIGN_CALL
@@ -192,7 +192,7 @@ class ChatRenderer:
                 message,
                 readable=wanted is True or ((wanted or required) and in_tool_turn),
                 field=self._options.reasoning_field or (REQUIRED_FIELD if required else ""),
-                opaque_origin=opaque_origin if in_tool_turn else "",
+                encrypted_origin=encrypted_origin if in_tool_turn else "",
                 required=required,
             )
         return fields
@@ -200,15 +200,15 @@ class ChatRenderer:
     def _id_form(self, manner: _Manner) -> IdForm:
         return manner.learned.call_ids or self._call_ids
 
-    def _render_call(self, call: ToolCall, form: IdForm, opaque_origin: str) -> dict[str, Any]:
+    def _render_call(self, call: ToolCall, form: IdForm, encrypted_origin: str) -> dict[str, Any]:
         arguments = call.arguments or "{}"
         if not is_json_object(arguments):
             # A model that wrote broken JSON must not break the chat for ever: several endpoints parse what they get.
             arguments = encode({"invalid_json": arguments}).decode()
         function = {"name": function_name(call.name), "arguments": arguments}
         rendered: dict[str, Any] = {"id": wire_id(call.id, form), "type": "function", "function": function}
-        if call.opaque and opaque_origin and call.origin == opaque_origin:
-            rendered["extra_content"] = msgspec.Raw(call.opaque.encode())
+        if call.encrypted and encrypted_origin and call.origin == encrypted_origin:
+            rendered["extra_content"] = msgspec.Raw(call.encrypted.encode())
         return rendered
 
     def _user_parts(self, message: Message) -> list[dict[str, Any]]:

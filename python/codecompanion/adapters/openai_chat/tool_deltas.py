@@ -37,12 +37,12 @@ class ToolDelta(msgspec.Struct):
 class _Draft:
     """A call whose arguments are still arriving."""
 
-    __slots__ = ("arguments", "id", "name", "opaque")
+    __slots__ = ("arguments", "encrypted", "id", "name")
 
     def __init__(self, call_id: str) -> None:
         self.id = call_id
         self.name = ""
-        self.opaque = ""
+        self.encrypted = ""
         self.arguments: list[str] = []
 
     def is_whole(self) -> bool:
@@ -80,7 +80,7 @@ class ToolCallAssembler:
                 self._by_index[delta.index] = draft
         draft.id = draft.id or call_id
         if (extra := bytes(delta.extra_content)) not in (b"", b"null", b"{}"):
-            draft.opaque = extra.decode()
+            draft.encrypted = extra.decode()
         named_before = bool(draft.name)
         if name and name != draft.name and not draft.arguments:
             draft.name += name
@@ -104,8 +104,8 @@ class ToolCallAssembler:
                 continue
             call_id = draft.id if draft.id and draft.id not in taken else self._new_id()
             taken.add(call_id)
-            origin = self._origin if draft.opaque else ""
-            calls.append(ToolCall(call_id, draft.name, arguments, origin, draft.opaque))
+            origin = self._origin if draft.encrypted else ""
+            calls.append(ToolCall(call_id, draft.name, arguments, origin, draft.encrypted))
         return tuple(calls)
 
     @property

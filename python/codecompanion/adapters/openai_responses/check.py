@@ -59,10 +59,10 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 Kind = Literal[
-    "input", "assistant", "reasoning", "sealed", "call", "output", "hosted", "compaction", "trigger", "other"
+    "input", "assistant", "reasoning", "encrypted", "call", "output", "hosted", "compaction", "trigger", "other"
 ]
 _FOLLOWERS: dict[Kind | None, tuple[Kind, ...]] = {
-    "sealed": ("assistant", "call", "hosted"),
+    "encrypted": ("assistant", "call", "hosted"),
     "reasoning": ("reasoning", "assistant", "call", "hosted"),
 }
 
@@ -156,7 +156,7 @@ def mark_of(item: Item) -> Mark:
         case "function_call_output":
             return Mark("output", str(item.get("call_id")), names, *_attachments(item.get("output")))
         case "reasoning":
-            return Mark("sealed" if item.get("encrypted_content") else "reasoning", "", names)
+            return Mark("encrypted" if item.get("encrypted_content") else "reasoning", "", names)
         case "compaction":
             return Mark("compaction", "", names)
         case "compaction_trigger":

@@ -112,14 +112,14 @@ def _check_message(item: Item) -> list[str]:
 
 def _check_reasoning(item: Item) -> list[str]:
     problems = _check_parts(item["summary"], ("summary_text",), may_be_empty=True)
-    content, sealed = item.get("content"), item.get("encrypted_content")
+    content, encrypted = item.get("content"), item.get("encrypted_content")
     if content is not None:
         problems += _check_parts(content, ("reasoning_text",), may_be_empty=True)
     if not isinstance(item["id"], str) or not item["id"]:
         problems.append("has no id")
-    if sealed is not None and not _is_text(sealed):
+    if encrypted is not None and not _is_text(encrypted):
         problems.append("has an empty encrypted_content")
-    if sealed is None and not content:
+    if encrypted is None and not content:
         problems.append("has no encrypted_content: nothing is stored that its id could stand for")
     return problems
 

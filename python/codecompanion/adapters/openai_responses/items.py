@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 Item = dict[str, Any]
 # What the endpoint takes back of the items it made; it adds fields to its answers that it refuses as input.
-SEALED_KEYS = {
+ENCRYPTED_KEYS = {
     "reasoning": frozenset(["type", "id", "summary", "content", "encrypted_content"]),
     "compaction": frozenset(["type", "id", "encrypted_content"]),
 }
@@ -50,7 +50,7 @@ class ItemRenderer:
     def __init__(self, options: ResponsesOptions, read_blob: BlobReader, origin: str) -> None:
         self._options, self._read_blob, self._origin = options, read_blob, origin
 
-    def render(self, message: Message, call_ids: tuple[str, ...], *, with_opaque: bool) -> list[Item]:
+    def render(self, message: Message, call_ids: tuple[str, ...], *, with_encrypted: bool) -> list[Item]:
         """Return the items of a message; `call_ids` as `CallIds.assign` gave them."""
         match message.role:
             case "system":
@@ -60,7 +60,7 @@ class ItemRenderer:
             case "tool":
                 return [{"type": "function_call_output", "call_id": call_ids[0], "output": self._output(message)}]
             case "assistant":
-                return self._assistant(message, call_ids, with_opaque=with_opaque)
+                return self._assistant(message, call_ids, with_encrypted=with_encrypted)
             case role:
                 assert_never(role)
 
@@ -82,29 +82,29 @@ class ItemRenderer:
             return self._content(message.content)
         return message.text or NO_OUTPUT
 
-    def _assistant(self, message: Message, call_ids: tuple[str, ...], *, with_opaque: bool) -> list[Item]:
+    def _assistant(self, message: Message, call_ids: tuple[str, ...], *, with_encrypted: bool) -> list[Item]:
         parts: tuple[Part, ...] = message.content if not isinstance(message.content, str) else ()
         if isinstance(message.content, str) and message.content:
             parts = (TextPart(message.content),)
         marked = {part.position for part in parts if isinstance(part, CallMark)}
         parts += tuple(CallMark(position) for position in range(len(message.tool_calls)) if position not in marked)
         items: list[Item] = []
-        sealed: list[Item] = []
+        encrypted: list[Item] = []
         for part in parts:
             if isinstance(part, ReasoningPart):
                 # Of several in a row only the last is followed by an item that may follow.
-                made = self._reasoning(part) if with_opaque and self._options.send_reasoning else []
-                sealed = made or sealed
+                made = self._reasoning(part) if with_encrypted and self._options.send_reasoning else []
+                encrypted = made or encrypted
                 continue
-            made = self._reply_part(part, message.tool_calls, call_ids, with_opaque=with_opaque)
+            made = self._reply_part(part, message.tool_calls, call_ids, with_encrypted=with_encrypted)
             if made:
                 # Reasoning goes out together with what it led to.
-                items += [*sealed, *made]
-                sealed = []
+                items += [*encrypted, *made]
+                encrypted = []
         return items
 
     def _reply_part(
-        self, part: Part, calls: tuple[ToolCall, ...], call_ids: tuple[str, ...], *, with_opaque: bool
+        self, part: Part, calls: tuple[ToolCall, ...], call_ids: tuple[str, ...], *, with_encrypted: bool
     ) -> list[Item]:
         match part:
             case TextPart(text=text, phase=phase):
@@ -113,20 +113,20 @@ class ItemRenderer:
                 known = 0 <= position < len(calls)
                 return [_call(calls[position], call_ids[position])] if known else []
             case CompactionPart():
-                return self._compaction(part, with_opaque=with_opaque)
+                return self._compaction(part, with_encrypted=with_encrypted)
             case ReasoningPart() | ImagePart() | DocumentPart():
                 return []
             case _:
                 assert_never(part)
 
     def _reasoning(self, part: ReasoningPart) -> list[Item]:
-        if not part.opaque or part.origin != self._origin:
+        if not part.encrypted or part.origin != self._origin:
             return []
-        return [_sendable(item) for item in _decoded(part.opaque)]
+        return [_sendable(item) for item in _decoded(part.encrypted)]
 
-    def _compaction(self, part: CompactionPart, *, with_opaque: bool) -> list[Item]:
-        if with_opaque and part.origin == self._origin:
-            return [_sendable(item) for item in _decoded(part.opaque)]
+    def _compaction(self, part: CompactionPart, *, with_encrypted: bool) -> list[Item]:
+        if with_encrypted and part.origin == self._origin:
+            return [_sendable(item) for item in _decoded(part.encrypted)]
         if not part.text:
             return []
         # Somebody else's: only what can be read of it (R-542).
@@ -197,10 +197,10 @@ def _call(call: ToolCall, call_id: str) -> Item:
     return {"type": "function_call", "call_id": call_id, "name": function_name(call.name), "arguments": arguments}
 
 
-def _decoded(opaque: str) -> list[Item]:
+def _decoded(encrypted: str) -> list[Item]:
     """Return the items of provider state; one that this version cannot read is left out, and logged."""
     try:
-        decoded = msgspec.json.decode(opaque)
+        decoded = msgspec.json.decode(encrypted)
     except NOT_READABLE:
         decoded = None
     items = decoded if isinstance(decoded, list) else [decoded]
@@ -211,5 +211,5 @@ def _decoded(opaque: str) -> list[Item]:
 
 
 def _sendable(item: Item) -> Item:
-    keys = SEALED_KEYS.get(item["type"])
+    keys = ENCRYPTED_KEYS.get(item["type"])
     return item if keys is None else {key: value for key, value in item.items() if key in keys}

@@ -19,7 +19,7 @@ from codecompanion.adapters.openai_responses.check import Mark, OrderCheck, mark
 from codecompanion.adapters.openai_responses.check_items import check_item
 from codecompanion.adapters.openai_responses.items import ItemRenderer, is_empty
 from codecompanion.adapters.pairing import mend_pairs
-from codecompanion.errors import ContextOverflow, OpaqueRefused, RequestRejected
+from codecompanion.errors import ContextOverflow, EncryptedRefused, RequestRejected
 from codecompanion.model.invariants import with_partners
 from codecompanion.model.messages import Message, is_protected
 
@@ -43,7 +43,7 @@ class _Kept(msgspec.Struct):
     """
 
     messages: list[Message]
-    with_opaque: bool
+    with_encrypted: bool
     sent: list[Message]
     pieces: list[_Piece]
     ids: CallIds
@@ -66,33 +66,33 @@ class PieceRenderer:
         """
         messages = list(request.messages)
         if request.purpose != "chat" or not request.chat_id:
-            return _join(self._render_all(messages, request.send_opaque, None).pieces)
+            return _join(self._render_all(messages, request.send_encrypted, None).pieces)
         old = self._kept.pop(request.chat_id, None)
-        if old is not None and self._extend(old, messages, request.send_opaque):
+        if old is not None and self._extend(old, messages, request.send_encrypted):
             done = old
         else:
-            done = self._render_all(messages, request.send_opaque, old)
+            done = self._render_all(messages, request.send_encrypted, old)
         if not done.mended:
             self._kept[request.chat_id] = done
         while len(self._kept) > _CHATS_KEPT:
             self._kept.popitem(last=False)
         return _join(done.pieces)
 
-    def render_only(self, messages: Sequence[Message], *, with_opaque: bool) -> bytes:
+    def render_only(self, messages: Sequence[Message], *, with_encrypted: bool) -> bytes:
         """Return the items of these messages without keeping anything."""
-        return _join(self._render_all(list(messages), with_opaque, None).pieces)
+        return _join(self._render_all(list(messages), with_encrypted, None).pieces)
 
-    def _extend(self, kept: _Kept, messages: list[Message], with_opaque: bool) -> bool:
+    def _extend(self, kept: _Kept, messages: list[Message], with_encrypted: bool) -> bool:
         """Append what is new to the kept pieces; return False when they are of no use (they are then damaged)."""
         known = len(kept.messages)
         # List comparison asks for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
-        if not known or kept.with_opaque != with_opaque or messages[:known] != kept.messages:
+        if not known or kept.with_encrypted != with_encrypted or messages[:known] != kept.messages:
             return False
         new = messages[known:]
-        if with_opaque and any(self._items.holds_compaction(message) for message in new):
+        if with_encrypted and any(self._items.holds_compaction(message) for message in new):
             return False
         for message in new:
-            piece = self._render(message, kept.ids.assign(message), with_opaque)
+            piece = self._render(message, kept.ids.assign(message), with_encrypted)
             if piece.problems or any(kept.order.add(mark) for mark in piece.marks):
                 return False
             kept.pieces.append(piece)
@@ -100,24 +100,24 @@ class PieceRenderer:
         kept.messages = messages
         return not kept.order.finish()
 
-    def _render_all(self, messages: list[Message], with_opaque: bool, old: _Kept | None) -> _Kept:
-        sent = self._select(messages, with_opaque)
+    def _render_all(self, messages: list[Message], with_encrypted: bool, old: _Kept | None) -> _Kept:
+        sent = self._select(messages, with_encrypted)
         # The kept messages are alive, so their ids cannot have been given to others.
-        usable = old is not None and old.with_opaque == with_opaque
+        usable = old is not None and old.with_encrypted == with_encrypted
         reusable = {id(m): p for m, p in zip(old.sent, old.pieces, strict=True)} if old is not None and usable else {}
-        done, problems = self._fold(messages, sent, with_opaque, reusable)
+        done, problems = self._fold(messages, sent, with_encrypted, reusable)
         if not problems:
             return done
         for problem in problems:
             _log.warning("request repaired before sending: %s", problem)
-        done, problems = self._fold(messages, mend_pairs(sent, is_empty), with_opaque, {})
+        done, problems = self._fold(messages, mend_pairs(sent, is_empty), with_encrypted, {})
         if problems:
             raise self._refusal(problems, done.pieces)
         done.mended = True
         return done
 
     def _fold(
-        self, messages: list[Message], sent: list[Message], with_opaque: bool, reusable: dict[int, _Piece]
+        self, messages: list[Message], sent: list[Message], with_encrypted: bool, reusable: dict[int, _Piece]
     ) -> tuple[_Kept, list[str]]:
         ids, order = CallIds(), OrderCheck()
         pieces: list[_Piece] = []
@@ -126,26 +126,27 @@ class PieceRenderer:
             call_ids = ids.assign(message)
             piece = reusable.get(id(message))
             if piece is None or piece.call_ids != call_ids:
-                piece = self._render(message, call_ids, with_opaque)
+                piece = self._render(message, call_ids, with_encrypted)
             wrong = [*piece.problems, *(problem for mark in piece.marks for problem in order.add(mark))]
             problems += [f"message {message.id} {problem}" for problem in wrong]
             pieces.append(piece)
         if any(piece.marks for piece in pieces):
             problems += order.finish()
-        return _Kept(messages, with_opaque, sent, pieces, ids, order), problems
+        return _Kept(messages, with_encrypted, sent, pieces, ids, order), problems
 
-    def _render(self, message: Message, call_ids: tuple[str, ...], with_opaque: bool) -> _Piece:
-        items = self._items.render(message, call_ids, with_opaque=with_opaque)
+    def _render(self, message: Message, call_ids: tuple[str, ...], with_encrypted: bool) -> _Piece:
+        items = self._items.render(message, call_ids, with_encrypted=with_encrypted)
         problems = tuple(problem for item in items for problem in check_item(item))
         return _Piece(call_ids, encode(items)[1:-1] if items else b"", tuple(map(mark_of, items)), problems)
 
-    def _select(self, messages: list[Message], with_opaque: bool) -> list[Message]:
+    def _select(self, messages: list[Message], with_encrypted: bool) -> list[Message]:
         """Return what is sent as items: without the system prompt, and from the newest compaction on (R-539).
 
         Protected messages that stand before the compaction are sent after it, so that they keep their words.
         """
         rest = messages[1:] if messages and messages[0].role == "system" else messages
-        places = [k for k, message in enumerate(rest) if self._items.holds_compaction(message)] if with_opaque else []
+        holds = self._items.holds_compaction
+        places = [k for k, message in enumerate(rest) if holds(message)] if with_encrypted else []
         if not places:
             return list(rest)
         newest = places[-1]
@@ -159,8 +160,8 @@ class PieceRenderer:
         told = f"{self._name}: the request would be refused: {problems[0]}"
         if any("fit into a request" in problem or " MB" in problem for problem in problems):
             return ContextOverflow(f"{told}.")
-        if any(mark.kind in ("sealed", "reasoning", "compaction") for piece in pieces for mark in piece.marks):
-            return OpaqueRefused(f"{told}.")
+        if any(mark.kind in ("encrypted", "reasoning", "compaction") for piece in pieces for mark in piece.marks):
+            return EncryptedRefused(f"{told}.")
         return RequestRejected(f"{told}.")
 
 

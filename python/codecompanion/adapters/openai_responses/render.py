@@ -54,7 +54,7 @@ class ResponsesRenderer:
         if told:
             head["instructions"] = told
         messages = _without_protected(request.messages)
-        return _body(head, self._pieces.render_only(messages, with_opaque=request.send_opaque))
+        return _body(head, self._pieces.render_only(messages, with_encrypted=request.send_encrypted))
 
     def render_count(self, request: ChatRequest) -> bytes:
         """Return the body that counts the prompt of the request."""

@@ -15,7 +15,7 @@ from codecompanion.adapters.base import (
     CompactionBegun,
     CompactionDone,
     ReasoningDelta,
-    ReasoningSealed,
+    ReasoningDone,
     StreamEvent,
     TextDelta,
     ToolCallStarted,
@@ -227,7 +227,7 @@ class Drafts:
                 for index, part in enumerate(parts if isinstance(parts, list) else []):
                     self.add_reasoning(key, part.get("text") if isinstance(part, dict) else None, f"{name} {index}")
         if _text(body.encrypted_content):
-            self._out.put(ReasoningSealed(self._out.origin, raw.decode("utf-8", "replace")))
+            self._out.put(ReasoningDone(self._out.origin, raw.decode("utf-8", "replace")))
 
     def _compact(self, key: Any, body: ItemBody, raw: bytes, *, whole: bool) -> None:
         """Take in a compaction. Its content was recorded to change between beginning and end, so the end is told.

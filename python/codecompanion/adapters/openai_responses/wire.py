@@ -15,7 +15,7 @@ from codecompanion.adapters.openai_responses.decode import ResponsesDecoder
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.adapters.openai_responses.render import ENCRYPTED_REASONING, ResponsesRenderer
 from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
-from codecompanion.errors import AdapterError, MalformedReply, ModelNotFound, OpaqueRefused, RequestRejected
+from codecompanion.errors import AdapterError, EncryptedRefused, MalformedReply, ModelNotFound, RequestRejected
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import CompactionPart
@@ -92,9 +92,9 @@ class OpenAIResponses(WireFormat):
         if "compaction" not in kinds:
             raise MalformedReply(endpoint.say("the answer to a compaction holds no compaction."))
         usage = normalise_usage(answer.usage)
-        opaque = b"[" + b",".join(bytes(item) for item in answer.output) + b"]"
+        encrypted = b"[" + b",".join(bytes(item) for item in answer.output) + b"]"
         tokens = usage.output_tokens if usage else 0
-        return CompactionDone(CompactionPart(self._origin, opaque.decode("utf-8", "replace"), tokens=tokens), usage)
+        return CompactionDone(CompactionPart(self._origin, encrypted.decode("utf-8", "replace"), tokens=tokens), usage)
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
         """Return the request that counts a prompt."""
@@ -117,7 +117,7 @@ class OpenAIResponses(WireFormat):
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
         """Leave out a field from now on that the endpoint says this model does not have."""
-        if not isinstance(error, RequestRejected) or isinstance(error, OpaqueRefused):
+        if not isinstance(error, RequestRejected) or isinstance(error, EncryptedRefused):
             return False
         said = str(error)
         if not _IS_REFUSAL.search(said):
@@ -139,7 +139,7 @@ class OpenAIResponses(WireFormat):
             or error.status in (404, 405, 501)
             or (
                 isinstance(error, RequestRejected)
-                and not isinstance(error, OpaqueRefused)
+                and not isinstance(error, EncryptedRefused)
                 and re.search(r"\(404\)|\(405\)|unsupported|not supported|unknown", str(error)) is not None
             )
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 from codecompanion.context.editing.file_reads import FileUses, file_use
 from codecompanion.context.ledger.facts import read_arguments
-from codecompanion.model.messages import Message, ToolCall, has_opaque, is_protected, with_changes
+from codecompanion.model.messages import Message, ToolCall, has_encrypted, is_protected, with_changes
 from codecompanion.placeholders import ARGUMENT_CLEARED
 
 MAX_KEPT_LENGTH = 200
@@ -25,7 +25,7 @@ def shorten_edits(message: Message, index: int, uses: FileUses) -> Message:
 
     The new texts go as well where the file is shown as a whole after the reply.
     """
-    if is_protected(message) or has_opaque(message):
+    if is_protected(message) or has_encrypted(message):
         return message
     calls = tuple(_shortened(call, index, uses) for call in message.tool_calls)
     if calls == message.tool_calls:

@@ -16,10 +16,10 @@ from codecompanion.model.messages import (
     SUMMARY_TAG,
     Message,
     ToolCall,
-    has_opaque,
+    has_encrypted,
     is_protected,
     with_changes,
-    without_opaque,
+    without_encrypted,
 )
 from codecompanion.placeholders import ARGUMENTS_TRUNCATED, ERROR_PRUNED
 
@@ -45,14 +45,14 @@ def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
         if index not in old or is_protected(message) or message.compacted:
             continue
         large = sum(len(call.arguments) > params.min_size for call in message.tool_calls)
-        if not large or (has_opaque(message) and message.cycle == env.cycle):
+        if not large or (has_encrypted(message) and message.cycle == env.cycle):
             continue
         calls = tuple(
             ToolCall(call.id, call.name, params.placeholder) if len(call.arguments) > params.min_size else call
             for call in message.tool_calls
         )
         edited = with_changes(message, tool_calls=calls, edited=True)
-        messages[index] = _recounted(without_opaque(edited) if has_opaque(message) else edited, env)
+        messages[index] = _recounted(without_encrypted(edited) if has_encrypted(message) else edited, env)
         stripped += large
     if not stripped:
         return Skipped("nothing_to_strip", "no old tool call has large arguments")

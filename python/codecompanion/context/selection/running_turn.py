@@ -12,10 +12,10 @@ from codecompanion.model.messages import (
     GO_ON_TAG,
     SUMMARY_TAG,
     Message,
-    has_opaque,
+    has_encrypted,
     is_typed_by_user,
     with_changes,
-    without_opaque,
+    without_encrypted,
 )
 from codecompanion.placeholders import quoted_request
 
@@ -90,7 +90,7 @@ def without_calls(message: Message, env: Env) -> Message:
     """Return what a reply says, without its tool calls and what a provider signed together with them."""
     if not message.tool_calls:
         return message
-    readable = without_opaque(message) if has_opaque(message) else message
+    readable = without_encrypted(message) if has_encrypted(message) else message
     said = with_changes(readable, tool_calls=(), tokens=0)
     return with_changes(said, tokens=env.count(said))
 

@@ -288,7 +288,7 @@ class ContextMeter:
         size, thoughts_size = float(usage.output_tokens), 0.0
         parts = () if isinstance(reply.content, str) else reply.content
         thoughts = [part for part in parts if isinstance(part, ReasoningPart)]
-        sent_back = bool(thoughts) and (self._reasoning_returns or any(part.opaque for part in thoughts))
+        sent_back = bool(thoughts) and (self._reasoning_returns or any(part.encrypted for part in thoughts))
         if sent_back:
             thoughts_size = float(min(usage.reasoning_tokens, usage.output_tokens))
         else:

@@ -68,7 +68,7 @@ def _is_chat_request(event: LogEvent) -> bool:
 
 def _by_the_provider(control: ContextControl, before: Messages) -> str:
     """Return what a compaction on demand would change; its summary is the provider's to write."""
-    part = CompactionPart(origin="", opaque="[]", text=UNWRITTEN)
+    part = CompactionPart(origin="", encrypted="[]", text=UNWRITTEN)
     work = replace_by_block(before, part, control.meter.counter.message, Message(id="preview", role="assistant"))
     return "\n".join(["# With /compact now: compacted by the provider", *_diff(before, work.messages)])
 

@@ -16,7 +16,7 @@ from codecompanion.adapters.base import (
     CompactionDone,
     Finished,
     ReasoningDelta,
-    ReasoningSealed,
+    ReasoningDone,
     RetryScheduled,
     TextDelta,
     ToolCallStarted,
@@ -37,14 +37,14 @@ class _Growing(msgspec.Struct):
     name: str
     pieces: list[str]
     origin: str = ""
-    opaque: str = ""
+    encrypted: str = ""
 
-    def part(self, *, with_opaque: bool) -> Part:
+    def part(self, *, with_encrypted: bool) -> Part:
         text = "".join(self.pieces)
         if self.kind is TextPart:
             return TextPart(text, self.name)
-        if with_opaque:
-            return ReasoningPart(text, self.name, self.origin, self.opaque)
+        if with_encrypted:
+            return ReasoningPart(text, self.name, self.origin, self.encrypted)
         return ReasoningPart(text, self.name)
 
 
@@ -69,13 +69,13 @@ class ReplySoFar:
         """Take in a piece of reasoning."""
         self._grow(ReasoningPart, field, text)
 
-    def seal(self, sealed: ReasoningSealed) -> None:
+    def end_reasoning(self, done: ReasoningDone) -> None:
         """Close the reasoning block that just arrived; one without readable text is a part of its own."""
         block = next((part for part in self._open.values() if part.kind is ReasoningPart), None)
         if block is None:
             block = _Growing(ReasoningPart, ReasoningPart("").field, [])
             self._parts.append(block)
-        block.origin, block.opaque = sealed.origin, sealed.opaque
+        block.origin, block.encrypted = done.origin, done.encrypted
         self._open.clear()
 
     def start_call(self) -> None:
@@ -126,7 +126,7 @@ class ReplySoFar:
         """
         calls = len(self.finished.tool_calls) if self.finished else 0
         parts = [
-            part.part(with_opaque=self.finished is not None) if isinstance(part, _Growing) else part
+            part.part(with_encrypted=self.finished is not None) if isinstance(part, _Growing) else part
             for part in self._parts
             if not isinstance(part, CallMark) or part.position < calls
         ]
@@ -177,8 +177,8 @@ async def stream_reply(
                         on_label("thinking")
                     reply.add_reasoning(text, name)
                     emit(Reasoning(chat=chat, text=text))
-                case ReasoningSealed():
-                    reply.seal(event)
+                case ReasoningDone():
+                    reply.end_reasoning(event)
                 case ToolCallStarted(name=name):
                     reply.start_call()
                     on_label(f"preparing {name}")

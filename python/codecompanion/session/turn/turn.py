@@ -19,7 +19,7 @@ from codecompanion.errors import (
     AdapterError,
     CodeCompanionError,
     ContextOverflow,
-    OpaqueRefused,
+    EncryptedRefused,
     RequestRejected,
     StoreError,
     StoreUnavailable,
@@ -226,8 +226,8 @@ class Turn:
                         await chat.control.shaper.give_up(str(error))
                         raise _unsendable(error, chat) from None
                     recovered += 1
-            except OpaqueRefused as error:
-                if distrusted or not await chat.control.native.distrust_opaque():
+            except EncryptedRefused as error:
+                if distrusted or not await chat.control.native.distrust_encrypted():
                     raise
                 distrusted = True
                 self._notice(f"{error} It is no longer sent; the readable history is sent instead.")

@@ -14,7 +14,7 @@ from codecompanion.adapters.base import ChatRequest
 from codecompanion.context.policy.schema import StageEvent
 from codecompanion.context.report import Preparation, Prepared
 from codecompanion.context.work import Env
-from codecompanion.errors import ContextOverflow, OpaqueRefused, RequestRejected
+from codecompanion.errors import ContextOverflow, EncryptedRefused, RequestRejected
 from codecompanion.model.messages import Usage
 from codecompanion.session.accounts.usage_check import sentence
 from codecompanion.session.compaction.announcer import Announcer
@@ -217,7 +217,7 @@ class ContextControl(ChatModel):
         return True
 
     def _looks_too_long(self, error: BaseException | None) -> bool:
-        if not isinstance(error, RequestRejected) or isinstance(error, OpaqueRefused):
+        if not isinstance(error, RequestRejected) or isinstance(error, EncryptedRefused):
             return False
         near = NEAR_WINDOW * self.limits.prompt_tokens
         return error.status in _SIZE_STATUSES and self.shaper.current().measure.upper >= near

@@ -11,7 +11,7 @@ from codecompanion.context.server_side import live_blocks, split_for_compaction,
 from codecompanion.context.work import Trigger
 from codecompanion.errors import CompactionFailed
 from codecompanion.model.history import ViewChanged
-from codecompanion.model.messages import SUMMARY_TAG, Message, Usage, has_opaque, is_protected, without_opaque
+from codecompanion.model.messages import SUMMARY_TAG, Message, Usage, has_encrypted, is_protected, without_encrypted
 from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.record import CompactionRecord
 from codecompanion.session.compaction.watch import CompactionWatch
@@ -191,14 +191,14 @@ class NativeSide:
                 Severity.INFO, "The provider's own summary is no longer sent; the full history is sent instead."
             )
 
-    async def distrust_opaque(self) -> bool:
+    async def distrust_encrypted(self) -> bool:
         """Leave out what the provider had signed or encrypted and now refuses; return whether there was any.
 
         Its compactions no longer count, its reasoning stays as readable text.
         """
         log = self._chat.log
         changed = await forget_foreign_blocks(log, "")
-        bare = tuple(without_opaque(message) for message in log.view.messages if has_opaque(message))
+        bare = tuple(without_encrypted(message) for message in log.view.messages if has_encrypted(message))
         if bare:
             change_id = self._chat.services.new_token()
             await log.write(ViewChanged(change_id=change_id, kind="repaired", replaced=bare))

@@ -16,7 +16,7 @@ ORIGIN = "anthropic@api.anthropic.com"
 READ = ToolSpec("read", "Read a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 PDF = b"%PDF-1.7 text"
-UNSIGNED = {"type": "compaction", "content": "what was said", "encrypted_content": "opaque"}
+UNSIGNED = {"type": "compaction", "content": "what was said", "encrypted_content": "encrypted"}
 SIGNED = {"type": "compaction", "content": "what was said", "signature": "sig"}
 
 

@@ -13,7 +13,7 @@ from codecompanion.adapters.base import (
     CompactionDone,
     Finished,
     ReasoningDelta,
-    ReasoningSealed,
+    ReasoningDone,
     ServerEdit,
     StreamEvent,
     TextDelta,
@@ -78,23 +78,23 @@ def test_thinking_is_shown_and_sealed() -> None:
     )
     shown, sealed, _ = decode(stream(block(0, start, *deltas)))
     assert shown == ReasoningDelta("let me", "thinking")
-    assert isinstance(sealed, ReasoningSealed)
+    assert isinstance(sealed, ReasoningDone)
     assert sealed.origin == ORIGIN
-    assert json.loads(sealed.opaque) == {**start, "thinking": "let me", "signature": "sig"}
+    assert json.loads(sealed.encrypted) == {**start, "thinking": "let me", "signature": "sig"}
 
 
 def test_thinking_that_is_not_displayed_is_sealed_all_the_same() -> None:
     """`display: omitted`: empty text, but a signature that has to go back."""
     start = {"type": "thinking", "thinking": "", "signature": ""}
     (sealed, _) = decode(stream(block(0, start, {"type": "signature_delta", "signature": "sig"})))
-    assert isinstance(sealed, ReasoningSealed)
+    assert isinstance(sealed, ReasoningDone)
 
 
 def test_thinking_without_a_signature_cannot_go_back() -> None:
     """Gateways in front of other models send such."""
     start = {"type": "thinking", "thinking": "whole", "signature": ""}
     assert decode(stream(block(0, start)))[0] == ReasoningDelta("whole", "thinking")
-    assert not any(isinstance(one, ReasoningSealed) for one in decode(stream(block(0, start))))
+    assert not any(isinstance(one, ReasoningDone) for one in decode(stream(block(0, start))))
 
 
 def test_server_tools_are_kept_as_they_came() -> None:
@@ -103,10 +103,10 @@ def test_server_tools_are_kept_as_they_came() -> None:
     found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"encrypted_content": "x"}]}
     delta = {"type": "input_json_delta", "partial_json": '{"query":"q"}'}
     first, second, finished = decode(stream(block(0, use, delta), block(1, found), stop="pause_turn"))
-    assert isinstance(first, ReasoningSealed)
-    assert isinstance(second, ReasoningSealed)
-    assert json.loads(first.opaque) == {**use, "input": {"query": "q"}}
-    assert json.loads(second.opaque) == found
+    assert isinstance(first, ReasoningDone)
+    assert isinstance(second, ReasoningDone)
+    assert json.loads(first.encrypted) == {**use, "input": {"query": "q"}}
+    assert json.loads(second.encrypted) == found
     assert isinstance(finished, Finished)
     assert finished.stop == "paused"
 
@@ -147,7 +147,7 @@ def test_a_compaction_is_kept_as_it_came(start: dict[str, Any], deltas: list[dic
     assert isinstance(done, CompactionDone)
     assert isinstance(done.part, CompactionPart)
     assert (done.part.origin, done.part.text) == (ORIGIN, "sum")
-    assert json.loads(done.part.opaque) == [{"type": "compaction", "content": "sum", "encrypted_content": "enc"}]
+    assert json.loads(done.part.encrypted) == [{"type": "compaction", "content": "sum", "encrypted_content": "enc"}]
 
 
 def test_a_failed_compaction_is_none() -> None:

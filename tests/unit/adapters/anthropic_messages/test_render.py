@@ -241,10 +241,10 @@ def test_words_typed_into_a_tool_loop_do_not_end_its_turn() -> None:
     assert not [k for message in sent(*messages) for k in kinds(message) if k == "thinking"]
 
 
-def test_nothing_opaque_is_sent_when_the_provider_refused_it() -> None:
-    """`send_opaque` false: without thinking, without compaction."""
+def test_nothing_encrypted_is_sent_when_the_provider_refused_it() -> None:
+    """`send_encrypted` false: without thinking, without compaction."""
     messages = (compaction(SIGNED), user(1), assistant(1, thinking("a"), "one"), user(2))
-    rendered = sent(*messages, send_opaque=False)
+    rendered = sent(*messages, send_encrypted=False)
     assert rendered[0]["content"][0]["text"].startswith("<history_summary>")
     assert {k for message in rendered for k in kinds(message)} == {"text"}
 

@@ -89,7 +89,7 @@ def test_what_is_sent_passes_the_check_and_the_types(
     parameters = {"thinking": thinking_} if thinking_ else {}
     last = Message(id="last", role="user", content="go")
     body = render(
-        wire(parameters=parameters), request(*view, last, send_opaque=sealed, compact_at=compact_at, chat_id="")
+        wire(parameters=parameters), request(*view, last, send_encrypted=sealed, compact_at=compact_at, chat_id="")
     )
     assert check_body(body) == []
     assert schema_problems("anthropic.messages", body) == []

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from codecompanion.adapters.base import Finished, ReasoningDelta, ReasoningSealed
+from codecompanion.adapters.base import Finished, ReasoningDelta, ReasoningDone
 from codecompanion.adapters.error_map import Endpoint
 from codecompanion.adapters.openai_chat.decode import DETAILS_FIELD, ChatDecoder
 from codecompanion.adapters.openai_chat.reasoning_details import ReasoningDetails
@@ -68,9 +68,9 @@ def test_a_reply_with_details_ends_with_the_sealed_block() -> None:
     assert "".join(event.text for event in events if isinstance(event, ReasoningDelta)) == "**Hm**"
     assert {event.field for event in events if isinstance(event, ReasoningDelta)} == {DETAILS_FIELD}
     sealed = events[-2]
-    assert isinstance(sealed, ReasoningSealed)
+    assert isinstance(sealed, ReasoningDone)
     assert sealed.origin == ORIGIN
-    assert msgspec.json.decode(sealed.opaque) == [summary("**Hm**"), ENCRYPTED]
+    assert msgspec.json.decode(sealed.encrypted) == [summary("**Hm**"), ENCRYPTED]
     assert isinstance(events[-1], Finished)
 
 
@@ -83,4 +83,4 @@ def test_details_without_a_readable_field_are_shown_too() -> None:
 def test_a_refused_reply_keeps_no_details() -> None:
     """There is nothing they could go on with."""
     events = decode({"content": "no", "reasoning_details": [ENCRYPTED]}, finish="content_filter")
-    assert not [event for event in events if isinstance(event, ReasoningSealed)]
+    assert not [event for event in events if isinstance(event, ReasoningDone)]

@@ -167,8 +167,8 @@ def test_what_stands_beside_a_call_is_kept_byte_for_byte() -> None:
     assembler.add(msgspec.json.decode(body % extra, type=ToolDelta))
     assembler.add(ToolDelta(1, "c2", FunctionDelta("b", "{}")))
     first, second = assembler.finish()
-    assert (first.origin, first.opaque) == ("openai_chat@google", extra.decode())
-    assert (second.origin, second.opaque) == ("", "")
+    assert (first.origin, first.encrypted) == ("openai_chat@google", extra.decode())
+    assert (second.origin, second.encrypted) == ("", "")
 
 
 @pytest.mark.parametrize("extra", [b"null", b"{}"])
@@ -177,4 +177,4 @@ def test_nothing_beside_a_call_is_nothing(extra: bytes) -> None:
     body = b'{"index": 0, "id": "c1", "function": {"name": "a"}, "extra_content": %s}'
     assembler = ToolCallAssembler(lambda: "new", "o")
     assembler.add(msgspec.json.decode(body % extra, type=ToolDelta))
-    assert assembler.finish()[0].opaque == ""
+    assert assembler.finish()[0].encrypted == ""

@@ -71,7 +71,7 @@ def result(call_id: str, text: str = "out") -> Message:
 def reasoning(name: str, origin: str = ORIGIN) -> ReasoningPart:
     """Return an encrypted block."""
     item = {"type": "reasoning", "id": f"rs_{name}", "summary": [], "encrypted_content": f"sealed-{name}"}
-    return ReasoningPart("thought", origin=origin, opaque=json.dumps(item))
+    return ReasoningPart("thought", origin=origin, encrypted=json.dumps(item))
 
 
 def reply(number: int, *parts: Part | str, calls: tuple[str, ...] = (), **more: Any) -> Message:

@@ -12,7 +12,7 @@ from codecompanion.adapters.base import (
     CompactionDone,
     Finished,
     ReasoningDelta,
-    ReasoningSealed,
+    ReasoningDone,
     StreamEvent,
     TextDelta,
     ToolCallStarted,
@@ -22,8 +22,8 @@ from codecompanion.adapters.openai_responses.decode import ResponsesDecoder
 from codecompanion.errors import (
     AdapterError,
     ContextOverflow,
+    EncryptedRefused,
     MalformedReply,
-    OpaqueRefused,
     Overloaded,
     RateLimited,
     StreamCut,
@@ -89,11 +89,11 @@ def test_reasoning_and_calls_keep_their_order() -> None:
     )
     assert problem is None
     assert [type(one).__name__ for one in got] == [
-        *("ReasoningSealed", "ToolCallStarted", "ReasoningSealed", "ToolCallStarted", "Finished")
+        *("ReasoningDone", "ToolCallStarted", "ReasoningDone", "ToolCallStarted", "Finished")
     ]
-    assert isinstance(got[0], ReasoningSealed)
+    assert isinstance(got[0], ReasoningDone)
     assert got[0].origin == ORIGIN
-    assert json.loads(got[0].opaque) == sealed("a")
+    assert json.loads(got[0].encrypted) == sealed("a")
     finished = got[-1]
     assert isinstance(finished, Finished)
     assert finished.stop == "tool_calls"
@@ -158,7 +158,7 @@ def packed(content: str, name: str = "1") -> dict[str, Any]:
 def contents(events: list[StreamEvent]) -> list[str]:
     parts = [one.part for one in events if isinstance(one, CompactionDone) and one.part]
     assert all(part.origin == ORIGIN for part in parts)
-    return [item["encrypted_content"] for part in parts for item in json.loads(part.opaque)]
+    return [item["encrypted_content"] for part in parts for item in json.loads(part.encrypted)]
 
 
 def test_a_compaction_is_told_once_as_it_is_at_its_end() -> None:
@@ -244,7 +244,7 @@ def test_items_that_were_not_streamed_are_read_from_the_end(keyed: bool) -> None
     assert [one for one in got if isinstance(one, TextDelta)] == [TextDelta("Hello")]
     assert sum(isinstance(one, ToolCallStarted) for one in got) == 1
     streamed, _ = decode(*(done(index, **item) for index, item in enumerate(output)), completed(output=output))
-    assert [type(one) for one in streamed] == [ReasoningSealed, TextDelta, ToolCallStarted, Finished]
+    assert [type(one) for one in streamed] == [ReasoningDone, TextDelta, ToolCallStarted, Finished]
     only_the_end, _ = decode(completed(output=output))
     assert only_the_end == streamed
 
@@ -268,7 +268,7 @@ def test_an_error_before_any_output_is_mapped() -> None:
         ({"code": "context_length_exceeded", "message": "Your input exceeds the context window."}, ContextOverflow),
         ({"code": "rate_limit_exceeded", "message": "Please try again in 2s."}, RateLimited),
         ({"code": "server_error", "message": "Sorry"}, Overloaded),
-        ({"code": "invalid_encrypted_content", "message": "could not be verified"}, OpaqueRefused),
+        ({"code": "invalid_encrypted_content", "message": "could not be verified"}, EncryptedRefused),
     ):
         created = event("created", response={"status": "in_progress", "model": "gpt-5"})
         for told in (

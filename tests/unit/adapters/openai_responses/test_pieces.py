@@ -35,7 +35,7 @@ def test_bytes_are_the_same_with_and_without_kept_pieces(messages: list[Message]
     """A chat that grows, is edited in the middle, compacted, or sent without encrypted parts, through one renderer."""
     made = wire()
     for _ in range(data.draw(st.integers(1, 4))):
-        step = data.draw(st.sampled_from(["grow", "edit", "cut", "compact", "opaque"]))
+        step = data.draw(st.sampled_from(["grow", "edit", "cut", "compact", "encrypted"]))
         end = data.draw(st.integers(0, len(messages)))
         if step == "grow":
             messages = [*messages, user(100 + len(messages))]
@@ -45,7 +45,7 @@ def test_bytes_are_the_same_with_and_without_kept_pieces(messages: list[Message]
             messages = messages[end:]
         elif step == "compact":
             messages = [*messages[:end], compaction("n", kept=("kept",)), *messages[end:], user(99)]
-        asked = request(*messages, send_opaque=step != "opaque")
+        asked = request(*messages, send_encrypted=step != "encrypted")
         try:
             fresh = wire().render(asked).body
         except AdapterError as error:

@@ -160,8 +160,8 @@ def test_calls_without_a_mark_come_last() -> None:
         (ReasoningPart("only readable"), TextPart("text")),
         (reasoning("a", "anthropic_messages@api.anthropic.com"), TextPart("text")),
         (reasoning("a", "openai_responses@other.test"), TextPart("text")),
-        (ReasoningPart("t", origin="openai_responses@api.openai.com", opaque="no json"), TextPart("text")),
-        (ReasoningPart("t", origin="openai_responses@api.openai.com", opaque='{"summary": []}'), TextPart("text")),
+        (ReasoningPart("t", origin="openai_responses@api.openai.com", encrypted="no json"), TextPart("text")),
+        (ReasoningPart("t", origin="openai_responses@api.openai.com", encrypted='{"summary": []}'), TextPart("text")),
     ],
 )
 def test_reasoning_is_left_out(parts: tuple[Any, ...]) -> None:
@@ -171,10 +171,10 @@ def test_reasoning_is_left_out(parts: tuple[Any, ...]) -> None:
     assert "only readable" not in json.dumps(items)
 
 
-def test_a_request_without_opaque_parts_has_only_what_can_be_read() -> None:
-    """What the session sends after `OpaqueRefused`."""
+def test_a_request_without_encrypted_parts_has_only_what_can_be_read() -> None:
+    """What the session sends after `EncryptedRefused`."""
     messages = [user(1), compaction("k", text="long ago"), reply(1, reasoning("a"), "text"), user(2)]
-    items = items_of(*messages, send_opaque=False)
+    items = items_of(*messages, send_encrypted=False)
     assert kinds(items) == ["user", "user", "assistant", "user"]
     assert items[1]["content"] == "<history_summary>\nlong ago\n</history_summary>"
 
@@ -182,7 +182,7 @@ def test_a_request_without_opaque_parts_has_only_what_can_be_read() -> None:
 def test_sealed_items_are_sent_back_without_fields_of_answers() -> None:
     """`created_by` and `status: null` are unknown in a request; what is encrypted is untouched."""
     item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "s", "status": None, "new": 1}
-    part = ReasoningPart("", origin="openai_responses@api.openai.com", opaque=json.dumps(item))
+    part = ReasoningPart("", origin="openai_responses@api.openai.com", encrypted=json.dumps(item))
     assert items_of(user(1), reply(1, part, "text"))[1] == {
         "type": "reasoning",
         "id": "rs_1",

@@ -134,7 +134,7 @@ def test_a_compaction_is_kept_with_every_item() -> None:
     usage = {"input_tokens": 90, "output_tokens": 7}
     done = wire().read_compaction(json.dumps({"output": items, "usage": usage}).encode(), ENDPOINT)
     assert done.part is not None
-    assert (done.part.origin, done.part.tokens, json.loads(done.part.opaque)) == (ORIGIN, 7, items)
+    assert (done.part.origin, done.part.tokens, json.loads(done.part.encrypted)) == (ORIGIN, 7, items)
     for body in (b'{"output": []}', b'{"output": [{"type": "message"}]}', b"{}", b"<html>"):
         with pytest.raises(MalformedReply):
             wire().read_compaction(body, ENDPOINT)

@@ -215,7 +215,7 @@ def test_texts_are_limited():
 
 def test_what_only_a_provider_can_read_is_not_stored():
     """R-542: a restored chat may talk to anybody."""
-    sealed = ReasoningPart("I think", origin="a@b", opaque="SIGNED")
+    sealed = ReasoningPart("I think", origin="a@b", encrypted="SIGNED")
     message = Message(id="m", role="assistant", content=(sealed, TextPart("so")))
     assert "SIGNED" not in json.dumps(write_conversation([message]))
 

@@ -84,7 +84,7 @@ def test_the_written_text_goes_when_the_whole_file_is_shown_behind_it() -> None:
 
 def test_pinned_and_sealed_replies_and_other_calls_are_left_alone() -> None:
     """Lesson 26: never edit signed text."""
-    sealed = with_changes(EDIT, content=(ReasoningPart("why", origin="anthropic", opaque="{}"),))
+    sealed = with_changes(EDIT, content=(ReasoningPart("why", origin="anthropic", encrypted="{}"),))
     other = Message(id="a", role="assistant", tool_calls=(call("run", command="x" * 900),))
     for message in (with_changes(EDIT, pinned=True), sealed, other):
         assert shortened(message, 0) is message

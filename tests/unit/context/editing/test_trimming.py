@@ -18,7 +18,7 @@ from codecompanion.context.editing.trimming import (
     trim_to_fit,
 )
 from codecompanion.context.work import Skipped, Work
-from codecompanion.model.messages import Message, ReasoningPart, TextPart, ToolCall, has_opaque, with_changes
+from codecompanion.model.messages import Message, ReasoningPart, TextPart, ToolCall, has_encrypted, with_changes
 from tests.unit.context.builders import assistant, chat, count, env, system, tool, user
 
 
@@ -67,7 +67,7 @@ def test_the_arguments_of_the_newest_four_messages_stay():
 
 def test_sealed_reasoning_goes_with_the_arguments_or_nothing_does():
     """Lesson 26: in the running turn a signed reply stays whole; in an older one its encrypted parts go, too."""
-    sealed = (ReasoningPart("why", origin="anthropic", opaque="{}"), TextPart("text"))
+    sealed = (ReasoningPart("why", origin="anthropic", encrypted="{}"), TextPart("text"))
     running = chat_with(calling(400, sealed))
     params = StripToolArgs(older_than=OlderThan("messages", 1))
     assert {m.cycle for m in running[:2]} == {1}
@@ -75,7 +75,7 @@ def test_sealed_reasoning_goes_with_the_arguments_or_nothing_does():
     assert isinstance(strip(in_turn, params), Skipped)
     work = strip(running, params)
     reply = work.messages[1]
-    assert not has_opaque(reply)
+    assert not has_encrypted(reply)
     assert reply.text == "text"
     assert reply.tool_calls[0].arguments == '{"_truncated": true}'
 
@@ -83,9 +83,9 @@ def test_sealed_reasoning_goes_with_the_arguments_or_nothing_does():
 def test_a_sealed_call_beside_a_stripped_one_loses_its_seal_too():
     """Lesson 26."""
     reply = calling(400)
-    sealed = ToolCall("d", "ls", '{"a": 1}', origin="gemini", opaque='{"signature": "s"}')
+    sealed = ToolCall("d", "ls", '{"a": 1}', origin="gemini", encrypted='{"signature": "s"}')
     work = strip(chat_with(with_changes(reply, tool_calls=(reply.tool_calls[0], sealed))))
-    assert not has_opaque(work.messages[1])
+    assert not has_encrypted(work.messages[1])
 
 
 def test_a_pinned_reply_keeps_its_arguments():

@@ -268,7 +268,7 @@ def test_reasoning_that_is_not_sent_back_is_no_part_of_the_next_prompt() -> None
         (ReasoningPart(thought), 700, 100, False),
         (ReasoningPart(thought), 0, 100, False),
         (ReasoningPart(thought), 700, 800, True),
-        (ReasoningPart("", opaque="x" * 5000), 700, 800, False),
+        (ReasoningPart("", encrypted="x" * 5000), 700, 800, False),
     ):
         chat = talk(Provider(1.0))
         chat.meter._reasoning_returns = returns
@@ -388,7 +388,7 @@ class Thinker(Chat):
 
     def think(self, *, last: bool = False) -> None:
         estimated, prompt = self.meter.estimated_prompt(self.view), self.truth
-        content = (ReasoningPart("", opaque="x" * (1000 + 6 * self.thoughts)), TextPart("Done. " * 30))
+        content = (ReasoningPart("", encrypted="x" * (1000 + 6 * self.thoughts)), TextPart("Done. " * 30))
         calls = () if last else (ToolCall("call", "read_file"),)
         name = f"a{len(self.view.messages)}"
         reply = self.meter.counted(Message(id=name, role="assistant", content=content, tool_calls=calls))

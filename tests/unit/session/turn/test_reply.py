@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from codecompanion.adapters.base import Finished, ReasoningSealed
+from codecompanion.adapters.base import Finished, ReasoningDone
 from codecompanion.model.messages import CallMark, ReasoningPart, TextPart, ToolCall
 from codecompanion.session.turn.reply import ReplySoFar
 
-SEALED = ReasoningSealed("o", "{}")
+SEALED = ReasoningDone("o", "{}")
 TWO_CALLS = Finished("tool_calls", (ToolCall("a", "t"), ToolCall("b", "t")))
 
 
@@ -22,8 +22,8 @@ def reply(*steps, finished=None):
                 made.add_reasoning(text, "f")
             case "call":
                 made.start_call()
-            case ReasoningSealed():
-                made.seal(step)
+            case ReasoningDone():
+                made.end_reasoning(step)
     made.finished = finished
     return made
 
@@ -48,7 +48,7 @@ def test_sealed_blocks_and_calls_keep_their_places():
 def test_a_block_that_says_nothing_readable_is_kept():
     """Anthropic's redacted thinking."""
     content = reply(SEALED, ("text", "a"), finished=Finished("stop")).content()
-    assert content == (ReasoningPart("", origin="o", opaque="{}"), TextPart("a"))
+    assert content == (ReasoningPart("", origin="o", encrypted="{}"), TextPart("a"))
 
 
 def test_text_in_front_of_a_sealed_block_stays_in_front():
@@ -56,7 +56,7 @@ def test_text_in_front_of_a_sealed_block_stays_in_front():
     assert content == (TextPart("a"), ReasoningPart("x", "f", "o", "{}"), TextPart("b"))
 
 
-def test_without_an_end_nothing_opaque_and_no_call_is_kept():
+def test_without_an_end_nothing_encrypted_and_no_call_is_kept():
     """Lessons 26, 39: what it belonged to may be missing."""
     assert reply(("think", "x"), SEALED, "call", ("text", "a")).content() == (ReasoningPart("x", "f"), TextPart("a"))
 
