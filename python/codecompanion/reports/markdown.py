@@ -5,10 +5,11 @@ Tables are padded and never wider than the window; the last column gives way. To
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+
+from codecompanion.formats.cutting import cells, cut_cells
 
 PRICE_UNKNOWN = "pricing unavailable"
 
@@ -71,25 +72,6 @@ def one_line(text: str) -> str:
     return " ".join(text.split()).replace("|", "¦").replace("`", "'")
 
 
-def cells(text: str) -> int:
-    """Return how many screen cells the text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def cut(text: str, width: int) -> str:
-    """Return the text in at most `width` cells, with `…` where it was cut."""
-    if cells(text) <= width:
-        return text
-    kept = ""
-    for character in text:
-        if cells(kept + character) > width - 1:
-            break
-        kept += character
-    return kept.rstrip() + "…"
-
-
 def page_text(lines: Iterable[str]) -> str:
     """Return the lines as one text, never with two empty lines in a row."""
     kept: list[str] = []
@@ -115,7 +97,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, right:
 def _row(line: Sequence[str], sizes: Sequence[int], sides: Sequence[str]) -> str:
     padded = []
     for text, size, side in zip(line, sizes, sides, strict=True):
-        shown = cut(text, size)
+        shown = cut_cells(text, size)
         gap = " " * (size - cells(shown))
         padded.append(gap + shown if side == "r" else shown + gap)
     return f"| {' | '.join(padded)} |"

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from codecompanion.errors import InputError
+from codecompanion.formats.cutting import cut_cells
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import PolicyEvent, ViewChanged
 from codecompanion.reports.markdown import (
     PRICE_UNKNOWN,
     Page,
     clock_text,
-    cut,
     duration_text,
     one_line,
     page_text,
@@ -65,7 +65,7 @@ def trace_report(record: Record, turn: Stretch, page: Page) -> str:
 
 def _title(record: Record, turn: Stretch, page: Page) -> list[str]:
     head = f"# Turn {turn.number} of {len(record.turns)}: "
-    question = cut(one_line(turn.question), max(20, page.width - len(head)))
+    question = cut_cells(one_line(turn.question), max(20, page.width - len(head)))
     how = "still running" if turn.end is None else turn.end.reason
     took = f" after {duration_text(1000 * (turn.ended_at - turn.began))}" if turn.end else ""
     lines = [head + question, "", f"{how}{took} · {clock_text(turn.began, page)}"]
@@ -243,13 +243,13 @@ def _named(event: PolicyEvent, page: Page) -> str:
         return f"history | {fields.get('reason', '')} | {one_line(str(fields.get('detail', '')))} | {sizes}"
     plain = {name: value for name, value in fields.items() if isinstance(value, str | int | float) and value != ""}
     said = ", ".join(f"{name} {_value(value)}" for name, value in plain.items())
-    return cut(f"`{event.name}` {said}".rstrip(), max(40, 2 * page.width))
+    return cut_cells(f"`{event.name}` {said}".rstrip(), max(40, 2 * page.width))
 
 
 def _value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else cut(one_line(str(value)), 60)
+    return f"{value:,}" if isinstance(value, int) else cut_cells(one_line(str(value)), 60)
 
 
 def _errors(turn: Stretch) -> list[str]:

@@ -12,6 +12,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 
+from codecompanion.formats.cutting import cut_line
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
 
@@ -24,9 +25,7 @@ _FROM_END = f"{_FROM_START} DESC"
 
 def preview_of(text: str) -> str:
     """Return the beginning of a text on one line, as SQLite can store it."""
-    line = " ".join(text[: 4 * PREVIEW_CHARS].split())
-    short = line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1].rstrip() + "…"
-    return short.encode("utf-8", "replace").decode("utf-8")
+    return cut_line(text[: 4 * PREVIEW_CHARS], PREVIEW_CHARS).encode("utf-8", "replace").decode("utf-8")
 
 
 def blobs_in(stored: bytes) -> set[str]:

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codecompanion.formats.cutting import cells, cut_cells
 from codecompanion.model.history import PolicyEvent
 from codecompanion.model.messages import Usage
 from codecompanion.reports.budgets import Budget
 from codecompanion.reports.cost import EMPTY, cost_report
-from codecompanion.reports.markdown import PRICE_UNKNOWN, Page, cells, cut, table, tokens_text, usd_text
+from codecompanion.reports.markdown import PRICE_UNKNOWN, Page, table, tokens_text, usd_text
 from codecompanion.reports.trace import find_turn, trace_report
 
 from .logs import LogWriter, read_log, worked_chat
@@ -168,7 +169,7 @@ def test_no_table_is_wider_than_the_window(width: int) -> None:
 
 @given(st.lists(st.tuples(st.text(max_size=30), st.text(max_size=200)), min_size=1, max_size=5), st.integers(40, 120))
 def test_every_line_of_a_table_is_equally_wide(rows: list[tuple[str, str]], width: int) -> None:
-    lines = table(("a", "b"), [(cut(a, 10), b) for a, b in rows], width)
+    lines = table(("a", "b"), [(cut_cells(a, 10), b) for a, b in rows], width)
     assert len({cells(line) for line in lines}) == 1
 
 

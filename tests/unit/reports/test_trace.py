@@ -6,6 +6,7 @@ import pytest
 
 from codecompanion.context.policy.named_events import Occasion, fields_of
 from codecompanion.errors import InputError
+from codecompanion.formats.cutting import cells
 from codecompanion.model.history import (
     CompactionEnded,
     MessageAdded,
@@ -18,7 +19,7 @@ from codecompanion.model.history import (
     ViewChanged,
 )
 from codecompanion.model.messages import GO_ON_TAG, Message, Usage
-from codecompanion.reports.markdown import Page, cells
+from codecompanion.reports.markdown import Page
 from codecompanion.reports.trace import find_turn, trace_report
 
 from .logs import LogWriter, read_log, worked_chat

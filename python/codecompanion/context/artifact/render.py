@@ -14,11 +14,11 @@ import msgspec
 from codecompanion.context.artifact.schema import EARLIER, Artifact, OpenThread
 from codecompanion.context.ledger.demands import is_strict
 from codecompanion.context.ledger.lines import neutral
+from codecompanion.formats.cutting import cut_line_bytes
 
 HEADER = "Compaction Summary:"
 NONE_LINE = "- (none)"
 CONSTRAINTS, WARNINGS = "Constraints & Preferences", "Critical Context"
-_MARK = "…"
 
 GOAL_BYTES, DERIVED_BYTES, EPISODE_BYTES, VERIFICATION_BYTES, FILE_BYTES = 240, 320, 360, 240, 240
 MAX_FILES, MAX_HINTS, MAX_EVIDENCE = 12, 3, 8
@@ -44,12 +44,7 @@ def budget_bytes(size: SummarySize, input_limit: int, target: int) -> int:
 
 def cut_bytes(text: str, limit: int) -> str:
     """Return the text on one line, in at most `limit` bytes of UTF-8, never in the middle of a character."""
-    text = " ".join(neutral(text).split())
-    data = text.encode("utf-8", "replace")
-    if len(data) <= limit:
-        return data.decode("utf-8")
-    room = max(0, limit - len(_MARK.encode()))
-    return data[:room].decode("utf-8", "ignore").rstrip() + (_MARK if limit >= len(_MARK.encode()) else "")
+    return cut_line_bytes(neutral(text), limit)
 
 
 class _Block(msgspec.Struct, frozen=True):

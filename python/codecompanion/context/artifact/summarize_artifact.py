@@ -37,8 +37,9 @@ from codecompanion.context.ledger.demands import find_demands
 from codecompanion.context.ledger.facts import gather
 from codecompanion.context.ledger.goal import goal_of_all
 from codecompanion.context.summary.reply import accept_reply
-from codecompanion.context.transcript.format_transcript import format_entry, shorten_middle, wrap
+from codecompanion.context.transcript.format_transcript import format_entry, wrap
 from codecompanion.context.work import Env, Failed, Skipped, Steps, SummaryReply, SummaryRequest, Work
+from codecompanion.formats.cutting import cut_middle
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message, is_protected, is_system_prompt
 
@@ -245,7 +246,7 @@ def overlay_prompt(scope: Scope, params: SummarizeArtifact, env: Env) -> str:
         if message.role != "system" and not is_protected(message)
     ]
     for limit in _ENTRY_CHARS:
-        texts = [f"[{name}] {shorten_middle(format_entry(message), limit)}" for name, message in entries]
+        texts = [f"[{name}] {cut_middle(format_entry(message), limit)}" for name, message in entries]
         if sum(map(env.count_text, texts)) + 20 <= room:
             return f"{frame}\n\n{wrap(tuple(texts))}"
     return f"{frame}\n\n{wrap(tuple(_newest(texts, room, env)))}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from codecompanion.formats.cutting import cut
 from codecompanion.model.checkpoint import Span, UsageTotals
 from codecompanion.model.history import LogEvent, MessageAdded, TitleSet, ToolRan, TurnEnded, UsageReported
 from codecompanion.model.messages import Message, is_typed_by_user
@@ -27,11 +28,11 @@ def conversation_from_spans(spans: Sequence[Span], now: float) -> tuple[Message,
             case "user_message":
                 lines.append(f"User: {_told(span.text)}")
             case "assistant_message":
-                lines.append(f"Assistant: {_told(_cut(span.text, ASSISTANT_CHARS))}")
+                lines.append(f"Assistant: {_told(cut(span.text, ASSISTANT_CHARS))}")
             case "tool_result":
-                lines.append(f"[Tool result: {_told(_cut(span.text, RESULT_CHARS))}]")
+                lines.append(f"[Tool result: {_told(cut(span.text, RESULT_CHARS))}]")
             case _:
-                lines.append(f"System: {_told(_cut(span.text, ASSISTANT_CHARS))}")
+                lines.append(f"System: {_told(cut(span.text, ASSISTANT_CHARS))}")
     return _conversation("", lines, now)
 
 
@@ -77,18 +78,14 @@ def _message_lines(message: Message, names: dict[str, str]) -> Iterator[str]:
     text = message.text.strip()
     if message.role == "assistant":
         if text:
-            yield f"Assistant: {_told(_cut(text, ASSISTANT_CHARS))}"
+            yield f"Assistant: {_told(cut(text, ASSISTANT_CHARS))}"
         yield from (f"[Used tool: {call.name}]" for call in message.tool_calls)
     elif message.role == "tool":
         name = names.get(message.tool_call_id or "", "tool")
-        yield f"[Tool result from {name}: {_told(_cut(text, RESULT_CHARS))}]"
+        yield f"[Tool result from {name}: {_told(cut(text, RESULT_CHARS))}]"
     elif text:
         role = "User" if is_typed_by_user(message) else "System"
-        yield f"{role}: {_told(text if role == 'User' else _cut(text, ASSISTANT_CHARS))}"
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+        yield f"{role}: {_told(text if role == 'User' else cut(text, ASSISTANT_CHARS))}"
 
 
 def _told(text: str) -> str:

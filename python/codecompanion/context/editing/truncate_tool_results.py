@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.context.work import Env, Outcome, Skipped, Work
+from codecompanion.formats.cutting import cut_with_note
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import Message, is_protected, replaced_text, with_changes
 from codecompanion.placeholders import CONTENT_TRUNCATED
@@ -96,9 +97,7 @@ def is_document(value: dict[str, Any]) -> bool:
 def cut_text(text: str, max_tokens: int) -> str:
     """Return the head of the text and a note, never longer than `max_tokens` (R-413)."""
     limit = max_tokens * CHARS_PER_TOKEN
-    if len(text) <= limit:
-        return text
-    head = text[: max(0, limit - _CUT_RESERVE_CHARS)] + CONTENT_TRUNCATED
+    head = cut_with_note(text, limit, max(0, limit - _CUT_RESERVE_CHARS), CONTENT_TRUNCATED)
     return head if len(head) <= limit else text[:limit]
 
 

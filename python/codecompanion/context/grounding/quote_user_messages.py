@@ -19,8 +19,8 @@ from codecompanion.context.grounding.recall_keys import Span, is_span_line, no_k
 from codecompanion.context.ledger.demands import find_demands, is_strict
 from codecompanion.context.ledger.noise import is_noise
 from codecompanion.context.summary.sections import Schema, guess_schema, parse_sections, replace_section
-from codecompanion.context.transcript.format_transcript import shorten_middle
 from codecompanion.context.work import Env, Messages, Outcome, Work
+from codecompanion.formats.cutting import cut_line, cut_middle
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, is_typed_by_user
 from codecompanion.placeholders import LEDGER_HEADING, NO_ROOM, QUOTES_HEADING, REQUEST_HEADING, split_notes
@@ -116,7 +116,7 @@ def gather_quotes(
             left_out += earlier.left_out
             left_keys = _joined(left_keys, earlier.left_keys)
         elif is_typed_by_user(message) and not is_noise(message.text):
-            quotes.append(Quote(shorten_middle(_words(message), max_chars), key=key_of(message.id)))
+            quotes.append(Quote(cut_middle(_words(message), max_chars), key=key_of(message.id)))
     return Quotes(tuple(quotes), left_out, left_keys)
 
 
@@ -220,7 +220,7 @@ def _shortened(quote: Quote, excerpt: Quote, budget: int, count: Count) -> Quote
     chars = len(quote.text)
     while quote.whole and chars > _SMALLEST_QUOTE:
         chars = chars * 4 // 5
-        shorter = Quote(shorten_middle(quote.text, chars), key=quote.key)
+        shorter = Quote(cut_middle(quote.text, chars), key=quote.key)
         if len(shorter.text) > len(excerpt.text) and _size([shorter], count) <= budget:
             return shorter
     return excerpt
@@ -233,7 +233,7 @@ def _excerpt(quote: Quote, chars: int) -> Quote:
         return quote
     if len(line) <= chars:
         return Quote(line, whole=False, key=quote.key)
-    head = line[: chars - 1].rstrip() + "…"
+    head = cut_line(line, chars)
     for demand in sorted(_demands_of(quote.text), key=is_strict, reverse=True):
         said = " ".join(demand.split())
         if said not in head and len(head) + len(said) < _MAX_EXCERPTS * chars:

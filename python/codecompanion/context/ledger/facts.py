@@ -17,7 +17,7 @@ import msgspec
 from codecompanion.context.grounding.recall_keys import without_span
 from codecompanion.context.ledger.earlier import Action, earlier_files
 from codecompanion.context.ledger.noise import is_noise, without_examples
-from codecompanion.context.transcript.format_transcript import TRUNCATED
+from codecompanion.formats.cutting import TRUNCATED, cut_line_middle
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import (
@@ -263,7 +263,7 @@ class _Reader:
         if call is not None:
             self.facts.recent_calls.append((call, failed))
             if command:
-                self.facts.commands.append(CommandFact(one_line(command, _COMMAND_CHARS), status, position))
+                self.facts.commands.append(CommandFact(cut_line_middle(command, _COMMAND_CHARS), status, position))
             if not failed:
                 self.outcome[source] = position
         if failed:
@@ -271,7 +271,8 @@ class _Reader:
                 _ERROR.findall(text) or [line for line in text.split("\n") if line.strip()][-1 if command else 0 :][:1]
             )
             self.facts.errors += [
-                ErrorFact(one_line(line, _ERROR_CHARS), source, False, position) for line in _last_distinct(lines, 2)
+                ErrorFact(cut_line_middle(line, _ERROR_CHARS), source, False, position)
+                for line in _last_distinct(lines, 2)
             ]
 
     def finish(self) -> Facts:
@@ -325,7 +326,7 @@ def decisions_in(text: str) -> list[str]:
     """Return the sentences in which the assistant says what it found out or decided; headings and openings say none."""
     said = (sentence.strip() for sentence in _SENTENCE.findall(text))
     return [
-        one_line(sentence, 220)
+        cut_line_middle(sentence, 220)
         for sentence in said
         if 12 <= len(sentence) <= _DECISION_CHARS
         and _DECISION.search(sentence)
@@ -348,34 +349,15 @@ def read_arguments(arguments: str) -> Any:
         return {"input": arguments}
 
 
-def one_line(text: str, limit: int) -> str:
-    """Return the text on one line, its middle left out when it is longer than `limit` characters.
-
-    Words are left out whole where that costs less than half of an end: half a name would be taken for one.
-    """
-    text = " ".join(text.split())
-    if len(text) <= limit:
-        return text
-    if limit <= 12:
-        return text[:limit]
-    tail = limit // 3
-    head, end = text[: limit - tail - 3], text[-tail:]
-    if text[len(head)] != " " and head.rfind(" ") > len(head) // 2:
-        head = head[: head.rfind(" ")]
-    if text[-tail - 1] != " " and 0 <= end.find(" ") < len(end) // 2:
-        end = end[end.find(" ") + 1 :]
-    return f"{head} … {end}"
-
-
 def describe_call(call: ToolCall) -> str:
     """Return a call in a few words: its command, its path, or its first short argument."""
     command = _command(call)
     if command:
-        return one_line(command, 100)
+        return cut_line_middle(command, 100)
     texts = list(strings_in(read_arguments(call.arguments)))
     path = next((value for key, value in texts if _PATH_KEYS.search(key) and value), "")
     chosen = path or next((value for _, value in texts if value and len(value) <= 80), "")
-    return one_line(f"{call.name} {chosen}".strip(), 100)
+    return cut_line_middle(f"{call.name} {chosen}".strip(), 100)
 
 
 def _command(call: ToolCall) -> str:

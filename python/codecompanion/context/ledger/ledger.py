@@ -22,7 +22,6 @@ from codecompanion.context.grounding.recall_keys import KeyOf, no_key
 from codecompanion.context.ledger.facts import Facts, describe_call, gather
 from codecompanion.context.ledger.goal import is_usable_goal
 from codecompanion.context.ledger.lines import (
-    MAX_TOKEN_LENGTH,
     Count,
     command_lines,
     decision_lines,
@@ -34,12 +33,12 @@ from codecompanion.context.ledger.lines import (
     plain,
     quote,
     quote_within,
-    shorten,
     todo_lines,
     write_within,
 )
 from codecompanion.context.ledger.noise import is_pasted
 from codecompanion.context.summary.sections import Role, Schema, guess_schema, load_schema, parse_sections
+from codecompanion.formats.cutting import MAX_TOKEN_LENGTH, cut_to_tokens
 from codecompanion.model.messages import Message
 from codecompanion.placeholders import NO_ROOM, NO_ROOM_FOR
 
@@ -262,7 +261,7 @@ def _user_messages(facts: Facts, limit: int, count: Count, key_of: KeyOf) -> lis
 
 
 def _in_tokens(text: str, tokens: int, count: Count) -> str:
-    return shorten(text, max(8, tokens - 4), count) or text[:EXCERPT_CHARS]
+    return cut_to_tokens(text, max(8, tokens - 4), count) or text[:EXCERPT_CHARS]
 
 
 def _files(facts: Facts, limit: int, count: Count, *, with_commands: bool) -> list[str]:

@@ -11,16 +11,12 @@ import re
 from collections.abc import Callable, Iterable
 
 from codecompanion.context.ledger.earlier import Action
-from codecompanion.context.ledger.facts import Facts, FileFact, describe_call, one_line
+from codecompanion.context.ledger.facts import Facts, FileFact, describe_call
+from codecompanion.formats.cutting import cut_line_middle, cut_to_tokens
 from codecompanion.formats.regex import regex
 
-# Characters a token stands for at most: a longer text need not be counted to know that it is too long.
-MAX_TOKEN_LENGTH = 16
 _TAGS = regex(r"<(\s*/?\s*)(message|conversation|summary|analysis|important|system|user|assistant)\b", re.I)
 _BASE64 = regex(r"[A-Za-z0-9+/]{200,}={0,2}")
-_MARK = " […] "
-_MIN = 32
-"""Head and tail of less say nothing."""
 _SYMBOLS_SHOWN = 6
 _DONE: tuple[Action, ...] = ("created", "deleted", "edited", "read")
 
@@ -40,7 +36,7 @@ def quote(text: str) -> list[str]:
 
 def plain(text: str, limit: int) -> str:
     """Return the text on one line of at most `limit` characters, without backticks."""
-    return neutral(one_line(text, limit)).replace("`", "'")
+    return neutral(cut_line_middle(text, limit)).replace("`", "'")
 
 
 def write_within(write: Callable[[int], str], max_tokens: int, count: Count, tries: int) -> str:
@@ -70,35 +66,11 @@ def fit(lines: Iterable[str], limit: int, count: Count) -> list[str]:
     return kept
 
 
-def shorten(text: str, limit: int, count: Count) -> str:
-    """Return head and tail of the text in at most `limit` tokens, with a mark for what is left out.
-
-    Words stay whole where that costs little: half a name would be taken for one.
-    """
-    if len(text) <= limit * MAX_TOKEN_LENGTH and count(text) <= limit:
-        return text
-    size = min(len(text), limit * MAX_TOKEN_LENGTH)
-    while size > 8:
-        size = int(size * 0.8)
-        head = size * 2 // 3
-        short = _whole_words(text, head, len(text) - (size - head))
-        if count(short) <= limit:
-            return short if len(short) >= _MIN else ""
-    return ""
-
-
-def _whole_words(text: str, head: int, tail: int) -> str:
-    """Return the text up to `head`, the mark, and the text from `tail` on, without pieces of words at the gap."""
-    before = re.sub(r"(?<=\s)\S{1,40}\Z", "", text[:head]) if text[head : head + 1].strip() else text[:head]
-    after = re.sub(r"\A\S{1,40}(?=\s)", "", text[tail:]) if text[tail - 1].strip() else text[tail:]
-    return before.rstrip() + _MARK + after.lstrip()
-
-
 def quote_within(text: str, limit: int, count: Count) -> list[str]:
     """Return the text as quoted lines that `fit` takes, head and tail of it when it is longer."""
     room = limit
     while room > 0:
-        short = shorten(text, room, count)
+        short = cut_to_tokens(text, room, count)
         lines = quote(short) if short else []
         over = sum(count(line) + 1 for line in lines) - limit
         if over <= 0:

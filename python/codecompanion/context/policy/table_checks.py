@@ -16,6 +16,7 @@ import msgspec.inspect
 
 from codecompanion.counting.token_sizes import is_short_form, parse_tokens
 from codecompanion.errors import ConfigError
+from codecompanion.formats.cutting import cut
 
 T = TypeVar("T")
 
@@ -36,7 +37,7 @@ _WORDS = {
 def describe(value: Any) -> str:
     """Return what was found, as a sentence names it."""
     if isinstance(value, str):
-        return repr(value if len(value) <= 60 else value[:59] + "…")
+        return repr(cut(value, 60))
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

@@ -14,6 +14,7 @@ from codecompanion.context.grounding.recall_keys import put_span, read_span, wit
 from codecompanion.context.policy.budget import Trigger, is_within, room_of, threshold_tokens
 from codecompanion.context.summary.sections import Part, Schema, Sectioned, guess_schema, load_schema, parse_sections
 from codecompanion.context.work import Env, Outcome, Work
+from codecompanion.formats.cutting import cut_with_note
 from codecompanion.model.messages import SUMMARY_TAG, with_changes
 from codecompanion.model.summary_frame import split_frame
 from codecompanion.placeholders import QUOTES_HEADING
@@ -155,9 +156,8 @@ def _cut_text(text: str, tokens: int, env: Env) -> str:
 
 def cut_plainly(text: str, tokens: int) -> str:
     """Return the head of the text and a marker, never longer than four characters a token (R-413)."""
-    if len(text) <= tokens * _CHARS_PER_TOKEN:
-        return text
-    return text[: max(0, tokens * _CHARS_PER_TOKEN - 100)] + CUT_MARKER
+    limit = tokens * _CHARS_PER_TOKEN
+    return cut_with_note(text, limit, max(0, limit - 100), CUT_MARKER)
 
 
 def _level(found: Sectioned, schema: Schema, tokens: int, env: Env) -> str:

@@ -19,6 +19,7 @@ from codecompanion.context.transcript.chunk_plan import ChunkFormula, chunk_toke
 from codecompanion.context.transcript.chunking import chunk_entries, chunk_greedily
 from codecompanion.context.transcript.format_transcript import escape, wrap
 from codecompanion.context.work import Env, Failed, Messages, Skipped, Steps, SummaryReply, SummaryRequest, Work
+from codecompanion.formats.cutting import cut_with_note
 from codecompanion.formats.sanitise import leave_out_orders
 from codecompanion.model.messages import Message, is_typed_by_user
 from codecompanion.placeholders import OMITTED_MESSAGE
@@ -169,6 +170,4 @@ def format_message(message: Message, max_chars: int) -> str:
 
 def cap_message(text: str, max_chars: int) -> str:
     """Return at most `max_chars` characters and how many are missing (R-127)."""
-    if len(text) <= max_chars:
-        return text
-    return f"{text[:max_chars]}\n[... {len(text) - max_chars} chars truncated]"
+    return cut_with_note(text, max_chars, max_chars, f"\n[... {len(text) - max_chars} chars truncated]")

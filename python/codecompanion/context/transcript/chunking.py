@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from codecompanion.context.transcript.format_transcript import shorten_middle
+from codecompanion.formats.cutting import cut_middle
 
 T = TypeVar("T")
 
@@ -45,6 +45,6 @@ def fit_entry(entry: str, limit_tokens: int, count_text: Callable[[str], int]) -
     chars = len(entry)
     while size > limit_tokens and chars > 64:
         chars = max(64, min(chars * limit_tokens // (size + 1), chars * 9 // 10))
-        entry = shorten_middle(entry, chars)
+        entry = cut_middle(entry, chars)
         size = count_text(entry)
     return entry, size

@@ -13,8 +13,8 @@ import msgspec
 
 from codecompanion.context.grounding.recall_keys import without_span
 from codecompanion.context.ledger.demands import find_demands, is_strict
-from codecompanion.context.transcript.format_transcript import shorten_middle
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
+from codecompanion.formats.cutting import cut_middle
 from codecompanion.model.messages import SUMMARY_TAG, is_typed_by_user
 from codecompanion.model.summary_frame import bare_summary
 from codecompanion.placeholders import REQUEST_HEADING
@@ -89,7 +89,7 @@ def _earlier(removed: Messages, max_chars: int) -> str:
     for message in removed:
         if message.tag == SUMMARY_TAG:
             text = without_span(bare_summary(message.text)).partition(f"\n\n{REQUEST_HEADING}")[0]
-            kept = shorten_middle(_without_counts(text), max_chars)
+            kept = cut_middle(_without_counts(text), max_chars)
             return _EARLIER + kept if kept else ""
     return ""
 

@@ -14,6 +14,7 @@ import msgspec
 from codecompanion.context.grounding.recall_keys import without_keys
 from codecompanion.context.transcript.size import fit_entries
 from codecompanion.context.work import Env, Outcome, Work
+from codecompanion.formats.cutting import cut_middle, cut_middle_or_tail
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import IMAGE_TAG, RULES_TAG, SUMMARY_TAG, Message
 from codecompanion.model.summary_frame import bare_summary
@@ -24,8 +25,6 @@ _LINE_START = regex(r"^(?=\[(?:user|assistant|tool|system|previous summary)\]|--
 _SPOKEN = regex(r'(?:--- Turn \d+ ---\n)?\[user\]|<message role="user">')
 _MEGABYTE = 1_000_000
 PREVIOUS_SUMMARY = "[previous summary]"
-TRUNCATED = "\n...[truncated]...\n"
-_SHORT = 600
 
 Style = Literal["xml", "lines"]
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]
@@ -70,7 +69,7 @@ def format_transcript(work: Work, params: FormatTranscript, env: Env) -> Outcome
     entries = _entries(tuple(told), params)
     lead = ""
     if previous and params.previous_summary == "lead":
-        text = shorten_middle("\n\n".join(previous), params.max_chars // 2)
+        text = cut_middle("\n\n".join(previous), params.max_chars // 2)
         lead = f"{PREVIOUS_SUMMARY}\n{escape_lines(escape(text))}"
     if params.max_chars:
         # Entries are joined by newlines, and they count.
@@ -95,7 +94,7 @@ def _entries(messages: tuple[Message, ...], params: FormatTranscript) -> tuple[s
             entries = format_lines(messages, params.caps)
         case _:
             assert_never(params.style)
-    return tuple(shorten_middle(entry, params.max_entry_chars) for entry in entries)
+    return tuple(cut_middle(entry, params.max_entry_chars) for entry in entries)
 
 
 def format_entry(message: Message, caps: Caps = _ALL) -> str:
@@ -104,7 +103,7 @@ def format_entry(message: Message, caps: Caps = _ALL) -> str:
     lines = [escape(text)] if text else []
     lines += [f"[image {escape(part.path or part.mime)}]" for part in message.images]
     for call in message.tool_calls:
-        lines.append(f"Tool: {escape(call.name)}({escape(keep_head_and_tail(call.arguments, caps.call))})")
+        lines.append(f"Tool: {escape(call.name)}({escape(cut_middle_or_tail(call.arguments, caps.call))})")
     return f'<message role="{message.role}">' + "\n".join(lines) + "</message>"
 
 
@@ -121,7 +120,7 @@ def format_lines(messages: tuple[Message, ...], caps: Caps = _ALL) -> tuple[str,
         if text:
             lines.append(f"[{message.role}] {'TOOL_RESULT ' if message.role == 'tool' else ''}{text}")
         for call in message.tool_calls:
-            arguments = escape_lines(escape(keep_head_and_tail(call.arguments, caps.call)))
+            arguments = escape_lines(escape(cut_middle_or_tail(call.arguments, caps.call)))
             lines.append(f"[{message.role}] TOOL_USE {escape(call.name)} {arguments}")
         for image in message.images:
             lines.append(f"[{message.role}] IMAGE {escape(image.mime)} {image.size_bytes / _MEGABYTE:.1f}MB")
@@ -133,7 +132,7 @@ def _text(message: Message, caps: Caps) -> str:
     """Return the text of the message within its cap, without embedded base64 data."""
     cap = {"user": caps.user, "assistant": caps.assistant, "tool": caps.tool}.get(message.role, 0)
     text = without_keys(message.text) if message.tag == SUMMARY_TAG else message.text
-    return keep_head_and_tail(_BASE64.sub("[binary data]", text), cap)
+    return cut_middle_or_tail(_BASE64.sub("[binary data]", text), cap)
 
 
 def is_spoken(entry: str) -> bool:
@@ -154,24 +153,3 @@ def escape_lines(text: str) -> str:
 def wrap(entries: tuple[str, ...]) -> str:
     """Return the entries as one conversation."""
     return "<conversation>\n" + "\n".join(entries) + "\n</conversation>"
-
-
-def keep_head_and_tail(text: str, limit: int) -> str:
-    """Return at most `limit` characters: 70 % head and the rest tail, only head when the limit is small (R-437)."""
-    if limit <= 0 or len(text) <= limit:
-        return text
-    if limit < _SHORT:
-        return text[: max(0, limit - 3)] + "..."
-    head = limit * 7 // 10
-    tail = limit - head - 20
-    return text[:head] + TRUNCATED + text[len(text) - tail :]
-
-
-def shorten_middle(text: str, limit: int) -> str:
-    """Return at most `limit` characters: 70 % head, 30 % tail, and a marker that says how much is missing."""
-    if limit <= 0 or len(text) <= limit:
-        return text
-    marker = f"\n…[{len(text) - limit} characters left out]…\n"
-    room = max(0, limit - len(marker))
-    head = room * 7 // 10
-    return text[:head] + marker + text[len(text) - (room - head) :] if room else text[:limit]

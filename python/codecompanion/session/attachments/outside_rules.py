@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from codecompanion.formats.cutting import cut
 from codecompanion.rules.groups import RulesItem
 from codecompanion.session.chat import Chat
 from codecompanion.wire.events import ApprovalRequested, Notice, Severity
@@ -64,5 +65,4 @@ async def _take(chat: Chat, held: Sequence[RulesItem], root: Path, given: Approv
 
 def _line(item: RulesItem) -> str:
     beginning = " ".join(item.text[: 4 * _BEGINNING_CHARS].split())
-    cut = beginning if len(beginning) <= _BEGINNING_CHARS else beginning[: _BEGINNING_CHARS - 1] + "…"
-    return f"{item.path} · {item.size_bytes:,} bytes · {cut or 'empty'}"
+    return f"{item.path} · {item.size_bytes:,} bytes · {cut(beginning, _BEGINNING_CHARS) or 'empty'}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codecompanion.errors import InputError
+from codecompanion.formats.cutting import cut_line
 from codecompanion.model.history import View
 from codecompanion.model.messages import PIN_TAG, RULES_TAG, SUMMARY_TAG, Message, is_typed_by_user
 from codecompanion.session.history.put_back import find
@@ -24,8 +25,7 @@ def instruction(text: str) -> str:
 def title_of(message: Message) -> str:
     """Return a message in a few words, for a list or a sentence."""
     text = message.text.removeprefix(_INTRO) if message.tag == PIN_TAG else message.text
-    line = " ".join(text.split()) or ", ".join(call.name for call in message.tool_calls)
-    short = line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
+    short = cut_line(text.strip() or ", ".join(call.name for call in message.tool_calls), TITLE_CHARS)
     return f"“{short}”" if short else f"an empty {message.role} message"
 
 

@@ -12,6 +12,7 @@ from codecompanion.context.change import difference
 from codecompanion.context.report import Prepared, StageReport
 from codecompanion.context.server_side import replace_by_block
 from codecompanion.context.work import Messages
+from codecompanion.formats.cutting import cut
 from codecompanion.model.history import LogEvent, RequestSent, project
 from codecompanion.model.messages import CompactionPart, Message
 from codecompanion.session.compaction.dry_run import UNWRITTEN, dry_run
@@ -110,6 +111,5 @@ def _diff(before: Messages, after: Messages) -> list[str]:
 def _line(message: Message) -> str:
     said = message.text if message.compaction is None else message.compaction.text or UNREADABLE
     text = " ".join(said.split()) or ", ".join(call.name for call in message.tool_calls)
-    shown = text if len(text) <= PREVIEW_CHARS else text[: PREVIEW_CHARS - 1] + "…"
     label = message.tag or message.role
-    return f"{label:<16} {message.tokens:>7,}  {state_of(message):<8} {shown}"
+    return f"{label:<16} {message.tokens:>7,}  {state_of(message):<8} {cut(text, PREVIEW_CHARS)}"

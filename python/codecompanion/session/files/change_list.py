@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from codecompanion.formats.cutting import cut
 from codecompanion.model.history import FileChangeBegan, FileChangeEnded, LogEvent, MessageAdded, TurnBegan
 from codecompanion.model.messages import is_typed_by_user
 
@@ -50,7 +51,7 @@ def changes_of(events: Sequence[LogEvent]) -> list[FileChanged]:
             case MessageAdded(message=message):
                 tools.update((call.id, call.name) for call in message.tool_calls)
                 if is_typed_by_user(message) and not question:
-                    question = _beginning(" ".join(message.text.split()))
+                    question = cut(" ".join(message.text.split()), TITLE_CHARS)
             case FileChangeBegan() as began:
                 end = ended.get(began.change_id) or FileChangeEnded(change_id=began.change_id, state="interrupted")
                 if end.state != "failed":
@@ -71,10 +72,6 @@ def changes_of(events: Sequence[LogEvent]) -> list[FileChanged]:
                 pass
     reverted = reverted_ids(found)
     return [msgspec.structs.replace(change, reverted=change.id in reverted) for change in found]
-
-
-def _beginning(text: str) -> str:
-    return text if len(text) <= TITLE_CHARS else text[: TITLE_CHARS - 1] + "…"
 
 
 def reverted_ids(changes: Iterable[FileChanged]) -> frozenset[str]:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.context.ledger.facts import gather, one_line
+from codecompanion.context.ledger.facts import gather
 from codecompanion.context.ledger.ledger import _request, summarise
 from codecompanion.context.summary.sections import load_schema, parse_sections
-from codecompanion.context.transcript.format_transcript import keep_head_and_tail, shorten_middle
 from codecompanion.counting.tokens import chars4, estimate_text
+from codecompanion.formats.cutting import cut_line_middle, cut_middle, cut_middle_or_tail
 from codecompanion.model.messages import IMAGE_TAG, RULES_TAG, SUMMARY_TAG, Message, Role, ToolCall
 from codecompanion.placeholders import NO_ROOM
 
@@ -44,7 +44,7 @@ def section(summary: str, number: int) -> str:
     return summary[start : end if end >= 0 else None].split("\n", 1)[1]
 
 
-@pytest.mark.parametrize("shorten", [keep_head_and_tail, shorten_middle])
+@pytest.mark.parametrize("shorten", [cut_middle_or_tail, cut_middle])
 def test_half_a_name_where_a_text_was_shortened_is_not_told(shorten: Callable[[str, int], str]) -> None:
     """Lesson 11: it occurs nowhere, so that it would be marked as unverified."""
     text = "see load_everything_at_once " + "make_one_more_thing " * 400
@@ -62,7 +62,7 @@ def test_half_a_name_where_a_text_was_shortened_is_not_told(shorten: Callable[[s
 )
 def test_a_line_that_is_shortened_has_whole_words(words: list[str], limit: int) -> None:
     """Lesson 11: half a name in a command would be marked as unverified."""
-    line = one_line(" ".join(words), limit)
+    line = cut_line_middle(" ".join(words), limit)
     assert len(line) <= limit
     assert set(line.split()) <= {*words, "…"}
 
@@ -371,8 +371,8 @@ def test_colours_and_addresses_are_no_names() -> None:
 
 
 def test_one_line_keeps_both_ends() -> None:
-    assert one_line("a\n b", 10) == "a b"
-    short = one_line("start " + "x" * 500 + " end", 60)
+    assert cut_line_middle("a\n b", 10) == "a b"
+    short = cut_line_middle("start " + "x" * 500 + " end", 60)
     assert len(short) <= 60
     assert short.startswith("start")
     assert short.endswith(" end")

@@ -8,9 +8,9 @@ from codecompanion.context.transcript.format_transcript import (
     Caps,
     FormatTranscript,
     format_transcript,
-    keep_head_and_tail,
 )
 from codecompanion.context.work import Work
+from codecompanion.formats.cutting import cut_middle_or_tail
 from codecompanion.model.messages import ImagePart, Message, TextPart
 from codecompanion.model.summary_frame import HANDOFF
 from tests.unit.context.builders import assistant, chat, env, system, tool, user
@@ -77,7 +77,7 @@ def test_a_picture_is_one_line():
 )
 def test_a_long_text_keeps_head_and_tail(limit, expected):
     """R-437: 2100 + 880 characters at 3000; below 600 only the head."""
-    assert keep_head_and_tail("a" * 5000, limit) == expected
+    assert cut_middle_or_tail("a" * 5000, limit) == expected
 
 
 def test_every_kind_of_text_has_its_own_cap():

@@ -1,0 +1,129 @@
+"""How a text is made shorter: the beginning, both ends, one line, whole words; a mark stands where something is cut.
+
+Sizes are maxima and include the mark, except where a note tells how much is missing (`cut_with_note`). A text that is
+short enough comes back as it is; the one-line forms put it on one line.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+
+ELLIPSIS = "…"
+TRUNCATED = "\n...[truncated]...\n"
+# Characters a token stands for at most: a longer text need not be counted to know that it is too long.
+MAX_TOKEN_LENGTH = 16
+_GAP = " […] "
+_MIN_ENDS = 32
+"""Head and tail of less say nothing."""
+_HEAD_ALONE = 600
+"""Below so many characters two ends would be too short to be read."""
+
+
+def cut(text: str, max_chars: int) -> str:
+    """Return the beginning of the text in at most `max_chars` characters, `…` the last of them."""
+    return text if len(text) <= max_chars else text[: max_chars - 1] + ELLIPSIS
+
+
+def cut_line(text: str, max_chars: int) -> str:
+    """Return the beginning of the text on one line, without a blank before the `…`."""
+    line = " ".join(text.split())
+    return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + ELLIPSIS
+
+
+def cut_line_bytes(text: str, max_bytes: int) -> str:
+    """Return the beginning of the text on one line, in bytes of UTF-8, never in the middle of a character."""
+    data = " ".join(text.split()).encode("utf-8", "replace")
+    if len(data) <= max_bytes:
+        return data.decode("utf-8")
+    room = max(0, max_bytes - len(ELLIPSIS.encode()))
+    return data[:room].decode("utf-8", "ignore").rstrip() + (ELLIPSIS if max_bytes >= len(ELLIPSIS.encode()) else "")
+
+
+def cut_line_middle(text: str, max_chars: int) -> str:
+    """Return the text on one line, its middle left out when it is longer than that.
+
+    Words are left out whole where that costs less than half of an end: half a name would be taken for one.
+    """
+    text = " ".join(text.split())
+    if len(text) <= max_chars:
+        return text
+    if max_chars <= 12:
+        return text[:max_chars]
+    tail = max_chars // 3
+    head, end = text[: max_chars - tail - 3], text[-tail:]
+    if text[len(head)] != " " and head.rfind(" ") > len(head) // 2:
+        head = head[: head.rfind(" ")]
+    if text[-tail - 1] != " " and 0 <= end.find(" ") < len(end) // 2:
+        end = end[end.find(" ") + 1 :]
+    return f"{head} … {end}"
+
+
+def cells(text: str) -> int:
+    """Return how many screen cells the text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def cut_cells(text: str, max_cells: int) -> str:
+    """Return the beginning of the text in screen cells, without a blank before the `…`."""
+    if cells(text) <= max_cells:
+        return text
+    kept = ""
+    for character in text:
+        if cells(kept + character) > max_cells - 1:
+            break
+        kept += character
+    return kept.rstrip() + ELLIPSIS
+
+
+def cut_with_note(text: str, max_chars: int, kept_chars: int, note: str) -> str:
+    """Return a text of more than `max_chars` characters as its first `kept_chars` and the note."""
+    return text if len(text) <= max_chars else text[:kept_chars] + note
+
+
+def cut_middle(text: str, max_chars: int) -> str:
+    """Return 70 % head, 30 % tail, and between them how much is missing; 0 = whole."""
+    if max_chars <= 0 or len(text) <= max_chars:
+        return text
+    note = f"\n…[{len(text) - max_chars} characters left out]…\n"
+    room = max(0, max_chars - len(note))
+    head = room * 7 // 10
+    return text[:head] + note + text[len(text) - (room - head) :] if room else text[:max_chars]
+
+
+def cut_middle_or_tail(text: str, max_chars: int) -> str:
+    """Return 70 % head, a mark and the rest tail, only head below 600 characters (R-437); 0 = whole."""
+    if max_chars <= 0 or len(text) <= max_chars:
+        return text
+    if max_chars < _HEAD_ALONE:
+        return text[: max(0, max_chars - 3)] + "..."
+    head = max_chars * 7 // 10
+    tail = max_chars - head - 20
+    return text[:head] + TRUNCATED + text[len(text) - tail :]
+
+
+def cut_to_tokens(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
+    """Return head and tail of the text with a mark between them, "" when that is too little to say anything.
+
+    Words stay whole where that costs little: half a name would be taken for one.
+    """
+    if len(text) <= max_tokens * MAX_TOKEN_LENGTH and count(text) <= max_tokens:
+        return text
+    size = min(len(text), max_tokens * MAX_TOKEN_LENGTH)
+    while size > 8:
+        size = int(size * 0.8)
+        head = size * 2 // 3
+        short = _whole_words(text, head, len(text) - (size - head))
+        if count(short) <= max_tokens:
+            return short if len(short) >= _MIN_ENDS else ""
+    return ""
+
+
+def _whole_words(text: str, head: int, tail: int) -> str:
+    """Return the text up to `head`, the mark, and the text from `tail` on, without pieces of words at the gap."""
+    before = re.sub(r"(?<=\s)\S{1,40}\Z", "", text[:head]) if text[head : head + 1].strip() else text[:head]
+    after = re.sub(r"\A\S{1,40}(?=\s)", "", text[tail:]) if text[tail - 1].strip() else text[tail:]
+    return before.rstrip() + _GAP + after.lstrip()
