@@ -280,8 +280,8 @@ def cold(bench: Bench) -> None:
                 started = time.monotonic()
                 nvim.notify_lua(
                     "require('codecompanion').chat() vim.cmd.redraw()"
-                    " local c = require('codecompanion.chat').current()"
-                    " require('codecompanion.chat.draft').set(c, ...) require('codecompanion.chat.session').submit(c)",
+                    f" {SET_DRAFT}"
+                    " require('codecompanion.chat.ui.submit').send(require('codecompanion.chat').current())",
                     f"QUESTION-c{number:05}",
                 )
                 nvim.wait_for(lambda number=number: f"TOKEN-c{number:05}" in nvim.screen(), "the first token")

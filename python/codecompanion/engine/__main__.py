@@ -4,6 +4,7 @@ With `--check` in place of the file it only says whether this Python can run the
 Checks what must be there before anything is imported, so that a wrong Python ends in one sentence on stderr.
 """
 
+import gc
 import importlib.util
 import os
 import sys
@@ -36,6 +37,7 @@ def main(arguments: list[str]) -> int:
         return 2
     if arguments == ["--check"]:
         return 0
+    gc.disable()  # until the host has greeted (`bridge`): nothing of what it imports will ever be garbage
     from codecompanion.engine.bridge import serve
     from codecompanion.engine.own_memory import close_own_memory
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import gc
 import json
 import os
 import sys
@@ -203,6 +204,9 @@ class Bridge:
             version = ".".join(str(part) for part in sys.version_info[:3])
             mistakes = tuple(map(str, result)) if isinstance(result, list) else ()
             self.emit(HostReady(version=__version__, python=version, pid=os.getpid(), mistakes=mistakes))
+            if not gc.isenabled():  # `engine/__main__.py`; a host shared with other plugins is left as it is
+                gc.freeze()
+                gc.enable()
         if request.id > 0:
             try:
                 self.emit(Reply(chat=request.chat, id=request.id, ok=True, result=result))

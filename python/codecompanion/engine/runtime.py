@@ -98,7 +98,7 @@ if TYPE_CHECKING:
     from codecompanion.session.accounts.reporting import Reports
 
 _log = logging.getLogger(__name__)
-WARM_UP_AFTER_S = 0.2
+WARM_UP_AFTER_S = 0.02
 VOCABULARY = "o200k_base"
 
 
