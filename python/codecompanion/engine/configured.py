@@ -201,6 +201,8 @@ def _no_policy(name: str, names: list[str], consequence: str) -> str:
 def _check_options(services: Services) -> None:
     """Leave out the options of `context_management` that do not fit the policies they are laid over."""
     chat = services.settings.chat
+    if not chat.context_management:
+        return  # reading every policy takes 30 ms
     policies = services.policies()
     known = (*COMMON_OPTIONS, *{name for policy in policies for name in policy.options})
     given = flatten(chat.context_management, known)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codecompanion.adapters import catalog
+from codecompanion.adapters.http_client import import_transport
 from codecompanion.adapters.known_secrets import KnownSecrets
 from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach
 from codecompanion.context.ledger.ledger import summarise
@@ -188,6 +189,10 @@ class Runtime:
     async def _greet(self, request: Hello) -> list[str]:
         """Take the settings and build what they describe; return what is wrong with them."""
         loaded, adapter_settings, mistakes = take_settings(request.settings)
+        chosen = adapter_settings.get(loaded.chat.adapter)
+        if chosen is not None and chosen.kind != "offline":
+            # While the store waits for the disk, and the editor for its user.
+            self._start_in_background(asyncio.to_thread(import_transport))
         data_dir = Path(request.data_dir)
         store = await asyncio.to_thread(self._open_store, data_dir)
         known, environment = KnownSecrets(), UserEnvironment()

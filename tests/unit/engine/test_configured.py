@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from codecompanion import settings
+from codecompanion.context.policy import catalog
 from codecompanion.engine.runtime import Runtime
 from codecompanion.wire.events import ChatOpened, Notice
 from codecompanion.wire.requests import GiveEnvironment, GiveSecrets, Hello, OpenChat, Snapshot
@@ -232,3 +233,10 @@ async def test_settings_that_nobody_checked_never_keep_the_host_from_answering(t
         "interactions.chat.tools.nope",
         "interactions.chat.tools.read_file.timeout_s",
     ]
+
+
+async def test_a_host_without_options_reads_only_the_policy_in_force(tmp_path: Path) -> None:
+    """Each costs 5 ms of CPU; they are read when one is chosen, or when options are given for all."""
+    catalog._built_in.cache_clear()
+    await open_chats(tmp_path)
+    assert catalog._built_in.cache_info().currsize == 1

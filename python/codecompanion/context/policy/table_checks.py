@@ -9,6 +9,7 @@ import difflib
 import math
 import re
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -88,7 +89,12 @@ def refuse_nonsense(value: Any, key: str, depth: int = 0) -> None:
 
 def with_sizes(value: Any, kind: Any) -> Any:
     """Return the value with `16k` as 16000 wherever a struct wants a whole number."""
-    return _sized(value, msgspec.inspect.type_info(kind))
+    return _sized(value, _type_info(kind))
+
+
+@cache
+def _type_info(kind: Any) -> msgspec.inspect.Type:
+    return msgspec.inspect.type_info(kind)
 
 
 def _sized(value: Any, wanted: msgspec.inspect.Type) -> Any:
