@@ -32,8 +32,8 @@ test: setup ## all tests; T="path -k word" selects
 	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) $(T)
 
 check: export HYPOTHESIS_PROFILE = quick
-check: setup lint types ## lint, types and unit tests, a minute: what to run after each edit
-	@$(PYTHON_ENV) -m pytest -q -n $(CORES) tests/unit $(T)
+check: setup lint types ## lint, types and unit tests but sweeps, a minute: what to run after each edit
+	@$(PYTHON_ENV) -m pytest -q -n $(CORES) -m 'not sweep' tests/unit $(T)
 
 journeys: setup ## scripted hours in a real terminal (tmux); make test runs them too where tmux is; T="-k word" selects
 	@.ci/journeys

@@ -23,6 +23,7 @@ from codecompanion.model.messages import (
     is_protected,
     is_typed_by_user,
 )
+from tests.amounts import amount
 from tests.unit.context.builders import chat, count, run
 
 TEXT = st.text(max_size=12).flatmap(lambda s: st.integers(1, 60).map(lambda n: (s or "x") * n))
@@ -162,7 +163,7 @@ def test_every_policy_keeps_the_invariants(name, messages, fullness, reply, manu
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=amount(10, 40, 400), deadline=None)
 @given(messages=chats(), fullness=st.floats(0.3, 3), reply=REPLIES)
 def test_what_was_done_is_not_done_again(name, messages, fullness, reply):
     """Idempotent: a second request without a new message changes nothing, in a chat whose pairs are whole."""

@@ -125,6 +125,7 @@ async def test_a_first_result_larger_than_the_window_is_cut_before_it_is_sent(tm
     assert any(message.role == "tool" and len(message.text) > 261_000 for message in logged)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("window", [4_000, 8_000])
 @pytest.mark.parametrize("policy", policy_names())
 async def test_a_failing_summariser_and_a_server_that_enforces_nothing(tmp_path, policy, window):
@@ -205,6 +206,7 @@ def smaller_than_believed(request):
     return says("A summary of it. " * 20 if request.purpose == "summary" else "word " * 300, Usage(50, 10))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("policy", policy_names())
 async def test_near_the_limit_a_message_is_sent_or_comes_back(tmp_path, policy):
     """R-524: what brings removed messages back is offered after the first recovery, and takes room, too.
