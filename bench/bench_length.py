@@ -55,7 +55,7 @@ class Stalls:
             last = now
 
     def take(self) -> float:
-        """Return the longest so far, and begin anew."""
+        """Return the longest so far, and start over."""
         longest, self.longest_ms = self.longest_ms, 0.0
         return longest
 

@@ -80,7 +80,7 @@ posix._exit(status)
 
 @cache
 def forked_python() -> str:
-    """Return the path of the executable; all workers of a run have one, and what is behind it ends with the run."""
+    """Return the path of the executable; all workers of a run have one, and what it started ends with the run."""
     return os.environ.get(SHARED) or _start()
 
 

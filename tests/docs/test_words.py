@@ -19,8 +19,8 @@ GLOSSARY = REPO / "doc/dev/glossary.md"
 PARTS = {
     "python": ("python", "rplugin"),
     "lua": ("lua", "plugin", "ftplugin", "build.lua", "lazy.lua"),
-    "tests": ("tests", "bench"),
-    "documents": ("README.md", "CHANGELOG.md", "doc/dev"),
+    "tests": ("tests", "bench", "tools"),
+    "documents": ("README.md", "doc/dev"),
 }
 SUFFIXES = frozenset({".py", ".lua", ".toml", ".md", ".txt"})
 # The list itself, and texts in which a word is somebody else's.
@@ -37,8 +37,8 @@ BANNED: dict[str, tuple[str, str]] = {
     "opaque": (r"opaque(?! chat id)|\bunsealed\b|\bseal(?:s|ed)?\b|(?<=Reasoning)Sealed", "encrypted, provider state"),
     "aim": (r"(?<![a-zA-Z])aim(?:s|ed)?(?![a-z])", "target"),
     "resting": (r"(?<![a-z])resting(?![a-z])|\brests\b", "paused"),
-    "most_": (r"(?<!at_)(?<!_at_)(?<![a-z])(?:most|least|longest)_(?!important|similar|recent)[a-z]", "max_, min_"),
-    "MOST_": (r"(?:MOST|LEAST|LONGEST)_[A-Z]|_(?:MOST|LEAST|LONGEST)\b", "MAX_, MIN_"),
+    "most_": (r"(?<!at_)(?<!_at_)(?<![a-z])(?:most|least)_(?!important|similar|recent)[a-z]", "max_, min_"),
+    "MOST_": (r"(?:MOST|LEAST|LONGEST)_[A-Z]|(?<!AT)_(?:MOST|LEAST|LONGEST)\b", "MAX_, MIN_"),
     "anew": (r"(?<![a-z])anew(?![a-z])", "again, from scratch"),
     "in vain": (r"\bin vain\b", "without effect"),
     "dear": (r"\bdear(?:er|est)?\b", "expensive"),

@@ -41,23 +41,23 @@ def prepare(
     *,
     automatic_summaries: bool = True,
     fitting: bool = True,
-    resting: frozenset[str] = frozenset(),
+    paused: frozenset[str] = frozenset(),
 ) -> Preparation:
     """Prepare the next request (R-518): run before **every** provider request.
 
     `automatic_summaries` false leaves out whatever puts a summary in the place of messages: the adapter compacts by
-    itself (K15) or the guard of R-532 is resting. What comes before it in a stage still runs. `resting` are events
+    itself (K15) or the guard of R-532 is paused. What comes before it in a stage still runs. `paused` are events
     whose stages do not run at all: the user has just undone what they did (R-545). `fitting` false leaves a request
     that is larger than the window to the caller.
     """
-    policy = _without_resting(policy, resting)
+    policy = _without_paused(policy, paused)
     draft = _draft(view, env)
     if not policy.enabled or view.has_open_calls:
         return draft.prepared()
     # A request that only leaves too little for its reply is a matter of the policy's own stages first.
     arrived = () if draft.fits(reserve=0) else new_results(draft.messages)
     if arrived:
-        stages = arrival(policy, draft.messages, env, clears="context_edited" not in resting)
+        stages = arrival(policy, draft.messages, env, clears="context_edited" not in paused)
         yield from _walk(draft, _until_it_fits(draft, stages), as_sent=True)
     yield from _walk(draft, _due(draft, policy, automatic_summaries))
     if fitting:
@@ -255,12 +255,12 @@ def _stages_on(policy: Policy) -> tuple[Stage, ...]:
     return tuple(stage for stage in policy.stages if stage.trigger.at is not None and stage.event != "memory_flushed")
 
 
-def _without_resting(policy: Policy, resting: frozenset[str]) -> Policy:
+def _without_paused(policy: Policy, paused: frozenset[str]) -> Policy:
     """Return the policy without what makes changes of these kinds, be it a whole stage or one way through it."""
     stages = [
-        msgspec.structs.replace(stage, tiers=tuple(tier for tier in stage.tiers if tier.event not in resting))
+        msgspec.structs.replace(stage, tiers=tuple(tier for tier in stage.tiers if tier.event not in paused))
         for stage in policy.stages
-        if stage.event not in resting
+        if stage.event not in paused
     ]
     return msgspec.structs.replace(policy, stages=tuple(stages))
 

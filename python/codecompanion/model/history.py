@@ -68,7 +68,7 @@ class PolicySet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="pol
 
 
 class PauseEnded(Payload, frozen=True, omit_defaults=True, tag="pause_ended"):
-    """The user asked for a compaction where nothing could be compacted: nothing that was undone rests any more."""
+    """The user asked for a compaction where nothing could be compacted: nothing that was undone is paused any more."""
 
 
 class MessageAdded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="message_added"):

@@ -3,7 +3,7 @@
     transcripts/conversations/<chat>/<number>.jsonl    what a line is: `model.conversation_lines`
 
 A line is on the disk before a checkpoint names it, so a kill at any moment leaves every checkpoint with all of its
-conversation; what no checkpoint names is cut off by the next append. A chat that is written anew (resumed, compacted)
+conversation; what no checkpoint names is cut off by the next append. A chat that is written again (resumed, compacted)
 begins a new file; the old one goes with the last checkpoint that names it.
 """
 

@@ -41,12 +41,12 @@ def text_of(number: int, size: int) -> str:
 
 def prepared(messages: tuple[Message, ...], window: int, policy: Policy, **changes: object) -> tuple[Prepared, int]:
     """Return the next request and how often a model was asked to summarise."""
-    resting = changes.pop("resting", frozenset())
+    paused = changes.pop("paused", frozenset())
     here = env(messages, window, reserve=window // 10, **changes)
     if policy.shape:
         here = msgspec.structs.replace(here, sent=lambda given: shape(given, PARTS, policy, here).measure)
     view = with_messages(View(cycle=here.cycle), messages)
-    done, asked = drive(prepare(view, policy, here, resting=resting), SUMMARISES)  # type: ignore[arg-type]
+    done, asked = drive(prepare(view, policy, here, paused=paused), SUMMARISES)  # type: ignore[arg-type]
     request = shape(done.messages, PARTS, policy, here).messages
     assert not violations(request)
     assert sum(map(count, request)) <= window - window // 10
@@ -148,8 +148,8 @@ def test_where_nothing_may_be_cleared_new_results_are_cut_at_once():
     """Lesson 13, R-545: off is off, and what the user has just undone is not done again."""
     off = load_policy("mine", {"mine": {"extends": "codecompanion", "editing": {"trigger": False}}})
     messages = made(*loop(*[1_600] * 5))
-    for policy, resting in ((off, frozenset()), (load_policy("codecompanion"), frozenset({"context_edited"}))):
-        done, _ = prepared(messages, 8_192, policy, resting=resting)
+    for policy, paused in ((off, frozenset()), (load_policy("codecompanion"), frozenset({"context_edited"}))):
+        done, _ = prepared(messages, 8_192, policy, paused=paused)
         assert not any(message.edited for message in done.messages)
 
 

@@ -180,8 +180,8 @@ def test_what_the_user_has_just_undone_is_not_done_again():
     """R-545: edits rest, so a loop is not cleared under another name."""
     messages = made(system(), *loop(44, 400))
     view, policy = with_messages(View(), messages), load_policy("codecompanion")
-    resting = frozenset({"context_edited"})
-    prepared, asked = drive(prepare(view, policy, env(messages, WINDOW), resting=resting), SUMMARISES)
+    paused = frozenset({"context_edited"})
+    prepared, asked = drive(prepare(view, policy, env(messages, WINDOW), paused=paused), SUMMARISES)
     assert len(asked) == 1
     assert not any(m.edited for m in prepared.messages)
 

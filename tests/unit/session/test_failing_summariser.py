@@ -1,4 +1,4 @@
-"""A summariser that fails costs one question per compaction, and none while it rests (R-526, R-532; lesson 18)."""
+"""A summariser that fails costs one question per compaction, and none while it is paused (R-526, R-532; lesson 18)."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ def test_the_guard_rests_after_three_failures_and_forgets_after_a_success():
     for _ in range(2):
         guard = guard.after_failure(5, 900, 1000, cooldown)
         assert guard.allows(5, 900)
-    resting = guard.after_failure(5, 900, 1000, cooldown)
-    assert [resting.allows(cycle, 900) for cycle in (5, 6, 7)] == [False, False, True]
+    paused = guard.after_failure(5, 900, 1000, cooldown)
+    assert [paused.allows(cycle, 900) for cycle in (5, 6, 7)] == [False, False, True]
     assert guard.after_success().after_failure(9, 900, 1000, cooldown).allows(9, 900)
 
 

@@ -260,7 +260,7 @@ def test_a_conversation_is_stored_once_for_all_that_stand_for_a_part_of_it(tmp_p
 
 
 def test_a_conversation_goes_with_the_last_checkpoint_that_names_it(tmp_path, monkeypatch):
-    """R-478: what a chat began anew stays as long as a kept checkpoint needs it."""
+    """R-478: what a chat that started over wrote stays as long as a kept checkpoint needs it."""
     monkeypatch.setattr(module, "KEPT", 1)
     files = CheckpointFiles(tmp_path)
     for number in range(3):

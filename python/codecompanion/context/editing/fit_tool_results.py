@@ -26,12 +26,12 @@ class FitToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters: which results are cut, and how far at most, in estimated tokens.
 
     `newest_only`: those no reply has followed yet, which the model has not seen. No result is cut below `least`
-    tokens, nor below `least_share` (0..1) of the window: what makes room then is the rest of the history.
+    tokens, nor below `min_share` (0..1) of the window: what makes room then is the rest of the history.
     """
 
     newest_only: bool = False
     least: Positive = 200
-    least_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    min_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
 
 
 def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:
@@ -39,7 +39,7 @@ def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:
 
     When even the lowest level is not enough they are cut to that; `Skipped` when no result is larger.
     """
-    lowest = max(params.least, int(params.least_share * env.window))
+    lowest = max(params.least, int(params.min_share * env.window))
     sizes = {
         index: env.count(work.messages[index])
         for index in (unseen_results(work.messages) if params.newest_only else range(len(work.messages)))

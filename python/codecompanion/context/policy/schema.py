@@ -126,7 +126,7 @@ class ShapeStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cooldown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """After `failures` failed or useless compactions in a row, automatic ones rest for `cycles` cycles (R-532)."""
+    """After `failures` failed or useless compactions in a row, automatic ones pause for `cycles` cycles (R-532)."""
 
     failures: int = 3
     cycles: int = 2

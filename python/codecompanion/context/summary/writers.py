@@ -10,21 +10,21 @@ from __future__ import annotations
 from codecompanion.context.policy.schema import StageEvent
 from codecompanion.context.work import Env, Failed, Outcome, SummaryReply, Work
 
-RESTING = "the model that writes summaries has failed too often"
+PAUSED = "the model that writes summaries has failed too often"
 
 
 class Writers:
     """The summariser and the chat's own model, which may be one and the same, in one preparation."""
 
     def __init__(self, env: Env) -> None:
-        self._resting = "" if env.asks_models else RESTING
+        self._paused = "" if env.asks_models else PAUSED
         self._are_one = not env.has_utility
         self._failed: dict[bool, str] = {}
         self._rejected: dict[tuple[bool, StageEvent], str] = {}
 
     def why_not(self, event: StageEvent, *, chat_adapter: bool) -> str:
         """Return why this one is not asked, "" when it may be."""
-        return self._resting or self.failure(event, chat_adapter=chat_adapter)
+        return self._paused or self.failure(event, chat_adapter=chat_adapter)
 
     def failure(self, event: StageEvent, *, chat_adapter: bool = False) -> str:
         """Return how this one has failed in this preparation, "" when it has not."""

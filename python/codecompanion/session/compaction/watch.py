@@ -48,7 +48,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class CompactionWatch:
-    """The guards of one chat. Each says once that it has begun to rest, until something has helped again."""
+    """The guards of one chat. Each says once that it has begun to pause, until something has helped again."""
 
     def __init__(self, notice: Callable[[Severity, str], None]) -> None:
         self._notice = notice
@@ -91,7 +91,7 @@ class CompactionWatch:
     def keep(self, problem: str, after: Measure, standing: Standing) -> None:
         """Take in one automatic compaction; `problem` "" = it helped."""
         self.compactions = _judged(self.compactions, problem, after, standing)
-        if self.compactions.rests == 1:
+        if self.compactions.pauses == 1:
             self._notice(
                 Severity.WARN,
                 f"Automatic compaction is paused after {counted(standing.policy.cooldown.failures, 'try', 'tries')}:"
@@ -100,7 +100,7 @@ class CompactionWatch:
 
     def _keep_writer(self, why: str, before: Measure, standing: Standing) -> None:
         self.writer = _judged(self.writer, why, before, standing)
-        if self.writer.rests == 1:
+        if self.writer.pauses == 1:
             self._notice(
                 Severity.WARN,
                 "Summaries are written without a model for now: it failed"

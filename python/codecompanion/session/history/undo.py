@@ -230,7 +230,7 @@ class Rest(msgspec.Struct, frozen=True):
     """Which stages rest because the user undid what they did: otherwise the next request would do the same again.
 
     `paused` are the events of those that wait for the user: an undone edit pauses compactions as well, they remove
-    more. What follows a message that was restored by itself rests `until` a cycle (exclusive).
+    more. What follows a message that was restored by itself is paused `until` a cycle (exclusive).
     """
 
     until: int = 0
@@ -267,32 +267,32 @@ def says_go_on(payload: EventPayload) -> bool:
 def rest_of(events: Sequence[LogEvent]) -> Rest:
     """Return what is paused after the undos of a log."""
     kinds: dict[str, str] = {}
-    rests: dict[str, int] = {}
+    pauses: dict[str, int] = {}
     paused: dict[str, frozenset[str]] = {}
     cycle = 0
     for event in events:
         if says_go_on(event.payload):
-            rests, paused = {}, {}
+            pauses, paused = {}, {}
         match event.payload:
             case ViewChanged(change_id=change_id, kind=kind):
                 kinds[change_id] = kind
                 if kind == "restored":
-                    rests[change_id] = cycle + _RESTS
+                    pauses[change_id] = cycle + _RESTS
             case TurnBegan(cycle=began):
                 cycle = max(cycle, began)
             case MessageAdded(message=message):
                 cycle = cycle_after(cycle, message)
             case ChangeUndone(change_id=change_id, redone=redone, by_user=by_user) if by_user:
                 undone = kinds.get(change_id, "")
-                rests.pop(change_id, None)
+                pauses.pop(change_id, None)
                 paused.pop(change_id, None)
                 if redone and undone == "restored":
-                    rests[change_id] = cycle + _RESTS
+                    pauses[change_id] = cycle + _RESTS
                 elif not redone and undone in PAUSED_BY:
                     paused[change_id] = PAUSED_BY[undone]
             case _:
                 pass
-    return Rest(max(rests.values(), default=0), frozenset().union(*paused.values()))
+    return Rest(max(pauses.values(), default=0), frozenset().union(*paused.values()))
 
 
 def outcome(change: ViewChanged, *, undone: bool = False) -> str:

@@ -60,7 +60,7 @@ class ConversationFile:
             return stored
 
         named = {self.redact(path): read for path, read in fresh_files.items()}
-        self._place = None  # after a failure all is written anew
+        self._place = None  # after a failure all is written again
         if named or parts != [(0, len(self._written))]:
             place = self.files.append_conversation(self.chat_id, place, lines_of(parts, kept, named, encode))
         self._place = place

@@ -1,6 +1,6 @@
 """Long work in a thread that stands back: a slice, then a rest in which the loop and other threads have the GIL.
 
-Whoever else wants to run waits for a slice at most; without the rests each of its steps would wait for a switch of
+Whoever else wants to run waits for a slice at most; without the pauses each of its steps would wait for a switch of
 threads (5 ms) as long as the work goes on.
 """
 

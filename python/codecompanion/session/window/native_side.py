@@ -61,13 +61,13 @@ class NativeSide:
         Nothing is asked for while there is nothing to summarise, and later where it did not help (R-532, lesson 5).
         """
         chat, self._asked = self._chat, self.compact_at
-        rests = not self._watch.compactions.allows(chat.log.view.cycle, chat.measured().tokens)
-        if self._asked and rests:
-            later = self._watch.compactions.resting_until_tokens
+        is_paused = not self._watch.compactions.allows(chat.log.view.cycle, chat.measured().tokens)
+        if self._asked and is_paused:
+            later = self._watch.compactions.paused_until_tokens
             self._asked = later if self._asked < later <= chat.limits.prompt_tokens else 0
         if self._pause.is_on:
             self._asked = 0
-        if self._asked and "context_compacted" in self._pause.resting:
+        if self._asked and "context_compacted" in self._pause.paused:
             # The user has just restored what was compacted: the next one can wait until nothing else helps.
             self._asked = max(self._asked, chat.limits.prompt_tokens)
         if self._asked and not self.has_something_to_compact:
@@ -136,7 +136,7 @@ class NativeSide:
             or not self.has_something_to_compact
         ):
             return
-        if "context_compacted" in self._pause.resting:
+        if "context_compacted" in self._pause.paused:
             return
         compaction, after = await self.compact("proactive", ""), chat.measured()
         problem = str(compaction.error or "")

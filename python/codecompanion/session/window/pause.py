@@ -15,7 +15,7 @@ from codecompanion.wire.events import Severity
 
 
 class Pause:
-    """What rests in one chat because of what the user undid or restored."""
+    """What is paused in one chat because of what the user undid or restored."""
 
     def __init__(self, chat: ChatModel, env: Callable[[], Env]) -> None:
         self._chat, self._env = chat, env
@@ -27,8 +27,8 @@ class Pause:
         return policy.enabled and any(stage.event in paused and stage.trigger.at is not None for stage in policy.stages)
 
     @property
-    def resting(self) -> frozenset[str]:
-        """Return the events of the stages that do not run: what is paused, and what rests as long as the rest fits."""
+    def paused(self) -> frozenset[str]:
+        """Return the events of the stages that do not run: what is paused, some of it only while the request fits."""
         log = self._chat.log
         timed = log.rest.kinds(log.view.cycle)
         if timed and self._env().fits(log.view.messages, self._chat.measured()):

@@ -42,11 +42,11 @@ class Plans:
             env,
             automatic_summaries=automatic,
             fitting=not self._native.compact_at and (anyway or not self._pause.is_on),
-            resting=frozenset() if anyway else self._pause.resting,
+            paused=frozenset() if anyway else self._pause.paused,
         )
 
     def _sparing(self, env: Env) -> Env:
-        """Return the environment of what the user did not ask for: whoever rests is not asked (R-532)."""
+        """Return the environment of what the user did not ask for: who is paused is not asked (R-532)."""
         chat = self._chat
         asks = self._watch.allows_asking(chat.log.view.cycle, chat.measured().tokens)
         return msgspec.structs.replace(env, asks_models=asks)

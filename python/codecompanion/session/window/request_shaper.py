@@ -81,11 +81,11 @@ class RequestShaper:
             if view.cycle != self._kept_cycle:
                 self._kept, self._kept_cycle = Kept(), view.cycle
             env = self._bare.read()
-            rests, kept = newest_finished_turn(view.messages, env) == env.cycle, self._kept
-            if rests and self.sent is None:
+            is_idle, kept = newest_finished_turn(view.messages, env) == env.cycle, self._kept
+            if is_idle and self.sent is None:
                 # Right after a restart: what the last request was made of says into what it was shaped.
                 kept = shape(view.messages[:-1], self._parts(), chat.policy, env, kept).kept
-            shaped = shape(view.messages, self._parts(), chat.policy, env, kept, only_kept=rests)
+            shaped = shape(view.messages, self._parts(), chat.policy, env, kept, only_kept=is_idle)
             self._seen = key, shaped
         return shaped
 

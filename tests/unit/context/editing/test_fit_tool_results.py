@@ -13,7 +13,7 @@ from codecompanion.placeholders import RESULT_CUT, kept_percent, original_chars
 from tests.unit.context.builders import assistant, chat, env, tool, user
 
 HERE = env((), 4_000)
-NEWEST = FitToolResults(newest_only=True, least_share=0.10)
+NEWEST = FitToolResults(newest_only=True, min_share=0.10)
 
 
 def loop(*results: str) -> Messages:

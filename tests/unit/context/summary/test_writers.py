@@ -8,7 +8,7 @@ import pytest
 from codecompanion.context.policy.catalog import policy_names
 from codecompanion.context.summary.asking import Question, ask_all, summary_prompt
 from codecompanion.context.summary.sections import load_schema
-from codecompanion.context.summary.writers import RESTING
+from codecompanion.context.summary.writers import PAUSED
 from codecompanion.context.work import Failed, SummaryReply, SummaryRequest
 from tests.summaries import nine_sections
 from tests.unit.context.builders import user
@@ -83,13 +83,13 @@ def test_a_failing_summariser_is_asked_no_more_often_than_it_takes_to_know(name,
 
 @pytest.mark.parametrize("manual", [False, True])
 @pytest.mark.parametrize("name", policy_names())
-def test_who_rests_is_not_asked_and_what_can_do_without_does(name, manual):
+def test_who_is_paused_is_not_asked_and_what_can_do_without_does(name, manual):
     """R-532: "Summaries are written without a model for now" holds for every way through every stage."""
     prepared, asked = prepared_under(name, "perfect", asks_models=False, has_utility=True, manual=manual)
     assert asked == []
     compacted = [report for report in prepared.reports if report.event == "context_compacted"]
     if name == "codecompanion":
-        assert {report.detail for report in compacted} == ({RESTING} if manual else set())
+        assert {report.detail for report in compacted} == ({PAUSED} if manual else set())
     else:
         assert [report for report in compacted if report.work is not None and not report.asked]
 

@@ -191,7 +191,7 @@ async def test_what_a_turn_writes_does_not_grow_with_the_chat(tmp_path, monkeypa
         await talk(bench, session, 1)
         await session.effects.settled()
         assert looked_through.count("words") == 0
-        assert len(looked_through) < 500, "what is not the conversation is looked through anew"
+        assert len(looked_through) < 500, "what is not the conversation is looked through again"
         assert 0 < conversation.stat().st_size - before < 1000
         written = [tmp_path / f"state/transcripts/{kind}/chat-1.json" for kind in ("snapshots", "checkpoints")]
         assert all(file.stat().st_size < 20_000 for file in written)

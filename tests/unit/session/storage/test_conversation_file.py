@@ -48,7 +48,7 @@ def test_a_message_is_looked_through_once(tmp_path):
     assert written.looked_through == ["one", "two", "three"]
 
 
-def test_once_another_key_is_known_everything_is_written_anew(tmp_path):
+def test_once_another_key_is_known_everything_is_written_again(tmp_path):
     """Lesson 44: what was looked through before is looked through again; the file with the key goes."""
     written = Written(tmp_path)
     messages = said("plain-secret", "two")
@@ -58,7 +58,7 @@ def test_once_another_key_is_known_everything_is_written_anew(tmp_path):
     assert not any(b"plain" in path.read_bytes() for path in tmp_path.rglob("*.jsonl"))
 
 
-def test_after_a_failure_everything_is_written_anew(tmp_path, monkeypatch):
+def test_after_a_failure_everything_is_written_again(tmp_path, monkeypatch):
     """R-472: what a broken write left counts for nothing."""
     written = Written(tmp_path)
     messages = said("one", "two")
@@ -74,7 +74,7 @@ def test_after_a_failure_everything_is_written_anew(tmp_path, monkeypatch):
     assert written.write(messages) == ["one", "two"]
 
 
-def test_a_file_that_is_mostly_of_the_past_is_begun_anew(tmp_path, monkeypatch):
+def test_a_file_that_is_mostly_of_the_past_is_started_over(tmp_path, monkeypatch):
     """R-478: it holds at most twice what is in the view, and a little more."""
     monkeypatch.setattr(conversation_file, "SPARE_BYTES", 1000)
     written, folder = Written(tmp_path), tmp_path / "transcripts/conversations/c"
