@@ -270,15 +270,10 @@ local function start_with(launch)
   greet(payload)
 end
 
----Start the host unless it runs. Returns at once.
-function M.start()
-  if state.status == "starting" or state.status == "ready" then
-    return
-  end
-  state.status, state.text = "starting", ""
-  if state.leaving then -- two hosts would argue about who owns a chat
-    state.start_after_leaving, state.status = true, "stopped"
-    return
+---Find what is to run and start it.
+local function launch()
+  if state.status ~= "starting" or state.channel then
+    return -- stopped meanwhile, or started by the one before
   end
   if require("codecompanion.config").options.host == "python3" then
     return start_with(function()
@@ -302,6 +297,19 @@ function M.start()
       return problem
     end)
   end, M.is_chat_shown)
+end
+
+---Start the host unless it runs. Returns at once; the work begins when what wants the host has been drawn.
+function M.start()
+  if state.status == "starting" or state.status == "ready" then
+    return
+  end
+  state.status, state.text = "starting", ""
+  if state.leaving then -- two hosts would argue about who owns a chat
+    state.start_after_leaving, state.status = true, "stopped"
+    return
+  end
+  vim.schedule(launch)
 end
 
 ---Send a request and forget it; failures come as `request_failed` events.

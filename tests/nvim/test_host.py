@@ -73,6 +73,16 @@ def test_nothing_is_started_before_the_first_request(start: Callable[..., Nvim])
     assert nvim.lua("return host.inspect().job == nil")
 
 
+def test_the_host_is_started_after_what_wants_it_has_been_drawn(start: Callable[..., Nvim]) -> None:
+    """Finding Python and starting it takes as long as drawing the chat."""
+    nvim = start()
+    seen = nvim.lua("draft('one') return { host.status(), host.inspect().job or 'none', host.inspect().queued }")
+    assert seen == ["starting", "none", 1]
+    nvim.wait_lua("return host.status() == 'ready' and host.inspect().job ~= nil")
+    nvim.lua("host.stop() host.start() host.stop() host.start() host.start()")
+    nvim.wait_lua("return host.status() == 'ready'")
+
+
 def test_a_request_made_before_the_host_is_up_is_answered(start: Callable[..., Nvim]) -> None:
     """The queue follows the hello."""
     nvim = start()
