@@ -107,6 +107,16 @@ except StoreUnavailable as error:
 """
 
 
+def test_a_new_file_is_made_in_one_transaction(tmp_path: Path) -> None:
+    """Each waits for the disk four times, and the first chat of a user waits for all of them."""
+    connection, commits = sqlite3.connect(tmp_path / "new.db", isolation_level=None), list[str]()
+    connection.set_trace_callback(lambda statement: commits.append(statement) if statement == "COMMIT" else None)
+    assert migrate(connection, "new", MIGRATIONS) == len(MIGRATIONS)
+    assert len(commits) == 1
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+    connection.close()
+
+
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
 @pytest.mark.parametrize(
     ("what", "advice"),
