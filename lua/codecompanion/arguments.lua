@@ -52,6 +52,9 @@ end
 ---@param opts any
 function M.chat(opts)
   check("opts", opts, "table", true)
+  if opts and (opts.fargs or (opts.event and opts.match)) then
+    return -- the function itself is the callback of a user command or an autocommand
+  end
   local known = vim.tbl_keys(CHAT)
   table.sort(known)
   for key, value in pairs(opts or {}) do

@@ -222,6 +222,16 @@ def test_a_wrong_argument_is_refused_where_it_was_given(
         assert calls(nvim) == []
 
 
+def test_the_chat_function_may_be_a_callback(nvim: Nvim) -> None:
+    """Of a user command or an autocommand: what Neovim hands over asks for nothing."""
+    nvim.lua(SPY)
+    nvim.lua("vim.api.nvim_create_user_command('Ask', require('codecompanion').chat, {})")
+    nvim.lua("vim.api.nvim_create_autocmd('User', { pattern = 'Ask', callback = require('codecompanion').chat })")
+    nvim.command("Ask")
+    nvim.command("doautocmd User Ask")
+    assert [name for name, *_ in calls(nvim)] == ["open", "open"]
+
+
 def test_what_the_functions_take_is_passed_on(nvim: Nvim) -> None:
     """All arguments may be left out but the paths."""
     nvim.lua(SPY)

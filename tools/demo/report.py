@@ -62,7 +62,7 @@ def report(events: Sequence[LogEvent], told: Sequence[dict[str, Any]], window: i
 def _details(change: ViewChanged) -> str:
     details = change.report
     if change.kind == "edited":
-        return f"{counted(details.cleared, 'tool result')} cleared"
+        return f"{counted(details.cleared or 0, 'tool result')} cleared"
     low, high = details.cycles
     return (
         f"{counted(details.messages or 0, 'message')} (cycles {low}–{high}) → a summary of"

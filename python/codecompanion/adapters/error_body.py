@@ -8,6 +8,8 @@ where alone the reason stands.
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Mapping
 
 import msgspec
@@ -45,10 +47,10 @@ def read_error(body: object) -> Said:
 
 def decode_body(payload: bytes) -> object:
     """Return the JSON of a body, or its text when it is none."""
-    try:
-        return msgspec.json.decode(payload)
-    except NOT_READABLE:
-        return payload.decode("utf-8", "replace")
+    for decode in (msgspec.json.decode, json.loads):  # the second one knows NaN, which some servers write
+        with contextlib.suppress(*NOT_READABLE):
+            return decode(payload)
+    return payload.decode("utf-8", "replace")
 
 
 def shorten(text: str) -> str:

@@ -82,7 +82,7 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
     match kind_of(error):
         case "status":
             response: Any = getattr(error, "response", None)
-            body = decode_body(response.content)
+            body = decode_body(response.text.encode())
             return error_from_status(int(response.status_code), body, response.headers, endpoint)
         case "timed out":
             return _timed_out(error, endpoint)

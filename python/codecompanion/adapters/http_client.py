@@ -62,12 +62,13 @@ class HttpClient:
         import anyio
         import httpx2
 
+        address, query = self._address(path)
         own = {name.lower(): value for name, value in headers.items()}
         common = self._headers if content is not None else _without(self._headers, "content-type")
         request = self._http.build_request(
             method,
-            path if "://" in path else f"{self._base}/{path.lstrip('/')}",
-            params=self._query or None,
+            address,
+            params=query or None,
             headers={**common, **own},
             content=content,
             timeout=limits,
@@ -85,6 +86,13 @@ class HttpClient:
                 await response.aclose()
             response.raise_for_status()
         return response
+
+    def _address(self, path: str) -> tuple[str, dict[str, str]]:
+        """Return the address of a path, or of a whole address, without its query; and the query, with base_url's."""
+        parts = urlsplit(path)
+        whole = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+        query = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **self._query}
+        return whole if parts.scheme and parts.netloc else f"{self._base}/{whole.lstrip('/')}", query
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -27,7 +27,7 @@ class ChangeReport(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True
     stage: str = ""
     trigger: str = ""
     origin: str = ""
-    cleared: int = 0
+    cleared: int | None = None
     call_ids: tuple[str, ...] = ()
     cut: tuple[int, ...] = ()
     tier: int = 0

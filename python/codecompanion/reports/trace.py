@@ -214,9 +214,8 @@ def _change(change: ViewChanged, undone: bool) -> str:
     sizes = f", {tokens_text(change.tokens_before)} → {tokens_text(change.tokens_after)} tokens"
     report, mark = change.report, " (undone)" if undone else ""
     if change.kind == "edited":
-        return (
-            f"- {counted(report.cleared or len(change.replaced) - len(report.cut), 'tool result')} cleared{sizes}{mark}"
-        )
+        cleared = len(change.replaced) if report.cleared is None else report.cleared
+        return f"- {counted(cleared, 'tool result')} cleared{sizes}{mark}"
     if change.kind != "compacted":
         touched = len(change.removed) or len(change.replaced) or len(change.inserted)
         return f"- {change.kind.replace('_', ' ')}: {counted(touched, 'message')}{mark}"

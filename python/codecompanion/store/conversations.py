@@ -70,7 +70,11 @@ class Conversations:
             OSError: what is named is as before; there may be more after it, which the next append overwrites.
         """
         path = self.path(chat, place.name)
-        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+        # A file that is named must be there, as long as was said: made again it would be named with a hole in it.
+        made = os.O_CREAT if not place.bytes else 0
+        with os.fdopen(os.open(path, os.O_RDWR | made, 0o600), "r+b") as file:
+            if os.fstat(file.fileno()).st_size < place.bytes:
+                raise FileNotFoundError(f"{path} is shorter than it was")
             file.truncate(place.bytes)
             file.seek(place.bytes)
             file.writelines(lines)

@@ -306,7 +306,7 @@ class _Run:
         self._owner.emit(
             ContextEdited(
                 chat=self._owner.chat_id,
-                cleared=change.report.cleared,
+                cleared=change.report.cleared or 0,
                 tokens_before=change.tokens_before,
                 tokens_after=change.tokens_after,
                 call_ids=change.report.call_ids,

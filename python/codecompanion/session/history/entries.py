@@ -206,7 +206,7 @@ def _change_entries(change: ViewChanged, undone: bool, gone: str) -> Iterator[En
     if change.kind == "edited":
         yield Entry(
             kind="edited",
-            messages=report.cleared,
+            messages=report.cleared or 0,
             kept_percent=report.cut,
             tokens_before=change.tokens_before,
             tokens_after=change.tokens_after,

@@ -95,17 +95,19 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
 
 async def _render_ahead(session: Session) -> None:
     """Let the adapter render what is in view, in a thread, so that the first request renders only what is new."""
-    control, services = session.control, session.services
-    shaped = control.shaper.current()
-    if not session.model or not shaped.messages:
-        return
-    request = control.request_of(shaped.messages, shaped.system, shaped.specs, shaped.measure.upper, 0)
-    adapter = services.adapters.get(session.adapter_name)
     try:
+        control, services = session.control, session.services
+        shaped = control.shaper.current()
+        if not session.model or not shaped.messages:
+            return
+        request = control.request_of(shaped.messages, shaped.system, shaped.specs, shaped.measure.upper, 0)
+        adapter = services.adapters.get(session.adapter_name)
         await asyncio.to_thread(adapter.render, request)
         await asyncio.to_thread(session.parts.mix, request)
     except CodeCompanionError as error:
         _log.info("the next request cannot be rendered yet: %s", error)  # it says so itself when it is sent
+    except Exception:
+        _log.exception("rendering ahead failed; the chat opens all the same")
 
 
 async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent]) -> Sequence[LogEvent]:

@@ -81,3 +81,15 @@ def test_a_file_that_is_mostly_of_the_past_is_started_over(tmp_path, monkeypatch
     for number in range(60):
         assert written.write(said(f"only this {number}", start=number))
         assert [path.stat().st_size < 2000 for path in folder.iterdir()] == [True]
+
+
+def test_a_file_that_was_deleted_is_not_named_with_a_hole_in_it(tmp_path):
+    """R-478: by the user or a program that syncs; the next write has everything again."""
+    written = Written(tmp_path)
+    messages = said("one", "two", "three")
+    written.write(messages[:1])
+    for path in tmp_path.rglob("conversations/c/*.jsonl"):
+        path.unlink()
+    with pytest.raises(StoreUnavailable):
+        written.write(messages[:2])
+    assert written.write(messages) == ["one", "two", "three"]

@@ -61,6 +61,22 @@ async def test_a_chat_comes_back_as_it_was(tmp_path):
     assert again.log.view.cycle == 2
 
 
+async def test_a_chat_that_cannot_be_rendered_ahead_opens_all_the_same(tmp_path, monkeypatch):
+    """It can be read and forked; what is wrong is said when it is sent."""
+    adapter = ScriptedAdapter("s", [says("hello")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    session.submit(submit("hi"))
+    await bench.idle(session)
+
+    def broken(request):
+        raise KeyError("a bug of ours")
+
+    monkeypatch.setattr(adapter, "render", broken, raising=False)
+    again = await bench.resume()
+    assert [message.text for message in again.log.view.messages] == ["hi", "hello"]
+
+
 async def test_the_meter_of_a_chat_that_comes_back_is_exact(tmp_path):
     """R-505: what was reported is in the log; the estimate of all of it would be far off."""
     usage = Usage(input_tokens=9000, output_tokens=500)
