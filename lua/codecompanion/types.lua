@@ -248,6 +248,8 @@
 
 ---So many tool results were cleared from the view (R-516), or cut. `call_ids` name the folds concerned.
 ---
+---`why`: the reason in a few words, "" when there is nothing to say beside what it did.
+---
 ---`changed` are the messages whose text is shorter now, `removed` those that left the view; of those that were cut
 ---`cut` says how many percent are still sent, by message id (R-524).
 ---@class CodeCompanion.Event.ContextEdited
@@ -261,6 +263,7 @@
 ---@field changed string[]
 ---@field removed string[]
 ---@field cut table<string, integer>
+---@field why string
 
 ---An answer that another one counts in place of: the ids of its messages.
 ---

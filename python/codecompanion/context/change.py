@@ -76,6 +76,11 @@ def view_change(
     )
 
 
+def why_edited(change: ViewChanged) -> str:
+    """Return why an edit was made, in a few words, where its strategy said."""
+    return str(change.report.details.get("why", ""))
+
+
 def repair_change(before: Messages, repair: Repair, change_id: str) -> ViewChanged:
     """Return the event that makes the view's pairs whole (R-004)."""
     removed, replaced, inserted = difference(before, repair.messages)

@@ -12,7 +12,7 @@ import msgspec
 
 from codecompanion.context.artifact.summarize_artifact import SummarizeArtifact, summarize_artifact
 from codecompanion.context.editing.clear_tool_results import ClearToolResults, clear_tool_results
-from codecompanion.context.editing.clear_when_it_pays import ClearWhenItPays, clear_when_it_pays
+from codecompanion.context.editing.clear_when_it_pays import ClearWhenItPays, clear_when_it_pays, explain_results
 from codecompanion.context.editing.fit_tool_results import FitToolResults, fit_tool_results
 from codecompanion.context.editing.replace_attachments import ReplaceAttachments, replace_attachments
 from codecompanion.context.editing.savings import RequireSavings, RequireTarget, require_savings, require_target
@@ -42,13 +42,14 @@ from codecompanion.context.summary.summarize_one import SummarizeLedger, Summari
 from codecompanion.context.transcript.describe_plain import DescribePlain, describe_plain
 from codecompanion.context.transcript.format_transcript import FormatTranscript, format_transcript
 from codecompanion.context.transcript.summarize_raw import SummarizeRaw, summarize_raw
-from codecompanion.context.work import Env, Outcome, Steps, Work
+from codecompanion.context.work import Env, Messages, Outcome, Steps, Work
 
 
 class Strategy(msgspec.Struct, frozen=True):
     """One entry: the pipeline.md number, the parameter struct, the function.
 
     `summarises`: it writes the summary that stands for what was removed; `asks_model`: it may need a model for that.
+    `explain` tells of messages, by id, why they were cleared or are kept.
     """
 
     number: str
@@ -56,6 +57,7 @@ class Strategy(msgspec.Struct, frozen=True):
     run: Callable[[Work, Any, Env], Outcome | Steps]
     summarises: bool = False
     asks_model: bool = False
+    explain: Callable[[Messages, Any, Env], dict[str, str]] | None = None
 
 
 STRATEGIES: dict[str, Strategy] = {
@@ -80,7 +82,7 @@ STRATEGIES: dict[str, Strategy] = {
     "rolling_chat_window": Strategy("S18", RollingChatWindow, rolling_chat_window),
     "quote_user_messages": Strategy("R-431", QuoteUserMessages, quote_user_messages),
     "verify_summary": Strategy("lesson 11", VerifySummary, verify_summary),
-    "clear_when_it_pays": Strategy("lesson 22", ClearWhenItPays, clear_when_it_pays),
+    "clear_when_it_pays": Strategy("lesson 22", ClearWhenItPays, clear_when_it_pays, explain=explain_results),
     "append_ledger": Strategy("lesson 21", AppendLedger, append_ledger),
     "summarize_flush": Strategy("R-446", SummarizeFlush, summarize_flush, asks_model=True),
     "require_savings": Strategy("R-524", RequireSavings, require_savings),

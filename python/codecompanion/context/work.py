@@ -7,12 +7,13 @@ Every strategy is `f(work, params, env) -> Work | Skipped | Failed`; one that ne
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from codecompanion.model.messages import Message, Usage
+from codecompanion.model.messages import Message, ReasoningPart, Usage
 
+Fold = TypeVar("Fold")
 Messages = tuple[Message, ...]
 Trigger = Literal["proactive", "reactive", "manual"]
 
@@ -27,12 +28,36 @@ class Measure(msgspec.Struct, frozen=True):
 class CacheState(msgspec.Struct, frozen=True):
     """What a provider's prompt cache holds of the next request, and what it charges relative to plain input.
 
-    `warm_tokens` of its prefix are likely still cached; 0 = cold, or nobody knows.
+    `warm_tokens` of its prefix are likely still cached; 0 = cold, or nobody knows. `lifetime_s`: for how long a prefix
+    stays once it was read, in seconds (0 = there is no cache).
     """
 
     warm_tokens: int = 0
     read_price: float = 0.1
     write_price: float = 1.25
+    lifetime_s: float = 300.0
+
+    @property
+    def is_cold(self) -> bool:
+        """Return whether there is a cache, and nothing of the next request is in it any more."""
+        return self.lifetime_s > 0 and self.warm_tokens == 0
+
+
+class Folds:
+    """What is kept of a chat from one request to the next, so that each looks at new messages only: one of each kind.
+
+    A fold given the same messages answers the same, whatever it saw before: keeping it changes no decision.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[type, Any] = {}
+
+    def get(self, kind: type[Fold]) -> Fold:
+        """Return the chat's own of that kind, made when it is first asked for."""
+        if kind not in self._made:
+            self._made[kind] = kind()
+        found: Fold = self._made[kind]
+        return found
 
 
 class LastFlush(msgspec.Struct, frozen=True):
@@ -91,6 +116,8 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     sent: Callable[[Messages], Measure] | None = None
     asks_models: bool = True
     writer_is_proven: bool = True
+    folds: Folds = msgspec.field(default_factory=Folds)
+    resends: Callable[[ReasoningPart], bool] = lambda part: True
 
     def fits(self, messages: Messages, measured: Measure, *, reserve: int | None = None) -> bool:
         """Return whether the request of these messages fits: prompt + reply reserve ≤ window (R-507, lesson 2).

@@ -43,9 +43,9 @@ class PrefixCache(msgspec.Struct, frozen=True):
     def state(self, now: float) -> CacheState:
         """Return what a strategy may know of the cache before the next request."""
         if self.kind == "none":
-            return CacheState(read_price=1.0, write_price=1.0)
+            return CacheState(read_price=1.0, write_price=1.0, lifetime_s=0.0)
         warm = 0 if self.is_cold(now) else sum(message.tokens for message in self.sent)
-        return CacheState(warm_tokens=warm, read_price=READ_PRICE, write_price=WRITE_PRICE)
+        return CacheState(warm, READ_PRICE, WRITE_PRICE, LIFETIME_S[self.kind])
 
     def price(self, messages: Messages, now: float) -> float:
         """Return the input cost of a request, in tokens of plain input."""

@@ -26,7 +26,7 @@ from codecompanion.context.pipeline import prepare
 from codecompanion.context.policy.schema import Policy
 from codecompanion.context.report import Prepared
 from codecompanion.context.shaping.shape import Kept, Parts, shape
-from codecompanion.context.work import Env, Measure, Messages, SummaryReply
+from codecompanion.context.work import Env, Folds, Measure, Messages, SummaryReply
 from codecompanion.counting.model_windows import reply_reserve
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.history import View, append, apply_change, with_messages
@@ -107,6 +107,7 @@ class _Walker:
     def __init__(self, recording: Recording, policy: Policy | None, window: int, cache: PrefixCache) -> None:
         self._recording, self._policy, self._window, self._cache = recording, policy, window, cache
         self._made = 0
+        self._folds = Folds()
         self._kept, self._kept_cycle = Kept(), 0
         self.view = View()
         self.figures = Figures()
@@ -239,6 +240,7 @@ class _Walker:
             # Without times the price is reckoned with a warm cache, so the policy is told of one as well.
             now=now or 1.0,
             cache=self._cache.state(now),
+            folds=self._folds,
         )
 
     def _new_id(self, purpose: str) -> str:

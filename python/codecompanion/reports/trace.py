@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from codecompanion.context.change import why_edited
 from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cut_cells
 from codecompanion.formats.plural import counted
@@ -215,7 +216,8 @@ def _change(change: ViewChanged, undone: bool) -> str:
     report, mark = change.report, " (undone)" if undone else ""
     if change.kind == "edited":
         cleared = len(change.replaced) if report.cleared is None else report.cleared
-        return f"- {counted(cleared, 'tool result')} cleared{sizes}{mark}"
+        why = why_edited(change)
+        return f"- {counted(cleared, 'tool result')} cleared{sizes}{f' ({why})' if why else ''}{mark}"
     if change.kind != "compacted":
         touched = len(change.removed) or len(change.replaced) or len(change.inserted)
         return f"- {change.kind.replace('_', ' ')}: {counted(touched, 'message')}{mark}"

@@ -292,6 +292,8 @@ class ContextItems(Event, frozen=True, kw_only=True, tag="context_items"):
 class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
     """So many tool results were cleared from the view (R-516), or cut. `call_ids` name the folds concerned.
 
+    `why`: the reason in a few words, "" when there is nothing to say beside what it did.
+
     `changed` are the messages whose text is shorter now, `removed` those that left the view; of those that were cut
     `cut` says how many percent are still sent, by message id (R-524).
     """
@@ -304,6 +306,7 @@ class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     cut: dict[str, int] = {}
+    why: str = ""
 
 
 class Replaced(msgspec.Struct, frozen=True):

@@ -49,6 +49,7 @@ function M.edited(event)
     numbers.short(event.tokens_before),
     numbers.short(event.tokens_after)
   )
+  text = text .. ((event.why or "") ~= "" and " · " .. event.why or "")
   return {
     kind = "edited",
     lines = {},

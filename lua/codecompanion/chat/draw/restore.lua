@@ -51,6 +51,7 @@ local function add_entry(chat, entry, list, header)
       tokens_after = entry.tokens_after or 0,
       change_id = entry.change_id,
       undone = entry.undone,
+      why = entry.text,
     })
     return header
   end

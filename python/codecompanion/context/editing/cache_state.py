@@ -23,10 +23,10 @@ def find_cache_state(
     messages, where they are known: then only the newest are looked at.
     """
     if lifetime_s <= 0:
-        return CacheState(read_price=1.0, write_price=1.0)
+        return CacheState(read_price=1.0, write_price=1.0, lifetime_s=0.0)
     newest = next((index for index in range(len(messages) - 1, -1, -1) if messages[index].role == "assistant"), None)
     if newest is None:
-        return CacheState(read_price=READ_PRICE, write_price=WRITE_PRICE)
+        return CacheState(lifetime_s=lifetime_s, read_price=READ_PRICE, write_price=WRITE_PRICE)
     answered = messages[newest].ts
     cold = bool(now and answered) and now - answered > lifetime_s
     if cold:
@@ -35,4 +35,4 @@ def find_cache_state(
         warm = sum(message.tokens for message in messages[:newest])
     else:
         warm = total - sum(message.tokens for message in messages[newest:])
-    return CacheState(warm_tokens=warm, read_price=READ_PRICE, write_price=WRITE_PRICE)
+    return CacheState(warm, READ_PRICE, WRITE_PRICE, lifetime_s)

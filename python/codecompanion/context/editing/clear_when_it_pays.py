@@ -6,55 +6,66 @@ stays is read again with each request to come. So for a cut at message p
     gain(p) = cleared tokens after p × read price × requests to come − kept warm tokens after p × (write − read price)
 
 and the cut with the greatest gain is made, if it pays `repay` times over and frees enough. How many requests will come
-nobody knows; a session that had n is taken to have as many again, within bounds. A cold cache has nothing to lose: all
-is written anyway, so all that is not needed goes. Cycles do not matter: one long run of tools is treated like a chat.
+until the cache is cold, nobody knows; recorded sessions say: about half as many as there were, within bounds. A cold
+cache has nothing to lose: all is written anyway, so all that is not needed goes. Cycles do not matter: one long run of
+tools is treated like a chat.
 
-What is likely to be needed stays: the newest messages, the newest look at each file in play (edited or named by the
-user not long ago, or looked at just now), what is protected, what excluded tools said. Results are cleared, the texts
-of edit calls shortened (`old_arguments`); what user and model said stays.
+What is likely to be needed stays: the newest messages, what is protected, what excluded tools said, and the newest look
+at a file that was in use not long ago. How long ago that is depends on what happened since (`KeepReads`): a file that
+was edited since needs its old look least, because the new text stands in the edit. Everything else that tools said is
+hardly ever needed again (measured: doc/dev, `adaptive`).
 """
 
 from __future__ import annotations
 
-import posixpath
-from typing import Annotated
+from itertools import groupby
+from typing import Annotated, Literal
 
 import msgspec
 
-from codecompanion.context.editing.file_reads import FileUses, find_uses
-from codecompanion.context.editing.old_arguments import shorten_edits
+from codecompanion.context.editing.age import newest_finished_turn
+from codecompanion.context.editing.file_uses import FileUses
+from codecompanion.context.editing.needed_looks import KeepReads, why_needed, why_not_needed
+from codecompanion.context.editing.old_replies import Arguments, shorten_calls, without_reasoning
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
-from codecompanion.model.invariants import Pairing, pair_tool_calls
-from codecompanion.model.messages import Message, is_protected, with_changes
+from codecompanion.model.messages import Message, ReasoningPart, with_changes
 from codecompanion.placeholders import TEMPLATES
 
+SHORT_LIFETIME_S = 300.0
+"""The lifetime `max_to_come` is about."""
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class ClearWhenItPays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters.
 
-    `keep_messages`, `keep_tokens`: the newest messages that stay, whichever keeps more. `read_within`,
-    `touched_within`: a file is in play while it was read, or edited or named by the user, within so many of the newest
-    messages. Requests of fewer than `min_tokens` are left alone. `min_size`: tokens one message must lose to be worth
-    it; `min_freed` tokens and `min_share` (0..1) of the request the whole batch. `repay`: how many times over the gain
-    must pay for the lost cache; 0 = at any price. `least_to_come`, `most_to_come`: bounds of how many requests are
-    taken to come.
+    `cache`: run only when the provider's cache has expired (`cold`), or is warm or there is none (`warm`).
+    `keep_messages`, `keep_tokens`: the newest messages that stay, whichever keeps more. `keep_reads`: how long looks at
+    files stay. Requests whose messages have fewer than `min_tokens` are left alone. `min_size`: tokens one message must
+    lose to be worth it; `min_freed` tokens and `min_share` (0..1) of the messages the whole batch. `repay`: how many
+    times over the gain must pay for the lost cache; 0 = at any price. `come_share`, `min_to_come`, `max_to_come`: how
+    many requests are taken to come, for each there was, within bounds; the upper bound is for a cache of five minutes,
+    and grows with its lifetime. `arguments`: which long texts of old calls are cleared as well: those that edits
+    `replaced`, those they have `written` once the file was shown again, those of `other` calls. `reasoning`: that of
+    finished turns goes, too.
     """
 
+    cache: Literal["any", "cold", "warm"] = "any"
     keep_messages: NotNegative = 16
     keep_tokens: NotNegative = 8000
-    read_within: NotNegative = 60
-    touched_within: NotNegative = 200
-    min_tokens: NotNegative = 32000
+    keep_reads: KeepReads = KeepReads()
+    min_tokens: NotNegative = 20000
     min_size: NotNegative = 100
-    min_freed: NotNegative = 2000
-    min_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
-    repay: Annotated[float, msgspec.Meta(ge=0)] = 2.5
-    least_to_come: NotNegative = 5
-    most_to_come: NotNegative = 100
+    min_freed: NotNegative = 0
+    min_share: Share = 0.05
+    repay: Annotated[float, msgspec.Meta(ge=0)] = 1.5
+    come_share: Annotated[float, msgspec.Meta(ge=0)] = 0.5
+    min_to_come: NotNegative = 2
+    max_to_come: NotNegative = 20
+    arguments: Arguments = ("replaced",)
+    reasoning: bool = False
     exclude_tools: tuple[str, ...] = ("memory",)
-    shorten_edits: bool = True
     template: str = "tool_result_cleared"
 
 
@@ -64,122 +75,198 @@ def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome
     When the user asks for it, or a request was refused as too long, nothing is weighed.
     """
     messages = work.messages
+    is_cold = env.cache.is_cold
     if env.manual:
-        params = msgspec.structs.replace(params, min_tokens=0, repay=0.0)
-    if sum(message.tokens for message in messages) < params.min_tokens:
+        params = msgspec.structs.replace(params, cache="any", min_tokens=0, repay=0.0)
+    if params.cache == ("warm" if is_cold else "cold"):
+        return Skipped("other_cache", f"the provider's cache is {'cold' if is_cold else 'warm'}")
+    uses = env.folds.get(FileUses).of(messages)
+    if uses.before[-1] < params.min_tokens:
         return Skipped("too_small", f"less than {params.min_tokens} tokens are not worth an edit")
-    pairing = pair_tool_calls(messages)
-    uses = find_uses(messages, pairing)
-    shorter = _find_shorter(messages, pairing, uses, params, env)
-    if not shorter:
+    found = _find_shorter(messages, uses, params, env)
+    if not found:
         return Skipped("nothing_to_clear", "there is no tool result that is not needed any more")
-    cut = _best_cut(messages, shorter, params, env)
-    chosen = [] if cut is None else _from_cut(messages, shorter, cut, uses)
-    if sum(messages[index].tokens - shorter[index].tokens for index in chosen) < max(1, params.min_freed):
+    cut = _best_cut(found, uses, params, env)
+    shorter = {} if cut is None else _from_cut(found, cut.index, uses)
+    changed = list(messages)
+    for index, one in shorter.items():
+        changed[index] = with_changes(one.message, tokens=env.count(one.message))
+    freed = sum(messages[index].tokens - changed[index].tokens for index in shorter)
+    if cut is None or freed < max(1, params.min_freed):
         return Skipped("does_not_pay", "clearing old tool results would cost more than it saves")
-    changed, cleared = list(messages), list[Message]()
-    for index in chosen:
-        changed[index] = with_changes(shorter[index], tokens=env.count(shorter[index]))
-        cleared.append(messages[index])
-    results = tuple(message for message in cleared if message.role == "tool")
-    details = {**work.details, "shortened_calls": len(cleared) - len(results), "cold": env.cache.warm_tokens == 0}
-    return msgspec.structs.replace(work, messages=tuple(changed), cleared=(*work.cleared, *results), details=details)
+    cleared = [messages[index] for index in shorter if messages[index].role == "tool"]
+    details = {
+        **work.details,
+        "shortened_calls": len(shorter) - len(cleared),
+        "cold": is_cold,
+        "why": cut.why,
+    }
+    return msgspec.structs.replace(work, messages=tuple(changed), cleared=(*work.cleared, *cleared), details=details)
 
 
-def _from_cut(messages: Messages, shorter: dict[int, Message], cut: int, uses: FileUses) -> list[int]:
-    """Return what is shortened from the cut on, in order.
+def explain_results(messages: Messages, params: ClearWhenItPays, env: Env) -> dict[str, str]:
+    """Return for each tool result of some size, by id, why it was cleared or is kept, in plain words.
+
+    Empty when it is not these parameters that decide now.
+    """
+    if params.cache == ("warm" if env.cache.is_cold else "cold"):
+        return {}
+    uses = env.folds.get(FileUses).of(messages)
+    tail = _tail_start(uses, params)
+    return {
+        messages[index].id: _explain(index, tail, uses, params)
+        for index in uses.call_of
+        if messages[index].edited or messages[index].tokens >= params.min_size
+    }
+
+
+def _explain(index: int, tail: int, uses: FileUses, params: ClearWhenItPays) -> str:
+    message, call = uses.messages[index], uses.call_of[index]
+    name = uses.messages[call[0]].tool_calls[call[1]].name
+    if message.edited:
+        return f"cleared: {why_not_needed(index, uses)}"
+    if index not in uses.open:
+        return "kept: protected"
+    if index >= tail:
+        return "kept: among the newest messages"
+    if name in params.exclude_tools:
+        return f"kept: what {name} says is never cleared"
+    needed = why_needed(index, uses, params.keep_reads)
+    return f"kept: {needed}" if needed else f"kept until clearing pays: {why_not_needed(index, uses)}"
+
+
+class _Shorter(msgspec.Struct, frozen=True):
+    """What may take the place of a message, and how many tokens (a guess) that frees.
+
+    `at`: where the cut must not lie after: the place itself, or where the turn begins whose reasoning goes as a whole.
+    """
+
+    message: Message
+    freed: int
+    at: int
+
+
+class _Cut(msgspec.Struct, frozen=True):
+    """From where on messages are shortened, and why that pays, in a few words."""
+
+    index: int
+    why: str
+
+
+def _from_cut(found: dict[int, _Shorter], cut: int, uses: FileUses) -> dict[int, _Shorter]:
+    """Return what is shortened from the cut on.
 
     The newest look at a file stays while an older one does: what is out of date must not be all there is.
     """
-    older = {
-        use.path
-        for index, use in uses.of_result.items()
-        if index < cut and use.access == "read" and not messages[index].edited
+    older = set[str]()
+    for index in uses.open:
+        if index >= cut:
+            break
+        use = uses.of_result.get(index)
+        if use is not None and use.access == "read":
+            older.add(use.path)
+    return {
+        index: shorter
+        for index, shorter in found.items()
+        if shorter.at >= cut and not (uses.is_newest(index) and uses.of_result[index].path in older)
     }
-    return [
-        index
-        for index in sorted(shorter)
-        if index >= cut and not (index in uses.newest and uses.of_result[index].path in older)
-    ]
 
 
-def _find_shorter(
-    messages: Messages, pairing: Pairing, uses: FileUses, params: ClearWhenItPays, env: Env
-) -> dict[int, Message]:
-    """Return what may take the place of messages nobody is likely to need, by index; their sizes are guesses."""
+def _find_shorter(messages: Messages, uses: FileUses, params: ClearWhenItPays, env: Env) -> dict[int, _Shorter]:
+    """Return what may take the place of messages nobody is likely to need, by index."""
+    tail = _tail_start(uses, params)
     placeholder = TEMPLATES[params.template]
     cost = env.count_text(placeholder)
-    found: dict[int, Message] = {}
-    for index in range(_tail_start(messages, params)):
+    found: dict[int, _Shorter] = {}
+    for index in uses.open:
+        if index >= tail:
+            break
         message = messages[index]
-        if message.role == "tool":
-            if not _is_superfluous(messages, index, pairing, uses, params):
-                continue
-            shorter = with_changes(message, content=placeholder, edited=True, tokens=cost)
-        elif message.tool_calls and params.shorten_edits:
-            shorter = shorten_edits(message, index, uses)
-            lost = sum(len(call.arguments) for call in message.tool_calls)
-            lost -= sum(len(call.arguments) for call in shorter.tool_calls)
-            shorter = with_changes(shorter, tokens=max(1, message.tokens - lost // 4))
-        else:
+        is_large = message.role == "tool" and message.tokens - cost >= params.min_size
+        if is_large and _is_superfluous(index, uses, params):
+            cleared = with_changes(message, content=placeholder, edited=True)
+            found[index] = _Shorter(cleared, message.tokens - cost, index)
+    thoughts = _old_thoughts(messages, tail, uses, env) if params.reasoning else {}
+    for index in (*uses.open, *(index for index in thoughts if index not in uses.open)):
+        message = messages[index]
+        if index >= tail or message.role != "assistant":
             continue
-        if message.tokens - shorter.tokens >= params.min_size:
-            found[index] = shorter
+        at, freed = thoughts.get(index, (index, 0))
+        shorter = without_reasoning(message) if freed else message
+        shorter = shorten_calls(shorter, index, uses, params.arguments, found)
+        freed += sum(len(call.arguments) for call in message.tool_calls) // 4
+        freed -= sum(len(call.arguments) for call in shorter.tool_calls) // 4
+        if shorter is not message and (freed >= params.min_size or index in thoughts):
+            found[index] = _Shorter(shorter, freed, at)
+    return dict(sorted(found.items()))
+
+
+def _old_thoughts(messages: Messages, tail: int, uses: FileUses, env: Env) -> dict[int, tuple[int, int]]:
+    """Return (where its turn's reasoning begins, tokens) for each reply whose reasoning may go: that of whole turns."""
+    newest = newest_finished_turn(messages, env)
+    if tail < len(messages):
+        newest = min(newest, (messages[tail].cycle or 0) - 1)
+    found: dict[int, tuple[int, int]] = {}
+    for cycle, replies in uses.thoughts.items():
+        if cycle > newest or cycle in uses.bound:
+            continue
+        sent = {index: size for index, size in replies.items() if _goes_out(messages[index], env)}
+        found.update((index, (min(sent), size)) for index, size in sent.items())
     return found
 
 
-def _tail_start(messages: Messages, params: ClearWhenItPays) -> int:
+def _goes_out(message: Message, env: Env) -> bool:
+    parts = () if isinstance(message.content, str) else message.content
+    return any(isinstance(part, ReasoningPart) and env.resends(part) for part in parts)
+
+
+def _tail_start(uses: FileUses, params: ClearWhenItPays) -> int:
     """Return where the messages begin that stay because they are new."""
-    start, tokens = len(messages), 0
-    while start > 0 and (len(messages) - start < params.keep_messages or tokens < params.keep_tokens):
+    total = len(uses.messages)
+    start = max(0, total - params.keep_messages)
+    while start > 0 and uses.before[-1] - uses.before[start] < params.keep_tokens:
         start -= 1
-        tokens += messages[start].tokens
     return start
 
 
-def _is_superfluous(messages: Messages, index: int, pairing: Pairing, uses: FileUses, params: ClearWhenItPays) -> bool:
+def _is_superfluous(index: int, uses: FileUses, params: ClearWhenItPays) -> bool:
     """Return whether the result may be cleared, and no edit to come is likely to need it."""
-    message, call = messages[index], pairing.call_of.get(index)
-    if call is None or message.edited or message.compacted or is_protected(message):
+    call = uses.call_of[index]
+    if uses.messages[call[0]].tool_calls[call[1]].name in params.exclude_tools:
         return False
-    if messages[call[0]].tool_calls[call[1]].name in params.exclude_tools:
-        return False
-    return index not in uses.newest or not _is_in_play(uses.of_result[index].path, uses, len(messages), params)
+    return not why_needed(index, uses, params.keep_reads)
 
 
-def _is_in_play(path: str, uses: FileUses, total: int, params: ClearWhenItPays) -> bool:
-    """Return whether the file was edited, named or read not long ago."""
-    touched = max(uses.last_edited.get(path, -1), uses.last_named.get(posixpath.basename(path), -1))
-    if touched >= 0 and touched >= total - params.touched_within:
-        return True
-    return uses.last_read[path] >= total - params.read_within
-
-
-def _best_cut(messages: Messages, shorter: dict[int, Message], params: ClearWhenItPays, env: Env) -> int | None:
-    """Return the index from which on clearing gains most, None when no cut pays."""
-    cache = env.cache
+def _best_cut(found: dict[int, _Shorter], uses: FileUses, params: ClearWhenItPays, env: Env) -> _Cut | None:
+    """Return the place from which on clearing gains most, None when no cut pays."""
+    cache, total = env.cache, uses.before[-1]
     loss = max(0.0, cache.write_price - cache.read_price)
-    to_come = _requests_to_come(messages, params)
-    total = place = sum(message.tokens for message in messages)
-    least = max(params.min_freed, int(params.min_share * total))
-    freed = behind = 0
-    best: tuple[float, int] | None = None
-    for index in range(len(messages) - 1, -1, -1):
-        place -= messages[index].tokens
-        left = shorter.get(index, messages[index]).tokens
-        # What lies after the warm prefix is written in any case.
-        behind += max(0, min(left, cache.warm_tokens - place))
-        if index not in shorter:
-            continue
-        freed += messages[index].tokens - left
-        saved, lost = freed * cache.read_price * to_come, behind * loss
+    to_come = _requests_to_come(uses, params, env)
+    enough = max(params.min_freed, int(params.min_share * total))
+    freed = freed_warm = 0
+    best: tuple[float, _Cut] | None = None
+    for cut, by_place in groupby(sorted(found.items(), key=lambda entry: -entry[1].at), key=lambda entry: entry[1].at):
+        for index, shorter in by_place:
+            freed += shorter.freed
+            # What lies after the warm prefix is written in any case.
+            freed_warm += shorter.freed if uses.before[index + 1] <= cache.warm_tokens else 0
+        again = max(0, cache.warm_tokens - uses.before[cut] - freed_warm)
+        saved, lost = freed * cache.read_price * to_come, again * loss
         gain = saved - lost if params.repay else float(freed)
-        if freed >= least and saved >= params.repay * lost and (best is None or gain > best[0]):
-            best = (gain, index)
+        if freed >= enough and saved >= params.repay * lost and (best is None or gain > best[0]):
+            best = (gain, _Cut(cut, _why(saved, lost, to_come, params)))
     return best[1] if best else None
 
 
-def _requests_to_come(messages: Messages, params: ClearWhenItPays) -> int:
-    """Return how many requests are taken to come: as many as there have been, within the bounds."""
-    had = sum(message.role == "assistant" for message in messages)
-    return max(params.least_to_come, min(params.most_to_come, had))
+def _why(saved: float, lost: float, to_come: float, params: ClearWhenItPays) -> str:
+    if lost <= 0:
+        return "nothing was cached any more, so it cost nothing"
+    if not params.repay:
+        return "the window is getting full"
+    return f"saves {saved / lost:.1f} times what caching again costs, over about {to_come:.0f} requests"
+
+
+def _requests_to_come(uses: FileUses, params: ClearWhenItPays, env: Env) -> float:
+    """Return how many requests are taken to come until the cache is cold."""
+    longest = params.max_to_come * max(1.0, env.cache.lifetime_s / SHORT_LIFETIME_S)
+    return max(params.min_to_come, min(longest, uses.replies * params.come_share))

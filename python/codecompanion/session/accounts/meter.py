@@ -68,6 +68,11 @@ class ContextMeter:
         self._forget_reports()
         self._check.forget()
 
+    def resends(self, part: ReasoningPart, origin: str) -> bool:
+        """Return whether reasoning of a finished turn takes room in a prompt to the endpoint of that origin (R-542)."""
+        goes_out = part.origin == origin if part.encrypted else self._reasoning_returns
+        return goes_out and not self._sizes.forgets_thoughts
+
     def _forget_reports(self) -> None:
         self._base, self._sizes = None, MessageSizes(self.counter)
 

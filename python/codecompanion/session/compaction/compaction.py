@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from codecompanion.adapters.base import Adapter, RetryScheduled
-from codecompanion.context.change import cuts_of, repair_change, view_change
+from codecompanion.context.change import cuts_of, repair_change, view_change, why_edited
 from codecompanion.context.policy.schema import Policy
 from codecompanion.context.report import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.summary.compaction_notes import NO_MODEL, author_of, notes_on
@@ -314,5 +314,6 @@ class _Run:
                 changed=tuple(message.id for message in change.replaced),
                 removed=change.removed,
                 cut=cuts_of(change.replaced),
+                why=why_edited(change),
             )
         )

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.context.change import why_edited
 from codecompanion.context.policy.schema import Card
 from codecompanion.model.history import ChatCreated as Created
 from codecompanion.model.history import (
@@ -206,6 +207,7 @@ def _change_entries(change: ViewChanged, undone: bool, gone: str) -> Iterator[En
     if change.kind == "edited":
         yield Entry(
             kind="edited",
+            text=why_edited(change),
             messages=report.cleared or 0,
             kept_percent=report.cut,
             tokens_before=change.tokens_before,

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from codecompanion.context.editing.cache_state import find_cache_state
+from codecompanion.context.strategies import STRATEGIES
+from codecompanion.context.work import Messages
 from codecompanion.errors import InputError
 from codecompanion.model.history import LogEvent, MessageAdded
 from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message
@@ -31,9 +33,11 @@ def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
     specs_tokens = control.meter.counter.tools(shaped.specs)
     counted = [(shaped.system, control.meter.counter.message(shaped.system))]
     counted += [(message, message.tokens) for message in shaped.messages]
-    total = shaped.measure.tokens
+    total, reasons = shaped.measure.tokens, _reasons(control, view.messages)
     figures = scaled([tokens for _, tokens in counted] + [specs_tokens], total)
     rows = [_row(message, tokens, view.cycle) for (message, _), tokens in zip(counted, figures[:-1], strict=True)]
+    for row in rows:
+        row["preview"] = " · ".join(filter(None, (reasons.get(row["id"]), row["preview"])))[:PREVIEW_CHARS]
     tools = {
         "id": "tools", "role": "tools", "tag": "", "name": f"{len(control.specs)} tool schemas",
         "tokens": figures[-1], "cycle": 0, "age": 0, "state": "live", "preview": "",
@@ -49,6 +53,14 @@ def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
     return {
         "rows": rows, "total": total, "window": limits.context_window, "reserve": limits.reply_reserve, "cost": cost,
     }  # fmt: skip
+
+
+def _reasons(control: ContextControl, messages: Messages) -> dict[str, str]:
+    """Return why messages were cleared or are kept, by id, where the policy's strategies can tell."""
+    steps = (step for stage in control.policy.stages for tier in stage.tiers for step in tier.steps)
+    told = ((STRATEGIES[step.use].explain, step.params) for step in steps)
+    found = (explain(messages, params, control.env()) for explain, params in told if explain is not None)
+    return next(filter(None, found), {})
 
 
 def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:

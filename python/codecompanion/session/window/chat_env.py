@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecompanion.context.editing.cache_state import find_cache_state
-from codecompanion.context.work import Env
+from codecompanion.context.work import Env, Folds
 from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.summary_sources import SummarySources
 from codecompanion.session.compaction.watch import CompactionWatch
@@ -15,6 +15,7 @@ class ChatEnv:
 
     def __init__(self, chat: ChatModel, sources: SummarySources, effects: EffectRunner, watch: CompactionWatch) -> None:
         self._chat, self._sources, self._effects, self._watch = chat, sources, effects, watch
+        self._folds = Folds()
 
     def read(self, instructions: str = "", *, manual: bool = False) -> Env:
         """Return it; `instructions` and `manual` are the user's: a `/compact`."""
@@ -41,6 +42,8 @@ class ChatEnv:
             last_flush=self._effects.last_flush,
             writer_is_proven=self._watch.writer_is_proven,
             cache=find_cache_state(view.messages, services.clock(), chat.adapter().cache_lifetime_s, view.tokens),
+            folds=self._folds,
+            resends=lambda part: chat.meter.resends(part, chat.adapter().origin),
         )
 
     def _summariser_size(self) -> tuple[int, float]:

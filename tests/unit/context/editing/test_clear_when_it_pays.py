@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
-from codecompanion.context.editing.clear_when_it_pays import ClearWhenItPays, clear_when_it_pays
+from codecompanion.context.editing.clear_when_it_pays import ClearWhenItPays, clear_when_it_pays, explain_results
+from codecompanion.context.editing.needed_looks import KeepReads
 from codecompanion.context.work import CacheState, Env, Measure, Messages, Skipped, Work
 from codecompanion.counting.tokens import MessageCounter
-from codecompanion.model.messages import Message, ToolCall, with_changes
+from codecompanion.model.messages import Message, ReasoningPart, TextPart, ToolCall, with_changes
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
 
 COUNTER = MessageCounter.chars4()
 SMALL = {
-    "keep_messages": 2, "keep_tokens": 0, "read_within": 4, "touched_within": 8, "min_tokens": 0, "min_size": 10,
-    "min_freed": 10, "min_share": 0.0,
+    "keep_messages": 2, "keep_tokens": 0, "keep_reads": KeepReads(4, 4, 8, 8), "min_tokens": 0, "min_size": 10,
+    "min_freed": 10, "min_share": 0.0, "repay": 2.5, "come_share": 1.0, "max_to_come": 100,
+    "arguments": ("replaced", "written"),
 }  # fmt: skip
 
 
@@ -32,29 +35,31 @@ def counted(*messages: Message) -> Messages:
     return tuple(with_changes(message, tokens=COUNTER.message(message)) for message in (first, *messages))
 
 
-def run(messages: Messages, cache: CacheState, *, manual: bool = False, **params: object) -> Messages | str:
-    """Return the messages after the strategy, or why it did nothing."""
-
+def environment(cache: CacheState, *, manual: bool = False, **more: object) -> Env:
     def measure(some: Messages) -> Measure:
         total = sum(map(COUNTER.message, some))
         return Measure(total, total)
 
-    env = Env(
-        window=10**6,
-        measure=measure,
-        count=COUNTER.message,
-        count_text=COUNTER.text,
-        cycle=1,
-        cache=cache,
-        manual=manual,
-    )
-    outcome = clear_when_it_pays(
-        Work(before=messages, messages=messages),
-        ClearWhenItPays(**{**SMALL, **params}),
-        env,  # type: ignore[arg-type]
-    )
-    assert isinstance(outcome, Work | Skipped)
-    return outcome.reason if isinstance(outcome, Skipped) else outcome.messages
+    return Env(
+        window=10**6, measure=measure, count=COUNTER.message, count_text=COUNTER.text, cache=cache, manual=manual,
+        **{"cycle": 1, **more},  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def outcome(messages: Messages, state: CacheState, *, manual: bool = False, **params: object) -> Work | Skipped:
+    """Return what the strategy makes of the messages; `cycle` and `resends` belong to the environment."""
+    more = {name: params.pop(name) for name in ("cycle", "resends") if name in params}
+    env = environment(state, manual=manual, **more)
+    wanted = ClearWhenItPays(**{**SMALL, **params})  # type: ignore[arg-type]
+    made = clear_when_it_pays(Work(before=messages, messages=messages), wanted, env)
+    assert isinstance(made, Work | Skipped)
+    return made
+
+
+def run(messages: Messages, state: CacheState, *, manual: bool = False, **params: object) -> Messages | str:
+    """Return the messages after the strategy, or why it did nothing."""
+    made = outcome(messages, state, manual=manual, **params)
+    return made.reason if isinstance(made, Skipped) else made.messages
 
 
 def cleared(messages: Messages | str) -> list[str]:
@@ -159,14 +164,14 @@ def test_a_file_nobody_touches_any_more_goes() -> None:
     rest = [message for number in range(2, 9) for message in step(number)]
     messages = counted(*step(1, "read_file", path="a.py"), *rest)
     assert "t1" in cleared(run(messages, COLD))
-    assert "t1" not in cleared(run(messages, COLD, read_within=100))
+    assert "t1" not in cleared(run(messages, COLD, keep_reads=KeepReads(100)))
 
 
 def test_a_file_the_user_named_stays() -> None:
     rest = [message for number in range(2, 9) for message in step(number)]
     words = Message(id="n", role="user", content="It is about src/a.py.", cycle=1)
     messages = counted(words, *step(1, "read_file", path="src/a.py"), *rest)
-    assert "t1" not in cleared(run(messages, COLD, touched_within=100))
+    assert "t1" not in cleared(run(messages, COLD, keep_reads=KeepReads(0, 0, 0, 0, named=100)))
 
 
 def test_pinned_results_and_excluded_tools_stay() -> None:
@@ -194,3 +199,101 @@ def test_the_texts_of_old_edits_are_shortened_and_stay_valid_json() -> None:
                          "new_text": "[cleared to save context]"}  # fmt: skip
     assert after[1].edited
     assert after[1].tokens == COUNTER.message(after[1])
+
+
+def test_a_step_for_a_cold_cache_does_nothing_while_it_is_warm_and_the_other_way_round() -> None:
+    messages = counted(*(message for number in range(1, 30) for message in step(number)))
+    assert run(messages, warm(messages), cache="cold") == "other_cache"
+    assert run(messages, COLD, cache="warm") == "other_cache"
+    assert cleared(run(messages, COLD, cache="cold"))
+    # Without any cache nothing ever expires: there is no moment at which more may go than otherwise.
+    none = CacheState(read_price=1.0, write_price=1.0, lifetime_s=0.0)
+    assert run(messages, none, cache="cold") == "other_cache"
+    assert cleared(run(messages, none, cache="warm"))
+
+
+def look_then(*after: Message) -> Messages:
+    """Return messages in which a file is looked at, then what is given, then eight commands."""
+    rest = [message for number in range(5, 13) for message in step(number)]
+    return counted(*step(1, "read_file", path="src/a.py"), *after, *rest)
+
+
+KEEP = KeepReads(unedited=30, unedited_spoken=10, edited=5, edited_spoken=0)
+EDIT = step(2, "edit", text="ok", path="src/a.py", old_text="x", new_text="y")
+SAID = Message(id="s", role="user", content="Now something else.", cycle=2)
+NAMED = Message(id="n", role="assistant", content="Next I look at `src/a.py` again.", cycle=1)
+
+
+@pytest.mark.parametrize(
+    ("after", "stays"),
+    [
+        ((), True),
+        ((SAID,), False),
+        (tuple(EDIT), False),
+        ((SAID, NAMED), True),
+    ],
+    ids=["untouched", "the user has written since", "edited since", "the model named it since"],
+)
+def test_how_long_a_look_stays_depends_on_what_happened_since(after: tuple[Message, ...], stays: bool) -> None:
+    """An edited file needs its old look least: the new text stands in the edit."""
+    done = cleared(run(look_then(*after), COLD, keep_reads=KEEP))
+    assert ("t1" not in done) is stays
+
+
+def test_a_look_not_far_back_stays_unless_its_file_was_edited() -> None:
+    near = KeepReads(0, 0, 0, 0, near_tokens=100_000)
+    assert "t1" not in cleared(run(look_then(), COLD, keep_reads=near))
+    assert "t1" in cleared(run(look_then(*EDIT), COLD, keep_reads=near))
+
+
+def thinking(number: int, cycle: int) -> list[Message]:
+    made = step(number)
+    parts = (ReasoningPart("h" * 4000, origin="x", encrypted="{}"), TextPart("So."))
+    return [with_changes(made[0], content=parts, cycle=cycle), with_changes(made[1], cycle=cycle)]
+
+
+def reasoning_left(messages: Messages | str) -> list[str]:
+    assert not isinstance(messages, str), messages
+    return [m.id for m in messages if not isinstance(m.content, str) and isinstance(m.content[0], ReasoningPart)]
+
+
+def test_reasoning_goes_with_its_whole_turn_and_only_with_a_finished_one() -> None:
+    """Lesson 26: all of a turn or nothing; the running turn keeps it, and so does one that reaches into the tail."""
+    says = [Message(id=f"u{n}", role="user", content="Go on.", cycle=n) for n in (2, 3)]
+    messages = counted(*thinking(1, 1), *thinking(2, 1), says[0], *thinking(3, 2), *thinking(4, 2), says[1],
+                       *thinking(5, 3))  # fmt: skip
+    assert reasoning_left(run(messages, COLD, cycle=3)) == ["a1", "a2", "a3", "a4", "a5"]
+    assert reasoning_left(run(messages, COLD, cycle=3, reasoning=True)) == ["a5"]
+    assert reasoning_left(run(messages, COLD, cycle=3, reasoning=True, keep_messages=5)) == ["a3", "a4", "a5"]
+    bound = (*messages[:1], with_changes(messages[1], pinned=True), *messages[2:])
+    assert reasoning_left(run(bound, COLD, cycle=3, reasoning=True)) == ["a1", "a2", "a5"]
+
+
+def test_reasoning_that_is_not_sent_again_is_left_alone() -> None:
+    says = Message(id="u2", role="user", content="Go on.", cycle=2)
+    messages = counted(*thinking(1, 1), says, *step(2))
+    assert "a1" in reasoning_left(run(messages, COLD, cycle=2, reasoning=True, resends=lambda part: False))
+
+
+def test_what_is_told_says_why_in_plain_words() -> None:
+    messages = look_then()
+    why = outcome(messages, COLD).details["why"]  # type: ignore[union-attr]
+    assert why == "nothing was cached any more, so it cost nothing"
+    many = counted(*(message for number in range(1, 30) for message in step(number)))
+    why = outcome(many, warm(many), repay=1.0).details["why"]  # type: ignore[union-attr]
+    assert re.fullmatch(r"saves \d+\.\d times what caching again costs, over about 29 requests", why)
+
+
+def test_each_result_of_some_size_can_say_why_it_stays_or_went() -> None:
+    messages = look_then(*step(2, "read_file", path="b.py"), *step(3, "read_file", path="b.py"),
+                         *step(4, "memory", command="view"))  # fmt: skip
+    after = run(messages, COLD, keep_reads=KEEP)
+    assert not isinstance(after, str)
+    params = ClearWhenItPays(**{**SMALL, "keep_reads": KEEP})  # type: ignore[arg-type]
+    told = explain_results(after, params, environment(COLD))
+    assert told["t1"] == f"kept: a.py was in use {len(after) - 2} messages ago"
+    assert told["t2"] == "cleared: b.py was read again later"
+    assert told["t4"] == "kept: what memory says is never cleared"
+    assert told["t5"] == "cleared: old, and no look at a file"
+    assert told["t12"] == "kept: among the newest messages"
+    assert explain_results(after, ClearWhenItPays(cache="warm"), environment(COLD)) == {}

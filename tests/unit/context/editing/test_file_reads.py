@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from codecompanion.context.editing.file_reads import FileUse, file_use, find_uses
-from codecompanion.context.editing.old_arguments import shorten_edits
-from codecompanion.model.invariants import pair_tool_calls
-from codecompanion.model.messages import Message, ReasoningPart, ToolCall, with_changes
+from codecompanion.context.editing import file_uses
+from codecompanion.context.editing.file_reads import FileUse, file_use
+from codecompanion.context.editing.file_uses import FileUses
+from codecompanion.context.editing.old_replies import Arguments, shorten_calls, without_reasoning
+from codecompanion.model.messages import Message, ReasoningPart, TextPart, ToolCall, with_changes
 
 
 def call(name: str, **arguments: object) -> ToolCall:
@@ -30,6 +31,7 @@ def call(name: str, **arguments: object) -> ToolCall:
         (call("bash", command="sed -n '1,5p' a.py"), FileUse("a.py", "read", "sed -n '1,5p' a.py")),
         (call("bash", command="make test | head -80"), None),
         (call("search", query="a.py"), None),
+        (call("Grep", pattern="def x", path="a.py"), None),
         (ToolCall("c", "odd", "not json"), None),
         (ToolCall("c", "odd", "[1]"), None),
     ],
@@ -50,8 +52,8 @@ def story(*calls: tuple[str, ToolCall]) -> tuple[Message, ...]:
 def test_a_read_of_the_whole_file_makes_earlier_ones_superfluous_a_part_only_the_same_part() -> None:
     part, whole = call("read", path="a.py", offset=5), call("read", path="a.py")
     messages = story(("1", part), ("2", whole), ("3", part), ("4", part), ("5", call("read", path="b.py")))
-    uses = find_uses(messages, pair_tool_calls(messages))
-    assert {messages[index].text for index in uses.newest} == {"2", "4", "5"}
+    uses = FileUses().of(messages)
+    assert {message.text for index, message in enumerate(messages) if uses.is_newest(index)} == {"2", "4", "5"}
     assert messages[uses.last_shown["a.py"]].text == "2"
 
 
@@ -59,13 +61,13 @@ def test_a_failed_read_shows_nothing() -> None:
     whole = call("read", path="a.py")
     messages = story(("1", whole), ("no such file", whole))
     messages = (*messages[:3], with_changes(messages[3], is_error=True))
-    uses = find_uses(messages, pair_tool_calls(messages))
-    assert {messages[index].text for index in uses.newest} == {"1"}
+    uses = FileUses().of(messages)
+    assert {message.text for index, message in enumerate(messages) if uses.is_newest(index)} == {"1"}
 
 
-def shortened(message: Message, index: int, *later: Message) -> Message:
-    messages = (message, Message(id="t", role="tool", tool_call_id=message.tool_calls[0].id), *later)
-    return shorten_edits(message, index, find_uses(messages, pair_tool_calls(messages)))
+def shortened(message: Message, index: int, *after: Message, what: Arguments = ("replaced", "written")) -> Message:
+    messages = (message, Message(id="t", role="tool", tool_call_id=message.tool_calls[0].id), *after)
+    return shorten_calls(message, index, FileUses().of(messages), what)
 
 
 EDIT = Message(id="a", role="assistant", tool_calls=(call("edit", path="a.py", edits=[
@@ -88,3 +90,46 @@ def test_pinned_and_sealed_replies_and_other_calls_are_left_alone() -> None:
     other = Message(id="a", role="assistant", tool_calls=(call("run", command="x" * 900),))
     for message in (with_changes(EDIT, pinned=True), sealed, other):
         assert shortened(message, 0) is message
+
+
+def test_a_script_an_old_call_ran_goes_where_that_is_wanted() -> None:
+    other = Message(id="a", role="assistant", tool_calls=(call("run", command="x" * 900, folder="src"),))
+    arguments = json.loads(shortened(other, 0, what=("replaced", "other")).tool_calls[0].arguments)
+    assert arguments == {"command": "[cleared to save context]", "folder": "src"}
+
+
+def test_what_was_written_stays_when_the_look_that_shows_it_goes() -> None:
+    messages = (EDIT, Message(id="t", role="tool", tool_call_id="c"), *story(("all", call("read", path="a.py"))))
+    uses = FileUses().of(messages)
+    kept = shorten_calls(EDIT, 0, uses, ("written",), cleared={3})
+    assert (uses.last_shown, kept) == ({"a.py": 3}, EDIT)
+
+
+def test_reasoning_goes_as_a_whole_and_what_was_said_stays() -> None:
+    parts = (ReasoningPart("why", origin="anthropic", encrypted="{}"), TextPart("so"), ReasoningPart("more"))
+    assert without_reasoning(with_changes(EDIT, content=parts)).content == (TextPart("so"),)
+
+
+def test_files_are_followed_at_the_cost_of_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shape: a request reads new messages only, and after an edit of the view only those that changed."""
+    read: list[str] = []
+
+    def counting(message: Message) -> object:
+        read.append(message.id)
+        return original(message)
+
+    original = file_uses._read
+    monkeypatch.setattr(file_uses, "_read", counting)
+    messages = story(*((str(number), call("read", path=f"{number}.py")) for number in range(50)))
+    uses = FileUses()
+    uses.of(messages[:80])
+    read.clear()
+    uses.of(messages)
+    assert len(read) == 20
+    read.clear()
+    changed = (*messages[:5], with_changes(messages[5], content="cleared", edited=True), *messages[6:])
+    uses.of(changed)
+    assert read == [messages[5].id]
+    fresh = FileUses().of(changed)
+    for name in ("before", "of_result", "call_of", "last_read", "last_edited", "last_shown", "open", "_newest"):
+        assert getattr(uses, name) == getattr(fresh, name), name

@@ -1,0 +1,153 @@
+"""What happened to which file where in a list of messages, kept up to date at the cost of what is new (lesson 24).
+
+`FileUses` is a fold: give it a chat's messages before each request, and it looks only at those behind what it saw last.
+After an edit of the view it reads the list again, but no message that is still the same one.
+"""
+
+from __future__ import annotations
+
+import posixpath
+
+import msgspec
+
+from codecompanion.context.editing.file_reads import FileUse, file_use, names_in
+from codecompanion.counting.size_classes import encrypted_tokens
+from codecompanion.model.invariants import CallPosition
+from codecompanion.model.messages import Message, ReasoningPart, is_protected, is_typed_by_user
+
+MIN_LONG_ARGUMENTS = 400
+"""Characters: shorter arguments of a call have nothing in them that is worth a placeholder."""
+_MAX_WORDS_CHARS = 20_000
+"""Characters: a longer message of the user is something pasted, and not what they say the work is about."""
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """What one message says: what its calls do with files, and which files its words name."""
+
+    message: Message
+    uses: tuple[FileUse | None, ...]
+    names: frozenset[str]
+
+
+class FileUses:
+    """The files of a list of messages; numbers are indexes of messages, paths are normal ones, names bare ones.
+
+    `before[i]`: tokens in front of message i, the last entry of all. `of_result`: what the call of a result did.
+    `last_read`, `last_edited` (by path), `named_by_user`, `named_by_model` (by name): the newest places.
+    `last_shown`: the newest result that shows all of a file. `last_typed`: the user's newest words (-1 = none).
+    `replies`: how many the model gave.
+    `open`: what could be made shorter, in order: results that are not cleared, and replies with long arguments.
+    `thoughts`: by turn, the replies with reasoning and its tokens (a guess); of `bound` turns it must stay, because
+    something else in them needs it.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Seen] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self.messages: tuple[Message, ...] = ()
+        self.before = [0]
+        self.of_result: dict[int, FileUse] = {}
+        self.call_of: dict[int, CallPosition] = {}
+        self.last_read: dict[str, int] = {}
+        self.last_edited: dict[str, int] = {}
+        self.last_shown: dict[str, int] = {}
+        self.named_by_user: dict[str, int] = {}
+        self.named_by_model: dict[str, int] = {}
+        self.last_typed = -1
+        self.replies = 0
+        self.open: dict[int, None] = {}
+        self.thoughts: dict[int, dict[int, int]] = {}
+        self.bound: set[int] = set()
+        self._newest: dict[str, dict[str, int]] = {}
+        self._waiting: dict[str, list[CallPosition]] = {}
+
+    def of(self, messages: tuple[Message, ...]) -> FileUses:
+        """Return itself, knowing exactly these messages."""
+        known = len(self.messages)
+        # Tuples ask for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
+        if messages[:known] != self.messages:
+            kept = {message.id for message in messages}
+            self._seen = {name: seen for name, seen in self._seen.items() if name in kept}
+            self._begin()
+            known = 0
+        self.messages = messages
+        for index in range(known, len(messages)):
+            self._take(index, messages[index])
+        return self
+
+    def is_newest(self, index: int) -> bool:
+        """Return whether the result is a look at a file that no later look makes superfluous."""
+        use = self.of_result.get(index)
+        return use is not None and self._newest.get(use.path, {}).get(use.part) == index
+
+    def last_touched(self, index: int) -> int:
+        """Return where the file that a result shows was last read, edited or named by the model."""
+        use = self.of_result[index]
+        name = posixpath.basename(use.path)
+        places = (self.last_read.get(use.path), self.last_edited.get(use.path), self.named_by_model.get(name))
+        return max([index, *(place for place in places if place is not None)])
+
+    def _take(self, index: int, message: Message) -> None:
+        self.before.append(self.before[-1] + message.tokens)
+        seen = self._seen.get(message.id)
+        if seen is None or seen.message is not message:
+            seen = self._seen[message.id] = _read(message)
+        if message.role == "user":
+            if is_typed_by_user(message):
+                self.last_typed = index
+                self.named_by_user.update(dict.fromkeys(seen.names, index))
+        elif message.role == "assistant":
+            self.named_by_model.update(dict.fromkeys(seen.names, index))
+            self._take_reply(index, message)
+        elif message.role == "tool":
+            self._take_result(index, message)
+
+    def _take_reply(self, index: int, message: Message) -> None:
+        for position, call in enumerate(message.tool_calls):
+            self._waiting.setdefault(call.id, []).append((index, position))
+        if any(len(call.arguments) > MIN_LONG_ARGUMENTS for call in message.tool_calls):
+            self.open[index] = None
+        self.replies += 1
+        cycle, parts = message.cycle or 0, () if isinstance(message.content, str) else message.content
+        thoughts = sum(_guess(part) for part in parts if isinstance(part, ReasoningPart))
+        if thoughts and len(parts) + len(message.tool_calls) > 1:  # a reply of reasoning alone would be empty
+            self.thoughts.setdefault(cycle, {})[index] = thoughts
+        if message.compaction or is_protected(message) or any(call.encrypted for call in message.tool_calls):
+            self.bound.add(cycle)
+
+    def _take_result(self, index: int, message: Message) -> None:
+        waiting = self._waiting.get(message.tool_call_id or "")
+        if not waiting:
+            return
+        newest = waiting[-1][0]
+        at = self.call_of[index] = waiting.pop(next(k for k, place in enumerate(waiting) if place[0] == newest))
+        is_whole = not (message.edited or message.compacted)
+        if is_whole and not is_protected(message):
+            self.open[index] = None
+        use = self._seen[self.messages[at[0]].id].uses[at[1]]
+        if use is None or message.is_error:
+            return
+        self.of_result[index] = use
+        if use.access == "edited":
+            self.last_edited[use.path] = index
+            return
+        self.last_read[use.path] = index
+        if not is_whole:
+            return
+        if use.part:
+            self._newest.setdefault(use.path, {})[use.part] = index
+        else:
+            self._newest[use.path] = {"": index}
+            self.last_shown[use.path] = index
+
+
+def _read(message: Message) -> _Seen:
+    says = message.role == "assistant" or (is_typed_by_user(message) and len(message.text) <= _MAX_WORDS_CHARS)
+    names = names_in(message.text) if says else frozenset()
+    return _Seen(message, tuple(file_use(call) for call in message.tool_calls), names)
+
+
+def _guess(part: ReasoningPart) -> int:
+    return max(len(part.text) // 4, encrypted_tokens(len(part.encrypted)))
