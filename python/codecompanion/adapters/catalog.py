@@ -11,7 +11,6 @@ from __future__ import annotations
 import ipaddress
 import logging
 from functools import cache
-from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -71,6 +70,8 @@ def limits_of(address: str, model: str) -> ModelLimits | None:
 
 def table_name() -> str:
     """Return whose prices these are, and of which edition."""
+    from importlib.metadata import version
+
     return f"genai-prices {version('genai-prices')}"
 
 

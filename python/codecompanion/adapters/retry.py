@@ -9,7 +9,6 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 from time import time
 
 from codecompanion.errors import AdapterError
@@ -45,6 +44,8 @@ def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> f
         seconds = float(found[1]) / unit if found else math.inf
         if seconds <= MAX_SENSIBLE_S:
             return seconds
+    from email.utils import parsedate_to_datetime  # only dates need it
+
     try:
         moment = parsedate_to_datetime(headers.get("retry-after", ""))
         seconds = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - (time() if now is None else now)
