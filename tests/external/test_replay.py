@@ -57,7 +57,7 @@ def test_edits_that_pay_reach_their_goal() -> None:
             recording = read_recording(read_bytes(path.read_bytes().split(b"\n"), str(path)).messages)
             before += walk(recording, None, WINDOW, "5m")
             after += walk(recording, load_policy("adaptive"), WINDOW, "5m")
-            assert after.compared_cost <= before.compared_cost, folder
+        assert after.compared_cost <= before.compared_cost, folder
         plain, paid = plain + before, paid + after
     assert paid.compared_cost <= 0.9 * plain.compared_cost
     assert paid.faults <= 0.005 * paid.text_edits
