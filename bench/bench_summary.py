@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+from codecompanion.context.ledger import facts as ledger_facts
 from codecompanion.context.ledger.append_ledger import write_ledger
-from codecompanion.context.ledger.ledger import facts as ledger_facts
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.counting.tokens import MessageCounter, estimate_text
 from codecompanion.formats.transcript_format import read_bytes

@@ -7,6 +7,8 @@ Vocabulary (the single-file modules and `prompts`) ← pure (`context`, `reports
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -178,6 +180,16 @@ def test_a_circle_is_found() -> None:
     """The negative of the check."""
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})
     assert not circles({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
+def test_what_is_run_by_hand_imports_what_there_is() -> None:
+    """Scripts of `bench/` and `tools/` that no test runs would break in silence when a module moves."""
+    for path in [*(REPO / "bench").glob("*.py"), *(REPO / "tools").rglob("*.py")]:
+        for line, name in imported_names(ast.parse(path.read_text(encoding="utf-8")), "", False):
+            if name.startswith("codecompanion."):
+                module, _, member = name.rpartition(".")
+                is_there = hasattr(importlib.import_module(module), member) or importlib.util.find_spec(name)
+                assert is_there, f"{path.name}:{line}: there is no {name}"
 
 
 def test_the_walk_sees_the_package() -> None:
