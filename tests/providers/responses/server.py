@@ -245,7 +245,7 @@ def main() -> None:
     parser.add_argument("--key", default="sk-test", help="the key that is asked for; empty = none")
     parser.add_argument("--model", action="append", default=[], help="a model that exists; none given = all exist")
     parser.add_argument("--window", type=int, default=0, help="context window in tokens; 0 = unlimited")
-    parser.add_argument("--least-threshold", type=int, default=50_000, help="of context_management")
+    parser.add_argument("--min-threshold", type=int, default=50_000, help="of context_management")
     asyncio.run(_run(parser.parse_args()))
 
 
