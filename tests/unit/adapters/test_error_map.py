@@ -61,6 +61,22 @@ def test_errors_of_sockets_and_tls_have_a_row(kind: type[BaseException]) -> None
     assert kind_of(kind()) is not None
 
 
+@pytest.mark.parametrize(
+    ("content", "charset"),
+    [
+        ('{"error": {"message": "café nicht", "code": "context_length_exceeded"}}'.encode("latin-1"), "latin-1"),
+        (b'{"error": {"message": "caf\\u00e9 nicht", "code": "context_length_exceeded", "share": NaN}}', "utf-8"),
+    ],
+)
+def test_an_error_body_is_read_in_its_charset_and_with_nan(content: bytes, charset: str) -> None:
+    """Else its code is lost, by which a request that is too long is known."""
+    headers = {"Content-Type": f"application/json; charset={charset}"}
+    response = httpx2.Response(400, content=content, headers=headers, request=REQUEST)
+    error = error_from_exception(httpx2.HTTPStatusError("refused", request=REQUEST, response=response), ENDPOINT)
+    assert isinstance(error, ours.ContextOverflow)
+    assert "café nicht" in str(error)
+
+
 def status_error(status: int, body: Any, **headers: str) -> httpx2.HTTPStatusError:
     response = httpx2.Response(status, json=body, headers=headers, request=REQUEST)
     return httpx2.HTTPStatusError("refused", request=REQUEST, response=response)
