@@ -12,7 +12,6 @@ import logging
 from collections.abc import Sequence
 from functools import reduce
 
-from codecompanion.adapters.base import ChatRequest
 from codecompanion.context.shaping.shape import Shaped
 from codecompanion.context.work import Messages
 from codecompanion.counting.calibration import wants_provider_count
@@ -119,15 +118,15 @@ class Fitting:
         limits = [at for at in (*chat.thresholds(), chat.limits.prompt_tokens) if at]
         if not wants_provider_count(count, limits):
             return
-        known = chat.adapter_name, chat.model
+        known = chat.named
         counted = await self._ask(chat.log.view.messages)
-        if known == (chat.adapter_name, chat.model):
+        if known == chat.named:
             chat.meter.take_provider_count(counted, chat.log.view)
 
     async def _ask(self, messages: Messages) -> int:
         """Return what the provider counts of a request of these messages, 0 when it cannot or not in time."""
         chat = self._chat
-        adapter, known = chat.adapter(), (chat.adapter_name, chat.model)
+        adapter, known = chat.adapter(), chat.named
         if known in self._late or not adapter.counts_tokens(chat.model):
             return 0
         asked = (*known, chat.system_message, chat.specs, messages)
@@ -135,7 +134,7 @@ class Fitting:
             return self._last[1]
         try:
             async with asyncio.timeout(COUNT_LIMIT_S):
-                counted = max(0, await adapter.count_tokens(self._plain(messages)))
+                counted = max(0, await adapter.count_tokens(self._native.plain_request(messages)))
             self._last = asked, counted
             return counted
         except (AdapterError, TimeoutError) as error:
@@ -144,10 +143,6 @@ class Fitting:
                 self._late.add(known)
             _log.info("the provider's count could not be had, the estimate decides: %s", error)
             return 0
-
-    def _plain(self, messages: Messages) -> ChatRequest:
-        chat = self._chat
-        return chat.request_of(messages, chat.system_message, chat.specs, chat.measured().upper, self._native.ask())
 
     async def paused_excess(self, coming: Sequence[Message] = ()) -> int:
         """Return the size of the next request, with what joins it, where it does not fit and nothing may make it fit.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from codecompanion.adapters.base import CompactionDone
+from codecompanion.adapters.base import ChatRequest, CompactionDone
 from codecompanion.context.policy.budget import threshold_tokens
 from codecompanion.context.server_side import live_blocks, split_for_compaction, threshold
-from codecompanion.context.work import Trigger
+from codecompanion.context.work import Messages, Trigger
 from codecompanion.errors import CompactionFailed
 from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import SUMMARY_TAG, Message, Usage, has_encrypted, is_protected, without_encrypted
@@ -46,7 +46,7 @@ class NativeSide:
     def compact_at(self) -> int:
         """Return the size from which the provider shall compact by itself, 0 when that is our business (R-534)."""
         chat = self._chat
-        silent = (chat.adapter_name, chat.model) in self._silent
+        silent = chat.named in self._silent
         if silent or not chat.policy.enabled or not chat.adapter().compacts_natively(chat.model):
             return 0
         stage = next((stage for stage in chat.policy.stages if stage.summarises), None)
@@ -74,6 +74,11 @@ class NativeSide:
             self._asked = 0
         return self._asked
 
+    def plain_request(self, messages: Messages) -> ChatRequest:
+        """Return a request of these messages as they are, unshaped: to be compacted or counted."""
+        chat = self._chat
+        return chat.request_of(messages, chat.system_message, chat.specs, chat.measured().upper, self.ask())
+
     @property
     def compacts_on_demand(self) -> bool:
         """Return whether `/compact` is the provider's business (R-540)."""
@@ -82,7 +87,7 @@ class NativeSide:
     def compaction(self) -> NativeCompaction:
         """Return what takes in a compaction that the provider makes."""
         chat = self._chat
-        adapter_name, model = chat.adapter_name, chat.model
+        adapter_name, model = chat.named
         return NativeCompaction(
             self._new_record(),
             chat.log,
@@ -110,8 +115,7 @@ class NativeSide:
         """Let the provider compact now; return how that went. The user has been told if it did not."""
         chat = self._chat
         head, _ = split_for_compaction(chat.log.view.messages)
-        upper = chat.measured().upper
-        adapter, request = chat.adapter(), chat.request_of(head, chat.system_message, chat.specs, upper, self.ask())
+        adapter, request = chat.adapter(), self.plain_request(head)
         limit = chat.services.settings.chat.compaction_timeout_s
 
         async def ask() -> CompactionDone:
@@ -173,7 +177,7 @@ class NativeSide:
         if self._missed < MISSED_COMPACTIONS:
             return
         chat, self._missed = self._chat, 0
-        self._silent.add((chat.adapter_name, chat.model))
+        self._silent.add(chat.named)
         chat.notice(
             Severity.WARN,
             f"{chat.adapter_name} did not compact although it was asked to; this plugin compacts from now on."
