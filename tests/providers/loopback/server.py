@@ -182,12 +182,13 @@ class LoopbackServer:
             await writer.drain()
             return True
         finally:
-            if leaving.done() and not leaving.cancelled() and not leaving.exception() and not leaving.result():
-                request.aborted = True
-                self._changed.set()
-            elif not leaving.done():
+            if not leaving.done():
                 leaving.cancel()
                 await asyncio.gather(leaving, return_exceptions=True)
+            elif not leaving.cancelled() and (leaving.exception() or not leaving.result()):
+                # An error is an end too: TLS says "data after close notify" when a part crossed the goodbye.
+                request.aborted = True
+                self._changed.set()
 
     async def _pause(self, part: Any, leaving: asyncio.Future[bytes]) -> bool:
         """Wait; return whether the client left meanwhile."""

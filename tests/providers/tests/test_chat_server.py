@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import socket
+import struct
 import subprocess
 import sys
 import urllib.request
@@ -15,6 +18,7 @@ import pytest
 from tests.providers.chat.answers import counted
 from tests.providers.chat.rules import Extras, count_tokens, refusal_of
 from tests.providers.chat.server import ChatServer
+from tests.providers.loopback.answers import silence
 
 ROOT = Path(__file__).parents[3]
 USER = {"role": "user", "content": "hi"}
@@ -218,3 +222,24 @@ def test_it_runs_as_a_program_that_is_told_over_http_what_to_answer() -> None:
             assert json.loads(post("/control/requests", None)) == []
         finally:
             server.kill()
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
+async def test_a_client_that_leaves_is_noticed_however_it_leaves(reset: bool) -> None:
+    """A reset reaches the reader as an error, not as an end."""
+    async with ChatServer(models=("m",), default=lambda _: silence()) as server:
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        content = json.dumps(body(USER)).encode()
+        head = (
+            "POST /v1/chat/completions HTTP/1.1",
+            "Authorization: Bearer sk-test",
+            "Content-Type: application/json",
+            f"Content-Length: {len(content)}",
+        )
+        writer.write("\r\n".join((*head, "", "")).encode() + content)
+        await server.wait_until(lambda: bool(server.requests))
+        if reset:
+            linger = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.close()
+        await server.wait_until(lambda: server.requests[-1].aborted)
