@@ -20,15 +20,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from codecompanion.adapters.base import ChatRequest
-from codecompanion.adapters.redact import redact
+from codecompanion.adapters.keys.redact import redact
 from codecompanion.context.summary.sections import load_schema
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.history import ChatCreated, EventPayload, MessageAdded, TurnBegan, TurnEnded
 from codecompanion.model.messages import Message, ToolCall, with_changes
 from codecompanion.session.compaction.effects import Keeping
 from codecompanion.session.session import Session
-from codecompanion.store.checkpoints import CheckpointFiles
-from codecompanion.store.memory import MemoryFiles
+from codecompanion.store.files.checkpoints import CheckpointFiles
+from codecompanion.store.files.memory import MemoryFiles
 from codecompanion.store.opening import open_store
 from codecompanion.store.store import Store
 from codecompanion.wire.events import Restored

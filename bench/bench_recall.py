@@ -7,9 +7,10 @@ messages that answer them. They are not part of this project; get them (CC BY-NC
 
     https://github.com/snap-research/locomo, file data/locomo10.json
 
-The weights of `store.ranking` were fitted on every second dialogue (1, 3, 5, 7, 9); the others are held out. `plain` is
-BM25 over any of the words without stop words. A coding question is made of a later message that names something
-for the first time since long: the name is taken apart into words, and only what stands before the message is searched.
+The weights of `store.search.ranking` were fitted on every second dialogue (1, 3, 5, 7, 9); the others are held out.
+`plain` is BM25 over any of the words without stop words. A coding question is made of a later message that names
+something for the first time since long: the name is taken apart into words, and only what stands before the message is
+searched.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from codecompanion.formats.transcript_format import read_bytes
 from codecompanion.model.messages import Message
-from codecompanion.store.chat_index import ChatIndex
-from codecompanion.store.migrations import TOKENIZER
-from codecompanion.store.question import read_question
+from codecompanion.store.database.migrations import TOKENIZER
+from codecompanion.store.search.chat_index import ChatIndex
+from codecompanion.store.search.question import read_question
 
 TEN = 10
 APART = 8

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
-from codecompanion.cli.replay import UNMANAGED, relative_cost
+from codecompanion.cli.commands.replay import UNMANAGED, relative_cost
 from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.formats.transcript_format import read_bytes
 from codecompanion.reports.replay import Figures, Recording, read_recording, walk

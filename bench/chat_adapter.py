@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
-from codecompanion.adapters.http_adapter import HttpAdapter
+from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.model.messages import Message
 

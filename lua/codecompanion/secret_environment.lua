@@ -2,7 +2,7 @@
 ---
 ---Every program of the user can read the environment of a process (`/proc/<pid>/environ`). What is left out here goes
 ---to the host in the message `hello`, and in `give_environment` when it changes. More may be left out than is secret:
----what the programs of a model get is decided by the host, out of both (`tools/command_environment.py`).
+---what the programs of a model get is decided by the host, out of both (`tools/commands/command_environment.py`).
 
 local M = {}
 
@@ -45,8 +45,9 @@ end
 ---@param settings table What `hello` sends
 ---@return CodeCompanion.SecretRules
 local function make_rules(settings)
-  local path = require("codecompanion.environment").root() .. "/python/codecompanion/tools/secret_variables.json"
-  local listed = vim.json.decode(require("codecompanion.environment").read(path) or "{}")
+  local environment = require("codecompanion.environment")
+  local path = environment.root() .. "/python/codecompanion/tools/commands/secret_variables.json"
+  local listed = vim.json.decode(environment.read(path) or "{}")
   local names, sent = {}, {}
   for _, adapter in pairs(settings.adapters or {}) do
     if adapter.key and not adapter.key:find(":", 1, true) then

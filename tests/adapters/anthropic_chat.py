@@ -10,7 +10,7 @@ from typing import Any
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions
 from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
 from codecompanion.adapters.base import AdapterSettings, ChatRequest, CompactionDone, Finished
-from codecompanion.adapters.http_adapter import HttpAdapter
+from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.context.server_side import replace_by_block
 from codecompanion.model.messages import CompactionPart, Message, ToolSpec
 from codecompanion.session.turn.reply import ReplySoFar

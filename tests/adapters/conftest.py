@@ -19,7 +19,7 @@ from codecompanion.adapters.base import (
     StreamEvent,
     TextDelta,
 )
-from codecompanion.adapters.http_adapter import HttpAdapter
+from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.openai_chat.render import RenderOptions
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
 from codecompanion.errors import AdapterError

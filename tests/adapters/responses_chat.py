@@ -14,7 +14,7 @@ from codecompanion.adapters.base import (
     TextDelta,
     ToolCallStarted,
 )
-from codecompanion.adapters.http_adapter import HttpAdapter
+from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
 from codecompanion.context.server_side import replace_by_block

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from codecompanion.adapters.anthropic_messages.check import check_body as check_anthropic
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.http_adapter import HttpAdapter
+from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.openai_chat.body_check import check_body as check_chat
 from codecompanion.adapters.openai_responses.check import check_body as check_responses
 from codecompanion.adapters.registry import make_wire

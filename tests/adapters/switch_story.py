@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from codecompanion.adapters.playback import Playback
+from codecompanion.adapters.offline.playback import Playback
 from codecompanion.errors import ToolInputInvalid
 from codecompanion.model.messages import DocumentPart, ImagePart, Message, TextPart, ToolCall, ToolSpec
 from codecompanion.tools.base import Tool, ToolContext, ToolOutput

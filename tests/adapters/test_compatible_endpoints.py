@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from codecompanion.adapters.http_adapter import HttpAdapter
-from codecompanion.adapters.limits_reader import LimitsReader
+from codecompanion.adapters.http.adapter import HttpAdapter
+from codecompanion.adapters.http.limits_reader import LimitsReader
 from codecompanion.adapters.openai_chat.render import FOREIGN_CALL, RenderOptions
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import RequestRejected, StreamCut

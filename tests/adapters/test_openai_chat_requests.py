@@ -10,10 +10,10 @@ import traceback
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.http_adapter import HttpAdapter
+from codecompanion.adapters.http.adapter import HttpAdapter
+from codecompanion.adapters.keys.redact import HIDDEN
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
 from codecompanion.adapters.openai_chat.wire import OpenAIChat
-from codecompanion.adapters.redact import HIDDEN
 from codecompanion.errors import (
     MissingKey,
     NetworkFailed,

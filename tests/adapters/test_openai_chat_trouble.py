@@ -7,8 +7,8 @@ from contextlib import aclosing
 
 import pytest
 
-from codecompanion.adapters import reply_stream
 from codecompanion.adapters.base import RetryScheduled
+from codecompanion.adapters.http import reply_stream
 from codecompanion.errors import (
     AuthenticationFailed,
     ContextOverflow,

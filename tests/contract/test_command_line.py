@@ -95,7 +95,8 @@ def on_a_terminal(*arguments: str, out_too: bool) -> tuple[str, str]:
 
 SLOW = """
 import sys, time
-from codecompanion.cli import __main__, doctor, progress
+from codecompanion.cli import __main__, progress
+from codecompanion.cli.commands import doctor
 progress.Progress.__init__.__kwdefaults__["after_s"] = 0.1
 progress.EVERY_S = 0.05
 

@@ -11,7 +11,7 @@ from codecompanion.model import checkpoint as payloads
 from codecompanion.model.checkpoint import Checkpoint
 from codecompanion.model.history import ChatCreated, MessageAdded
 from codecompanion.model.messages import Message
-from codecompanion.store.checkpoints import CheckpointFiles
+from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.opening import open_store
 from tests.contract.command_line import run
 

@@ -19,8 +19,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from codecompanion.adapters.base import Adapter, AdapterSettings, ChatRequest, StreamEvent
-from codecompanion.adapters.offline import OfflineAdapter, OfflineOptions
-from codecompanion.adapters.playback import Playback
+from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOptions
+from codecompanion.adapters.offline.playback import Playback
 from codecompanion.adapters.registry import AdapterRegistry, read_settings
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.policy.catalog import policy_names

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codecompanion.adapters.base import Finished, ReasoningDelta, StreamEvent, TextDelta
-from codecompanion.adapters.error_map import Endpoint, error_from_status
+from codecompanion.adapters.errors.error_map import Endpoint, error_from_status
 from codecompanion.adapters.openai_chat.decode import ChatDecoder
 from codecompanion.errors import AdapterError, MalformedReply, ModelNotFound, RateLimited, RequestRejected, StreamCut
 

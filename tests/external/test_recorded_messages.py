@@ -21,7 +21,7 @@ from codecompanion.adapters.base import (
     TextDelta,
     ToolCallStarted,
 )
-from codecompanion.adapters.error_map import Endpoint, error_from_status
+from codecompanion.adapters.errors.error_map import Endpoint, error_from_status
 from codecompanion.errors import AdapterError, ModelNotFound, StreamCut
 from codecompanion.model.messages import Usage
 

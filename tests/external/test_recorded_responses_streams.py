@@ -18,7 +18,7 @@ from codecompanion.adapters.base import (
     TextDelta,
     ToolCallStarted,
 )
-from codecompanion.adapters.error_map import Endpoint, error_from_status
+from codecompanion.adapters.errors.error_map import Endpoint, error_from_status
 from codecompanion.adapters.openai_responses.decode import ResponsesDecoder
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
 from codecompanion.adapters.registry import read_settings

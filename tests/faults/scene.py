@@ -19,7 +19,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from codecompanion.adapters.http_adapter import HttpAdapter
+from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.registry import make_wire
 from codecompanion.errors import StoreError
 from codecompanion.model.history import MessageAdded

@@ -10,8 +10,8 @@ import pytest
 
 from adapter_driver import FRESH, Adapters
 from codecompanion import settings
-from codecompanion.adapters.keys import FROM_FUNCTION
-from codecompanion.adapters.offline import OfflineOptions
+from codecompanion.adapters.keys.key_source import FROM_FUNCTION
+from codecompanion.adapters.offline.adapter import OfflineOptions
 from codecompanion.adapters.openai_chat.render import RenderOptions
 from harness import Nvim
 

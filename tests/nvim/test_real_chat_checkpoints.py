@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from codecompanion.model import checkpoint as payloads
-from codecompanion.store.checkpoints import CheckpointFiles
+from codecompanion.store.files.checkpoints import CheckpointFiles
 from real_chat import KEY, read_log, start_chat
 from tests.providers.chat.answers import reply, silence
 from tests.providers.chat.thread import ChatServerThread

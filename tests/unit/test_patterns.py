@@ -29,7 +29,7 @@ ANCHORED = {"match", "fullmatch"}
 METHODS = {"search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"}
 COMMON = " aA1\n.-/`([*#>\"':,_=\\"
 SHORT = {
-    "store/checkpoints.py:_NAME": "names of files",
+    "store/files/checkpoints.py:_NAME": "names of files",
 }
 """Where the text is ours or short by what happens before, and why."""
 

@@ -1,4 +1,4 @@
-"""Plays a recorded session through the plugin in a real headless Neovim (`codecompanion.cli.demo` is the command).
+"""Plays a recorded session through the plugin in a real headless Neovim (the command: `cli.commands.demo`).
 
 The recording is played through the installed plugin: its user messages go through the input region, the offline
 adapter plays the model, tool results come from the recording, files and images it attached are written into an empty

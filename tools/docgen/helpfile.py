@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from codecompanion.tools.code_files import GROUPS
+from codecompanion.tools.files.code_files import GROUPS
 from tools.docgen.option_help import keymap_lines, option_lines, tool_lines
 from tools.docgen.schema import Dump
 

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from codecompanion.adapters.base import Adapter, AdapterSettings, BlobReader
-from codecompanion.adapters.http_adapter import HttpAdapter
-from codecompanion.adapters.keys import FROM_FUNCTION, KeyReader, key_variable
-from codecompanion.adapters.offline import OfflineAdapter, OfflineOptions
-from codecompanion.adapters.redact import secrets_in_url
-from codecompanion.adapters.time_limits import is_loopback
+from codecompanion.adapters.http.adapter import HttpAdapter
+from codecompanion.adapters.http.time_limits import is_loopback
+from codecompanion.adapters.keys.key_source import FROM_FUNCTION, KeyReader, key_variable
+from codecompanion.adapters.keys.redact import secrets_in_url
+from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOptions
 from codecompanion.adapters.wire_format import WireFormat
 from codecompanion.errors import ConfigError, MissingKey, NetworkFailed
 from codecompanion.formats.regex import regex

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from codecompanion.adapters.base import StreamEvent
-from codecompanion.adapters.error_map import Endpoint, error_from_payload, what_provider_said
+from codecompanion.adapters.errors.error_map import Endpoint, error_from_payload, what_provider_said
 from codecompanion.adapters.sse import SseDecoder
 from codecompanion.errors import AdapterError, MalformedReply, StreamCut
 from codecompanion.formats.outside_text import NOT_READABLE

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from codecompanion.adapters.base import ChatRequest, CompactionDone
-from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError

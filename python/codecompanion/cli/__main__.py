@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from codecompanion import __version__
-from codecompanion.cli import context, demo, doctor, import_, recall, replay, sessions, summarize
+from codecompanion.cli.commands import context, demo, doctor, import_, recall, replay, sessions, summarize
 from codecompanion.cli.environment import hold_secrets
 from codecompanion.cli.progress import Progress
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError

@@ -16,7 +16,7 @@ import msgspec
 
 from codecompanion import settings
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.redact import redact as hide_keys
+from codecompanion.adapters.keys.redact import redact as hide_keys
 from codecompanion.adapters.registry import read_settings
 from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.policy.options import COMMON_OPTIONS, flatten, known_options, with_options
@@ -27,10 +27,10 @@ from codecompanion.errors import ConfigError, InputError
 from codecompanion.session.compaction.effects import Keeping
 from codecompanion.session.services import OPTIONS_KEY, POLICIES_KEY, POLICY_KEY, Services
 from codecompanion.settings import Settings
-from codecompanion.store.checkpoints import CheckpointFiles
-from codecompanion.store.memory import MemoryFiles, compile_exclusions
-from codecompanion.tools.command_environment import problem_with_pattern
-from codecompanion.tools.command_prefix import problem_with
+from codecompanion.store.files.checkpoints import CheckpointFiles
+from codecompanion.store.files.memory import MemoryFiles, compile_exclusions
+from codecompanion.tools.commands.command_environment import problem_with_pattern
+from codecompanion.tools.commands.command_prefix import problem_with
 from codecompanion.wire.requests import Hello
 
 PREFIXES_KEY = "interactions.chat.tools.{}.opts.allowed_prefixes"

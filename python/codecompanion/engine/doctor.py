@@ -14,10 +14,10 @@ import msgspec
 from codecompanion.context.policy.catalog import policy_names
 from codecompanion.session.accounts.usage_check import ADVICE
 from codecompanion.session.services import Services
-from codecompanion.store.db import RESTORE
-from codecompanion.store.salvage import kept_files
+from codecompanion.store.damage.salvage import kept_files
+from codecompanion.store.database.connection import RESTORE
 from codecompanion.store.store import Store
-from codecompanion.tools.command_environment import HiddenVariables, hidden_names
+from codecompanion.tools.commands.command_environment import HiddenVariables, hidden_names
 
 PACKAGES = (
     "pynvim",

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codecompanion.adapters import catalog
-from codecompanion.adapters.http_client import import_transport
-from codecompanion.adapters.known_secrets import KnownSecrets
+from codecompanion.adapters.http.client import import_transport
+from codecompanion.adapters.keys.known_secrets import KnownSecrets
 from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.counting import tokens
@@ -42,7 +42,7 @@ from codecompanion.session.window.policy_choice import choose_policy, list_polic
 from codecompanion.store.opening import open_memory_store, open_store
 from codecompanion.store.store import Store, durable
 from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.command_environment import is_plain_name
+from codecompanion.tools.commands.command_environment import is_plain_name
 from codecompanion.tools.registry import ToolRegistry
 from codecompanion.wire.events import Event, Notice, Severity
 from codecompanion.wire.requests import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 
-from codecompanion.tools.command_environment import HiddenVariables, hidden_names
+from codecompanion.tools.commands.command_environment import HiddenVariables, hidden_names
 
 
 class UserEnvironment(Mapping[str, str]):

@@ -3,7 +3,7 @@
 A `Snapshot` is the state at one moment, a `Checkpoint` a snapshot with a structured summary and the exact words it
 stands for. Keys are those of CoWork OS (camelCase, times in milliseconds), so that its files can be read. Payloads of
 other versions may hold more: `merge_unknown` carries what we do not know over into what is written next. Making them
-is `context.checkpoints.snapshot`'s business, writing them `store.checkpoints`'.
+is `context.checkpoints.snapshot`'s business, writing them `store.files.checkpoints`'.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """History versus view: the append-only log of a chat and its projection, the next request (R-003, R-301).
 
-`History` is what happened (`LogEvent`s, stored by `store.sessions`); `View` is what will be sent. A view is made by
+`History` is what happened (`LogEvent`s, stored by `store.log.sessions`); `View` is what will be sent. A view is made by
 folding `apply` over the events; every change of the view other than appending is one `ViewChanged` event whose
 operations name message ids, so that it can be undone by projecting without it (R-545).
 """

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from codecompanion import prompts
-from codecompanion.adapters.offline import OfflineAdapter
+from codecompanion.adapters.offline.adapter import OfflineAdapter
 from codecompanion.counting.model_windows import ResolvedLimits
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.model.history import MessageAdded

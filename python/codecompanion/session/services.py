@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.adapters.known_secrets import KnownSecrets
-from codecompanion.adapters.redact import plain_url
+from codecompanion.adapters.keys.known_secrets import KnownSecrets
+from codecompanion.adapters.keys.redact import plain_url
 from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.policy.options import known_options, unknown_options, with_options
@@ -25,11 +25,11 @@ from codecompanion.model.messages import Usage
 from codecompanion.session.accounts.usage_check import Doubt, UsageDoubts
 from codecompanion.session.compaction.effects import Keeping
 from codecompanion.settings import Settings
-from codecompanion.store.scratch import Calibration as StoredCalibration
+from codecompanion.store.log.scratch import Calibration as StoredCalibration
 from codecompanion.store.store import Store
 from codecompanion.tools.base import ToolContext
-from codecompanion.tools.command_environment import HiddenVariables
-from codecompanion.tools.open_files import Editor, NoEditor
+from codecompanion.tools.commands.command_environment import HiddenVariables
+from codecompanion.tools.files.open_files import Editor, NoEditor
 from codecompanion.tools.registry import ToolRegistry
 from codecompanion.wire.events import Event
 from codecompanion.wire.requests import Snapshot

@@ -11,10 +11,11 @@ import time
 from pathlib import Path
 
 from codecompanion.errors import StoreCorrupt, StoreError
-from codecompanion.store import lease, lost_file
-from codecompanion.store.blobs import FOLDER as BLOB_FOLDER
-from codecompanion.store.blobs import Blobs
-from codecompanion.store.db import (
+from codecompanion.store import lease
+from codecompanion.store.damage import lost_file
+from codecompanion.store.damage.marks import set_aside_foreign_log
+from codecompanion.store.damage.salvage import finish_swap, repair
+from codecompanion.store.database.connection import (
     FILE_NAME,
     SEE_RESTORE,
     Database,
@@ -24,11 +25,11 @@ from codecompanion.store.db import (
     make_private_folder,
     told_as_ours,
 )
-from codecompanion.store.durable_files import remove_drafts
+from codecompanion.store.database.migrations import migrate, version_of
+from codecompanion.store.files.blobs import FOLDER as BLOB_FOLDER
+from codecompanion.store.files.blobs import Blobs
+from codecompanion.store.files.durable_files import remove_drafts
 from codecompanion.store.lease import FileLock, Owner
-from codecompanion.store.marks import set_aside_foreign_log
-from codecompanion.store.migrations import migrate, version_of
-from codecompanion.store.salvage import finish_swap, repair
 from codecompanion.store.store import Clock, Report, Store, suspicion_of
 
 _LOG = logging.getLogger(__name__)

@@ -27,13 +27,9 @@ import msgspec
 from codecompanion.errors import StoreCorrupt, StoreError
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import EventPayload, LogEvent
-from codecompanion.store import copying, deletion, lease, scratch, search, sessions
-from codecompanion.store.blobs import Blobs
-from codecompanion.store.db import SEE_RESTORE, Database, create_private_file, explain
-from codecompanion.store.inner_index import Completion, Step, is_complete
-from codecompanion.store.lease import Lease, Owner
-from codecompanion.store.lost_file import FileWatch
-from codecompanion.store.rebuild import (
+from codecompanion.store import lease
+from codecompanion.store.damage.lost_file import FileWatch
+from codecompanion.store.damage.rebuild import (
     LiveChat,
     Loss,
     Noticed,
@@ -44,10 +40,16 @@ from codecompanion.store.rebuild import (
     rebuild,
     with_newest,
 )
-from codecompanion.store.scratch import Calibration
-from codecompanion.store.search import SearchHit
-from codecompanion.store.sessions import Row, SessionInfo, Spent
-from codecompanion.store.writer import Writer, roll_back
+from codecompanion.store.database.connection import SEE_RESTORE, Database, create_private_file, explain
+from codecompanion.store.database.writer import Writer, roll_back
+from codecompanion.store.files.blobs import Blobs
+from codecompanion.store.lease import Lease, Owner
+from codecompanion.store.log import copying, deletion, scratch, sessions
+from codecompanion.store.log.scratch import Calibration
+from codecompanion.store.log.sessions import Row, SessionInfo, Spent
+from codecompanion.store.search import find as search
+from codecompanion.store.search.find import SearchHit
+from codecompanion.store.search.inner_index import Completion, Step, is_complete
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)

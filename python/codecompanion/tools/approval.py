@@ -22,8 +22,8 @@ import msgspec
 from codecompanion.errors import InputError
 from codecompanion.settings import ToolSettings
 from codecompanion.tools.base import ApprovalQuestion, Tool
-from codecompanion.tools.code_files import why_it_runs_code
-from codecompanion.tools.command_prefix import covers, problem_with, words
+from codecompanion.tools.commands.command_prefix import covers, problem_with, words
+from codecompanion.tools.files.code_files import why_it_runs_code
 
 Decision = Literal["once", "always", "reject", "cancel"]
 

@@ -14,8 +14,8 @@ import msgspec
 
 from codecompanion.model.history import FileChangeState
 from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.command_environment import HiddenVariables
-from codecompanion.tools.open_files import Editor, NoEditor, Opened
+from codecompanion.tools.commands.command_environment import HiddenVariables
+from codecompanion.tools.files.open_files import Editor, NoEditor, Opened
 from codecompanion.wire.requests import Snapshot
 
 

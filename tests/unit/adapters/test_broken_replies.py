@@ -15,7 +15,7 @@ import pytest
 
 from codecompanion.adapters.anthropic_messages.decode import MessagesDecoder
 from codecompanion.adapters.base import Finished
-from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.openai_chat.decode import ChatDecoder
 from codecompanion.adapters.openai_responses.decode import ResponsesDecoder
 from codecompanion.adapters.reply_decoder import ReplyDecoder

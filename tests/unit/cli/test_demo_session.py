@@ -75,6 +75,6 @@ def test_an_installed_package_says_that_the_demo_needs_a_checkout(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What plays it stands in `tools/`, which nobody installs."""
-    monkeypatch.setattr("codecompanion.cli.demo.CHECKOUT", tmp_path)
+    monkeypatch.setattr("codecompanion.cli.commands.demo.CHECKOUT", tmp_path)
     assert main(["demo"]) == 1
     assert "in a checkout of the plugin" in capsys.readouterr().err

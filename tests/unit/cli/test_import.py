@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.cli.import_ import READERS
+from codecompanion.cli.commands.import_ import READERS
 from codecompanion.cli.importing.cut_document import read_cut_document
 from codecompanion.errors import InputError
 from codecompanion.formats.transcript_format import read_objects

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from codecompanion.cli.context import Options, prepare_transcript
+from codecompanion.cli.commands.context import Options, prepare_transcript
 from codecompanion.context.policy.catalog import load_policy
 from codecompanion.context.policy.named_events import Occasion, applies
 from codecompanion.context.policy.table import policy_from_table, policy_to_table

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from codecompanion import prompts
-from codecompanion.cli.context import Options, prepare_transcript
+from codecompanion.cli.commands.context import Options, prepare_transcript
 from codecompanion.context.policy.catalog import load_policy
 from codecompanion.context.policy.options import with_options
 from codecompanion.formats.transcript_format import read_objects

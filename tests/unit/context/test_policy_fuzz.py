@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codecompanion.cli.context import Options, prepare_with_policy
+from codecompanion.cli.commands.context import Options, prepare_with_policy
 from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.policy.options import COMMON_OPTIONS, with_options
 from codecompanion.context.policy.schema import Policy, Stage

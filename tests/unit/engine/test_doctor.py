@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecompanion.engine.doctor import own_environment_finding, variables_finding
-from codecompanion.tools.command_environment import HiddenVariables
+from codecompanion.tools.commands.command_environment import HiddenVariables
 
 
 def test_the_check_up_names_what_commands_do_not_get_and_no_value() -> None:

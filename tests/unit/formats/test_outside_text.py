@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.adapters.error_map import Endpoint, error_from_payload
+from codecompanion.adapters.errors.error_map import Endpoint, error_from_payload
 from codecompanion.context.summary.reply import accept_reply
 from codecompanion.context.work import Failed, SummaryReply
 from codecompanion.errors import AdapterError, InputError
@@ -19,20 +19,20 @@ from codecompanion.model.messages import Message, ToolCall
 from codecompanion.session.attachments.file_facts import count_pages
 from codecompanion.session.attachments.staleness import changed_since
 from codecompanion.session.history.forking import next_title
-from codecompanion.store.sessions import SessionInfo
-from codecompanion.tools.diff import hunk_places
+from codecompanion.store.log.sessions import SessionInfo
+from codecompanion.tools.files.diff import hunk_places
 
 PACKAGE = Path(__file__).resolve().parents[3] / "python" / "codecompanion"
 READERS = ("json.loads", "json.load", "msgspec.json.decode", "tomllib.loads", "tomllib.load")
 OURS = {
     "context/policy/catalog.py": "policies that are part of the package",
     "engine/bridge.py": "a request of our own Lua that msgspec has read before",
-    "model/history.py": "`store.sessions.from_bytes` reads damaged payloads",
+    "model/history.py": "`store.log.sessions.from_bytes` reads damaged payloads",
     "prompts/__init__.py": "tables that are part of the package",
     "formats/sanitise.py": "a table that is part of the package",
     "settings.py": "the generated defaults",
-    "store/question.py": "a table that is part of the package",
-    "tools/command_environment.py": "a table that is part of the package",
+    "store/search/question.py": "a table that is part of the package",
+    "tools/commands/command_environment.py": "a table that is part of the package",
     "tools/builtin/grep_worker.py": "the order our own process gave",
     "adapters/openai_responses/decode.py": "`ReplyDecoder` reads every part of a reply in a guard",
 }

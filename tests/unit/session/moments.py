@@ -37,8 +37,8 @@ from codecompanion.model.messages import CompactionPart, Message, Usage
 from codecompanion.session.compaction.effects import Keeping
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
-from codecompanion.store.checkpoints import CheckpointFiles
-from codecompanion.store.memory import MemoryFiles
+from codecompanion.store.files.checkpoints import CheckpointFiles
+from codecompanion.store.files.memory import MemoryFiles
 from codecompanion.store.store import Store
 from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, SubmitFailed
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit

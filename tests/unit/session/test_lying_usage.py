@@ -23,7 +23,7 @@ from codecompanion.model.history import with_messages
 from codecompanion.model.messages import Message, Usage
 from codecompanion.session.accounts.usage_check import Doubt, UsageDoubts, sentence
 from codecompanion.session.window.policy_choice import choose_policy
-from codecompanion.store.scratch import Calibration as StoredCalibration
+from codecompanion.store.log.scratch import Calibration as StoredCalibration
 from codecompanion.wire.events import Meter, Notice, TurnFinished
 from tests.unit.session.accounts.test_meter import LINE, Chat, Provider
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit

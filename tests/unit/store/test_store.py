@@ -28,8 +28,8 @@ from codecompanion.model.history import (
 )
 from codecompanion.model.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from codecompanion.store import Store, durable, open_memory_store, open_store
-from codecompanion.store.scratch import Calibration, save_calibration
-from codecompanion.store.writer import CHECKPOINT_BYTES
+from codecompanion.store.database.writer import CHECKPOINT_BYTES
+from codecompanion.store.log.scratch import Calibration, save_calibration
 
 from .conftest import CREATED, Desk, said
 

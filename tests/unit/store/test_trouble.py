@@ -13,9 +13,9 @@ import pytest
 from codecompanion.errors import StoreCorrupt, StoreUnavailable
 from codecompanion.model.history import LogEvent
 from codecompanion.store import Store, open_store
-from codecompanion.store.migrations import MIGRATIONS, migrate
-from codecompanion.store.scratch import Calibration
-from codecompanion.store.sessions import Spent
+from codecompanion.store.database.migrations import MIGRATIONS, migrate
+from codecompanion.store.log.scratch import Calibration
+from codecompanion.store.log.sessions import Spent
 
 from .conftest import CREATED, Desk, Start, fill, said
 

@@ -14,7 +14,7 @@ from codecompanion.errors import StoreUnavailable, ToolError
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.disk import Check, in_thread
+from codecompanion.tools.files.disk import Check, in_thread
 from codecompanion.tools.runner import approval_question, run_call
 
 Run = Callable[[dict[str, Any], ToolContext], Awaitable[ToolOutput]]

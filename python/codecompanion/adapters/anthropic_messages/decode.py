@@ -26,7 +26,7 @@ from codecompanion.adapters.base import (
     TextDelta,
     ToolCallStarted,
 )
-from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.adapters.sse import ErrorData
 from codecompanion.formats.outside_text import NOT_READABLE

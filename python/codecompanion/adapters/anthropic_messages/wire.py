@@ -39,7 +39,7 @@ from codecompanion.adapters.base import (
     TextDelta,
     ToolCallStarted,
 )
-from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.model_list import read_model_names
 from codecompanion.adapters.openai_chat.wire import new_call_id
 from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of

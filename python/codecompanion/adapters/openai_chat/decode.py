@@ -25,7 +25,7 @@ from codecompanion.adapters.base import (
     TextDelta,
     ToolCallStarted,
 )
-from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.openai_chat.reasoning_details import ReasoningDetails
 from codecompanion.adapters.openai_chat.tool_deltas import ToolCallAssembler, ToolDelta
 from codecompanion.adapters.openai_chat.usage import normalise_usage

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable
 
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
-from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.model_list import find_limits, read_model_limits, read_model_names
 from codecompanion.adapters.openai_chat.decode import ChatDecoder
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned, learn

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.adapters.base import Finished, StopReason, StreamEvent
-from codecompanion.adapters.error_map import Endpoint, error_from_payload
+from codecompanion.adapters.errors.error_map import Endpoint, error_from_payload
 from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.openai_responses.reply_items import Drafts, ItemBody, Out
 from codecompanion.adapters.reply_decoder import ReplyDecoder

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest, CompactionDone
-from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.model_list import read_model_names
 from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.openai_responses.decode import ResponsesDecoder

@@ -29,8 +29,8 @@ from codecompanion.model.history import PolicyEvent, ViewChanged
 from codecompanion.model.messages import Message, is_typed_by_user
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.storage.state_writer import StateWriter, Wanted
-from codecompanion.store.checkpoints import CheckpointFiles
-from codecompanion.store.memory import MemoryFiles, looks_sensitive, why_refused
+from codecompanion.store.files.checkpoints import CheckpointFiles
+from codecompanion.store.files.memory import MemoryFiles, looks_sensitive, why_refused
 from codecompanion.store.store import Store
 from codecompanion.wire.events import Event, Notice, Severity
 from codecompanion.wire.events import PolicyEvent as PolicyEventTold

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.tools.open_files import Changed, Opened, OpenFile
+from codecompanion.tools.files.open_files import Changed, Opened, OpenFile
 from codecompanion.wire.events import Ask, Event
 from codecompanion.wire.requests import Answer
 
@@ -30,7 +30,7 @@ class _Found(msgspec.Struct):
 
 
 class EditorAsks:
-    """The editor of this host, as tools may ask it (`tools.open_files.Editor`)."""
+    """The editor of this host, as tools may ask it (`tools.files.open_files.Editor`)."""
 
     def __init__(
         self, emit: Callable[[Event], None], clock: Callable[[], float], look_limit_s: float = LOOK_LIMIT_S,

@@ -26,11 +26,11 @@ from codecompanion.session.files.change_list import FileChanged, changes_of
 from codecompanion.session.files.file_log import FileLog
 from codecompanion.session.state import State
 from codecompanion.tools.base import HowEnded, ToChange, ToolContext
-from codecompanion.tools.diff import file_diff, hunk_places
-from codecompanion.tools.disk import make_link, set_mode
-from codecompanion.tools.file_change import ATTEMPTS, carry_out, counts, current_text, is_there
-from codecompanion.tools.open_files import Opened
-from codecompanion.tools.proposal import Proposal, with_own_line_ends
+from codecompanion.tools.files.diff import file_diff, hunk_places
+from codecompanion.tools.files.disk import make_link, set_mode
+from codecompanion.tools.files.file_change import ATTEMPTS, carry_out, counts, current_text, is_there
+from codecompanion.tools.files.open_files import Opened
+from codecompanion.tools.files.proposal import Proposal, with_own_line_ends
 from codecompanion.wire.events import ChangesReverted
 from codecompanion.wire.requests import ListChanges, Request, RevertChanges, ShowChange
 from codecompanion.workspace.merge import merge

@@ -32,7 +32,7 @@ from codecompanion.model.messages import GO_ON_TAG, PIN_TAG, SUMMARY_TAG, Messag
 from codecompanion.session.history.undo import undone_ids
 from codecompanion.session.services import Services
 from codecompanion.session.storage.stored_chats import given_title
-from codecompanion.store.sessions import SessionInfo
+from codecompanion.store.log.sessions import SessionInfo
 from codecompanion.store.store import durable
 from codecompanion.wire.requests import ForkChat
 

@@ -15,8 +15,8 @@ from codecompanion.model import checkpoint as payloads
 from codecompanion.model.conversation_lines import lines_of, parts_of
 from codecompanion.model.messages import Message, TextPart, ToolCall, with_changes
 from codecompanion.session.storage.stand_back import StandBack
-from codecompanion.store.checkpoints import CheckpointFiles
-from codecompanion.store.conversations import Place
+from codecompanion.store.files.checkpoints import CheckpointFiles
+from codecompanion.store.files.conversations import Place
 
 Files = Mapping[str, tuple[int, int]]
 SPARE_BYTES = 1024 * 1024

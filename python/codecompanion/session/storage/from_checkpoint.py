@@ -32,7 +32,7 @@ from codecompanion.model.history import ChatCreated, EventPayload, LogEvent, Mes
 from codecompanion.model.messages import SUMMARY_TAG, Message, with_changes
 from codecompanion.session.services import Services
 from codecompanion.session.storage.state_writer import StateWriter
-from codecompanion.store.checkpoints import CheckpointFiles
+from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.store import Store, durable
 
 _log = logging.getLogger(__name__)

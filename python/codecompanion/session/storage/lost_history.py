@@ -1,8 +1,8 @@
 """What a host does when the database is lost under it: its open chats go on, the others come back from checkpoints.
 
-The store notices the loss and writes the open chats into the new file before anything else (`store.rebuild`); here is
-what it is told of them, what each chat says afterwards, and the way back of the chats nobody has open. Those are
-restored one after the other in the background, by one host of all that share the file.
+The store notices the loss and writes the open chats into the new file before anything else (`store.damage.rebuild`);
+here is what it is told of them, what each chat says afterwards, and the way back of the chats nobody has open. Those
+are restored one after the other in the background, by one host of all that share the file.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
 from codecompanion.session.storage.from_checkpoint import restore_chat, without_old_keys
-from codecompanion.store.db import RESTORE
+from codecompanion.store.damage.lost_file import State as FileState
+from codecompanion.store.damage.rebuild import LiveChat, Loss, Rebuilt
+from codecompanion.store.database.connection import RESTORE
+from codecompanion.store.database.writer import LOOK_EVERY_S
 from codecompanion.store.lease import FileLock
-from codecompanion.store.lost_file import State as FileState
-from codecompanion.store.rebuild import LiveChat, Loss, Rebuilt
-from codecompanion.store.writer import LOOK_EVERY_S
 from codecompanion.wire.events import Notice, Severity
 
 _log = logging.getLogger(__name__)

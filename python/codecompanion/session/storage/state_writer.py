@@ -26,8 +26,8 @@ from codecompanion.model.history import ChangeUndone, LogEvent, project
 from codecompanion.model.messages import SUMMARY_TAG, Message
 from codecompanion.session.storage.conversation_file import ConversationFile
 from codecompanion.session.storage.stand_back import StandBack
-from codecompanion.store.checkpoints import CheckpointFiles
-from codecompanion.store.conversations import KEY, Place
+from codecompanion.store.files.checkpoints import CheckpointFiles
+from codecompanion.store.files.conversations import KEY, Place
 from codecompanion.store.store import Store
 
 _BULKY = ("conversationHistory", "evidencePacket", KEY)

@@ -11,7 +11,7 @@ from codecompanion.errors import InputError
 from codecompanion.model.messages import ToolCall
 from codecompanion.tools.approval import Approvals, Decision, check_prefix
 from codecompanion.tools.base import Accepted, ApprovalQuestion
-from codecompanion.tools.command_prefix import suggested
+from codecompanion.tools.commands.command_prefix import suggested
 from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, Event
 from codecompanion.wire.requests import Approve
 

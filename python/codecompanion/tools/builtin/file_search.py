@@ -11,7 +11,7 @@ from codecompanion.formats.regex import regex
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import parameters, path_below
-from codecompanion.tools.disk import Check, in_thread
+from codecompanion.tools.files.disk import Check, in_thread
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

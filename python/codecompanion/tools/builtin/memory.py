@@ -19,8 +19,8 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import parameters
-from codecompanion.tools.disk import Check, in_thread, opened_folder, write_atomic
-from codecompanion.tools.edit import replace_text
+from codecompanion.tools.files.disk import Check, in_thread, opened_folder, write_atomic
+from codecompanion.tools.files.edit import replace_text
 
 ROOT = "/memories"
 MAX_FILE_CHARS = 200_000

@@ -15,8 +15,8 @@ from codecompanion.formats.regex import regex
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import missing_file, parameters, shown_path
-from codecompanion.tools.disk import Check, in_thread
-from codecompanion.tools.file_change import current_text, is_there
+from codecompanion.tools.files.disk import Check, in_thread
+from codecompanion.tools.files.file_change import current_text, is_there
 from codecompanion.tools.limit import STORED_PREFIX
 
 _SHA256 = regex("[0-9a-f]{64}")

@@ -14,7 +14,7 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, RemovedMessage, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import one_line, parameters
-from codecompanion.tools.disk import Check, in_thread
+from codecompanion.tools.files.disk import Check, in_thread
 
 NAME = "recall"
 PART_CHARS = 8_000

@@ -19,8 +19,8 @@ from codecompanion.formats.text_files import printable, split_lines
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import one_line, parameters, shown_path
-from codecompanion.tools.command_environment import clean_environment
-from codecompanion.tools.process import Ended, run_program
+from codecompanion.tools.commands.command_environment import clean_environment
+from codecompanion.tools.commands.process import Ended, run_program
 
 KEPT_BYTES = 1_000_000
 """How much of an output's beginning, and as much of its end, is kept."""

@@ -19,7 +19,7 @@ from codecompanion.adapters.base import (
     TextDelta,
     ToolCallStarted,
 )
-from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.errors import MalformedReply, Overloaded, StreamCut
 from codecompanion.model.messages import CompactionPart, ToolCall, Usage
 

@@ -8,7 +8,7 @@ import pytest
 
 from codecompanion.adapters.anthropic_messages.usage import read_server_edits
 from codecompanion.adapters.base import ServerEdit
-from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.errors import RequestRejected
 from tests.unit.adapters.anthropic_messages.samples import request, wire
 

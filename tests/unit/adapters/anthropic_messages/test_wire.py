@@ -15,7 +15,7 @@ from codecompanion.adapters.anthropic_messages.parameters import (
     let_mismatches_go,
 )
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
-from codecompanion.adapters.error_map import Endpoint, error_from_status
+from codecompanion.adapters.errors.error_map import Endpoint, error_from_status
 from codecompanion.adapters.registry import make_wire
 from codecompanion.errors import ConfigError, NetworkFailed, RequestRejected
 from codecompanion.model.messages import Message

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from codecompanion.adapters.base import Finished, ReasoningDelta, StreamEvent, TextDelta, ToolCallStarted
-from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.openai_chat.decode import MISTRAL_THINKING, ChatDecoder
 from codecompanion.errors import ContextOverflow, MalformedReply, StreamCut
 from codecompanion.model.messages import ToolCall, Usage

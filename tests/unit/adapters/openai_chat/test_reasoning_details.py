@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from codecompanion.adapters.base import Finished, ReasoningDelta, ReasoningDone
-from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.openai_chat.decode import DETAILS_FIELD, ChatDecoder
 from codecompanion.adapters.openai_chat.reasoning_details import ReasoningDetails
 

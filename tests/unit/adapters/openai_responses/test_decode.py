@@ -17,7 +17,7 @@ from codecompanion.adapters.base import (
     TextDelta,
     ToolCallStarted,
 )
-from codecompanion.adapters.error_map import Endpoint
+from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.openai_responses.decode import ResponsesDecoder
 from codecompanion.errors import (
     AdapterError,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from codecompanion.adapters.error_map import Endpoint, error_from_status
+from codecompanion.adapters.errors.error_map import Endpoint, error_from_status
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
 from codecompanion.adapters.registry import AdapterRegistry, make_wire, read_settings

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from codecompanion.adapters.redact import redact
+from codecompanion.adapters.keys.redact import redact
 from codecompanion.context.policy.schema import Effects
 from codecompanion.errors import StoreUnavailable
 from codecompanion.model import checkpoint as payloads
@@ -20,8 +20,8 @@ from codecompanion.session.compaction.effects import Keeping
 from codecompanion.session.storage import stand_back
 from codecompanion.session.storage.stand_back import AT_LEISURE, AWAITED, StandBack
 from codecompanion.session.storage.state_writer import StateWriter
-from codecompanion.store.checkpoints import CheckpointFiles
-from codecompanion.store.memory import MemoryFiles, compile_exclusions
+from codecompanion.store.files.checkpoints import CheckpointFiles
+from codecompanion.store.files.memory import MemoryFiles, compile_exclusions
 from codecompanion.wire.events import Compacted, Notice
 from codecompanion.wire.events import PolicyEvent as Told
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit

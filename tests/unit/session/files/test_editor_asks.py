@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.session.files.editor_asks import EditorAsks
-from codecompanion.tools.open_files import Changed, OpenFile
+from codecompanion.tools.files.open_files import Changed, OpenFile
 from codecompanion.wire.events import Ask
 from codecompanion.wire.requests import Answer
 

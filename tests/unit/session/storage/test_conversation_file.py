@@ -9,8 +9,8 @@ from codecompanion.model.messages import Message
 from codecompanion.session.storage import conversation_file
 from codecompanion.session.storage.conversation_file import ConversationFile
 from codecompanion.session.storage.stand_back import StandBack
-from codecompanion.store.checkpoints import CheckpointFiles
-from codecompanion.store.conversations import KEY
+from codecompanion.store.files.checkpoints import CheckpointFiles
+from codecompanion.store.files.conversations import KEY
 
 
 def said(*texts: str, start: int = 0) -> tuple[Message, ...]:

@@ -23,9 +23,9 @@ from codecompanion.session.storage import lost_history
 from codecompanion.session.storage.from_checkpoint import restore_chat
 from codecompanion.session.storage.lost_history import LostHistory
 from codecompanion.session.storage.open_chat import open_stored
+from codecompanion.store.damage.salvage import kept_files
 from codecompanion.store.lease import FileLock
 from codecompanion.store.opening import open_store
-from codecompanion.store.salvage import kept_files
 from codecompanion.wire.events import ApprovalRequested, Notice
 from codecompanion.wire.requests import Approve, OpenChat, Snapshot
 from tests.unit.session.compaction.test_effects import kept
@@ -38,7 +38,7 @@ Chats = dict[str, Any]
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file in the place of the lost one is taken at the first look."""
-    monkeypatch.setattr("codecompanion.store.lost_file.SETTLE_S", 0.0)
+    monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 0.0)
 
 
 @pytest.fixture
@@ -323,7 +323,7 @@ import sys
 from pathlib import Path
 from codecompanion.model.history import project
 from codecompanion.store import open_store
-from codecompanion.store.rebuild import LiveChat
+from codecompanion.store.damage.rebuild import LiveChat
 store = open_store(Path(sys.argv[1]))
 store.acquire("chat-2").result()
 live = LiveChat("chat-2", project(store.load_events("chat-2")))

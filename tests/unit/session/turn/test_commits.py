@@ -10,8 +10,8 @@ import pytest
 
 from codecompanion.errors import StoreUnavailable
 from codecompanion.model.history import MessageAdded, RequestSent, ToolRan, TurnBegan
+from codecompanion.store.database.writer import Writer
 from codecompanion.store.opening import open_store
-from codecompanion.store.writer import Writer
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 READS = [(f"c{number}", "read_file", f'{{"path": "{number}.txt"}}') for number in range(3)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codecompanion.tools.base import ApprovalQuestion
 from codecompanion.tools.builtin.run_command import RUN_COMMAND, KeptOutput
-from codecompanion.tools.command_environment import HiddenVariables
+from codecompanion.tools.commands.command_environment import HiddenVariables
 from tests.unit.tools.conftest import Call
 
 Ask = Callable[..., ApprovalQuestion | None]

@@ -1,0 +1,94 @@
+"""What an error body says: the provider's code, its sentence and its figures, in whatever form it sends them.
+
+OpenAI's `{"error": {"message", "code", "type"}}` is the common one. Also read are: a bare string, a list (Gemini), an
+error that is a string (TGI, Ollama, LM Studio), `errors: […]` (Cloudflare, watsonx), `error_msg` and `error_code`
+(Baidu), `detail` (FastAPI servers), `base_resp` (MiniMax), `Response.Error` (Tencent), and OpenRouter's `metadata.raw`,
+where alone the reason stands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+
+import msgspec
+
+from codecompanion.adapters.errors.overflow_figures import read_overflow
+from codecompanion.formats.outside_text import NOT_READABLE
+
+_MAX_SENTENCE_LENGTH = 4_000
+_MAX_QUOTE_LENGTH = 300
+_DEEPEST = 4
+_INNER = ("error", "Error", "Response", "base_resp")
+_TEXTS = ("message", "Message", "msg", "error_msg", "status_msg", "error_message", "detail", "title")
+_CODES = ("code", "Code", "error_code", "status_code")
+
+
+class Said(msgspec.Struct, frozen=True):
+    """An error as the provider tells it; all parts may be empty. `figures` are (prompt tokens, limit in tokens)."""
+
+    code: str = ""
+    sentence: str = ""
+    figures: tuple[int, int] = (0, 0)
+
+    @property
+    def quote(self) -> str:
+        """Return the sentence, short enough to be shown."""
+        return shorten(self.sentence)
+
+
+def read_error(body: object) -> Said:
+    """Return what an error body (decoded JSON, or text) says."""
+    code, sentence = _read(body, 0)
+    line = " ".join(sentence[:_MAX_SENTENCE_LENGTH].split())
+    return Said(code, line, read_overflow(line, body))
+
+
+def decode_body(payload: bytes) -> object:
+    """Return the JSON of a body, or its text when it is none."""
+    for decode in (msgspec.json.decode, json.loads):  # the second one knows NaN, which some servers write
+        with contextlib.suppress(*NOT_READABLE):
+            return decode(payload)
+    return payload.decode("utf-8", "replace")
+
+
+def shorten(text: str) -> str:
+    """Return the text as one line of a sentence's length."""
+    line = " ".join(text[: 20 * _MAX_QUOTE_LENGTH].split())
+    return line if len(line) <= _MAX_QUOTE_LENGTH else line[: _MAX_QUOTE_LENGTH - 1] + "…"
+
+
+def _read(body: object, depth: int) -> tuple[str, str]:
+    if isinstance(body, list) and body:
+        body = body[0]
+    if isinstance(body, str):
+        text = body.strip()
+        return "", "" if text.startswith("<") and not text.startswith("<4") else text
+    if not isinstance(body, Mapping) or depth > _DEEPEST:
+        return "", ""
+    outer = _own(body)
+    inner = next((body[name] for name in (*_INNER, "errors") if body.get(name)), None)
+    if inner is None:
+        return outer
+    code, sentence = _read(inner, depth + 1)
+    return code or outer[0], sentence or outer[1]
+
+
+def _own(error: Mapping[str, object]) -> tuple[str, str]:
+    """Return code and sentence of an error object's own fields."""
+    details = error.get("details")
+    # Anthropic: the type is the broad category, the details may name the cause.
+    cause = details.get("error_code") if isinstance(details, Mapping) else None
+    named = next((error[name] for name in _CODES if _is_code(error.get(name))), None)
+    code = named or cause or error.get("type") or ""
+    message = next((error[name] for name in _TEXTS if error.get(name)), "")
+    text = message if isinstance(message, str) else msgspec.json.encode(message).decode()
+    metadata = error.get("metadata")
+    if isinstance(metadata, Mapping) and isinstance(metadata.get("raw"), str):
+        text = f"{text}: {metadata['raw']}"
+    return str(code), text
+
+
+def _is_code(value: object) -> bool:
+    return bool(value) and isinstance(value, str | int) and not isinstance(value, bool)

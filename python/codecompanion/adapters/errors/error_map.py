@@ -1,0 +1,267 @@
+"""The one map from what can go wrong with a provider to our error tree (`errors.py`), with the sentence for the user.
+
+Three doors, one for each form in which trouble arrives: an exception of the transport, an HTTP status with a body, an
+error object inside a reply. A test walks the exception classes of httpx2 and proves that each has its own row. Classes
+are matched by name, so that nothing is imported before the first request.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from codecompanion.adapters.errors.error_body import Said, decode_body, read_error, shorten
+from codecompanion.adapters.errors.error_words import (
+    FILTER,
+    KEY_NAMES,
+    NO_CREDIT,
+    NO_MODEL,
+    OVERLOAD_NAMES,
+    RATE_NAMES,
+    is_encrypted,
+    read_wait,
+)
+from codecompanion.adapters.errors.exception_kinds import kind_of
+from codecompanion.adapters.errors.overflow_words import is_overflow
+from codecompanion.adapters.errors.retry import parse_retry_after
+from codecompanion.adapters.keys.redact import plain_url, redact
+from codecompanion.errors import (
+    AdapterError,
+    AuthenticationFailed,
+    ContentRefused,
+    ContextOverflow,
+    EncryptedRefused,
+    MalformedReply,
+    ModelNotFound,
+    NetworkFailed,
+    Overloaded,
+    RateLimited,
+    RequestRejected,
+    StreamCut,
+)
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """What sentences may say about an endpoint. `secrets` are what no text may contain; it has no `repr`."""
+
+    name: str
+    base_url: str = ""
+    key_label: str = ""
+    model: str = ""
+    secrets: tuple[str, ...] = ()
+    connect_timeout_s: float = 10.0
+    silence_s: float | None = 120.0
+
+    def __repr__(self) -> str:
+        """Show the name only."""
+        return f"Endpoint({self.name!r})"
+
+    def say(self, text: str) -> str:
+        """Return a sentence about this endpoint, without secrets."""
+        return redact(f"{self.name}: {text}", self.secrets)
+
+
+def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterError:
+    """Return our error for an exception of the transport.
+
+    Raise the result outside of the `except` block: the foreign exception holds the request with its headers, and must
+    not travel along as a context.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        # Tasks of the transport that failed together: the first one that we know tells why.
+        leaves = list(_leaves(error))
+        error = next((leaf for leaf in leaves if kind_of(leaf) is not None), leaves[0])
+    if isinstance(error, AdapterError):
+        return error
+    reason = _innermost(error)
+    because = f" ({reason.rstrip('.')})" if reason else ""
+    match kind_of(error):
+        case "status":
+            response: Any = getattr(error, "response", None)
+            body = decode_body(response.text.encode())
+            return error_from_status(int(response.status_code), body, response.headers, endpoint)
+        case "timed out":
+            return _timed_out(error, endpoint)
+        case "unreachable":
+            where = plain_url(endpoint.base_url)
+            return NetworkFailed(endpoint.say(f"no connection to {where}{because}. Check the network and base_url."))
+        case "cut":
+            # without the words of the HTTP library, which help nobody; they are in the log
+            return StreamCut(endpoint.say("the connection broke."))
+        case "not sent":
+            return RequestRejected(endpoint.say(f"the request could not be sent{because}."))
+        case "not installed":
+            return RequestRejected(endpoint.say(f"a package is missing{because}. Run :CodeCompanion install."))
+        case "malformed":
+            return MalformedReply(endpoint.say(f"the reply cannot be read{because}."))
+        case None:
+            return AdapterError(endpoint.say(f"unexpected error: {type(error).__name__}{because}."))
+
+
+def error_from_status(status: int, body: object, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
+    """Return our error for an HTTP status with its body (decoded JSON, or text)."""
+    said = read_error(body)
+    error = _of_status(status, said, headers, endpoint)
+    error.code, error.status = said.code, status
+    return error
+
+
+def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
+    code, quote = told.code, told.sentence
+    said = f" The provider says: {_end(told.quote)}" if quote else ""
+    if status == 413 or (status not in (401, 403, 404) and is_overflow(code, quote)):
+        return ContextOverflow(endpoint.say(f"the request is too long for the model ({status}).{said}"), *told.figures)
+    if status in (400, 404, 422) and is_encrypted(code, quote):
+        return EncryptedRefused(
+            endpoint.say(f"the provider does not accept its own signed or encrypted data back ({status}).{said}")
+        )
+    if status == 401:
+        return AuthenticationFailed(endpoint.say(_key_sentence(status, endpoint)))
+    if status == 403 and not FILTER.search(quote):
+        return AuthenticationFailed(endpoint.say(f"access was denied ({status}).{said} Check the key and the account."))
+    if status == 404:
+        return _not_found(told, endpoint)
+    if status == 402 or (status in (400, 429) and NO_CREDIT.search(f"{code} {quote}")):
+        return _final(RateLimited(endpoint.say(f"the account has no credit left ({status}).{said}")))
+    if status == 429:
+        wait = parse_retry_after(headers)
+        later = f" Try again in {wait:.0f} s." if wait else ""
+        return RateLimited(endpoint.say(f"too many requests (429).{said}{later}"), wait)
+    if status in (408, 504):
+        return _perhaps_processed(NetworkFailed(endpoint.say(f"the provider did not answer in time ({status}).{said}")))
+    if status == 409 or status >= 500:
+        overloaded = Overloaded(endpoint.say(f"the provider failed ({status}).{said}"), parse_retry_after(headers))
+        return overloaded if status != 501 else _final(overloaded)
+    if FILTER.search(f"{code} {quote}"):
+        return ContentRefused(endpoint.say(f"a content filter refused the request ({status}).{said}"))
+    if status in (400, 422) and NO_MODEL.search(f"{code} {quote}"):
+        return _not_found(told, endpoint, status)
+    if 300 <= status < 400:
+        target = plain_url(headers.get("location", "")) or "another address"
+        return RequestRejected(endpoint.say(f"the endpoint redirects to {target} ({status}). Set base_url to it."))
+    return RequestRejected(endpoint.say(f"the provider refused the request ({status}).{said}"))
+
+
+def error_from_payload(payload: bytes, endpoint: Endpoint) -> AdapterError:
+    """Return our error for an error object that came in a reply with status 200."""
+    body = decode_body(payload)
+    told = read_error(body)
+    if told.code.isdecimal() and len(told.code) < 9 and 400 <= int(told.code) < 600:
+        return error_from_status(int(told.code), body, {}, endpoint)
+    error = _of_payload(told, endpoint)
+    error.code, error.status = told.code, 200
+    return error
+
+
+def _of_payload(told: Said, endpoint: Endpoint) -> AdapterError:
+    code, quote = told.code, told.sentence
+    said = f" The provider says: {_end(told.quote)}" if quote else ""
+    if is_overflow(code, quote):
+        return ContextOverflow(endpoint.say(f"the request is too long for the model.{said}"), *told.figures)
+    if is_encrypted(code, quote):
+        refusal = f"the provider does not accept its own signed or encrypted data back.{said}"
+        return EncryptedRefused(endpoint.say(refusal))
+    if code in KEY_NAMES:
+        return AuthenticationFailed(endpoint.say(_key_sentence(0, endpoint)))
+    if code in RATE_NAMES:
+        return RateLimited(endpoint.say(f"too many requests.{said}"), read_wait(quote))
+    if code in OVERLOAD_NAMES or "overloaded" in quote.lower():
+        return Overloaded(endpoint.say(f"the provider failed.{said}"))
+    if FILTER.search(f"{code} {quote}"):
+        return ContentRefused(endpoint.say(f"a content filter refused the request.{said}"))
+    if NO_MODEL.search(f"{code} {quote}"):
+        return _not_found(told, endpoint, 200)
+    return RequestRejected(endpoint.say(f"the provider reported an error.{said}"))
+
+
+def what_provider_said(payload: bytes, endpoint: Endpoint) -> str:
+    """Return the message of an error object, without secrets; a general word when it has none."""
+    return redact(_end(read_error(decode_body(payload)).quote) or "an error without a message.", endpoint.secrets)
+
+
+def unexpected_content(content_type: str, start: bytes, endpoint: Endpoint) -> AdapterError:
+    """Return the error for a reply that is neither an event stream nor JSON (a proxy's or login page)."""
+    text = start.decode("utf-8", "replace")
+    title = re.search(r"<title[^<>]*>\s*([^<]{1,80})", text, re.IGNORECASE)
+    page = f" (a web page titled “{title[1].strip()}”)" if title else ""
+    kind = content_type.partition(";")[0].strip() or "no content type"
+    where = plain_url(endpoint.base_url)
+    return MalformedReply(
+        endpoint.say(f"{where} answered with {kind}{page} instead of a chat reply. Check base_url and the proxy.")
+    )
+
+
+def _key_sentence(status: int, endpoint: Endpoint) -> str:
+    where = f"the key in {endpoint.key_label}" if endpoint.key_label else "the request without a key"
+    code = f" ({status})" if status else ""
+    return f"{where} was refused{code}. Check it or change the adapter with ga."
+
+
+def _not_found(told: Said, endpoint: Endpoint, status: int = 404) -> AdapterError:
+    if not told.sentence or NO_MODEL.search(f"{told.code} {told.sentence}"):
+        model = f"the model {endpoint.model}" if endpoint.model else "the model"
+        tail = "" if told.sentence else f" Or the address is wrong: {plain_url(endpoint.base_url)}."
+        number = f" ({status})" if status != 200 else ""
+        said = f"the endpoint does not know {model}{number}. Choose another model with ga.{tail}"
+        return ModelNotFound(endpoint.say(said))
+    said = f" The provider says: {_end(told.quote)}"
+    return RequestRejected(
+        endpoint.say(f"nothing found at {plain_url(endpoint.base_url)} (404).{said} Check base_url and chat_path.")
+    )
+
+
+def _timed_out(error: BaseException, endpoint: Endpoint) -> AdapterError:
+    names = {type(one).__name__ for one in _chain(error)}
+    if "ConnectTimeout" in names or any("connect" in str(one).lower() for one in _chain(error)):
+        where = plain_url(endpoint.base_url)
+        return NetworkFailed(endpoint.say(f"no connection to {where} within {endpoint.connect_timeout_s:g} s."))
+    if {"WriteTimeout", "PoolTimeout"} & names or endpoint.silence_s is None:
+        return NetworkFailed(endpoint.say("the request could not be sent in time."))
+    # It may be at work, and each further try would be paid for as well: the user decides.
+    said = f"the provider sent nothing for {endpoint.silence_s:g} s (opts.idle_timeout). Send again to ask once more."
+    return _final(_perhaps_processed(NetworkFailed(endpoint.say(said))))
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for one in group.exceptions:
+        if isinstance(one, BaseExceptionGroup):
+            yield from _leaves(one)
+        else:
+            yield one
+
+
+def _perhaps_processed(error: AdapterError) -> AdapterError:
+    """Return the error marked as one of a request that the provider may have worked on, and bills."""
+    error.perhaps_processed = True
+    return error
+
+
+def _end(quote: str) -> str:
+    return quote if not quote or quote.endswith((".", "!", "?", "…")) else quote + "."
+
+
+def _final(error: AdapterError) -> AdapterError:
+    """Return the error marked as one that trying again cannot mend."""
+    error.retryable = False
+    return error
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """Return the error with all its causes, the innermost last."""
+    chain = [error]
+    while (inner := error.__cause__ or error.__context__) is not None and inner not in chain:
+        chain.append(error := inner)
+    return chain
+
+
+def _innermost(error: BaseException) -> str:
+    """Return the text of the innermost cause: what is wrapped around it says less."""
+    error = _chain(error)[-1]
+    if isinstance(error, ConnectionError) and error.errno:
+        # Their own text is a call with its arguments.
+        return os.strerror(error.errno).lower()
+    return shorten(str(error)) or type(error).__name__

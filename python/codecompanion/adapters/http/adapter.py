@@ -1,0 +1,358 @@
+"""One provider endpoint over HTTP: key, connection, retries and time limits, the same for every wire format.
+
+Transport, TLS and proxies are `http_client.py`'s, rendering and decoding the wire format's (`wire_format.py`). Retries
+are here (`retry.py`): visible, and cancelled at once. Consume `stream` with `contextlib.aclosing`, so that the
+connection closes when the consumer stops early.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from random import random as system_random
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from codecompanion.adapters.base import (
+    AdapterSettings,
+    ChatRequest,
+    CompactionDone,
+    RetryScheduled,
+    SecretReader,
+    StreamEvent,
+)
+from codecompanion.adapters.errors.error_map import Endpoint, error_from_exception
+from codecompanion.adapters.errors.retry import wait_before_retry
+from codecompanion.adapters.http.client import HttpClient, client_timeout, make_client
+from codecompanion.adapters.http.limits_reader import LimitsReader
+from codecompanion.adapters.http.reply_stream import read_reply
+from codecompanion.adapters.http.time_limits import ANSWER_LIMIT_S, max_silence_s
+from codecompanion.adapters.keys.key_source import key_label
+from codecompanion.adapters.keys.redact import secrets_in_url
+from codecompanion.adapters.wire_format import KEY_TEMPLATE, HttpCall, WireFormat, origin_of
+from codecompanion.counting.model_windows import ModelLimits
+from codecompanion.errors import (
+    AdapterError,
+    AuthenticationFailed,
+    MalformedReply,
+    ModelNotFound,
+    NetworkFailed,
+    RequestRejected,
+    StreamCut,
+)
+
+if TYPE_CHECKING:
+    import httpx2
+
+_log = logging.getLogger(__name__)
+_MAX_LESSONS = 4
+"""So often a request is sent again because a wire format knows how to avoid what was refused."""
+
+
+LISTING_LIMIT_S = 5.0
+
+
+class HttpAdapter:
+    """One endpoint that speaks the given wire format. Clock, sleep and random numbers can be given for tests."""
+
+    def __init__(
+        self,
+        settings: AdapterSettings,
+        wire: WireFormat,
+        *,
+        read_key: SecretReader,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        random: Callable[[], float] = system_random,
+    ) -> None:
+        self.name = settings.name
+        self.formatted_name = settings.formatted_name or settings.name
+        self.default_model = settings.model
+        self.origin = origin_of(wire.origin_name, settings.base_url)
+        self.returns_readable_reasoning = wire.returns_readable_reasoning
+        self.cache_lifetime_s = wire.cache_lifetime_s
+        self._settings, self._wire = settings, wire
+        self._read_key = read_key
+        self._clock, self._sleep, self._random = clock, sleep, random
+        self._client: HttpClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening: asyncio.Future[HttpClient] | None = None
+        self._key: str | None = None
+        self._asks_for_limits = bool(settings.limits_path) and not settings.context_window
+        self._windows = LimitsReader(self._fetch_limits, lambda model: wire.limits(model) is not None)
+
+    def __repr__(self) -> str:
+        """Show the name only: the settings may hold keys in headers."""
+        return f"HttpAdapter({self.name!r})"
+
+    def compacts_natively(self, model: str) -> bool:
+        """Return whether the provider compacts by itself during a request with `compact_at` (R-534)."""
+        return self._wire.compacts_natively(model)
+
+    def compacts_on_demand(self, model: str) -> bool:
+        """Return whether `compact` can be asked for (R-540)."""
+        return self._wire.render_compaction(ChatRequest(messages=(), model=model), "") is not None
+
+    def counts_tokens(self, model: str) -> bool:
+        """Return whether `count_tokens` can be asked for."""
+        return self._wire.render_count(ChatRequest(messages=(), model=model)) is not None
+
+    def limits(self, model: str) -> ModelLimits | None:
+        """Return what the endpoint itself has told about the model, None when it has not."""
+        return self._wire.limits(model)
+
+    def render(self, request: ChatRequest) -> bytes:
+        """Return the request body as sent."""
+        return self._wire.render(request).body
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
+        """Send the request and yield its events; the last one is `Finished`."""
+        if not request.model:
+            request = msgspec.structs.replace(request, model=await self._first_model())
+        call = self._wire.render(request)
+        limit = self._settings.timeout_s
+        deadline = self._clock() + limit if limit else math.inf
+        attempt, lessons = 1, 0
+        while True:
+            yielded = False
+            try:
+                async with aclosing(self._attempt(request.model, call, deadline)) as events:
+                    async for event in events:
+                        if not yielded and self._asks_for_limits:
+                            self._windows.ask_in_background(request.model)
+                        yielded = True
+                        yield event
+                return
+            except AdapterError as caught:
+                error = caught
+            if not yielded and lessons < _MAX_LESSONS and self._wire.learn_refusal(error, request):
+                _log.info("sent again without what the model does not have: %s", error)
+                call, lessons = self._wire.render(request), lessons + 1
+                continue
+            if isinstance(error, AuthenticationFailed):
+                # The next request reads the key again: the user may have mended it.
+                self._key = None
+            wait = None if yielded else self._wait(error, attempt)
+            if wait is None:
+                raise error
+            _log.info("attempt %d failed, next in %.1f s: %s", attempt, wait, error)
+            yield RetryScheduled(str(error), attempt, round(wait * 1000), error.brief)
+            await self._sleep(wait)
+            attempt += 1
+
+    async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
+        """Let the provider compact the messages of the request now (R-540).
+
+        Raises:
+            AdapterError: it did not; nothing was changed.
+        """
+        endpoint = await self._endpoint(request.model)
+        body = await self._ask(
+            "compaction", request, endpoint, lambda: self._wire.render_compaction(request, instructions)
+        )
+        if body is None:
+            raise RequestRejected(f"{self.name}: {request.model} does not compact on demand.")
+        return self._wire.read_compaction(body, endpoint)
+
+    async def count_tokens(self, request: ChatRequest) -> int:
+        """Return the provider's own count of the request's prompt.
+
+        Raises:
+            AdapterError: it could not be asked.
+        """
+        endpoint = await self._endpoint(request.model)
+        body = await self._ask("count", request, endpoint, lambda: self._wire.render_count(request))
+        if body is None:
+            raise RequestRejected(f"{self.name}: the endpoint has no way to count {request.model}.")
+        count = self._wire.read_count(body)
+        if count is None:
+            raise MalformedReply(endpoint.say("the answer to a count holds no count."))
+        return count
+
+    async def list_models(self) -> list[str]:
+        """Return the model names the endpoint offers, sorted; those of the configuration when it has no list."""
+        path = self._settings.models_path or self._wire.models_path
+        names: list[str] = []
+        try:
+            names = self._wire.read_models(await self._get(path))
+        except (ModelNotFound, RequestRejected) as error:
+            _log.info("%s lists no models: %s", self.name, error)
+        if self._settings.limits_path not in ("", path):
+            await self._windows.ask()
+        return names or list(self._settings.models)
+
+    def forget_key(self) -> None:
+        """Read the key again before the next request."""
+        self._key = None
+
+    async def warm_up(self) -> None:
+        """Import the transport and read the certificates in a thread (50 ms), before the first request needs them.
+
+        Then read what the endpoint says of its models, when that is more than names. A key that a command prints is not
+        asked for yet: the command may want a passphrase.
+        """
+        await self._open_client()
+        if self._settings.key.startswith("cmd:"):
+            return
+        if self._asks_for_limits:
+            await self._windows.ask()
+        if not self._wire.listing_tells:
+            return
+        try:
+            async with asyncio.timeout(LISTING_LIMIT_S):
+                await self.list_models()
+        except (AdapterError, TimeoutError) as error:
+            _log.info("the models could not be listed: %s", error)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._windows.aclose()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _fetch_limits(self) -> None:
+        self._wire.read_models(await self._get(self._settings.limits_path))
+
+    async def _get(self, path: str) -> bytes:
+        endpoint = await self._endpoint("")
+        try:
+            client = await self._open_client()
+            headers, limits = self._headers(self._wire.models_headers), client_timeout(self._settings, ANSWER_LIMIT_S)
+            response = await client.send("GET", path, headers=headers, limits=limits)
+            return response.content
+        except Exception as caught:
+            error = error_from_exception(caught, endpoint)
+        raise error
+
+    async def _ask(
+        self,
+        what: Literal["compaction", "count"],
+        request: ChatRequest,
+        endpoint: Endpoint,
+        render: Callable[[], HttpCall | None],
+    ) -> bytes | None:
+        """Send a request whose answer comes at once, None when there is no such request.
+
+        Passing trouble is tried again like that of a reply, and a refusal teaches as much.
+        """
+        call = render()
+        attempt, lessons = 1, 0
+        while call is not None:
+            try:
+                response = await self._send(call, endpoint, stream=False)
+                return response.content
+            except AdapterError as caught:
+                error = caught
+            if lessons < _MAX_LESSONS and self._wire.learn_refusal(error, request):
+                call, lessons = render(), lessons + 1
+                continue
+            wait = self._wait(error, attempt)
+            if wait is None:
+                self._wire.learn_missing(what, error, endpoint.model)
+                raise error
+            await self._sleep(wait)
+            attempt += 1
+        return None
+
+    async def _attempt(self, model: str, call: HttpCall, deadline: float) -> AsyncGenerator[StreamEvent, None]:
+        """Send the request once and yield its events."""
+        silence_s = max_silence_s(self._settings, len(call.body))
+        endpoint = msgspec.structs.replace(await self._endpoint(model), silence_s=silence_s)
+        decoder = self._wire.decoder(endpoint)
+        response = await self._send(call, endpoint, stream=True)
+        error: AdapterError | None = None
+        try:
+            async with aclosing(read_reply(response, decoder, endpoint, lambda: self._clock() > deadline)) as events:
+                async for event in events:
+                    yield event
+        except AdapterError:
+            raise
+        except Exception as caught:
+            _log.info("the stream of %s ended with %s", self.name, type(caught).__name__)
+            error = error_from_exception(caught, endpoint)
+        finally:
+            await response.aclose()
+        if error is not None:
+            if isinstance(error, NetworkFailed | StreamCut) and decoder.seen_output:
+                error = StreamCut(str(error).replace(" Send again to ask once more.", ""))
+            raise error
+
+    async def _send(self, call: HttpCall, endpoint: Endpoint, *, stream: bool) -> httpx2.Response:
+        try:
+            client = await self._open_client()
+            limits = client_timeout(self._settings, max_silence_s(self._settings, len(call.body)))
+            headers = self._headers(call.headers)
+            return await client.send(
+                "POST", call.path, headers=headers, limits=limits, content=call.body, stream=stream
+            )
+        except Exception as caught:
+            error = error_from_exception(caught, endpoint)
+        raise error
+
+    def _wait(self, error: AdapterError, attempt: int) -> float | None:
+        return wait_before_retry(error, attempt, max_retries=self._settings.max_retries, random=self._random())
+
+    async def _first_model(self) -> str:
+        """Return the model of an adapter that names none: the first the endpoint lists."""
+        if not self.default_model:
+            names = await self.list_models()
+            if not names:
+                raise ModelNotFound(f"{self.name}: no model is configured and the endpoint lists none. Choose with ga.")
+            self.default_model = names[0]
+        return self.default_model
+
+    async def _endpoint(self, model: str) -> Endpoint:
+        if self._key is None:
+            self._key = await asyncio.to_thread(self._read_key, self._settings)
+        settings = self._settings
+        hidden = (
+            self._key,
+            *(value for value in settings.headers.values() if KEY_TEMPLATE not in value),
+            *secrets_in_url(settings.base_url),
+            *secrets_in_url(settings.chat_path),
+        )
+        return Endpoint(
+            name=self.name,
+            base_url=settings.base_url,
+            key_label=key_label(settings),
+            model=model,
+            secrets=tuple(secret for secret in hidden if secret),
+            connect_timeout_s=settings.connect_timeout_s,
+            silence_s=ANSWER_LIMIT_S,
+        )
+
+    def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
+        """Return key, the user's own headers and `more`, names in lower case.
+
+        The client is not given the key: it would keep it in its `repr`-able state.
+        """
+        settings, wire, key = self._settings, self._wire, self._key or ""
+        headers: dict[str, str] = {}
+        if key and settings.key_header:
+            headers[settings.key_header.lower()] = key
+        elif key:
+            headers[wire.key_header.lower()] = wire.key_value.replace(KEY_TEMPLATE, key)
+        own = (*settings.headers.items(), *more.items())
+        return headers | {name.lower(): value.replace(KEY_TEMPLATE, key) for name, value in own}
+
+    async def _open_client(self) -> HttpClient:
+        loop = asyncio.get_running_loop()
+        client = self._client if self._loop is loop else None
+        if client is None:
+            if self._opening is None or self._loop is not loop:
+                self._loop = loop
+                self._opening = asyncio.ensure_future(asyncio.to_thread(make_client, self._settings))
+            opening = self._opening
+            try:
+                # Shielded: a request that is cancelled meanwhile must not take the client from the next one.
+                client = self._client = await asyncio.shield(opening)
+            finally:
+                if opening.done():
+                    self._opening = None
+        return client

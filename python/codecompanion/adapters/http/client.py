@@ -1,0 +1,167 @@
+"""The HTTP client of one endpoint: its address, TLS, proxies and common headers; the only place that sends.
+
+It is httpx2, the transport below the official SDKs, without them: importing `openai` costs 0.65 s of CPU and
+`anthropic` twice that, for one `post` of a body and headers that are made here. What the SDKs add is kept: the version
+of the Messages API, an OpenAI account's organization and project, what counts as a failed connection.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from codecompanion import __version__
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.http.chunk_merger import merge_chunks
+from codecompanion.adapters.http.time_limits import ANSWER_LIMIT_S, is_loopback
+
+if TYPE_CHECKING:
+    import httpx2
+
+_KEEPALIVE_S = 60.0
+_SENDING_LIMIT_S = 120.0
+_MESSAGES_VERSION = "2026-10-21"  # as anthropic 2.11 sends it (providers.md)
+
+
+class NoAnswer(Exception):
+    """The request was not answered; `__cause__` says why."""
+
+
+class HttpClient:
+    """Sends to one endpoint. Knows no key, tries once, follows no redirect."""
+
+    def __init__(self, http: httpx2.AsyncClient, settings: AdapterSettings) -> None:
+        self._http = http
+        # A path goes below the address, before its query.
+        parts = urlsplit(settings.base_url)
+        self._base = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+        self._query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        self._headers = _common_headers(settings)
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        limits: httpx2.Timeout,
+        content: bytes | None = None,
+        stream: bool = False,
+    ) -> httpx2.Response:
+        """Send one request and return its answer, the body unread with `stream`.
+
+        Raises:
+            NoAnswer: no connection, or it ended before the answer.
+            httpx2.HTTPStatusError: the endpoint refused; the body has been read.
+            httpx2.TimeoutException: it took too long.
+        """
+        import anyio
+        import httpx2
+
+        address, query = self._address(path)
+        own = {name.lower(): value for name, value in headers.items()}
+        common = self._headers if content is not None else _without(self._headers, "content-type")
+        request = self._http.build_request(
+            method,
+            address,
+            params=query or None,
+            headers={**common, **own},
+            content=content,
+            timeout=limits,
+        )
+        try:
+            response = await self._http.send(request, stream=stream, follow_redirects=False)
+        except httpx2.TimeoutException:
+            raise
+        except (httpx2.RequestError, ssl.SSLError, anyio.EndOfStream) as error:
+            raise NoAnswer from error
+        if not response.is_success:
+            try:
+                await response.aread()
+            finally:
+                await response.aclose()
+            response.raise_for_status()
+        return response
+
+    def _address(self, path: str) -> tuple[str, dict[str, str]]:
+        """Return the address of a path, or of a whole address, without its query; and the query, with base_url's."""
+        parts = urlsplit(path)
+        whole = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+        query = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **self._query}
+        return whole if parts.scheme and parts.netloc else f"{self._base}/{whole.lstrip('/')}", query
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+
+def make_client(settings: AdapterSettings) -> HttpClient:
+    """Import the transport, read the certificates and return the client; takes its time, so in a thread."""
+    import httpx2
+
+    import_transport()
+    http = httpx2.AsyncClient(
+        timeout=client_timeout(settings, ANSWER_LIMIT_S),
+        limits=httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=_KEEPALIVE_S),
+        proxy=settings.proxy or None,
+        # A proxy of the environment (HTTP_PROXY) does not know this machine's own servers. Certificates named there
+        # (SSL_CERT_FILE) are trusted all the same.
+        trust_env=not is_loopback(settings.base_url),
+        verify=_certificates(settings),
+    )
+    merge_chunks(http)
+    # It logs addresses; some gateways have the key in theirs.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    return HttpClient(http, settings)
+
+
+def client_timeout(settings: AdapterSettings, silence_s: float | None) -> httpx2.Timeout:
+    """Return the limits of one request: of connecting, of sending, and of silence."""
+    import httpx2
+
+    return httpx2.Timeout(silence_s, connect=settings.connect_timeout_s, write=_SENDING_LIMIT_S, pool=_SENDING_LIMIT_S)
+
+
+def _certificates(settings: AdapterSettings) -> ssl.SSLContext:
+    """Return the context with what is trusted; an empty one where nothing is encrypted: reading them takes 30 ms."""
+    import httpx2
+
+    addresses = (settings.base_url, settings.chat_path, settings.models_path, settings.limits_path, settings.proxy)
+    encrypted = not is_loopback(settings.base_url) or any("https:" in address for address in addresses)
+    return httpx2.create_ssl_context() if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def import_transport() -> None:
+    """Import httpx2, and what it would import during the first request: 80 ms of CPU."""
+    import anyio
+    import httpx2  # noqa: F401
+
+    # Modules of these names are imported when they are first touched; httpcore2 does so for each connection.
+    for name in ("Event", "Lock", "Semaphore", "CancelScope", "connect_tcp", "fail_after"):
+        getattr(anyio, name)
+
+
+def _common_headers(settings: AdapterSettings) -> dict[str, str]:
+    """Return what every request has, names in lower case."""
+    headers = {
+        "accept": "application/json",
+        "content-type": "application/json",
+        "user-agent": f"codecompanion/{__version__}",
+    }
+    if settings.kind == "anthropic":
+        headers["anthropic-version"] = _MESSAGES_VERSION
+    if settings.kind in ("openai", "openai_responses"):
+        # What the environment says about an OpenAI account is nobody else's business.
+        account = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PROJECT_ID"}
+        headers |= {name: os.environ[variable] for name, variable in account.items() if variable in os.environ}
+        lines = (line.partition(":") for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n"))
+        headers |= {name.strip().lower(): value.strip() for name, colon, value in lines if colon}
+    return _without(headers, "authorization", "x-api-key")
+
+
+def _without(headers: Mapping[str, str], *names: str) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name not in names}

@@ -1,0 +1,118 @@
+"""Read the body of one HTTP response into stream events: an event stream, or one JSON object from a gateway.
+
+What ends a reply is the wire format's business; here it is seen how the body ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import TYPE_CHECKING
+
+from codecompanion.adapters.base import StreamEvent
+from codecompanion.adapters.errors.error_map import Endpoint, unexpected_content
+from codecompanion.adapters.reply_decoder import ReplyDecoder
+from codecompanion.errors import StreamCut
+
+if TYPE_CHECKING:
+    import httpx2
+
+_log = logging.getLogger(__name__)
+
+# After `[DONE]` the rest of the body is awaited this long, so that the connection can be used again.
+_DRAIN_S = 0.05
+_SNIFFED_BYTES = 2_000
+# The longest reply a model writes (128k tokens) is half of this as an event stream with one event per token.
+MAX_REPLY_BYTES = 64 * 1024 * 1024
+_STREAM_STARTS = (b"data:", b":", b"event:", b"id:", b"retry:", b"error:")
+
+
+async def read_reply(
+    response: httpx2.Response, decoder: ReplyDecoder, endpoint: Endpoint, is_late: Callable[[], bool]
+) -> AsyncGenerator[StreamEvent, None]:
+    """Yield the events of the reply, `Finished` last.
+
+    Raises:
+        AdapterError: the reply is not complete; everything that arrived before was yielded.
+    """
+    pieces = _limited(response.aiter_bytes(), endpoint)
+    kind = response.headers.get("content-type", "").lower()
+    first = b""
+    if "text/event-stream" not in kind:
+        first = await _first_bytes(pieces)
+        if not _is_event_stream(kind, first, endpoint):
+            for event in decoder.read_json(b"".join([first, *[piece async for piece in pieces]])):
+                yield event
+            if decoder.problem is not None:
+                raise decoder.problem
+            return
+    for event in decoder.feed(first):
+        yield event
+    async for piece in pieces:
+        for event in decoder.feed(piece):
+            yield event
+        if decoder.problem is not None:
+            raise decoder.problem
+        if decoder.seen_done:
+            await _drain(pieces)
+            break
+        if is_late():
+            raise StreamCut(endpoint.say("the reply took longer than the time limit."))
+    for event in decoder.finish():
+        yield event
+    if decoder.problem is not None:
+        raise decoder.problem
+
+
+async def _limited(pieces: AsyncIterator[bytes], endpoint: Endpoint) -> AsyncGenerator[bytes, None]:
+    """Yield the pieces; an endpoint that never stops must not fill the memory.
+
+    Raises:
+        StreamCut: the body is longer than any reply.
+    """
+    left = MAX_REPLY_BYTES
+    async for piece in pieces:
+        left -= len(piece)
+        if left < 0:
+            size = MAX_REPLY_BYTES // (1024 * 1024)
+            raise StreamCut(endpoint.say(f"the reply is larger than {size} MB."))
+        yield piece
+
+
+async def _first_bytes(pieces: AsyncIterator[bytes]) -> bytes:
+    start = b""
+    async for piece in pieces:
+        start += piece
+        if start.strip() or len(start) > _SNIFFED_BYTES:
+            break
+    return start
+
+
+def _is_event_stream(kind: str, start: bytes, endpoint: Endpoint) -> bool:
+    """Return whether the body is an event stream, False for JSON; servers mislabel both.
+
+    Raises:
+        MalformedReply: it is neither.
+    """
+    text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if "html" in kind or not text:
+        if text or not kind:
+            raise unexpected_content(kind, start, endpoint)
+        return False
+    if text.startswith(_STREAM_STARTS):
+        return True
+    if text.startswith(b"{"):
+        return False
+    raise unexpected_content(kind, start, endpoint)
+
+
+async def _drain(pieces: AsyncIterator[bytes]) -> None:
+    """Read the end of the body, so that the connection goes back to the pool instead of being closed."""
+    try:
+        async with asyncio.timeout(_DRAIN_S):
+            async for _ in pieces:
+                pass
+    except Exception as error:
+        # The reply is complete; a failure here only costs a new connection.
+        _log.debug("the body did not end after its end marker: %s", type(error).__name__)

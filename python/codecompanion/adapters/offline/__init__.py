@@ -1,0 +1,1 @@
+"""The offline adapter: answers without a model, a network or a key."""

@@ -1,0 +1,277 @@
+"""`context`: prepare the next request of a transcript once and print what came of it (`:help codecompanion-cli`).
+
+A stable contract: outside tests call it. `--jobs` answers one line per line, in order; a job that cannot be read
+answers with `{"error": …}` in its place, and the exit status is 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, TextIO
+
+import msgspec
+
+from codecompanion.adapters.base import Adapter
+from codecompanion.cli import progress
+from codecompanion.cli.arguments import read_input, read_transcript, source_of, token_count
+from codecompanion.cli.commands.context_answer import write_answer
+from codecompanion.context.editing.cache_state import find_cache_state
+from codecompanion.context.ledger.ledger import summarise
+from codecompanion.context.pipeline import compact, prepare
+from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.options import with_options
+from codecompanion.context.policy.schema import Policy, SummaryAdapter
+from codecompanion.context.report import Ask, Preparation, Prepared
+from codecompanion.context.shaping.shape import Parts, shape
+from codecompanion.context.work import Env, Measure, Messages, SummaryReply
+from codecompanion.counting.token_sizes import parse_tokens
+from codecompanion.counting.tokens import MessageCounter
+from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.transcript_format import (
+    Transcript,
+    decode_line,
+    read_objects,
+    split_lines,
+)
+from codecompanion.model.cycles import current_cycle
+from codecompanion.model.history import View, with_messages
+from codecompanion.model.messages import Message, with_changes
+from codecompanion.session.compaction.summarise import ask_summary
+
+NO_WINDOW_LIMIT = 1 << 40
+"""The window of a summariser that is not a model: everything fits."""
+
+SUMMARY_TIMEOUT_S = 120.0
+
+A_JOB = '{"messages": […], "options": {…}}'
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The options of one preparation. `set` holds dotted keys below `context_management`."""
+
+    policy: str = "codecompanion"
+    window: int | None = None
+    manual: bool = False
+    count: str = ""
+    set: dict[str, Any] = {}
+    summary: str | None = None
+    summary_error: str | None = None
+    adapter: str | None = None
+
+
+class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of `--jobs`. What its options leave out, or give as null, comes from the command line."""
+
+    messages: list[Any]
+    options: dict[str, Any] | None = None
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to the command line."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "context", help="prepare the next request of a transcript and print it as JSON"
+    )
+    parser.add_argument("--policy", default="codecompanion", help="the policy (default: codecompanion)")
+    parser.add_argument("--window", type=token_count, metavar="N|Nk", help="context window (default: the policy's)")
+    parser.add_argument("--manual", action="store_true", help="compact now, as /compact does")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=JSON", help="a context_management option")
+    parser.add_argument("--summary", help="the summariser's scripted reply")
+    parser.add_argument("--summary-error", metavar="MSG", help="let the summariser fail with this text")
+    parser.add_argument("--adapter", metavar="NAME", help="let this adapter write the summary")
+    parser.add_argument("--count", choices=["chars4"], default="", help="replace the counter by an exact one")
+    parser.add_argument("--jobs", action="store_true", help="read one job per line, answer one line each")
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE|-", help="transcript (default: standard input)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: TextIO) -> int:
+    """Carry the sub-command out; returns the exit status.
+
+    Raises:
+        InputError, ConfigError: bad input; nothing was printed.
+    """
+    options = Options(
+        policy=arguments.policy,
+        window=arguments.window,
+        manual=arguments.manual,
+        count=arguments.count,
+        set=dict(_setting(text) for text in arguments.set),
+        summary=arguments.summary,
+        summary_error=arguments.summary_error,
+        adapter=arguments.adapter,
+    )
+    if arguments.jobs:
+        return _run_jobs(read_input(arguments.file, "jobs in JSON Lines"), source_of(arguments.file), options, out)
+    _check(options)  # before standard input is waited for
+    _print(prepare_transcript(read_transcript(arguments.file), options), out)
+    return 0
+
+
+def _check(options: Options) -> None:
+    """Refuse options that no transcript can be prepared with."""
+    with_options(load_policy(options.policy), options.set, "context_management")
+    if options.window is not None and options.window < 1:
+        raise InputError(f"window is {options.window}; expected 1 or more tokens")
+
+
+def _run_jobs(lines: Iterable[bytes], source: str, defaults: Options, out: TextIO) -> int:
+    status = number = 0
+    for number, (line, where) in enumerate(split_lines(lines, source), 1):
+        progress.step(f"codecompanion context: job {number}")
+        try:
+            job = _job(line, where)
+            options = _options(job, defaults, where)
+            answer = prepare_transcript(read_objects(job.messages, f"{where}: messages"), options)
+        except CodeCompanionError as error:
+            answer, status = {"error": f"{error}" if where in str(error) else f"{where}: {error}"}, 2
+            print(answer["error"], file=sys.stderr)
+        _print(answer, out)
+    if number == 0:
+        raise InputError(f"{source}: no job in it; expected at least one, {A_JOB} per line")
+    return status
+
+
+def _print(answer: dict[str, Any], out: TextIO) -> None:
+    """Print the answer on one line; half a surrogate pair, which UTF-8 cannot say, is written as its escape."""
+    text = json.dumps(answer, ensure_ascii=False)
+    print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
+
+
+def _job(line: bytes, where: str) -> Job:
+    value = decode_line(line, where, A_JOB)
+    try:
+        return msgspec.convert(value, Job)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: {error}; expected {A_JOB}") from error
+
+
+def _options(job: Job, defaults: Options, where: str) -> Options:
+    given = {name: value for name, value in (job.options or {}).items() if value is not None}
+    if isinstance(given.get("window"), str):
+        try:
+            given["window"] = parse_tokens(given["window"])
+        except ValueError as error:
+            raise InputError(f"{where}: options.window: {error}") from error
+    if isinstance(given.get("set"), dict):
+        given["set"] = {**defaults.set, **given["set"]}
+    try:
+        return msgspec.convert({**msgspec.structs.asdict(defaults), **given}, Options)
+    except msgspec.ValidationError as error:
+        names = ", ".join(Options.__struct_fields__)
+        raise InputError(f"{where}: options: {error}; expected {names}") from error
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise InputError(f"--set {text}: expected KEY=JSON, such as editing.trigger=0.5")
+    try:
+        return key, json.loads(value)
+    except NOT_READABLE:
+        return key, value  # a bare word: --set editing.trigger=85%
+
+
+def prepare_transcript(transcript: Transcript, options: Options) -> dict[str, Any]:
+    """Return the answer for one transcript: the documented JSON object.
+
+    Raises:
+        ConfigError: the policy or an option is wrong.
+        InputError: the window or the counter is wrong.
+    """
+    return prepare_with_policy(
+        transcript, with_options(load_policy(options.policy), options.set, "context_management"), options
+    )
+
+
+def prepare_with_policy(transcript: Transcript, policy: Policy, options: Options) -> dict[str, Any]:
+    """Return the answer for one transcript and a policy with its settings; raises `InputError`."""
+    window = policy.default_window if options.window is None else options.window
+    if window < 1:
+        raise InputError(f"window is {window}; expected 1 or more tokens")
+    counter = _counter(options.count)
+    messages = tuple(with_changes(message, tokens=counter.message(message)) for message in transcript.messages)
+    view = with_messages(View(cycle=current_cycle(messages)), messages)
+    asks_a_model = bool(options.adapter or policy.summary_adapter.name)
+    env = _env(options, window, counter, messages, asks_a_model=asks_a_model)
+    make = compact if options.manual else prepare
+    parts = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
+    sent = (lambda messages: shape(messages, parts, policy, env).measure) if policy.shape else None
+    planned = make(view, policy, msgspec.structs.replace(env, sent=sent))
+    prepared, asked = _drive(planned, _answerer(options, policy.summary_adapter))
+    shaped = shape(prepared.messages, parts, policy, env)
+    return write_answer(transcript, policy, options.policy, env, prepared, shaped, asked)
+
+
+def _counter(name: str) -> MessageCounter:
+    if name == "":
+        return MessageCounter()
+    if name == "chars4":
+        return MessageCounter.chars4()
+    raise InputError(f"count is {name!r}; expected chars4 or nothing")
+
+
+def _env(options: Options, window: int, counter: MessageCounter, chat: Messages, *, asks_a_model: bool) -> Env:
+    def measure(messages: Messages) -> Measure:
+        total = sum(map(counter.message, messages))
+        return Measure(total, total)
+
+    made: list[str] = []
+
+    def new_id(purpose: str) -> str:
+        made.append(purpose)
+        return f"{purpose}-{len(made)}"
+
+    return Env(
+        window=window,
+        measure=measure,
+        count=counter.message,
+        count_text=counter.text,
+        cycle=current_cycle(chat),
+        manual=options.manual,
+        summariser_window=0 if asks_a_model else NO_WINDOW_LIMIT,
+        new_id=new_id,
+        cache=find_cache_state(chat, chat[-1].ts if chat else 0.0),
+    )
+
+
+def _drive(preparation: Preparation, answer: Callable[[Ask], SummaryReply]) -> tuple[Prepared, list[Ask]]:
+    """Run the preparation to its end and return what came of it and what was asked."""
+    asked: list[Ask] = []
+    try:
+        ask = next(preparation)
+        while True:
+            asked.append(ask)
+            ask = preparation.send(answer(ask))
+    except StopIteration as stop:
+        return stop.value, asked
+
+
+def _answerer(options: Options, configured: SummaryAdapter) -> Callable[[Ask], SummaryReply]:
+    """Return who writes the summary: the scripted reply, `--adapter`, `compaction.adapter`, or the offline one."""
+    if options.summary_error is not None:
+        return lambda ask: SummaryReply(error=options.summary_error or "the summariser failed")
+    if options.summary is not None:
+        return lambda ask: SummaryReply(text=options.summary or "", source="caller")
+    wanted = configured if options.adapter is None else SummaryAdapter(options.adapter)
+    if wanted.name:
+        adapter = _adapter(wanted.name)
+        model = wanted.model or adapter.default_model
+        return lambda ask: asyncio.run(ask_summary(adapter, model, ask.request, timeout_s=SUMMARY_TIMEOUT_S))
+    return _offline_summary
+
+
+def _offline_summary(ask: Ask) -> SummaryReply:
+    counter = MessageCounter()
+    text = summarise(ask.request.subject, ask.request.max_output_tokens, counter.text)
+    return SummaryReply(text=text, source="code")
+
+
+def _adapter(name: str) -> Adapter:
+    from codecompanion.cli.adapters import make_registry  # the SDK is not needed for anything else here
+
+    return make_registry().get(name)

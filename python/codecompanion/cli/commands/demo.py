@@ -1,0 +1,48 @@
+"""`demo`: the main job, seen from outside: a recorded tool-using session in a real headless Neovim.
+
+The session and what plays it stand in `tools/demo` of the repository: the command works in a checkout of the plugin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TextIO
+
+from codecompanion.cli.arguments import token_count
+from codecompanion.errors import CodeCompanionError
+
+CHECKOUT = Path(__file__).resolve().parents[4]
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to the command line."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "demo", help="play a recorded session in a headless Neovim and show what was edited and compacted"
+    )
+    parser.add_argument("file", nargs="?", default="", help="a transcript (default: the built-in session)")
+    parser.add_argument(
+        "--window", type=token_count, metavar="N|Nk", default=0, help="context window (default: one it outgrows)"
+    )
+    parser.add_argument("--policy", default="", help="the policy that manages the context (default: codecompanion)")
+    parser.add_argument("--nvim", default="", help="Neovim to use (default: beside this Python, then on the PATH)")
+    parser.add_argument("--keep", metavar="DIR", default="", help="keep workspace and history in this new folder")
+    parser.add_argument("--chat", action="store_true", help="afterwards open the chat in Neovim")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: TextIO) -> int:
+    """Play the session and print the report; returns the exit status.
+
+    Raises:
+        InputError: the transcript cannot be read, or has no message to send.
+        CodeCompanionError: no checkout, no Neovim, or it failed.
+    """
+    if not (CHECKOUT / "tools" / "demo" / "play.py").exists():
+        raise CodeCompanionError("the demo plays in a checkout of the plugin, not in an installed package: clone it")
+    # First, so that no `tools` of the user's folder is taken for ours.
+    sys.path.insert(0, str(CHECKOUT))
+    status: int = import_module("tools.demo.play").run(arguments, out)
+    return status

@@ -1,0 +1,105 @@
+"""`recall`: find the messages of a transcript that answer a question (`:help codecompanion-cli`; R-516).
+
+The ranking is the one of the tool `recall`, of `:CodeCompanionRecall` and of `sessions search`. `--jobs` is a stable
+contract: one line per line, in order; a job that cannot be read answers with `{"error": …}` in its place, and the exit
+status is 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+import msgspec
+
+from codecompanion.cli import progress
+from codecompanion.cli.arguments import read_input, read_transcript, source_of, tell_nothing_found
+from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.formats.json_words import kind
+from codecompanion.formats.transcript_format import decode_line, read_objects, split_lines
+from codecompanion.store.search.chat_index import ChatIndex
+from codecompanion.store.search.question import has_words
+
+MAX_RESULTS = 20
+A_JOB = '{"messages": […], "queries": ["…"]}'
+
+
+class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of `--jobs`."""
+
+    messages: list[Any]
+    queries: list[Any]
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to the command line."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "recall", help="find the messages of a transcript that answer a question, best first"
+    )
+    parser.add_argument("--jobs", action="store_true", help=f"read one job per line, {A_JOB}, answer one line each")
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE|-", help="transcript (default: standard input)")
+    parser.add_argument("words", nargs="*", metavar="WORDS", help="a question, or words")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: TextIO) -> int:
+    """Carry the sub-command out; returns the exit status.
+
+    Raises:
+        InputError: bad input; nothing was printed.
+    """
+    words = " ".join(arguments.words)
+    if arguments.jobs:
+        if words:
+            raise InputError(f"--jobs takes its questions from the jobs; expected no words, found {words!r}")
+        return _run_jobs(read_input(arguments.file, "jobs in JSON Lines"), source_of(arguments.file), out)
+    if not has_words(words):
+        raise InputError(f"{words!r} has no word to search for; expected FILE and a question, or --jobs")
+    messages = read_transcript(arguments.file).messages
+    with contextlib.closing(ChatIndex(messages)) as index:
+        places = index.find(words, MAX_RESULTS)
+        for place, snippet in zip(places, index.snippets(words, places), strict=True):
+            text = f"{place:6}  {messages[place].role:9}  {' '.join(snippet.split())}"
+            print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
+    if not places:
+        tell_nothing_found(words)
+    return 0
+
+
+def _run_jobs(lines: Iterable[bytes], source: str, out: TextIO) -> int:
+    status = number = 0
+    for number, (line, where) in enumerate(split_lines(lines, source), 1):
+        progress.step(f"codecompanion recall: job {number}")
+        answer: dict[str, Any]
+        try:
+            answer = {"results": _answer(_job(line, where), where)}
+        except CodeCompanionError as error:
+            answer, status = {"error": f"{error}"}, 2
+            print(answer["error"], file=sys.stderr)
+        text = json.dumps(answer, ensure_ascii=False)
+        print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
+    if number == 0:
+        raise InputError(f"{source}: no job in it; expected at least one, {A_JOB} per line")
+    return status
+
+
+def _job(line: bytes, where: str) -> Job:
+    try:
+        job = msgspec.convert(decode_line(line, where, A_JOB), Job)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: {error}; expected {A_JOB}") from error
+    for number, query in enumerate(job.queries):
+        if not isinstance(query, str):
+            raise InputError(f"{where}: queries[{number}]: expected a string, found {kind(query)}")
+    return job
+
+
+def _answer(job: Job, where: str) -> list[list[int]]:
+    """Return for every query the places of what it may mean, best first; [] for one without a word."""
+    messages = read_objects(job.messages, f"{where}: messages").messages
+    with contextlib.closing(ChatIndex(messages)) as index:
+        return [index.find(query, MAX_RESULTS) for query in job.queries]

@@ -1,0 +1,200 @@
+"""`sessions list|show|export|search|restore|rename|delete`: stored chats without Neovim (`:help codecompanion-cli`)."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from codecompanion.cli import progress
+from codecompanion.cli.arguments import tell_nothing_found
+from codecompanion.cli.commands.restore import add_restore, in_column, state_dir
+from codecompanion.errors import InputError
+from codecompanion.formats.plural import counted
+from codecompanion.formats.transcript_format import write_message
+from codecompanion.model.history import LogEvent, MessageAdded, TitleSet, payload_type, project
+from codecompanion.model.messages import Message
+from codecompanion.session.storage.stored_chats import given_title
+from codecompanion.store.files.checkpoints import CheckpointFiles
+from codecompanion.store.opening import open_store
+from codecompanion.store.search.question import has_words
+from codecompanion.store.store import Store
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to the command line."""
+    parser: argparse.ArgumentParser = commands.add_parser("sessions", help="list, show, export or search stored chats")
+    parser.add_argument("--data-dir", type=Path, default=None, help="folder of sessions.db (default: Neovim's)")
+    actions = parser.add_subparsers(required=True, metavar="list|show|export|search|restore|rename|delete")
+    listing = actions.add_parser("list", help="one line per chat, newest first")
+    listing.add_argument("--json", action="store_true", help="print JSON, one object per line")
+    listing.add_argument("--limit", type=int, default=50, help="at most so many (default: 50)")
+    listing.set_defaults(act=_list)
+    show = actions.add_parser("show", help="print a chat to read")
+    show.add_argument("chat", help="id, or the beginning of it")
+    show.set_defaults(act=_show)
+    export = actions.add_parser("export", help="print a chat in the transcript format")
+    export.add_argument("chat", help="id, or the beginning of it")
+    export.add_argument("--view", action="store_true", help="what the model would be sent, instead of everything")
+    export.set_defaults(act=_export)
+    search = actions.add_parser("search", help="find messages, also cleared and compacted ones, best first")
+    search.add_argument("words", nargs="+", metavar="WORDS", help="a question, or words; the last may be a beginning")
+    search.add_argument("--chat", help="in this chat only: id, or the beginning of it")
+    search.add_argument("--json", action="store_true", help="print JSON, one object per line")
+    search.add_argument("--limit", type=int, default=20, help="at most so many (default: 20)")
+    search.set_defaults(act=_search)
+    add_restore(actions)
+    rename = actions.add_parser("rename", help="give a chat another title")
+    rename.add_argument("chat", help="id, or the beginning of it")
+    rename.add_argument("title", nargs="+", metavar="TITLE")
+    rename.set_defaults(act=_rename)
+    delete = actions.add_parser("delete", help="delete a chat for good, with its checkpoints")
+    delete.add_argument("chat", help="id, or the beginning of it")
+    delete.add_argument("--yes", action="store_true", help="do not ask; needed where nobody can answer")
+    delete.add_argument("--state-dir", type=Path, default=None, help="folder of transcripts/ (default: Neovim's)")
+    delete.set_defaults(act=_delete)
+    parser.set_defaults(run=run)
+
+
+def data_dir() -> Path:
+    """Return the folder Neovim keeps its data in (`stdpath("data")`), with our part of it."""
+    base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return base / os.environ.get("NVIM_APPNAME", "nvim") / "codecompanion"
+
+
+def run(arguments: argparse.Namespace, out: TextIO) -> int:
+    """Carry the sub-command out; returns the exit status.
+
+    Raises:
+        InputError: there is no store, or no such chat.
+        StoreError: the store cannot be read.
+    """
+    folder = arguments.data_dir or data_dir()
+    if "without_store" in arguments:
+        status: int = arguments.without_store(arguments, folder, out)
+        return status
+    if not (folder / "sessions.db").exists():
+        raise InputError(f"{folder / 'sessions.db'} does not exist; expected the folder of a Neovim with stored chats")
+    store = open_store(folder, report=lambda problem: print(f"codecompanion: {problem}", file=sys.stderr))
+    try:
+        status = arguments.act(store, arguments, out)
+        return status
+    finally:
+        store.close()
+
+
+def _list(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
+    if arguments.limit < 1:
+        raise InputError(f"--limit {arguments.limit}: expected 1 or more")
+    chats = store.list_sessions(limit=arguments.limit)
+    if not chats:
+        print(f"codecompanion: no chat is stored in {store.path}", file=sys.stderr)
+    for info in chats:
+        when = datetime.datetime.fromtimestamp(info.updated).astimezone()
+        if arguments.json:
+            fields = ("id", "title", "updated", "messages", "cwd", "adapter", "model", "owned")
+            print(json.dumps({name: getattr(info, name) for name in fields}, ensure_ascii=False), file=out)
+        else:
+            title = info.title or "(no message yet)"
+            print(f"{info.id}  {when:%Y-%m-%d %H:%M}  {in_column(info.messages)}  {info.model}  {title}", file=out)
+    return 0
+
+
+def _find_chat(store: Store, wanted: str) -> str:
+    """Return the id that begins with `wanted`."""
+    found = [info.id for info in store.list_sessions(limit=1_000_000) if info.id.startswith(wanted)]
+    exact = [chat for chat in found if chat == wanted] or found
+    if len(exact) > 1:
+        raise InputError(f"{len(exact)} chats begin with {wanted!r}: {', '.join(exact[:5])}; expected one")
+    if not exact:
+        raise InputError(f"no stored chat {wanted!r}; `sessions list` shows all chats")
+    return exact[0]
+
+
+def _events(store: Store, wanted: str) -> Sequence[LogEvent]:
+    """Return the log of the chat whose id begins with `wanted`."""
+    return store.load_events(_find_chat(store, wanted))
+
+
+def _search(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
+    if arguments.limit < 1:
+        raise InputError(f"--limit {arguments.limit}: expected 1 or more")
+    words = " ".join(arguments.words)
+    if not has_words(words):
+        raise InputError(f"{words!r} has no word to search for; expected letters or digits")
+    chat = _find_chat(store, arguments.chat) if arguments.chat else None
+    hits = store.search(words, chat_id=chat, limit=arguments.limit)
+    for hit in hits:
+        when = datetime.datetime.fromtimestamp(hit.ts).astimezone()
+        if arguments.json:
+            fields = ("chat_id", "title", "seq", "ts", "message_id", "role", "snippet")
+            text = json.dumps({name: getattr(hit, name) for name in fields}, ensure_ascii=False)
+        else:
+            snippet = " ".join(hit.snippet.split())
+            text = f"{hit.chat_id}  {when:%Y-%m-%d %H:%M}  {hit.role:9}  {hit.title}: {snippet}"
+        print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
+    if not hits:
+        tell_nothing_found(words)
+    return 0
+
+
+def _show(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
+    for event in _events(store, arguments.chat):
+        payload = event.payload
+        when = datetime.datetime.fromtimestamp(event.ts).astimezone()
+        if isinstance(payload, MessageAdded):
+            _show_message(payload.message, f"{when:%H:%M:%S}", out)
+        else:
+            print(f"-- {when:%H:%M:%S} {payload_type(payload)}", file=out)
+    return 0
+
+
+def _show_message(message: Message, when: str, out: TextIO) -> None:
+    label = f" [{message.tag}]" if message.tag else ""
+    print(f"## {message.role}{label} · cycle {message.cycle} · {message.tokens} tokens · {when}", file=out)
+    if message.text:
+        print(message.text, file=out)
+    for call in message.tool_calls:
+        print(f"> {call.name}({call.arguments})", file=out)
+    print(file=out)
+
+
+def _export(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
+    events = _events(store, arguments.chat)
+    if arguments.view:
+        messages: Sequence[Message] = project(events).messages
+    else:
+        messages = [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
+    for message in messages:
+        print(json.dumps(write_message(message), ensure_ascii=False), file=out)
+    return 0
+
+
+def _rename(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
+    chat, title = _find_chat(store, arguments.chat), given_title(" ".join(arguments.title))
+    store.append(chat, [TitleSet(title=title, by_user=True)]).result()
+    print(f"{chat}  {title}", file=out)
+    return 0
+
+
+def _delete(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
+    chat = _find_chat(store, arguments.chat)
+    info = store.find_session(chat)
+    about = f"{chat}  {counted(info.messages, 'message')}  {info.title}" if info else chat
+    if not arguments.yes:
+        if not sys.stdin.isatty():
+            raise InputError(f"{about}: expected --yes, because nobody can answer here; nothing was deleted")
+        print(f"Delete for good: {about}  [y/N] ", end="", file=sys.stderr, flush=True)
+        progress.stop()
+        if not sys.stdin.readline().strip().lower().startswith("y"):
+            raise InputError("nothing was deleted")
+    store.acquire(chat).result()
+    CheckpointFiles(arguments.state_dir or state_dir()).delete(chat)
+    store.delete(chat).result()
+    print(f"deleted: {about}", file=out)
+    return 0

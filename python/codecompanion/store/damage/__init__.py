@@ -1,0 +1,1 @@
+"""A database that was damaged, deleted or replaced: noticed, kept, brought back."""

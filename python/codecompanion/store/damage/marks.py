@@ -1,0 +1,236 @@
+"""Which database file a write-ahead log belongs to: a mark in the file, and beside it a list of the marks it may have.
+
+SQLite adds whatever log lies beside a file to it, and goes on with its own log when another file was copied over the
+open one. Both make one damaged file out of two good ones. So every process that folds its log in writes a new random
+mark (`application_id`, in the first page) before that, and lists it before it is written: a file whose mark is not in
+the list was put there by somebody else, while it was open (`lost_file`) or closed (`set_aside_foreign_log`).
+
+The list also says which log it was written for: a log that came with its database is left alone. Marks are read past
+the log and without locks (`immutable`): a file that this process opened and closed would lose the locks SQLite holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.store.database.connection import create_private_file, is_damage
+from codecompanion.store.files.durable_files import flush_folder, write_whole
+
+Identity = tuple[int, int]
+UNMARKED = 0
+SETTLE_MAX_S = 10.0
+LOOKS = 5
+BESIDE = ("-wal", "-shm")
+
+
+class Belonging(msgspec.Struct, frozen=True):
+    """The marks the file may have, the newest last; which file that is, and which files of SQLite lie beside it."""
+
+    marks: tuple[int, ...]
+    file: Identity | None = None
+    beside: dict[str, Identity | None] = {}
+
+
+def identity(path: Path | None) -> Identity | None:
+    """Return which file there is; None for none, and where files have no numbers."""
+    if path is None or os.name != "posix":
+        return None
+    with contextlib.suppress(OSError):
+        found = path.stat()
+        return found.st_dev, found.st_ino
+    return None
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """Return a file that lies beside the database."""
+    return path.with_name(path.name + suffix)
+
+
+def mark_of_file(path: Path) -> int | None:
+    """Return the mark of the file without its log; None: it is no database.
+
+    Raises:
+        sqlite3.Error: it cannot be read now.
+    """
+    try:
+        uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+            connection.execute("PRAGMA writable_schema = ON")  # the file grows after its first page: shorter is fine
+            return mark_of(connection)
+    except sqlite3.DatabaseError as error:
+        if is_damage(error):
+            return None
+        raise
+
+
+def mark_of(connection: sqlite3.Connection) -> int:
+    """Return the mark as a connection sees it, with the log."""
+    return int(connection.execute("PRAGMA application_id").fetchone()[0])
+
+
+def read_belonging(path: Path) -> Belonging | None:
+    """Return what is listed beside the database; None: nothing, so nothing can be told."""
+    with contextlib.suppress(OSError, *NOT_READABLE):
+        return msgspec.json.decode(beside(path, "-marks").read_bytes(), type=Belonging)
+    return None
+
+
+def is_ours(path: Path) -> bool:
+    """Return whether the file has a mark that is listed, as far as that can be told."""
+    for _ in range(LOOKS):
+        try:
+            mark = mark_of_file(path)
+            listed = read_belonging(path)  # afterwards: a mark is listed before the file has it
+            if listed is None or mark in listed.marks:
+                return True
+            if mark_of_file(path) == mark:  # else the log was folded in between, and the list is a newer one
+                return False
+        except sqlite3.Error:
+            break
+    return True  # asked again at the next look
+
+
+def adopt(path: Path, connection: sqlite3.Connection) -> None:
+    """List the file that is open now, with the log beside it; one without a mark gets one.
+
+    Where it cannot be listed there is no list: an old one would tell of another file.
+    """
+    try:
+        with _alone(connection):
+            _list(path, connection)
+        if mark_of(connection) == UNMARKED and change_mark(path, connection):
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            with _alone(connection):
+                _list(path, connection)
+    except (OSError, sqlite3.Error):
+        with contextlib.suppress(OSError):
+            beside(path, "-marks").unlink()
+
+
+def change_mark(path: Path, connection: sqlite3.Connection, *, flush: bool = True) -> bool:
+    """Give the file a mark it never had, in a transaction of its own; comes before the log is folded in.
+
+    Return False, and change nothing, when another file is there: nothing may be folded into that. Without `flush` a
+    power cut may leave the older list: only where nothing is in the log any more once the file has the mark.
+
+    Raises:
+        OSError, sqlite3.Error: nothing was changed.
+    """
+    with _alone(connection):
+        if not is_ours(path):
+            return False
+        new = 1 + secrets.randbelow(2**31 - 1)
+        _list(path, connection, (new,), flush=flush)
+        connection.execute(f"PRAGMA application_id = {new}")
+    return True
+
+
+@contextlib.contextmanager
+def _alone(connection: sqlite3.Connection) -> Iterator[None]:
+    """Hold the right to write, which one process has at a time: lists are read and written again in it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _list(path: Path, connection: sqlite3.Connection, new: tuple[int, ...] = (), *, flush: bool = False) -> None:
+    """Write the list: from the mark the file has now on, what the log says, and what it will say."""
+    listed, now = read_belonging(path), mark_of_file(path)
+    known = listed.marks if listed is not None and (now is None or now in listed.marks) else ()
+    if now is not None:
+        known = known[known.index(now) :] if known else (now,)
+    marks = tuple(dict.fromkeys((*known, mark_of(connection), *new)))
+    found = Belonging(marks, identity(path), {suffix: identity(beside(path, suffix)) for suffix in BESIDE})
+    if found != listed:
+        write_whole(beside(path, "-marks"), msgspec.json.encode(found), flush=flush)
+
+
+def set_aside_foreign_log(path: Path, settle_s: float) -> Path | None:
+    """Take the log away that lies beside a file it does not belong to; return where it is kept, None: there is none.
+
+    Before the database is opened, while nobody else opens it. Whoever still uses the log has it open. A file that
+    was copied over an older one is given time until it has been the same for `settle_s`.
+    """
+    listed = read_belonging(path)
+    if listed is None:
+        return None
+    old = [suffix for suffix in BESIDE if _is_listed(path, suffix, listed)]
+    if not old or not _is_foreign(path, listed):
+        return None
+    if identity(path) == listed.file and path.stat().st_size:
+        is_settled(path, settle_s)
+        give_own_inode(path)
+    beside(path, "-shm").unlink(missing_ok=True)
+    if "-wal" not in old:
+        return None
+    kept = beside(path, "-wal.old")
+    beside(path, "-wal").replace(kept)
+    return kept if kept.stat().st_size else None
+
+
+def _is_listed(path: Path, suffix: str, listed: Belonging) -> bool:
+    known = listed.beside.get(suffix)
+    return known is not None and identity(beside(path, suffix)) == known
+
+
+def _is_foreign(path: Path, listed: Belonging) -> bool:
+    found = identity(path)
+    if found is None or found != listed.file or not path.stat().st_size:
+        return True
+    try:
+        is_damaged = mark_of_file(path) is None  # what is damaged is saved together with its log
+    except sqlite3.Error:
+        return False
+    return not is_damaged and not is_ours(path)
+
+
+def copy_unlocked(path: Path, target: Path) -> None:
+    """Copy the database without its log into another file, page by page, past all locks.
+
+    Raises:
+        sqlite3.DatabaseError: it is none, or cannot be read.
+    """
+    uri = f"{path.as_uri()}?mode=ro&immutable=1"
+    with (
+        contextlib.closing(sqlite3.connect(uri, uri=True)) as source,
+        contextlib.closing(sqlite3.connect(target)) as copy,
+    ):
+        source.backup(copy)
+
+
+def is_settled(path: Path, settle_s: float) -> bool:
+    """Wait until the file has been the same for so long; False: it goes on changing, or is gone."""
+    end = time.monotonic() + SETTLE_MAX_S
+    with contextlib.suppress(OSError):
+        seen = path.stat()
+        while time.monotonic() < end:
+            time.sleep(settle_s)
+            before, seen = seen, path.stat()
+            if (before.st_size, before.st_mtime_ns, before.st_ino) == (seen.st_size, seen.st_mtime_ns, seen.st_ino):
+                return True
+    return False
+
+
+def give_own_inode(path: Path) -> None:
+    """Copy the file and put the copy in its place: whoever had it open before has another file now."""
+    copy = beside(path, ".renewed")
+    copy.unlink(missing_ok=True)
+    create_private_file(copy)
+    shutil.copyfile(path, copy)
+    copy.replace(path)
+    flush_folder(path.parent)

@@ -1,0 +1,1 @@
+"""SQLite itself: connections, the format and its migrations, the one thread that writes."""

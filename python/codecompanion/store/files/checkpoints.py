@@ -1,0 +1,317 @@
+"""Checkpoints, snapshots and evidence of chats as files, so that they outlive the database (R-478).
+
+    transcripts/checkpoints/<chat>.json         the newest checkpoint of any kind
+    transcripts/checkpoints/<chat>/<name>.json  earlier ones; the name says time (ms), kind, messages, id
+    transcripts/snapshots/<chat>.json           the newest snapshot (R-463: only that one is kept)
+    transcripts/spans/<chat>.jsonl              the exact words of all evidence packets, each message once
+    transcripts/conversations/<chat>/           the conversations of these checkpoints (`store.files.conversations`)
+
+They do not grow without bound. Of a chat the 10 newest checkpoints are kept, at most 32 MB of them, but always the
+newest before a compaction, with their conversations; of its words the newest (`store.files.spans`). All chats together
+keep 512 MB: the files of the chat written longest ago go first. Contents are the session's business; all methods block
+and may be called from any thread, one at a time per chat. Errors come out as `StoreError`. Above 300 lines, because
+what is written, what names it and what is dropped can only be judged together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion.errors import StoreError
+from codecompanion.formats.regex import regex
+from codecompanion.model import checkpoint as payloads
+from codecompanion.store.database.connection import make_private_folder, told_as_ours
+from codecompanion.store.files.conversations import KEY, Conversations, Place, place_in
+from codecompanion.store.files.durable_files import remove_drafts, write_durably
+from codecompanion.store.files.spans import Spans
+
+FOLDER = "transcripts"
+KEPT, KEPT_BYTES = 10, 32 * 1024 * 1024
+ALL_BYTES = 512 * 1024 * 1024
+_SAFE = regex(r"[A-Za-z0-9_-]{1,100}")
+_NAME = regex(r"(\d+)-([a-z_]+)-(\d+)-([A-Za-z0-9_-]+)\.json")
+
+
+class StoredCheckpoint(msgspec.Struct, frozen=True):
+    """A checkpoint in the picker. `time` is ms since the epoch; `id` is `<chat>/<name>`, or `<chat>` for the newest."""
+
+    id: str
+    chat: str
+    kind: str
+    time: int
+    messages: int
+    title: str = ""
+
+
+class StoredPayload(msgspec.Struct, frozen=True):
+    """A file that a chat may be restored from: its JSON object, or why there is none."""
+
+    kind: str
+    where: str
+    raw: dict[str, Any] | None = None
+    problem: str = ""
+
+
+class CheckpointFiles:
+    """The folder `transcripts`; made with the first write."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self.folder = state_dir / FOLDER
+        self._checkpoints = self.folder / "checkpoints"
+        self._snapshots = self.folder / "snapshots"
+        self._conversations = Conversations(self.folder / "conversations")
+        self._spans = Spans(self.folder / "spans")
+        self._swept = False
+
+    # ---- writing
+
+    def begin_conversation(self, chat_id: str) -> Place:
+        """Return an empty conversation, which checkpoints may name once something was appended to it.
+
+        Raises:
+            StoreUnavailable: it cannot be written.
+        """
+        with told_as_ours(self._conversations.folder):
+            self._make_folders()
+            return Place(self._conversations.begin(file_name(chat_id)), 0)
+
+    def append_conversation(self, chat_id: str, place: Place, lines: Iterable[bytes]) -> Place:
+        """Write lines of `model.conversation_lines` after that place, and return the place after them.
+
+        Raises:
+            StoreUnavailable: they could not be written; what is before them is as it was.
+        """
+        with told_as_ours(self._conversations.folder):
+            return self._conversations.append(file_name(chat_id), place, lines)
+
+    def save_snapshot(self, chat_id: str, raw: Mapping[str, Any]) -> int:
+        """Keep the newest snapshot of the chat; return its size in bytes.
+
+        Raises:
+            StoreUnavailable: it could not be written; the one before is still there.
+        """
+        content = payloads.encode(raw)
+        with told_as_ours(self._snapshots):
+            self._make_folders()
+            write_durably(self._snapshots / f"{file_name(chat_id)}.json", content)
+        return len(content)
+
+    def save_checkpoint(self, chat_id: str, raw: Mapping[str, Any], *, keep: bool) -> None:
+        """Make this the newest checkpoint of the chat; `keep`: also once there are newer ones.
+
+        Raises:
+            StoreUnavailable: it could not be written; the one before is still the newest.
+        """
+        name = file_name(chat_id)
+        with told_as_ours(self._checkpoints):
+            self._make_folders()
+            earlier = self._checkpoints / name
+            also = None
+            if keep:
+                make_private_folder(earlier)
+                also = earlier / _checkpoint_name(raw)
+            write_durably(self._checkpoints / f"{name}.json", payloads.encode(raw), also=also)
+            if keep:
+                self._drop_old(name)
+            self._drop_conversations(name)
+
+    def append_spans(self, chat_id: str, spans: Sequence[Mapping[str, Any]]) -> None:
+        """Add the words of an evidence packet; what a message said is kept once.
+
+        Raises:
+            StoreUnavailable: they could not be written.
+        """
+        with told_as_ours(self._spans.folder):
+            self._make_folders()
+            self._spans.append(file_name(chat_id), spans)
+
+    def delete(self, chat_id: str) -> None:
+        """Delete everything that is kept of the chat.
+
+        Raises:
+            StoreUnavailable: a file could not be deleted.
+        """
+        name = file_name(chat_id)
+        self._spans.forget(name)
+        with told_as_ours(self.folder):
+            for path in self._files(name):
+                path.unlink(missing_ok=True)
+            for folder in (self._checkpoints / name, self._conversations.folder / name):
+                if folder.is_dir():
+                    shutil.rmtree(folder)
+
+    # ---- reading
+
+    def list_checkpoints(self, chat_id: str = "") -> list[StoredCheckpoint]:
+        """Return what can be restored (of one chat), newest first; what cannot be read is in it, too."""
+        with told_as_ours(self._checkpoints):
+            names = [file_name(chat_id)] if chat_id else sorted(self._names())
+            found = [stored for name in names for stored in self._of_chat(name)]
+        return sorted(found, key=lambda stored: stored.time, reverse=True)
+
+    def payloads_of(self, chat_id: str, name: str = "") -> list[StoredPayload]:
+        """Return the files of a chat in the order they are to be tried (R-473); `name` first when it is given."""
+        chat = file_name(chat_id)
+        with told_as_ours(self.folder):
+            paths = [self._checkpoints / f"{chat}.json", *reversed(_kept(self._checkpoints / chat))]
+            if name:
+                wanted = self._checkpoints / chat / f"{Path(name).name}.json"
+                paths = [wanted, *(path for path in paths if path != wanted)]
+            found = [self._whole(chat, _load(path, "checkpoint")) for path in paths if name or path.exists()]
+            snapshot = self._snapshots / f"{chat}.json"
+            if snapshot.exists():
+                found.append(self._whole(chat, _load(snapshot, payloads.SNAPSHOT_EVENT)))
+        return found
+
+    def newest(self, chat_id: str) -> dict[str, Any] | None:
+        """Return the newest checkpoint without its conversation, None when there is none that can be read."""
+        path = self._checkpoints / f"{file_name(chat_id)}.json"
+        with told_as_ours(path):
+            return _load(path, "checkpoint").raw if path.exists() else None
+
+    def load_spans(self, chat_id: str) -> list[dict[str, Any]]:
+        """Return the stored words of the chat, oldest first; a line that a kill has cut is left out."""
+        with told_as_ours(self._spans.folder):
+            return self._spans.load(file_name(chat_id))
+
+    # ---- inside
+
+    def _make_folders(self) -> None:
+        for folder in (self.folder.parent, self.folder, self._checkpoints, self._snapshots, self._spans.folder):
+            make_private_folder(folder)
+        if not self._swept:
+            self._swept = True
+            for folder in (self._checkpoints, self._snapshots, self._spans.folder):
+                remove_drafts(folder)
+            self._drop_oldest_chats()
+
+    def _names(self) -> set[str]:
+        if not self._checkpoints.is_dir():
+            return set()
+        return {path.name.removesuffix(".json") for path in self._checkpoints.iterdir() if path.suffix != ".new"}
+
+    def _of_chat(self, name: str) -> Iterator[StoredCheckpoint]:
+        newest, is_kept = self._checkpoints / f"{name}.json", set[str]()
+        title, chat = "", name
+        if newest.exists():
+            loaded = _load(newest, "checkpoint")
+            raw = loaded.raw or {}
+            title = _text(raw.get("title"))
+            chat = given if file_name(given := _text(raw.get("chatId"))) == name else name
+            stored = _newest_entry(chat, loaded, newest.stat().st_mtime)
+            is_kept.add(f"-{stored.kind}-{stored.messages}-{_text(raw.get('id'))}")
+            yield stored
+        for path in _kept(self._checkpoints / name):
+            match = _NAME.fullmatch(path.name)
+            if match and path.stem[13:] not in is_kept:
+                yield StoredCheckpoint(f"{chat}/{path.stem}", chat, match[2], int(match[1]), int(match[3]), title)
+
+    def _drop_oldest_chats(self) -> None:
+        """Keep all chats together below the limit."""
+        sizes = {name: (_written_last(files), _size(files)) for name in self._names() if (files := self._files(name))}
+        total = sum(size for _, size in sizes.values())
+        for name, (_, size) in sorted(sizes.items(), key=lambda item: item[1][0]):
+            if total <= ALL_BYTES:
+                return
+            for path in self._files(name):
+                path.unlink(missing_ok=True)
+            for folder in (self._checkpoints / name, self._conversations.folder / name):
+                shutil.rmtree(folder, ignore_errors=True)
+            total -= size
+
+    def _files(self, name: str) -> list[Path]:
+        paths = [*self._states(name), self._spans.path(name), *self._conversations.of_chat(name)]
+        return [path for path in paths if path.exists()]
+
+    def _states(self, name: str) -> list[Path]:
+        """Return the files that may name a conversation, the newest checkpoint first."""
+        newest = [self._checkpoints / f"{name}.json", self._snapshots / f"{name}.json"]
+        return [*(path for path in newest if path.exists()), *reversed(_kept(self._checkpoints / name))]
+
+    def _whole(self, name: str, stored: StoredPayload) -> StoredPayload:
+        """Return the payload with its conversation, wherever that is kept."""
+        if stored.raw is None or KEY not in stored.raw:
+            return stored
+        try:
+            with told_as_ours(self._conversations.folder):
+                return msgspec.structs.replace(stored, raw=self._conversations.resolve(name, stored.raw))
+        except StoreError as error:
+            return StoredPayload(stored.kind, stored.where, problem=str(error))
+
+    def _drop_old(self, name: str) -> None:
+        """Keep the newest checkpoints of a chat, within number and size, and the newest one before a compaction."""
+        room, number, counted = KEPT_BYTES, 0, set[str]()
+        found_before_compaction = False
+        for path in reversed(_kept(self._checkpoints / name)):
+            is_precious = "-pre_compaction-" in path.name and not found_before_compaction
+            found_before_compaction = found_before_compaction or is_precious
+            place, number = place_in(path.read_bytes()), number + 1
+            room -= path.stat().st_size
+            if place is not None and place.name not in counted:
+                counted.add(place.name)
+                room -= place.bytes
+            if number > 1 and not is_precious and (number > KEPT or room < 0):
+                path.unlink(missing_ok=True)
+        remove_drafts(self._checkpoints / name)
+
+    def _drop_conversations(self, name: str) -> None:
+        """Delete the conversations that no checkpoint stands for any more."""
+        if len(self._conversations.of_chat(name)) > 1:
+            places = [place_in(path.read_bytes()) for path in self._states(name)]
+            self._conversations.remove_unused(name, {place.name for place in places if place is not None})
+
+
+def file_name(chat_id: str) -> str:
+    """Return the name of a chat's files: its id where that can be one, else the hash of it."""
+    return chat_id if _SAFE.fullmatch(chat_id) else hashlib.sha256(chat_id.encode("utf-8", "replace")).hexdigest()
+
+
+def _newest_entry(chat: str, loaded: StoredPayload, written_at: float) -> StoredCheckpoint:
+    """Return how the newest checkpoint of a chat is listed, whatever is in its file."""
+    raw = loaded.raw or {}
+    messages, count, time = raw.get("conversationHistory"), raw.get("messageCount"), raw.get("timestamp")
+    return StoredCheckpoint(
+        id=chat,
+        chat=chat,
+        kind=_text(raw.get("checkpointKind")) or ("damaged" if loaded.problem else "legacy"),
+        time=time if isinstance(time, int) else round(written_at * 1000),
+        messages=len(messages) if isinstance(messages, list) else count if isinstance(count, int) else 0,
+        title=_text(raw.get("title")),
+    )
+
+
+def _checkpoint_name(raw: Mapping[str, Any]) -> str:
+    count = len(raw["conversationHistory"]) if "conversationHistory" in raw else raw["messageCount"]
+    return f"{raw['timestamp']:013d}-{raw['checkpointKind']}-{count}-{raw['id']}.json"
+
+
+def _kept(folder: Path) -> list[Path]:
+    """Return the earlier checkpoints of a chat, oldest first."""
+    return sorted(path for path in folder.glob("*.json") if _NAME.fullmatch(path.name)) if folder.is_dir() else []
+
+
+def _load(path: Path, kind: str) -> StoredPayload:
+    try:
+        with told_as_ours(path):
+            return StoredPayload(kind, str(path), payloads.decode(path.read_bytes(), str(path)))
+    except StoreError as error:
+        return StoredPayload(kind, str(path), problem=str(error))
+
+
+def _written_last(files: Sequence[Path]) -> float:
+    return max(path.stat().st_mtime for path in files)
+
+
+def _size(files: Sequence[Path]) -> int:
+    # Two names of one content take the room of one.
+    return sum({path.stat().st_ino: path.stat().st_size for path in files}.values())
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

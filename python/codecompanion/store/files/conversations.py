@@ -1,0 +1,124 @@
+"""The conversations of checkpoints, as files that only grow: a checkpoint names how much of one it stands for (R-478).
+
+    transcripts/conversations/<chat>/<number>.jsonl    what a line is: `model.conversation_lines`
+
+A line is on the disk before a checkpoint names it, so a kill at any moment leaves every checkpoint with all of its
+conversation; what no checkpoint names is cut off by the next append. A chat that is written again (resumed, compacted)
+begins a new file; the old one goes with the last checkpoint that names it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion.errors import StoreCorrupt
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model import conversation_lines
+from codecompanion.store.database.connection import make_private_folder
+from codecompanion.store.files.durable_files import flush_folder
+
+KEY = "conversationFile"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """So many bytes of the file of that name are the conversation of a checkpoint."""
+
+    name: str
+    bytes: int
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    place: Place | None = msgspec.field(name=KEY, default=None)
+
+
+def place_in(stored: bytes) -> Place | None:
+    """Return where a checkpoint has its conversation; None where it holds it itself, or cannot be read."""
+    if f'"{KEY}"'.encode() not in stored:
+        return None
+    try:
+        # Not msgspec's own decoder: what was cut in the middle of a character is in there as it is.
+        return msgspec.convert(json.loads(stored), _Stored).place
+    except (*NOT_READABLE, msgspec.ValidationError):
+        return None
+
+
+class Conversations:
+    """The files of all chats below one folder; the names of chats are those of `checkpoints.file_name`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def begin(self, chat: str) -> str:
+        """Return the name of a new file, which comes with the first append; older ones stay."""
+        folder = self.folder / chat
+        make_private_folder(self.folder)
+        make_private_folder(folder)
+        taken = {path.stem for path in folder.glob("*.jsonl")}
+        return next(str(number) for number in itertools.count(1) if str(number) not in taken)
+
+    def append(self, chat: str, place: Place, lines: Iterable[bytes]) -> Place:
+        """Write the lines after what is named, and return what is now; on disk on return.
+
+        Raises:
+            OSError: what is named is as before; there may be more after it, which the next append overwrites.
+        """
+        path = self.path(chat, place.name)
+        # A file that is named must be there, as long as was said: made again it would be named with a hole in it.
+        made = os.O_CREAT if not place.bytes else 0
+        with os.fdopen(os.open(path, os.O_RDWR | made, 0o600), "r+b") as file:
+            if os.fstat(file.fileno()).st_size < place.bytes:
+                raise FileNotFoundError(f"{path} is shorter than it was")
+            file.truncate(place.bytes)
+            file.seek(place.bytes)
+            file.writelines(lines)
+            size = file.tell()
+            file.flush()
+            os.fsync(file.fileno())
+        if not place.bytes:
+            flush_folder(path.parent)
+        return Place(place.name, size)
+
+    def resolve(self, chat: str, raw: dict[str, Any]) -> dict[str, Any]:
+        """Return a checkpoint with its conversation and files in it, as every version before wrote it.
+
+        Raises:
+            StoreCorrupt, OSError: they cannot be read.
+        """
+        rest = {key: value for key, value in raw.items() if key != KEY}
+        try:
+            place = msgspec.convert(raw.get(KEY), Place)
+        except msgspec.ValidationError as error:
+            raise StoreCorrupt(f"a checkpoint of {chat} is damaged: {error}") from error
+        path = self.path(chat, Path(place.name).name)
+        with path.open("rb") as file:
+            stored = file.read(place.bytes)
+        if len(stored) < place.bytes:
+            raise StoreCorrupt(f"{path} is shorter than a checkpoint says")
+        history, files = conversation_lines.read_lines(stored.splitlines(), str(path))
+        group = rest.get("files")
+        return {
+            **rest,
+            "conversationHistory": history,
+            "files": {**(group if isinstance(group, dict) else {}), "read": files},
+        }
+
+    def remove_unused(self, chat: str, used: Collection[str]) -> None:
+        """Delete the chat's files that nothing names any more."""
+        for path in self.of_chat(chat):
+            if path.stem not in used:
+                path.unlink(missing_ok=True)
+
+    def of_chat(self, chat: str) -> list[Path]:
+        """Return the files of a chat."""
+        return sorted((self.folder / chat).glob("*.jsonl"))
+
+    def path(self, chat: str, name: str) -> Path:
+        """Return where a file lies."""
+        return self.folder / chat / f"{name}.jsonl"

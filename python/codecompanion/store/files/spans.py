@@ -1,0 +1,75 @@
+"""The exact words of all evidence packets of a chat, each message once: a line each (R-468, R-478).
+
+Once they are more than 4 MB the newest half is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from codecompanion.errors import StoreCorrupt
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model import checkpoint as payloads
+from codecompanion.store.files.durable_files import append_durably, write_durably
+
+SPANS_BYTES = 4 * 1024 * 1024
+
+
+class Spans:
+    """The files of all chats below one folder; the names of chats are those of `checkpoints.file_name`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._known: dict[str, set[str]] = {}
+
+    def path(self, chat: str) -> Path:
+        """Return where the words of a chat lie."""
+        return self.folder / f"{chat}.jsonl"
+
+    def append(self, chat: str, spans: Sequence[Mapping[str, Any]]) -> None:
+        """Add the words of a packet; what a message said is kept once.
+
+        Raises:
+            OSError: they could not be written.
+        """
+        path, known = self.path(chat), self._known.get(chat)
+        if known is None:
+            known = {str(span.get("objectId")) for span in self.load(chat)}
+        fresh = [span for span in spans if span.get("objectId") not in known]
+        if fresh:
+            append_durably(path, b"".join(payloads.encode(span) + b"\n" for span in fresh))
+        known.update(str(span.get("objectId")) for span in fresh)
+        self._known[chat] = known
+        if path.exists() and path.stat().st_size > SPANS_BYTES:
+            _halve(path)
+
+    def load(self, chat: str) -> list[dict[str, Any]]:
+        """Return the stored words, oldest first; a line that a kill has cut is left out."""
+        path = self.path(chat)
+        lines = path.read_bytes().splitlines() if path.exists() else []
+        return [span for line in lines if (span := _decode_line(line)) is not None]
+
+    def forget(self, chat: str) -> None:
+        """Forget what was written: the file is being deleted."""
+        self._known.pop(chat, None)
+
+
+def _halve(path: Path) -> None:
+    """Keep the newest half of the lines."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    kept, size = len(lines), 0
+    while kept and size + len(lines[kept - 1]) <= SPANS_BYTES // 2:
+        kept -= 1
+        size += len(lines[kept])
+    write_durably(path, b"".join(lines[kept:]))
+
+
+def _decode_line(line: bytes) -> dict[str, Any] | None:
+    with contextlib.suppress(*NOT_READABLE, StoreCorrupt):
+        span = json.loads(line)
+        return span if isinstance(span, dict) else None
+    return None

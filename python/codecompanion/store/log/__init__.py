@@ -1,0 +1,1 @@
+"""The event log of the chats, and the rows derived from it."""

@@ -1,0 +1,79 @@
+"""Copying the beginning of a chat's log into a new chat, inside one transaction (`session.history.forking`).
+
+Rows are copied as they are, with their times, and are found by the index entries of those they were copied from; only
+what the totals need is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from codecompanion.errors import StoreUnavailable
+from codecompanion.model.history import EventPayload
+from codecompanion.store.log import sessions
+
+_TAKEN = "chat_id = ?2 AND seq <= ?3 AND type <> 'chat_forked' AND seq NOT IN (SELECT value FROM json_each(?4))"
+_COPY = f"""
+    INSERT INTO events(chat_id, seq, turn, ts, type, payload)
+    SELECT ?1, ROW_NUMBER() OVER (ORDER BY seq), turn, ts, type, payload FROM events WHERE {_TAKEN} ORDER BY seq
+"""  # noqa: S608 - a constant
+# Indexing the text again would take longer than everything else together.
+_SHARE_TEXT = f"""
+    INSERT INTO shared_text(event_id, text_id)
+    SELECT copy.id, COALESCE(shared_text.text_id, taken.id)
+    FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY seq) AS place FROM events WHERE {_TAKEN}) AS taken
+        JOIN events AS copy ON copy.chat_id = ?1 AND copy.seq = taken.place
+        LEFT JOIN shared_text ON shared_text.event_id = taken.id
+    WHERE copy.type = 'message_added'
+"""  # noqa: S608 - likewise
+_READ = """
+    SELECT ts, payload FROM events
+    WHERE chat_id = ? AND type IN ('chat_created', 'model_set', 'title_set', 'message_added') ORDER BY seq
+"""
+_COPY_BLOB_USES = "INSERT OR IGNORE INTO blob_uses(sha256, chat_id) SELECT sha256, ?1 FROM blob_uses WHERE chat_id = ?2"
+
+
+def copy_chat(
+    connection: sqlite3.Connection,
+    from_chat: str,
+    chat_id: str,
+    last_seq: int,
+    left_out: Collection[int],
+    payloads: Sequence[EventPayload],
+    ts: float,
+) -> None:
+    """Make the chat out of another one's events up to `last_seq`, without some, and append the payloads.
+
+    Raises:
+        StoreUnavailable: there is such a chat already.
+    """
+    if connection.execute("SELECT 1 FROM chats WHERE chat_id = ?", (chat_id,)).fetchone():
+        raise StoreUnavailable(f"there is a chat {chat_id!r} already; nothing was copied")
+    numbers = msgspec.json.encode(sorted(left_out)).decode("ascii")
+    taken = (chat_id, from_chat, last_seq, numbers)
+    count = connection.execute(_COPY, taken).rowcount
+    connection.execute(_SHARE_TEXT, taken)
+    connection.execute(_COPY_BLOB_USES, (chat_id, from_chat))
+    totals = _totals(connection, from_chat, chat_id, last_seq, left_out, ts)
+    totals.last_seq = count
+    sessions.save_totals(connection, chat_id, totals)
+    sessions.append_events(connection, chat_id, payloads, ts)
+
+
+def _totals(
+    connection: sqlite3.Connection, from_chat: str, chat_id: str, last_seq: int, left_out: Collection[int], ts: float
+) -> sessions.Totals:
+    """Return the totals of the copy: those of the other chat when it was copied whole, else what its messages say."""
+    totals = sessions.read_totals(connection, from_chat)
+    if totals is not None and totals.last_seq == last_seq and not left_out:
+        totals.created = ts
+        return totals
+    totals = sessions.Totals(created=ts)
+    for event_ts, stored in connection.execute(_READ, (chat_id,)):
+        with contextlib.suppress(msgspec.MsgspecError):  # a damaged row stays one
+            totals.count(sessions.from_bytes(stored), event_ts)
+    return totals

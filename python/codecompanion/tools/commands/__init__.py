@@ -1,0 +1,1 @@
+"""Running programs for the model: which, with what environment, in what process group."""

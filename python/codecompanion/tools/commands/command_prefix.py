@@ -1,0 +1,238 @@
+"""Shell commands that an allow-list of prefixes may cover: one program with plain arguments. Pure.
+
+`git status` covers `git status --short` and `git status "a b"`, not `git statusx`. A command in which the shell does
+more than start one program is covered by nothing: operators, redirections, substitutions, variables, globs, braces,
+escapes, assignments, comments, several lines. Quotes are allowed around text the shell takes as it is. Nor does a
+prefix cover options after it that are known to run another program, to write to any file (`git diff --output=x`) or to
+destroy work (`git push --force`).
+What a program reads (`core.fsmonitor` of a hostile repository, a script) cannot be seen from its arguments.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from codecompanion.formats.regex import regex
+from codecompanion.tools.commands.programs import (
+    ANYTHING,
+    DESTROYERS,
+    DESTROYING,
+    MODULES,
+    NEVER,
+    OFFERED,
+    RUNNERS,
+    STARTERS,
+    STARTS,
+    WRITERS,
+    WRITING,
+    known_name,
+)
+
+_SPECIAL = frozenset(";&|<>()$`\\{}*?[]!\n\r")
+_SPECIAL_IN_DOUBLE_QUOTES = frozenset("$`\\!\n\r")
+_ASSIGNMENT = regex(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_PLAIN_WORD = regex(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+
+_DANGEROUS = (
+    "--exec --exec-batch --output --compress-program --use-compress-program --to-command --checkpoint-action"
+    " --info-script --new-volume-script --rsh --rsh-command --rsync-path --upload-pack --receive-pack --extcmd"
+    " --open-files-in-pager --pager --pre --hostname-bin --preprocessor --eval --script-shell --node-options"
+    " --toolexec --vettool --unzip-command --init-command --command --python-executable --config --config-env"
+    " --template --force --force-create --force-with-lease --discard-changes --delete --mirror"
+).split()
+"""Long options with which programs run another one, write to a file of any name, or destroy work.
+
+Their abbreviations count too.
+"""
+
+_LETTERS = {
+    "git grep": "O",
+    "git rebase": "x",
+    "git archive": "o",
+    "git format-patch": "o",
+    "git clone": "cu",
+    "git switch": "fC",
+    "git branch": "DfMC",
+    "git push": "fd",
+    "git tag": "fd",
+    "git worktree": "fB",
+    "sort": "o",
+    "tree": "o",
+    "tar": "IFC",
+    "man": "PH",
+    "less": "oO",
+    "make": "fCIE",
+    "gmake": "fCIE",
+    "zip": "T",
+    "curl": "oOKD",
+    "wget": "Oo",
+}
+"""The same as single letters, which can be joined with others."""
+
+_DANGEROUS_SINGLE = {"go": ("-exec", "-toolexec", "-vettool", "-o", "-overlay", "-modfile")}
+"""Long options that some programs take with one dash."""
+
+_WRITES_LAST = frozenset("uniq xxd".split())
+"""Programs that write to their second operand."""
+
+
+def words(command: str) -> tuple[str, ...] | None:
+    """Return the words of a command the shell would take literally, None when it does anything else with it."""
+    found: list[str] = []
+    word: str | None = None
+    quote = ""
+    for char in command.strip(" \t"):
+        if quote:
+            if char == quote:
+                quote = ""
+            elif (quote == '"' and char in _SPECIAL_IN_DOUBLE_QUOTES) or char in "\n\r" or _is_odd(char):
+                return None
+            else:
+                word = (word or "") + char
+        elif char in "'\"":
+            quote, word = char, word or ""
+        elif char in " \t":
+            if word is not None:
+                found.append(word)
+            word = None
+        elif char in _SPECIAL or _is_odd(char) or (word is None and char in "~#"):
+            return None
+        else:
+            word = (word or "") + char
+    if quote:
+        return None
+    if word is not None:
+        found.append(word)
+    if not found or not found[0] or _ASSIGNMENT.match(found[0]):
+        return None
+    return tuple(found)
+
+
+def _is_odd(char: str) -> bool:
+    """Return whether a character does not show, or looks like a blank and is none."""
+    return char != " " and char != "\t" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zs", "Zl", "Zp")
+
+
+def covers(prefix: str, command: str) -> bool:
+    """Return whether every word of `prefix` begins `command`, which has to be plain."""
+    wanted, given = words(prefix), words(command)
+    if wanted is None or given is None or problem_with(prefix):
+        return False
+    return given[: len(wanted)] == wanted and not _reaches_further(given, given[len(wanted) :])
+
+
+def _reaches_further(given: tuple[str, ...], added: tuple[str, ...]) -> bool:
+    """Return whether words after the prefix let the program run another one, or write where they say.
+
+    What the prefix itself says is granted. An option too many that is asked about costs a key.
+    """
+    program = known_name(given[0])
+    letters = _LETTERS.get(program, "") or _LETTERS.get(" ".join((program, *given[1:2])), "")
+    if program in _WRITES_LAST and sum(not word.startswith("-") for word in given[1:]) > 1:
+        return True
+    return any(
+        _is_dangerous(word, letters, _DANGEROUS_SINGLE.get(program, ()))
+        or (program == "git" and "::" in word)  # the address of a helper: ext::sh -c …
+        or (program == "git" and given[1:2] == ("push",) and word.startswith(("+", ":", "--prune")))
+        or (program in ("make", "gmake") and word.partition("=")[0] in ("SHELL", "MAKEFLAGS", "MAKEFILES", "MAKE"))
+        for word in added
+    )
+
+
+def _is_dangerous(word: str, letters: str, single: tuple[str, ...]) -> bool:
+    if word.startswith("--"):
+        name = word.partition("=")[0]
+        return (len(name) > 2 and any(option.startswith(name) for option in _DANGEROUS)) or name[1:] in single
+    if not word.startswith("-"):
+        return False
+    return word.partition("=")[0] in single or any(letter in word for letter in letters)
+
+
+def problem_with(prefix: str) -> str:
+    """Return why the prefix cannot be allowed, one sentence, or ""."""
+    found = words(prefix)
+    if found is None:
+        return f"“{prefix.strip()}” is not a plain prefix: it has operators, variables, wildcards or assignments"
+    return _problem_of(found)
+
+
+def _problem_of(found: tuple[str, ...]) -> str:
+    said, program = found[0].rpartition("/")[2], known_name(found[0])
+    if program in NEVER:
+        return f"“{said}” can run any program, whatever follows it"
+    if program in WRITERS:
+        return f"“{said}” can write to any file, whatever follows it"
+    if len(found) > 1 and found[1] in ANYTHING.get(program, ()):
+        return f"“{said} {found[1]}” can run any program, whatever follows it"
+    if len(found) > 1 and found[1] in WRITING.get(program, ()):
+        return f"“{said} {found[1]}” can write to any file, whatever follows it"
+    if program in DESTROYERS:
+        return f"“{said}” can destroy work for good, whatever follows it"
+    if len(found) > 1 and found[1] in DESTROYING.get(program, ()):
+        return f"“{said} {found[1]}” can destroy work for good, whatever follows it"
+    if program not in RUNNERS:
+        return ""
+    if not _names_what_runs(program, found[1:]):
+        return f"“{' '.join(found)}” could run any program; add what it is to run, such as “{_example(said, program)}”"
+    started = _started(program, found)
+    if started == ():
+        return f"“{' '.join(found)}” could run any program; add what it is to run"
+    return _problem_of(started) if started else ""
+
+
+def _started(program: str, found: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the command that a command starts, () when it does not say which, None when it starts none."""
+    if program in STARTERS:
+        return found[1:]
+    if program in ("python", "pypy") and found[1] == "-m":
+        return () if found[2] in MODULES else found[2:]
+    subcommand, rest = f"{program} {found[1]}", found[2:]
+    if subcommand in STARTS:
+        if rest and rest[0] not in STARTS[subcommand] and not rest[0].startswith("-"):
+            return None
+        rest = rest[1:] if rest and not rest[0].startswith("-") else ()
+    elif found[1] not in STARTS.get(program, ()):
+        return None
+    return () if rest[:1] and rest[0].startswith("-") else rest
+
+
+def _names_what_runs(program: str, rest: tuple[str, ...]) -> bool:
+    """Return whether the words after a program name what it is to run.
+
+    An option before it may take the next word (`git -C /x`), and more options could follow that run anything.
+    """
+    if program in ("python", "pypy") and rest[:1] == ("-m",):
+        return len(rest) > 1 and not rest[1].startswith("-")
+    return bool(rest) and not rest[0].startswith(("-", "+"))
+
+
+def _example(said: str, program: str) -> str:
+    known = {"git": "status", "make": "test", "npm": "test", "cargo": "test", "go": "test", "uv": "run pytest"}
+    return f"{said} {known.get(program, 'build.sh')}"
+
+
+def suggested(command: str) -> str:
+    """Return the prefix to offer for a command: the program and its subcommand.
+
+    "" when no prefix can cover it, or nothing is known of what the program can be made to do by its arguments.
+    """
+    found = words(command)
+    if found is None or not _is_offered(found[0]):
+        return ""
+    length = 2 if len(found) > 1 and _PLAIN_WORD.fullmatch(found[1]) else 1
+    for count in (length, *range(length + 1, len(found) + 1)):
+        prefix = " ".join(_quoted(word) for word in found[:count])
+        if not problem_with(prefix):
+            return prefix if covers(prefix, command) else ""
+    return ""
+
+
+def _is_offered(program: str) -> bool:
+    name = known_name(program)
+    return name in OFFERED or name in RUNNERS or program.startswith("./")
+
+
+def _quoted(word: str) -> str:
+    if word and not any(char in " \t'\"~#" for char in word) and not any(char in _SPECIAL for char in word):
+        return word
+    return f"'{word}'" if "'" not in word else f'"{word}"'

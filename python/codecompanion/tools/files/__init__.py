@@ -1,0 +1,1 @@
+"""Changing files for the model: what is proposed, shown, accepted and written."""

@@ -1,0 +1,254 @@
+"""How a change of one file is carried out: in the editor where the file is open, else on disk; logged either way.
+
+Before anything is changed, both texts are in the log; a crash at any moment leaves the file as it was, or as the log
+says (architecture.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.errors import ToolError
+from codecompanion.formats import text_files
+from codecompanion.formats.text_files import TextFile
+from codecompanion.model.history import FileChangeState
+from codecompanion.tools.base import FileChange, HowEnded, ToChange, ToolContext, ToolOutput
+from codecompanion.tools.files.diff import count_lines, file_diff
+from codecompanion.tools.files.disk import in_thread, opened_folder, remove_file, write_atomic
+from codecompanion.tools.files.open_files import Changed, OpenFile
+from codecompanion.tools.files.proposal import Proposal, as_accepted, shown
+from codecompanion.waiting import to_the_end
+
+ATTEMPTS = 5
+"""So often a change is worked out again because the user typed into the file in between."""
+MAX_TOLD_CHARS = 4_000
+"""So much of what a formatter changed is quoted to the model."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a tool wants to do, and what the model reads when it was done: as planned, or as the user changed it."""
+
+    proposal: Proposal
+    done: str
+    done_otherwise: str
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a change: what the file is now, and whether it still has to be saved."""
+
+    change: FileChange
+    after: TextFile | None
+    state: str
+    stays_open: bool = False
+
+
+def is_there(path: Path, context: ToolContext) -> bool:
+    """Return whether there is a file: on disk, or so far in the editor only."""
+    opened = context.opened.at(path)
+    return os.path.lexists(path) or (opened is not None and opened.modified)
+
+
+def current_text(path: Path, context: ToolContext) -> TextFile:
+    """Return what the user sees of a file: the text of its buffer when it is open, else what is on disk.
+
+    Raises:
+        UnreadableFile: there is no such file, or it is no text.
+    """
+    opened = context.opened.at(path)
+    if opened is not None and opened.text is None:
+        raise text_files.UnreadableFile(
+            f"{path} has more than the {text_files.MAX_READ_BYTES:,} bytes that can be read at once."
+        )
+    if opened is None or opened.text is None or not (opened.modified or path.exists()):
+        return text_files.read_text(path)
+    if "\0" in opened.text[: text_files.SNIFFED_BYTES]:
+        raise text_files.UnreadableFile(f"{path} is a binary file.")
+    return TextFile(opened.text)
+
+
+async def change_file(plan: Callable[[ToolContext], Plan], context: ToolContext, path: Path) -> ToolOutput:
+    """Carry out a tool's plan, worked out again while the file changes under it, and return what the model reads.
+
+    Raises:
+        ToolError: nothing was changed; says why.
+    """
+    for attempt in range(ATTEMPTS):
+        opened = await context.editor.look([path]) if attempt else context.opened
+        seen = msgspec.structs.replace(context, opened=opened)
+        made = await in_thread(lambda _check, seen=seen: plan(seen))  # type: ignore[misc]
+        proposal, note = await asyncio.to_thread(as_accepted, made.proposal, context.accepted)
+        if proposal.before is not None and proposal.after == proposal.before:
+            same = f"{proposal.name} already has this content; nothing was changed."
+            return ToolOutput(text=note or same, summary="nothing accepted" if note else counts(0, 0))
+        outcome = await carry_out(proposal, seen)
+        if outcome is not None:
+            return _output(outcome, proposal, note or made.done, made.done_otherwise if note else "")
+    raise ToolError(f"{made.proposal.name} keeps changing in the editor. Nothing was changed; try again.")
+
+
+async def carry_out(
+    proposal: Proposal, context: ToolContext, reverts: tuple[str, ...] = (), *, save: bool = True
+) -> Outcome | None:
+    """Log the change and make it; None when the buffer changed meanwhile, and then nothing was done.
+
+    `save` false: it is left in the editor for the user to save; the file must be open there. Cancelling waits for what
+    has begun, so that the log says how it ended.
+
+    Raises:
+        ToolError: nothing was changed; says why.
+    """
+    opened = context.opened.at(proposal.path)
+    if opened is not None and proposal.after is not None and opened.locked == "nomodifiable" and opened.modified:
+        raise ToolError(
+            f"{proposal.name} has unsaved changes in the editor and cannot be changed there ('modifiable' is off)."
+            " Nothing was changed; ask the user."
+        )
+    if not save and (opened is None or opened.locked):
+        raise ToolError(f"{proposal.name} is not open in the editor. Nothing was changed.")
+    in_editor = opened if opened is not None and proposal.after is not None and _takes_changes(opened) else None
+    before, mode, link = await asyncio.to_thread(_what_is_there, proposal, in_editor)
+    after = None if proposal.after is None else text_files.encode(proposal.after)
+    to_change = ToChange(
+        path=proposal.path, name=proposal.name, before=before, after=after, mode=mode, link=link, reverts=reverts
+    )
+    change_id = await context.recorder.begin(to_change)
+    return await to_the_end(_carry_out(proposal, context, in_editor, change_id, save))
+
+
+def _takes_changes(opened: OpenFile) -> bool:
+    """Return whether the change goes through the buffer; one that may not be written is changed on disk if it can."""
+    return opened.modified or not opened.locked
+
+
+async def _carry_out(
+    proposal: Proposal, context: ToolContext, in_editor: OpenFile | None, change_id: str, save: bool
+) -> Outcome | None:
+    recorder = context.recorder
+    try:
+        if in_editor is not None:
+            changed = await _change_in_editor(proposal, context, in_editor, save)
+        else:
+            changed = await _change_on_disk(proposal, context)
+    except BaseException as error:
+        await recorder.end(change_id, HowEnded(state="failed", reason=str(error)))
+        raise
+    if changed.state == "stale":
+        await recorder.end(change_id, HowEnded(state="failed", reason="the buffer changed in the meantime"))
+        return None
+    if changed.state == "refused" or changed.state == "unknown":
+        # An editor that fell silent may have made the change: the log must not say that it did not.
+        state: FileChangeState = "failed" if changed.state == "refused" else "unknown"
+        await recorder.end(change_id, HowEnded(state=state, reason=changed.reason))
+        raise ToolError(changed.reason)
+    after = proposal.after
+    if changed.text is not None:
+        after = TextFile(changed.text)
+    diff = file_diff(
+        proposal.name,
+        None if proposal.before is None else proposal.before.text,
+        None if after is None else after.text,
+    )
+    added, removed = count_lines(diff)
+    change = FileChange(
+        change_id=change_id, path=str(proposal.path), name=proposal.name, added=added, removed=removed, diff=diff
+    )
+    left = None if changed.text is None else text_files.encode(TextFile(changed.text))
+    await recorder.end(change_id, HowEnded(state=changed.state, after=left, added=added, removed=removed))
+    opened = context.opened.at(proposal.path)
+    stays_open = proposal.after is None and opened is not None and opened.modified
+    return Outcome(change=change, after=after, state=changed.state, stays_open=stays_open)
+
+
+async def _change_in_editor(proposal: Proposal, context: ToolContext, opened: OpenFile, save: bool) -> Changed:
+    after = proposal.after or TextFile("")
+    await asyncio.to_thread(_make_folder, proposal.path.parent)
+    return await context.editor.change(opened, after.text, save=save)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        with opened_folder(folder, make=True):
+            pass
+    except OSError as error:
+        raise ToolError(f"{folder} was not made: {text_files.reason(error)}. Nothing was changed.") from error
+
+
+async def _change_on_disk(proposal: Proposal, context: ToolContext) -> Changed:
+    def work(check: Callable[[], None]) -> None:
+        if proposal.after is not None:
+            write_atomic(proposal.path, text_files.encode(proposal.after), check)
+            return
+        check()
+        try:
+            remove_file(proposal.path)
+        except OSError as error:
+            raise ToolError(f"{proposal.name} was not deleted: {text_files.reason(error)}.") from error
+
+    await in_thread(work)
+    await context.editor.reload(None if proposal.after is not None else proposal.path)
+    return Changed(state="written")
+
+
+def _what_is_there(proposal: Proposal, in_editor: OpenFile | None) -> tuple[bytes | None, int, str]:
+    """Return the content, mode and link target of what is to be changed, None where there is none or it is too large.
+
+    Raises:
+        ToolError: it would be lost: it cannot be read, although it is there.
+    """
+    path = proposal.path
+    if in_editor is not None:
+        return (None if proposal.before is None else text_files.encode(proposal.before)), 0, ""
+    with contextlib.suppress(OSError):
+        if path.is_symlink() and proposal.after is None:
+            return None, 0, str(path.readlink())
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if proposal.before is not None and proposal.after is not None:
+            return text_files.encode(proposal.before), mode, ""
+        with contextlib.suppress(text_files.UnreadableFile):
+            return text_files.read_bytes(path), mode, ""
+    return None, 0, ""
+
+
+def _output(outcome: Outcome, proposal: Proposal, sentence: str, otherwise: str) -> ToolOutput:
+    change, notes = outcome.change, []
+    summary = counts(change.added, change.removed)
+    if otherwise:
+        summary += " · edited by you"
+    if outcome.state == "unsaved":
+        summary += " · not saved"
+        notes.append(
+            "The file has unsaved changes in the editor, so the edit was made in the buffer and is not on disk yet:"
+            " read_file and grep_search show it, commands do not see it until the user saves the file."
+        )
+    if outcome.stays_open:
+        notes.append("It is open in the editor with unsaved changes, which stay there.")
+    formatted = _formatted(outcome, proposal)
+    if formatted:
+        notes.append(formatted)
+    text = " ".join(part for part in (otherwise, sentence, *notes) if part)
+    return ToolOutput(text=text, summary=summary, change=change)
+
+
+def _formatted(outcome: Outcome, proposal: Proposal) -> str:
+    """Return what format-on-save made of the change, so that the model's next edit fits."""
+    wanted, found = shown(proposal.after), shown(outcome.after)
+    if outcome.after is None or wanted == found:
+        return ""
+    diff = file_diff(proposal.name, wanted, found)
+    if len(diff) > MAX_TOLD_CHARS:
+        return "Saving the file changed it further (format on save); read it again before the next edit."
+    return f"Saving the file changed it further (format on save):\n{diff}"
+
+
+def counts(added: int, removed: int) -> str:
+    """Return `+3 −1`."""
+    parts = [f"+{added:,}"] if added else []
+    parts += [f"−{removed:,}"] if removed else []
+    return " ".join(parts) or "no lines changed"

@@ -1,0 +1,105 @@
+"""What a file tool proposes to do with one file, and what the user made of it before accepting. Pure.
+
+The editor shows and gives back texts with Unix line ends in which what is no text is U+FFFD (`text_files.printable`).
+Lines the user left alone keep their own bytes and line ends; only lines the user wrote take the file's usual ones.
+"""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.errors import ToolError
+from codecompanion.formats.text_files import TextFile, printable, split_lines
+from codecompanion.tools.base import Accepted, ApprovalQuestion
+from codecompanion.tools.files.diff import common_length, file_diff
+
+MAX_SHOWN_CHARS = 4_000_000
+"""Longer texts do not travel to the editor to be compared there (it would stand still for it); the diff does."""
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """One file as it is and as it is to be; None is a file that does not exist. `name` is how the path is shown."""
+
+    path: Path
+    name: str
+    before: TextFile | None
+    after: TextFile | None
+
+
+def shown(file: TextFile | None) -> str:
+    """Return the text as the editor shows it, "" for no file."""
+    return printable(file.text) if file is not None else ""
+
+
+def question(proposal: Proposal, *, key: str, title: str, body: str = "") -> ApprovalQuestion:
+    """Return what the user is asked; without a `body` the diff of the whole file."""
+    before, after = shown(proposal.before), shown(proposal.after)
+    if len(before) + len(after) > MAX_SHOWN_CHARS:
+        before = after = ""
+    return ApprovalQuestion(
+        key=key,
+        title=title,
+        body=body or proposed_diff(proposal),
+        filetype="text" if body else "diff",
+        path=str(proposal.path),
+        before=before,
+        after=after,
+    )
+
+
+def proposed_diff(proposal: Proposal) -> str:
+    """Return the unified diff of the proposal."""
+    before = None if proposal.before is None else proposal.before.text
+    after = None if proposal.after is None else proposal.after.text
+    return file_diff(proposal.name, before, after)
+
+
+def as_accepted(proposal: Proposal, accepted: Accepted | None) -> tuple[Proposal, str]:
+    """Return what is to be done, and what the model is to read about how it differs from what it proposed.
+
+    Raises:
+        ToolError: the user changed the proposal, and the file is not any more what the user saw.
+    """
+    if accepted is None or split_lines(accepted.text) == split_lines(accepted.after):
+        return proposal, ""
+    if shown(proposal.before) != accepted.before:
+        raise ToolError(
+            f"{proposal.name} changed while the user was looking at the edit, and the user had edited the proposal."
+            " Nothing was written; read the file again."
+        )
+    like = proposal.after or proposal.before or TextFile("")
+    text = with_own_line_ends(like, accepted.text)
+    if proposal.before is not None and split_lines(accepted.text) == split_lines(accepted.before):
+        nothing = msgspec.structs.replace(proposal, after=proposal.before)
+        return nothing, f"The user removed everything from this change; {proposal.name} was not changed."
+    written = msgspec.structs.replace(proposal, after=msgspec.structs.replace(like, text=text))
+    diff = file_diff(proposal.name, accepted.after if proposal.after is not None else None, accepted.text)
+    return written, (
+        "The user edited your proposal before accepting it. The file now differs from what you proposed"
+        f" (- proposed by you, + written instead):\n{diff}"
+    )
+
+
+def with_own_line_ends(like: TextFile, text: str) -> str:
+    """Return `text` with the bytes and line ends of `like` wherever a line is the same."""
+    visible = printable(like.text)
+    if visible == like.text:
+        return text
+    own, shown_lines, lines = like.text.split("\n"), visible.split("\n"), text.split("\n")
+    end = "\r" if like.newline == "\r\n" else ""
+    head = common_length(shown_lines, lines)
+    tail = common_length(shown_lines[head:][::-1], lines[head:][::-1])
+    middle, new = slice(head, len(own) - tail), slice(head, len(lines) - tail)
+    result = own[:head]
+    for kind, first, last, low, high in SequenceMatcher(
+        None, shown_lines[middle], lines[new], autojunk=False
+    ).get_opcodes():
+        same = own[middle][first:last] if kind == "equal" else [line + end for line in lines[new][low:high]]
+        result += same
+    result += own[len(own) - tail :]
+    if end and len(result) > 0 and result[-1].endswith("\r") and not own[-1].endswith("\r"):
+        result[-1] = result[-1].removesuffix("\r")  # after the last newline there is no line end
+    return "\n".join(result)

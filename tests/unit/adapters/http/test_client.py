@@ -1,0 +1,41 @@
+"""Addresses of requests: below base_url, queries of both kept."""
+
+from __future__ import annotations
+
+import httpx2
+import pytest
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.http.client import HttpClient
+
+BASE = "https://gateway.example/v1"
+
+
+async def address(base_url: str, path: str) -> str:
+    """Return where a request for `path` goes."""
+    seen: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return httpx2.Response(200, json={})
+
+    settings = AdapterSettings(name="a", kind="openai_compatible", base_url=base_url)
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+    client = HttpClient(http, settings)
+    await client.send("GET", path, headers={}, limits=httpx2.Timeout(5))
+    await client.aclose()
+    return str(seen[0].url)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "path", "wanted"),
+    [
+        (BASE, "/models", f"{BASE}/models"),
+        (f"{BASE}/", "models?limit=1000", f"{BASE}/models?limit=1000"),
+        (f"{BASE}?api-version=1", "/models?limit=1000", f"{BASE}/models?limit=1000&api-version=1"),
+        (f"{BASE}?api-version=1", "/c?url=https%3A%2F%2Fq", f"{BASE}/c?url=https%3A%2F%2Fq&api-version=1"),
+        (BASE, "https://other.example/list?a=1", "https://other.example/list?a=1"),
+    ],
+)
+async def test_the_queries_of_a_path_and_of_base_url_are_both_sent(base_url, path, wanted):
+    assert await address(base_url, path) == wanted

@@ -1,0 +1,80 @@
+"""How long silence is waited for, by where the endpoint is and how long the prompt (lesson 18)."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.errors.error_map import Endpoint, error_from_exception
+from codecompanion.adapters.errors.retry import wait_before_retry
+from codecompanion.adapters.http.time_limits import max_silence_s, place_of
+from codecompanion.errors import NetworkFailed, RateLimited, StreamCut
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        ("http://localhost:11434/v1", "loopback"),
+        ("http://127.0.0.1:8080", "loopback"),
+        ("http://127.8.8.8", "loopback"),
+        ("http://[::1]:8080/v1", "loopback"),
+        ("http://[::ffff:127.0.0.1]:8080/v1", "loopback"),
+        ("http://0.0.0.0:8000", "loopback"),
+        ("http://api.localhost", "loopback"),
+        ("http://localhost.:1", "loopback"),
+        ("http://192.168.1.7:1234/v1", "private"),
+        ("http://[fd00::7]:1234/v1", "private"),
+        ("http://[fe80::1%25eth0]:1234/v1", "private"),
+        ("http://workstation:1234/v1", "private"),
+        ("http://box.local/v1", "private"),
+        ("https://api.openai.com/v1", "public"),
+        ("https://[2606:4700::1111]/v1", "public"),
+        ("http://[::1", "public"),
+        ("", "public"),
+    ],
+)
+def test_where_an_endpoint_is(address: str, place: str) -> None:
+    """Names, IPv4, IPv6 with and without ports; what cannot be read is somewhere else."""
+    assert place_of(address) == place
+
+
+def settings(base_url: str, **more: float) -> AdapterSettings:
+    return AdapterSettings(name="x", kind="openai_compatible", base_url=base_url, **more)
+
+
+def test_a_server_on_this_machine_is_waited_for_without_a_limit() -> None:
+    """A long prompt takes it many minutes; the status line counts, `q` stops it."""
+    assert max_silence_s(settings("http://127.0.0.1:8080/v1"), 4_000_000) is None
+
+
+def test_a_long_prompt_gets_more_time() -> None:
+    """Ten minutes at least, for reasoning that is not shown."""
+    short = max_silence_s(settings("https://api.openai.com/v1"), 2_000)
+    long = max_silence_s(settings("https://api.openai.com/v1"), 4_000_000)
+    assert short is not None
+    assert long is not None
+    assert 600 <= short < long
+
+
+def test_a_configured_limit_is_taken_as_it_is() -> None:
+    """Lesson 13: also on this machine, also for a long prompt."""
+    for address in ("http://127.0.0.1:1", "http://192.168.0.2", "https://api.openai.com/v1"):
+        assert max_silence_s(settings(address, idle_timeout_s=7.0), 4_000_000) == 7.0
+
+
+def test_what_may_have_been_processed_is_repeated_once_at_most() -> None:
+    """Each try may be billed; a refusal for the rate was none."""
+    assert wait_before_retry(StreamCut("x"), 1, max_retries=3, random=0.5) is not None
+    assert wait_before_retry(StreamCut("x"), 2, max_retries=3, random=0.5) is None
+    assert wait_before_retry(StreamCut("x"), 1, max_retries=0, random=0.5) is None
+    assert wait_before_retry(RateLimited("x"), 3, max_retries=3, random=0.5) is not None
+
+
+def test_errors_in_a_group_are_told_by_the_one_that_is_known() -> None:
+    """Tasks of the transport fail together."""
+    group = ExceptionGroup(
+        "unhandled", [ZeroDivisionError("x"), ExceptionGroup("more", [ConnectionRefusedError(111, "y")])]
+    )
+    error = error_from_exception(group, Endpoint(name="test", base_url="http://[::1]:9"))
+    assert type(error) is NetworkFailed
+    assert "no connection to http://[::1]:9 (connection refused)" in str(error)

@@ -1,0 +1,71 @@
+"""Keys stay out of texts (lesson 44)."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.adapters.errors.error_map import Endpoint
+from codecompanion.adapters.keys.redact import HIDDEN, plain_url, redact
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Incorrect API key provided: sk-proj-abcDEF123456.",
+        "Incorrect API key provided: sk-abc***********wxyz.",
+        "key AIzaSyA1234567890abcdefghijklmnopqrstu is bad",
+        "Authorization: Bearer abcdefgh12345678",
+        '{"api_key": "0123456789abcdef"}',
+        "x-api-key=0123456789abcdef",
+        "token ghp_0123456789abcdefghij",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
+        "gsk_0123456789abcdef and xai-0123456789abcdef",
+    ],
+)
+def test_what_looks_like_a_key_is_hidden(text: str) -> None:
+    """Also keys that are not ours: a mistyped one is echoed by the provider."""
+    shown = redact(text)
+    assert HIDDEN in shown
+    for word in ("abcDEF", "wxyz", "SyA123", "abcdefgh1", "0123456789", "c2lnbm"):
+        assert word not in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Check the API key and the account.",
+        "openai: the key in OPENAI_API_KEY was refused (401). Check it or change the adapter with ga.",
+        "The model `gpt-4o-2024-08-06` does not exist",
+        "Authorization documentation is at https://platform.openai.com/docs/authentication",
+        "The task-oriented risk-averse desk-bound model hf is not rk",
+    ],
+)
+def test_ordinary_words_stay(text: str) -> None:
+    """A sentence that is all `[hidden]` helps nobody."""
+    assert redact(text) == text
+
+
+def test_secrets_are_hidden_whatever_they_look_like() -> None:
+    """The longest first, so that no tail of one remains."""
+    assert redact("a hunter2hunter2 b hunter2", ("hunter2", "hunter2hunter2", "a")) == f"a {HIDDEN} b {HIDDEN}"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://me:pw@api.test/v1?key=abc#x", "https://api.test/v1"),
+        ("http://localhost:11434/v1", "http://localhost:11434/v1"),
+        ("http://[::1", HIDDEN),
+        ("", ""),
+    ],
+)
+def test_an_address_is_shown_without_credentials(url: str, shown: str) -> None:
+    """Query strings and user info hold keys at some gateways."""
+    assert plain_url(url) == shown
+
+
+def test_an_endpoint_has_no_secrets_in_its_repr() -> None:
+    """It travels through log calls."""
+    endpoint = Endpoint(name="a", secrets=("hunter2",))
+    assert "hunter2" not in f"{endpoint!r} {endpoint}"
+    assert endpoint.say("hunter2 was refused") == f"a: {HIDDEN} was refused"

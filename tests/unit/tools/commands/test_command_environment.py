@@ -1,0 +1,102 @@
+"""What a command of the model gets of the environment: builds work, secrets stay (lesson 44)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codecompanion.tools.commands.command_environment import (
+    HiddenVariables,
+    clean_environment,
+    hidden_names,
+    problem_with_pattern,
+)
+
+SECRETS = {
+    "OPENAI_API_KEY": "1",
+    "openai_api_key": "1",
+    "KEY_OF_MINE": "1",
+    "GH_TOKEN": "1",
+    "NPM_TOKEN_READ": "1",
+    "CLIENT_SECRET": "1",
+    "DB_PASSWORD": "1",
+    "PASSPHRASE": "1",
+    "GITLAB_PAT": "1",
+    "AWS_SESSION": "1",
+    "PGPASSWORD": "1",
+    "MYSQL_PWD": "1",
+    "GOOGLE_APPLICATION_CREDENTIALS": "/home/me/google.json",
+    "COMPOSER_AUTH": "{}",
+    "SENTRY_DSN": "https://abc@example.org/1",
+    "DATABASE_URL": "postgres://me:pencil@db/main",
+    "CACHE": "redis://:pencil@cache:6379",
+    "PLAIN_NAME": "ghp_0123456789abcdefghij0123456789",
+    "ANTHROPIC_CUSTOM_HEADERS": "x: y",
+    "NVIM": "/run/user/1000/nvim.1.0",
+}
+NEEDED = {
+    "PATH": "/bin",
+    "HOME": "/home/me",
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "TMPDIR": "/tmp",
+    "PWD": "/work",
+    "OLDPWD": "/",
+    "SSH_AUTH_SOCK": "/run/agent",
+    "GIT_ASKPASS": "/usr/bin/ask",
+    "GIT_SSH_COMMAND": "ssh -i ~/.ssh/other",
+    "VIRTUAL_ENV": "/work/.venv",
+    "CARGO_HOME": "/home/me/.cargo",
+    "NVM_DIR": "/home/me/.nvm",
+    "npm_config_cache": "/tmp/npm",
+    "GOPATH": "/home/me/go",
+    "JAVA_HOME": "/usr/lib/jvm",
+    "CI": "true",
+    "DATABASE_HOST": "db",
+    "APP_URL": "http://localhost:8080/a@b",
+    "HTTPS_PROXY": "http://me:pencil@proxy:3128",
+    "TOKENIZERS_PARALLELISM": "false",
+    "XDG_RUNTIME_DIR": "/run/user/1000",
+    "XKB_DEFAULT_KEYBOARD": "us",
+}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_what_looks_like_a_secret_is_left_out(name: str) -> None:
+    assert hidden_names({**NEEDED, name: SECRETS[name]}, HiddenVariables()) == [name]
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_what_a_build_needs_stays(name: str) -> None:
+    assert clean_environment({name: NEEDED[name]}, Path("/ours"))[name] == NEEDED[name]
+
+
+def test_variables_and_values_of_adapters_are_left_out() -> None:
+    hidden = HiddenVariables(of_adapters=frozenset({"MY_PROVIDER"}), values=frozenset({"Team blue-horizon", "v1"}))
+    given = {"MY_PROVIDER": "x", "TEAM": "blue-horizon", "VERSION": "v1", "PATH": "Team blue-horizon"}
+    assert hidden_names(given, hidden) == ["MY_PROVIDER", "TEAM"]
+
+
+def test_the_users_patterns_decide_and_to_hide_is_the_stronger_one() -> None:
+    """A key of an adapter is kept by its own name only: `*` would give away what nobody thought of."""
+    given = {"PGHOST": "db", "PGPASSWORD": "x", "OPENAI_API_KEY": "k", "COMPANY": "c", "GH_TOKEN": "t"}
+    of_adapters = frozenset({"OPENAI_API_KEY"})
+    hidden = HiddenVariables(of_adapters=of_adapters, keep=("pghost", "GH_*", "*KEY*"), hide=("COMP*", "GH_TOKEN"))
+    assert hidden_names(given, hidden) == ["COMPANY", "GH_TOKEN", "OPENAI_API_KEY", "PGPASSWORD"]
+    assert hidden_names(given, HiddenVariables(of_adapters=of_adapters, keep=("OPENAI_API_KEY", "*"))) == []
+
+
+def test_our_own_python_and_the_terminal_are_taken_out() -> None:
+    given = {"PYTHONPATH": "/ours:/theirs", "PYTHONSAFEPATH": "1", "EDITOR": "vim"}
+    cleaned = clean_environment(given, Path("/ours"))
+    assert (cleaned["PYTHONPATH"], cleaned["EDITOR"]) == ("/theirs", "false")
+    assert "PYTHONSAFEPATH" not in cleaned
+    assert "PYTHONPATH" not in clean_environment({"PYTHONPATH": "/ours"}, Path("/ours"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_good"), [("PG*", True), ("a_1?", True), ("", False), ("A=b", False), ("$A", False)]
+)
+def test_a_pattern_that_can_name_no_variable_is_a_mistake(pattern: str, is_good: bool) -> None:
+    assert (problem_with_pattern(pattern) == "") is is_good

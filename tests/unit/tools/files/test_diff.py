@@ -1,0 +1,49 @@
+"""The diff an approval shows."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codecompanion.tools.files.diff import file_diff
+
+
+def test_a_change_is_shown_with_its_surroundings_and_true_line_numbers() -> None:
+    before = "".join(f"{number}\n" for number in range(1, 101))
+    assert file_diff("x.txt", before, before.replace("50\n", "fifty\n")) == (
+        "--- a/x.txt\n+++ b/x.txt\n@@ -47,7 +47,7 @@\n 47\n 48\n 49\n-50\n+fifty\n 51\n 52\n 53\n"
+    )
+
+
+def test_a_new_file_is_all_additions() -> None:
+    assert file_diff("x", None, "a\nb\n") == "--- /dev/null\n+++ b/x\n@@ -0,0 +1,2 @@\n+a\n+b\n"
+
+
+@pytest.mark.skipif(shutil.which("patch") is None, reason="the program patch is not installed")
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30))
+def test_the_diff_is_one_that_patch_can_apply(old: list[str], new: list[str]) -> None:
+    before, after = ("".join(line + "\n" for line in lines) for lines in (old, new))
+    if before == after or not before:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "x"
+        file.write_text(before)
+        command = ["patch", "-s", str(file)]
+        subprocess.run(command, input=file_diff("x", before, after), text=True, check=True)
+        assert (file.read_text() if file.exists() else "") == after
+
+
+def test_a_rewrite_of_a_huge_file_is_not_compared_line_by_line() -> None:
+    """A comparison of all lines would take minutes; the time limit of the test run is the judge."""
+    before = "".join(f"{number % 7} {number}\n" for number in range(60_000))
+    after = "".join(f"{number % 5} {number}\n" for number in range(60_000))
+    diff = file_diff("x", before, after)
+    assert diff.count("\n-") > 30_000
+    assert diff.count("\n+") > 30_000
