@@ -23,7 +23,7 @@ from codecompanion.adapters.base import ChatRequest
 from codecompanion.adapters.keys.redact import redact
 from codecompanion.context.summary.sections import load_schema
 from codecompanion.counting.tokens import MessageCounter
-from codecompanion.model.history import ChatCreated, EventPayload, MessageAdded, TurnBegan, TurnEnded
+from codecompanion.model.history import ChatCreated, EventPayload, MessageAdded, TurnEnded, TurnStarted
 from codecompanion.model.messages import Message, ToolCall, with_changes
 from codecompanion.session.compaction.effects import Keeping
 from codecompanion.session.session import Session
@@ -76,7 +76,7 @@ def history(count: int, *, size: int = 400, files: bool = False) -> list[EventPa
         path = f"src/file_{number if files else 0}.py"
         call = ToolCall(f"call-{number}", "read_file", json.dumps({"path": path}))
         body = f"line {number} of a file that says something = {number}\n" * max(1, size // 40)
-        made.append(TurnBegan(turn_id=turn, cycle=cycle))
+        made.append(TurnStarted(turn_id=turn, cycle=cycle))
         for message in (
             Message(id=f"{number}u", role="user", content=f"question {number} " * 8, cycle=cycle, turn_id=turn),
             Message(id=f"{number}c", role="assistant", tool_calls=(call,), cycle=cycle, turn_id=turn),

@@ -23,8 +23,8 @@ from codecompanion.model.history import (
     EventPayload,
     Insertion,
     MessageAdded,
-    TurnBegan,
     TurnEnded,
+    TurnStarted,
     ViewChanged,
 )
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall, with_changes
@@ -83,7 +83,7 @@ def write_history(store: Store, count: int, policy: str) -> None:
     ids: list[str] = []
     for number in range(count // 4):
         turn, cycle = f"turn-{number}", number + 1
-        payloads.append(TurnBegan(turn_id=turn, cycle=cycle))
+        payloads.append(TurnStarted(turn_id=turn, cycle=cycle))
         call = ToolCall(f"call-{number}", "read_file", '{"path": "a.txt"}')
         for message in (
             Message(id=f"{number}u", role="user", content=f"question {number} " * 8, cycle=cycle, turn_id=turn),

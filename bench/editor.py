@@ -29,7 +29,7 @@ sys.path[:0] = [str(REPO), str(REPO / "python"), str(REPO / "tests" / "nvim")]
 
 
 from codecompanion.counting.tokens import MessageCounter  # noqa: E402
-from codecompanion.model.history import ChatCreated, MessageAdded, TitleSet, TurnBegan, TurnEnded  # noqa: E402
+from codecompanion.model.history import ChatCreated, MessageAdded, TitleSet, TurnEnded, TurnStarted  # noqa: E402
 from codecompanion.model.messages import Message, ToolCall  # noqa: E402
 from codecompanion.store.opening import open_store  # noqa: E402
 from harness import Nvim, find_nvim  # noqa: E402
@@ -165,7 +165,7 @@ def store_chat(root: Path, history: list[Message], chat: str = "be0c4000be0c4000
     ]
     for message in history:
         if message.role == "user":
-            payloads.append(TurnBegan(turn_id=message.turn_id, cycle=message.cycle or 1))
+            payloads.append(TurnStarted(turn_id=message.turn_id, cycle=message.cycle or 1))
         payloads.append(MessageAdded(message=message))
     if history:
         payloads.append(TurnEnded(turn_id=history[-1].turn_id, reason="done"))

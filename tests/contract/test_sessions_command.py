@@ -12,8 +12,8 @@ from codecompanion.model.history import (
     Insertion,
     MessageAdded,
     TitleSet,
-    TurnBegan,
     TurnEnded,
+    TurnStarted,
     ViewChanged,
 )
 from codecompanion.model.messages import Message, ToolCall
@@ -36,7 +36,7 @@ def data_dir(tmp_path):
     change = ViewChanged(change_id="k", kind="compacted", removed=("u", "a", "t"), inserted=(Insertion(summary, "t"),))
     created = ChatCreated(adapter="openai", model="gpt-4o", policy="codecompanion", cwd="/work")
     added = [MessageAdded(message=message) for message in messages]
-    turn = [TurnBegan(turn_id="1", cycle=1), *added, change, TurnEnded(turn_id="1", reason="done")]
+    turn = [TurnStarted(turn_id="1", cycle=1), *added, change, TurnEnded(turn_id="1", reason="done")]
     store.append("chat-abc", [created, TitleSet(title="Why — ünïcode?"), *turn]).result()
     store.append("chat-xyz", [created, MessageAdded(message=Message(id="o", role="user", content="other"))]).result()
     store.close()

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from codecompanion.model.history import FileChangeBegan, FileChangeEnded
+from codecompanion.model.history import FileChangeEnded, FileChangeStarted
 from files_desk import TEXT, edit, tool
 from harness import NvimError
 from real_chat import read_log
@@ -28,7 +28,7 @@ end
 
 def changes(events):
     """Return what the log says of changes of files."""
-    return [e.payload for e in events if isinstance(e.payload, FileChangeBegan | FileChangeEnded)]
+    return [e.payload for e in events if isinstance(e.payload, FileChangeStarted | FileChangeEnded)]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -67,7 +67,7 @@ def test_an_editor_killed_while_a_file_is_changed_loses_nothing(desk, nvim_facto
     wait_until(lambda: changes(read_log(user.root.parent, chat_id)))
     assert user.disk() == TEXT.replace("line 5\n", "five\n")
     (began, *ended) = changes(read_log(user.root.parent, chat_id))
-    assert isinstance(began, FileChangeBegan)
+    assert isinstance(began, FileChangeStarted)
     assert all(isinstance(one, FileChangeEnded) for one in ended)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.model.history import CompactionBegan, MessageAdded, ViewChanged, project
+from codecompanion.model.history import CompactionStarted, MessageAdded, ViewChanged, project
 from codecompanion.model.invariants import violations
 from codecompanion.placeholders import INTERRUPTED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
 from codecompanion.store.opening import open_store
@@ -386,7 +386,7 @@ def test_the_stop_key_ends_a_hanging_summariser_at_once(nvim_factory, tmp_path):
         chat.nvim.feed("q")
         chat.wait_state("idle")
         events = chat.log()
-        assert any(isinstance(e.payload, CompactionBegan) for e in events)
+        assert any(isinstance(e.payload, CompactionStarted) for e in events)
         assert [e for e in events if isinstance(e.payload, ViewChanged)] == []
         chat.say("second")
         assert "still here" in chat.text()

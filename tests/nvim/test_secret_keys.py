@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from codecompanion.model.history import CompactionEnded, ViewChanged
+from codecompanion.model.history import CompactionFailed, ViewChanged
 from real_chat import RealChat, start_chat
 from tests.providers.anthropic import answers as anthropic_answers
 from tests.providers.anthropic.models import SONNET
@@ -142,7 +142,7 @@ def converse(chat: RealChat, server: Any, answers: Any) -> None:
 def compacted(chat: RealChat) -> bool:
     """Say whether a compaction has come to its end, and fail when it failed."""
     payloads = [event.payload for event in chat.log()]
-    assert not any(isinstance(payload, CompactionEnded) for payload in payloads)
+    assert not any(isinstance(payload, CompactionFailed) for payload in payloads)
     return any(isinstance(payload, ViewChanged) and payload.kind == "compacted" for payload in payloads)
 
 

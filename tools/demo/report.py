@@ -12,7 +12,7 @@ from codecompanion.model.history import (
     MessageAdded,
     RequestSent,
     ToolRan,
-    TurnBegan,
+    TurnStarted,
     View,
     ViewChanged,
     project,
@@ -30,7 +30,7 @@ def report(events: Sequence[LogEvent], told: Sequence[dict[str, Any]], window: i
     requests, cycle, peak = 0, 0, 0
     for event in events:
         payload = event.payload
-        if isinstance(payload, TurnBegan):
+        if isinstance(payload, TurnStarted):
             cycle = payload.cycle
         elif isinstance(payload, RequestSent) and payload.purpose == "chat":
             requests += 1

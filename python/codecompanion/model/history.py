@@ -147,8 +147,8 @@ class ChangeUndone(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="
     by_user: bool = False
 
 
-class CompactionBegan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_started"):
-    """A compaction runs; without an ending it gets a synthetic `CompactionEnded` on load (reason interrupted).
+class CompactionStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_started"):
+    """A compaction runs; without an ending it gets a synthetic `CompactionFailed` on load (reason interrupted).
 
     `failed_event` is the policy's own name for that end, "" = none (R-332).
     """
@@ -160,7 +160,7 @@ class CompactionBegan(Payload, frozen=True, omit_defaults=True, kw_only=True, ta
     failed_event: str = ""
 
 
-class CompactionEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_failed"):
+class CompactionFailed(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_failed"):
     """A compaction ended without changing anything. A successful one ends with its `ViewChanged`."""
 
     compaction_id: str
@@ -168,7 +168,7 @@ class CompactionEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, ta
     cancelled: bool = False
 
 
-class TurnBegan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="turn_started"):
+class TurnStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="turn_started"):
     """A user turn: one cycle (R-508)."""
 
     turn_id: str
@@ -244,7 +244,7 @@ class ToolRan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tool_
 FileChangeState = Literal["written", "unsaved", "failed", "unknown", "interrupted"]
 
 
-class FileChangeBegan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="file_change_started"):
+class FileChangeStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="file_change_started"):
     """A file is about to be changed. `before` and `after` are the sha256 of the contents, "" = there is no file.
 
     `path` is absolute, `name` is how it is shown. A file may be there although `before` is "": one too large to be
@@ -301,14 +301,14 @@ EventPayload = (
     | UsageReported
     | ViewChanged
     | ChangeUndone
-    | CompactionBegan
-    | CompactionEnded
-    | TurnBegan
+    | CompactionStarted
+    | CompactionFailed
+    | TurnStarted
     | TurnEnded
     | RequestSent
     | RequestEnded
     | ToolRan
-    | FileChangeBegan
+    | FileChangeStarted
     | FileChangeEnded
     | PolicyEvent
 )
@@ -462,7 +462,7 @@ def apply(view: View, event: LogEvent) -> View:
         view = append(view, payload.message)
     elif isinstance(payload, ViewChanged):
         view = apply_change(view, payload)
-    elif isinstance(payload, TurnBegan):
+    elif isinstance(payload, TurnStarted):
         view = msgspec.structs.replace(view, cycle=max(view.cycle, payload.cycle))
     return msgspec.structs.replace(view, last_seq=max(view.last_seq, event.seq))
 
@@ -494,7 +494,7 @@ def project(events: Sequence[LogEvent]) -> View:
                 continue
             messages.append(payload.message)
             cycle = cycle_after(cycle, payload.message)
-        elif isinstance(payload, TurnBegan):
+        elif isinstance(payload, TurnStarted):
             cycle = max(cycle, payload.cycle)
         elif isinstance(payload, ViewChanged) and not undone.get(payload.change_id):
             messages = _changed(messages, payload)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from codecompanion.model.history import (
     ChangeUndone,
     ChatForked,
-    CompactionBegan,
-    CompactionEnded,
+    CompactionFailed,
+    CompactionStarted,
     LogEvent,
     MessageAdded,
     PolicyEvent,
@@ -22,8 +22,8 @@ from codecompanion.model.history import (
     RequestEnded,
     RequestSent,
     ToolRan,
-    TurnBegan,
     TurnEnded,
+    TurnStarted,
     UsageReported,
     ViewChanged,
 )
@@ -97,7 +97,7 @@ class Stretch:
     tools: list[ToolRan] = field(default_factory=list)
     tool_tokens: dict[str, int] = field(default_factory=dict)
     changes: list[ViewChanged] = field(default_factory=list)
-    failures: list[CompactionEnded] = field(default_factory=list)
+    failures: list[CompactionFailed] = field(default_factory=list)
     named: list[PolicyEvent] = field(default_factory=list)
 
 
@@ -141,7 +141,7 @@ class LogReader:
         self.order: list[Call | ViewChanged] = []
         self.undone: set[str] = set()
         self._question = ""
-        self._began: dict[str, CompactionBegan] = {}
+        self._began: dict[str, CompactionStarted] = {}
         self._by_id: dict[str, Call] = {}
         self._newest: Call | None = None
 
@@ -152,7 +152,7 @@ class LogReader:
             case ChatForked(from_title=title):
                 self._start_over()
                 self.forked_from = title or "an untitled chat"
-            case TurnBegan(turn_id=turn_id, cycle=cycle):
+            case TurnStarted(turn_id=turn_id, cycle=cycle):
                 self.now = Stretch(len(self.turns) + 1, turn_id, cycle, event.ts, self._question)
                 self.turns.append(self.now)
                 self._newest = None
@@ -186,9 +186,9 @@ class LogReader:
                 self.order.append(change)
             case ChangeUndone(change_id=change_id, redone=redone):
                 (self.undone.discard if redone else self.undone.add)(change_id)
-            case CompactionBegan() as began:
+            case CompactionStarted() as began:
                 self._began[began.compaction_id] = began
-            case CompactionEnded() as failed:
+            case CompactionFailed() as failed:
                 self.now.failures.append(failed)
             case PolicyEvent() as named:
                 self.now.named.append(named)

@@ -9,7 +9,7 @@ from typing import Any
 from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import (
     ChatCreated,
-    CompactionBegan,
+    CompactionStarted,
     EventPayload,
     LogEvent,
     MessageAdded,
@@ -18,8 +18,8 @@ from codecompanion.model.history import (
     RequestSent,
     Retry,
     ToolRan,
-    TurnBegan,
     TurnEnded,
+    TurnStarted,
     UsageReported,
     ViewChanged,
 )
@@ -67,7 +67,7 @@ class LogWriter:
         self._turn = f"t{number}"
         self.now += 60
         self.add(
-            TurnBegan(turn_id=self._turn, cycle=number),
+            TurnStarted(turn_id=self._turn, cycle=number),
             MessageAdded(message=Message(id=f"u{number}", role="user", content=question, turn_id=self._turn)),
         )
 
@@ -114,7 +114,7 @@ class LogWriter:
         """Log the call that wrote a summary, as the session does."""
         id = f"c{len(self.events)}"
         self.add(
-            CompactionBegan(compaction_id=id, trigger="manual", summariser="claude", tokens_before=9),
+            CompactionStarted(compaction_id=id, trigger="manual", summariser="claude", tokens_before=9),
             UsageReported(
                 message_id=id, adapter="anthropic", model="claude", usage=Usage(), estimated_prompt_tokens=0,
                 other_passes=(usage,), cost_usd=price(usage) if priced else None, prices=PRICES if priced else None,

@@ -8,13 +8,13 @@ from codecompanion.context.policy.named_events import Occasion, fields_of
 from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cells
 from codecompanion.model.history import (
-    CompactionEnded,
+    CompactionFailed,
     MessageAdded,
     PolicyEvent,
     RequestSent,
     ServerEdited,
-    TurnBegan,
     TurnEnded,
+    TurnStarted,
     UsageReported,
     ViewChanged,
 )
@@ -46,10 +46,10 @@ def test_a_turn_without_a_question_of_its_own_says_why_it_ran() -> None:
     log.begin("what is in a.txt?")
     log.add(TurnEnded(turn_id="t1", reason="done"))
     log.add(MessageAdded(message=Message(id="go", role="user", content="go on", tag=GO_ON_TAG)))
-    log.add(TurnBegan(turn_id="t2", cycle=1), TurnEnded(turn_id="t2", reason="done"))
+    log.add(TurnStarted(turn_id="t2", cycle=1), TurnEnded(turn_id="t2", reason="done"))
     assert written(log, 1).startswith("# Turn 1 of 2: what is in a.txt?")
     assert written(log, 2).startswith("# Turn 2 of 2: (continued)")
-    log.add(ViewChanged(change_id="c", kind="compacted"), TurnBegan(turn_id="t3", cycle=2))
+    log.add(ViewChanged(change_id="c", kind="compacted"), TurnStarted(turn_id="t3", cycle=2))
     assert written(log).startswith("# Turn 3 of 3: (continued after a compaction)")
     log.add(TurnEnded(turn_id="t3", reason="done"))
     log.begin("and b.txt?")
@@ -126,7 +126,7 @@ def test_named_events_and_failures_of_the_policy_are_listed() -> None:
     log.begin("q")
     occasion = Occasion(input_limit=900, tokens=950, reason="input_limit_unreachable", detail="too large")
     log.add(
-        CompactionEnded(compaction_id="c", reason="the model did not answer"),
+        CompactionFailed(compaction_id="c", reason="the model did not answer"),
         PolicyEvent(name="context_compaction_failed", fields=fields_of("context_compaction_failed", occasion)),
         PolicyEvent(name="context_window_status", fields={"warningLevel": "critical", "usageTokens": 1_950}),
     )
@@ -198,7 +198,7 @@ def test_a_call_says_how_it_ended_or_that_it_runs() -> None:
 def test_a_turn_without_a_call_is_whole() -> None:
     """A turn that a budget ended has nothing but its reason."""
     log = LogWriter()
-    log.add(TurnBegan(turn_id="t", cycle=1))
+    log.add(TurnStarted(turn_id="t", cycle=1))
     log.end("limit", "The budget of this chat is used up.")
     text = written(log)
     assert "> The budget of this chat is used up." in text

@@ -23,9 +23,8 @@ from codecompanion.adapters.base import (
 )
 from codecompanion.context.server_side import live_blocks
 from codecompanion.errors import ContextOverflow, EncryptedRefused, Overloaded, StoreUnavailable, StreamCut
+from codecompanion.model import history
 from codecompanion.model.history import (
-    CompactionBegan,
-    CompactionEnded,
     EventPayload,
     LogEvent,
     MessageAdded,
@@ -251,9 +250,9 @@ def check_log(store: Store) -> None:
     ended: list[str] = []
     for event in store.load_events("chat-1"):
         match event.payload:
-            case CompactionBegan(compaction_id=id):
+            case history.CompactionStarted(compaction_id=id):
                 began.append(id)
-            case CompactionEnded(compaction_id=id):
+            case history.CompactionFailed(compaction_id=id):
                 ended.append(id)
             case ViewChanged(kind="compacted", change_id=id):
                 ended.append(id)

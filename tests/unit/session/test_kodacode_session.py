@@ -10,7 +10,8 @@ from codecompanion.context.artifact.schema import read_consolidated
 from codecompanion.context.shaping.prompt_shape import TERSE
 from codecompanion.context.shaping.request_parts import text_bytes, turn_of
 from codecompanion.errors import ConfigError, ContextOverflow, StoreUnavailable
-from codecompanion.model.history import ChangeUndone, CompactionBegan, PolicyEvent, RequestSent, ViewChanged, project
+from codecompanion.model import history
+from codecompanion.model.history import ChangeUndone, PolicyEvent, RequestSent, ViewChanged, project
 from codecompanion.model.messages import SUMMARY_TAG, Usage
 from codecompanion.session.compaction.summary_sources import full_history
 from codecompanion.wire.events import (
@@ -226,7 +227,7 @@ async def test_the_provider_counts_at_most_once_a_request_and_only_when_it_matte
 async def test_a_compaction_that_never_ended_gets_its_end_on_load(tmp_path):
     """R-327, R-332: after a crash, exactly one end, reason interrupted; the user reads of it."""
     bench, session, adapter = await compacting(tmp_path, turns=2)
-    began = CompactionBegan(
+    began = history.CompactionStarted(
         compaction_id="lost",
         trigger="proactive",
         summariser="m",
@@ -384,7 +385,7 @@ def said(bench):
     return [text for text in told if text]
 
 
-@pytest.mark.parametrize("refused", [CompactionBegan, ViewChanged])
+@pytest.mark.parametrize("refused", [history.CompactionStarted, ViewChanged])
 async def test_a_summary_that_cannot_be_stored_is_told_in_the_documents_words(tmp_path, monkeypatch, refused):
     """R-321, R-327: the runtime could not finish; no new summary, the history is as it was."""
     bench, session, _ = await compacting(tmp_path, turns=3)

@@ -23,7 +23,7 @@ from codecompanion.model.history import (
     ModelSet,
     RequestSent,
     TitleSet,
-    TurnBegan,
+    TurnStarted,
     ViewChanged,
 )
 from codecompanion.model.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
@@ -297,7 +297,7 @@ MESSAGES = st.builds(
 PAYLOADS: st.SearchStrategy[EventPayload] = st.one_of(
     st.builds(MessageAdded, message=MESSAGES),
     st.builds(TitleSet, title=TEXT),
-    st.builds(TurnBegan, turn_id=TEXT, cycle=st.integers(1, 9)),
+    st.builds(TurnStarted, turn_id=TEXT, cycle=st.integers(1, 9)),
     st.builds(ChangeUndone, change_id=TEXT, redone=st.booleans()),
     st.builds(
         ViewChanged,

@@ -16,8 +16,8 @@ from codecompanion.context.policy.named_events import Occasion, PolicyEventName,
 from codecompanion.context.policy.schema import Policy
 from codecompanion.context.report import Ask, Prepared, StageReport
 from codecompanion.model.history import PolicyEvent
+from codecompanion.wire import events
 from codecompanion.wire.events import Event
-from codecompanion.wire.events import PolicyEvent as PolicyEventTold
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,11 @@ class Announcer:
         """Return what is logged under these names, apart from any stage."""
         return self._events(names, occasion, "")
 
-    def tell(self, events: Sequence[PolicyEvent]) -> None:
+    def tell(self, named: Sequence[PolicyEvent]) -> None:
         """Tell the editor what is now in the log."""
-        for event in events:
+        for event in named:
             self.emit(
-                PolicyEventTold(
+                events.PolicyEvent(
                     chat=self.chat_id, name=event.name, fields=event.fields, compaction_id=event.compaction_id
                 )
             )

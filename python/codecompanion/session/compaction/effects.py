@@ -32,8 +32,8 @@ from codecompanion.session.storage.state_writer import StateWriter, Wanted
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory import MemoryFiles, looks_sensitive, why_refused
 from codecompanion.store.store import Store
+from codecompanion.wire import events
 from codecompanion.wire.events import Event, Notice, Severity
-from codecompanion.wire.events import PolicyEvent as PolicyEventTold
 
 _log = logging.getLogger(__name__)
 CHECKPOINT, SNAPSHOT, MEMORY_FLUSH, DAILY_LOG = "checkpoint", "snapshot", "memory_flush", "daily_log"
@@ -283,7 +283,7 @@ class EffectRunner:
             await self.log.write(PolicyEvent(name=name, fields=fields))
         except StoreError as error:
             _log.warning("%s could not be logged: %s", name, error)
-        self.emit(PolicyEventTold(chat=self.chat_id, name=name, fields=fields))
+        self.emit(events.PolicyEvent(chat=self.chat_id, name=name, fields=fields))
 
     def _soon(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work, name=f"effects {self.chat_id}")

@@ -11,8 +11,9 @@ import msgspec
 from codecompanion.context.policy.schema import Card
 from codecompanion.context.work import Trigger
 from codecompanion.errors import CodeCompanionError
+from codecompanion.model import history
 from codecompanion.model.change_report import ChangeReport
-from codecompanion.model.history import CompactionBegan, CompactionEnded, PolicyEvent, ViewChanged
+from codecompanion.model.history import PolicyEvent, ViewChanged
 from codecompanion.model.messages import SUMMARY_TAG, Message
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.gone import place_of_card, summary_ids
@@ -65,7 +66,7 @@ class CompactionRecord:
         self.card = card
         self.on_compacting(True)
         named = also(self.id)
-        began = CompactionBegan(
+        began = history.CompactionStarted(
             compaction_id=self.id,
             trigger=trigger,
             summariser=label,
@@ -93,7 +94,9 @@ class CompactionRecord:
         what = "Compaction stopped" if cancelled else f"{self.card.failed}: {reason.rstrip('.')}"
         text = f"{what}. Nothing was changed."
         try:
-            await self.log.write(CompactionEnded(compaction_id=self.id, reason=reason, cancelled=cancelled), *also)
+            await self.log.write(
+                history.CompactionFailed(compaction_id=self.id, reason=reason, cancelled=cancelled), *also
+            )
         finally:
             failed = CompactionFailed(chat=self.chat_id, compaction_id=self.id, reason=text, cancelled=cancelled)
             self.emit(failed)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from codecompanion.formats.cutting import cut
-from codecompanion.model.history import FileChangeBegan, FileChangeEnded, LogEvent, MessageAdded, TurnBegan
+from codecompanion.model.history import FileChangeEnded, FileChangeStarted, LogEvent, MessageAdded, TurnStarted
 from codecompanion.model.messages import is_typed_by_user
 
 TITLE_CHARS = 60
@@ -19,7 +19,7 @@ class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
     `turn` is the number of the turn and `question` what the user asked in it; `tool` is "" for a revert.
     """
 
-    began: FileChangeBegan
+    began: FileChangeStarted
     after: str
     added: int
     removed: int
@@ -38,7 +38,7 @@ class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
 
 def changes_of(events: Sequence[LogEvent]) -> list[FileChanged]:
     """Return the changes that were made, or may have been when the host was interrupted, oldest first."""
-    if not any(isinstance(event.payload, FileChangeBegan) for event in events):
+    if not any(isinstance(event.payload, FileChangeStarted) for event in events):
         return []  # most chats: nothing else of a long log need be read
     ended = {e.payload.change_id: e.payload for e in events if isinstance(e.payload, FileChangeEnded)}
     found: list[FileChanged] = []
@@ -46,13 +46,13 @@ def changes_of(events: Sequence[LogEvent]) -> list[FileChanged]:
     tools: dict[str, str] = {}
     for event in events:
         match event.payload:
-            case TurnBegan(cycle=turn):
+            case TurnStarted(cycle=turn):
                 question = ""
             case MessageAdded(message=message):
                 tools.update((call.id, call.name) for call in message.tool_calls)
                 if is_typed_by_user(message) and not question:
                     question = cut(" ".join(message.text.split()), TITLE_CHARS)
-            case FileChangeBegan() as began:
+            case FileChangeStarted() as began:
                 end = ended.get(began.change_id) or FileChangeEnded(change_id=began.change_id, state="interrupted")
                 if end.state != "failed":
                     found.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from codecompanion.model.history import FileChangeBegan, FileChangeEnded
+from codecompanion.model.history import FileChangeEnded, FileChangeStarted
 from codecompanion.tools.base import HowEnded, ToChange
 
 
@@ -27,7 +27,7 @@ class FileLog:
     async def begin(self, change: ToChange) -> str:
         """Log that a file is about to be changed; return the change's id."""
         change_id = self._new_id()
-        began = FileChangeBegan(
+        began = FileChangeStarted(
             change_id=change_id,
             turn_id=self._turn_id,
             call_id=self._call_id,

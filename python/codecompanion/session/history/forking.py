@@ -22,8 +22,8 @@ from codecompanion.model.history import (
     LogEvent,
     MessageAdded,
     TitleSet,
-    TurnBegan,
     TurnEnded,
+    TurnStarted,
     View,
     ViewChanged,
     project,
@@ -109,7 +109,7 @@ def _is_message(event: LogEvent, message_id: str) -> bool:
 
 
 def _has_begun(events: Iterable[LogEvent], turn_id: str) -> bool:
-    return any(isinstance(event.payload, TurnBegan) and event.payload.turn_id == turn_id for event in events)
+    return any(isinstance(event.payload, TurnStarted) and event.payload.turn_id == turn_id for event in events)
 
 
 def _is_said_in(event: LogEvent, turn_id: str) -> bool:

@@ -21,7 +21,7 @@ from codecompanion.model.history import (
     MessageAdded,
     PauseEnded,
     PolicySet,
-    TurnBegan,
+    TurnStarted,
     ViewChanged,
     answer_turn,
     cycle_after,
@@ -278,7 +278,7 @@ def rest_of(events: Sequence[LogEvent]) -> Rest:
                 kinds[change_id] = kind
                 if kind == "restored":
                     pauses[change_id] = cycle + _RESTS
-            case TurnBegan(cycle=began):
+            case TurnStarted(cycle=began):
                 cycle = max(cycle, began)
             case MessageAdded(message=message):
                 cycle = cycle_after(cycle, message)

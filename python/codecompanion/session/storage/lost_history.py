@@ -22,8 +22,8 @@ from codecompanion.model.history import (
     PolicyEvent,
     PolicySet,
     TitleSet,
-    TurnBegan,
     TurnEnded,
+    TurnStarted,
 )
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
@@ -162,9 +162,9 @@ def _live_chat(session: Session, new_id: str) -> LiveChat:
     closing: list[EventPayload] = [PolicyEvent(name="session_restored", fields={"chat": session.chat_id, "note": text})]
     turn = session.turn
     if turn is not None and session.state in _IN_TURN:
-        closing.append(TurnBegan(turn_id=turn.turn_id, cycle=turn.cycle))
+        closing.append(TurnStarted(turn_id=turn.turn_id, cycle=turn.cycle))
     elif view.cycle:
-        closing += [TurnBegan(turn_id=new_id, cycle=view.cycle), TurnEnded(turn_id=new_id, reason="done")]
+        closing += [TurnStarted(turn_id=new_id, cycle=view.cycle), TurnEnded(turn_id=new_id, reason="done")]
     return LiveChat(session.chat_id, view, tuple(opening), tuple(closing), without_old_keys)
 
 

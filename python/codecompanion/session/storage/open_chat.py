@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError, LeaseHeld
-from codecompanion.model.history import ChatCreated, CompactionEnded, LogEvent, MessageAdded, ViewChanged, project
+from codecompanion.model.history import ChatCreated, CompactionFailed, LogEvent, MessageAdded, ViewChanged, project
 from codecompanion.session.attachments.outside_rules import ask_about_outside_rules
 from codecompanion.session.compaction.record import STANDARD_CARD
 from codecompanion.session.history.chat_log import ChatLog
@@ -119,7 +119,7 @@ async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent]) 
 
 def _tell_interrupted(session: Session, mended: Sequence[LogEvent]) -> None:
     """Say of a compaction that never ended that there is no new summary, in the policy's words (R-327, R-332)."""
-    if any(isinstance(event.payload, CompactionEnded) for event in mended):
+    if any(isinstance(event.payload, CompactionFailed) for event in mended):
         stages = session.control.policy.stages
         card = next((stage.card for stage in stages if stage.event == "context_compacted"), STANDARD_CARD)
         session.control.notice(Severity.WARN, f"{card.failed}: it was interrupted. Nothing was changed.")

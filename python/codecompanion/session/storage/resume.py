@@ -10,18 +10,18 @@ from collections.abc import Callable, Sequence
 
 from codecompanion.model.history import ChatCreated as Created
 from codecompanion.model.history import (
-    CompactionBegan,
-    CompactionEnded,
+    CompactionFailed,
+    CompactionStarted,
     EventPayload,
-    FileChangeBegan,
     FileChangeEnded,
+    FileChangeStarted,
     LogEvent,
     MessageAdded,
     ModelSet,
     PolicyEvent,
     PolicySet,
-    TurnBegan,
     TurnEnded,
+    TurnStarted,
     View,
     ViewChanged,
     append,
@@ -55,31 +55,31 @@ def repairs(
             cycle=newest.cycle, turn_id=newest.turn_id, ts=now,
         )  # fmt: skip
         found.append(MessageAdded(message=result))
-    ended = {e.payload.compaction_id for e in events if isinstance(e.payload, CompactionEnded)}
+    ended = {e.payload.compaction_id for e in events if isinstance(e.payload, CompactionFailed)}
     ended |= {e.payload.change_id for e in events if isinstance(e.payload, ViewChanged)}
     for event in events:
         began = event.payload
-        if isinstance(began, CompactionBegan) and began.compaction_id not in ended:
-            found.append(CompactionEnded(compaction_id=began.compaction_id, reason="interrupted"))
+        if isinstance(began, CompactionStarted) and began.compaction_id not in ended:
+            found.append(CompactionFailed(compaction_id=began.compaction_id, reason="interrupted"))
             if began.failed_event:
                 fields = {"reason": "interrupted", "estimated_request_tokens": began.tokens_before}
                 named = PolicyEvent(name=began.failed_event, fields=fields, compaction_id=began.compaction_id)
                 found.append(named)
     closed = {e.payload.change_id for e in events if isinstance(e.payload, FileChangeEnded)}
     for event in events:
-        if isinstance(event.payload, FileChangeBegan) and event.payload.change_id not in closed:
+        if isinstance(event.payload, FileChangeStarted) and event.payload.change_id not in closed:
             found.append(FileChangeEnded(change_id=event.payload.change_id, state="interrupted"))
     if turn is not None:
         found.append(TurnEnded(turn_id=turn.turn_id, reason="interrupted"))
     return found
 
 
-def _open_turn(events: Sequence[LogEvent]) -> TurnBegan | None:
+def _open_turn(events: Sequence[LogEvent]) -> TurnStarted | None:
     """Return the turn that began last and never ended."""
     for event in reversed(events):
         if isinstance(event.payload, TurnEnded):
             return None
-        if isinstance(event.payload, TurnBegan):
+        if isinstance(event.payload, TurnStarted):
             return event.payload
     return None
 

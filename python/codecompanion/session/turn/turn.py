@@ -29,8 +29,8 @@ from codecompanion.model.history import (
     MessageAdded,
     RequestSent,
     ServerEdited,
-    TurnBegan,
     TurnEnded,
+    TurnStarted,
     UsageReported,
     open_tool_calls,
 )
@@ -57,7 +57,7 @@ class Turn:
 
     def __init__(self, chat: Chat, turn_id: str, cycle: int) -> None:
         self._chat, self.turn_id, self.cycle = chat, turn_id, cycle
-        self._began = TurnBegan(turn_id=turn_id, cycle=cycle)
+        self._began = TurnStarted(turn_id=turn_id, cycle=cycle)
         self._requests = self._pauses = self._continuations = 0
         self._is_paused = False
         """Whether the provider wants its reply back just as it is: nothing may join it, nothing be summarised."""

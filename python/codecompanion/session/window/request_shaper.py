@@ -35,7 +35,7 @@ from codecompanion.session.accounts.meter import FixedPart
 from codecompanion.session.window.chat_env import ChatEnv
 from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.prior_turns import PriorTurns
-from codecompanion.wire.events import PolicyEvent as PolicyEventTold
+from codecompanion.wire import events
 from codecompanion.wire.events import Severity
 from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.git import read_status
@@ -255,14 +255,14 @@ class RequestShaper:
 
     async def _write(self, names: Sequence[str], occasion: Occasion, compaction_id: str = "") -> None:
         chat = self._chat
-        events = [
+        named = [
             PolicyEvent(name=n, fields=fields_of(cast(PolicyEventName, n), occasion), compaction_id=compaction_id)
             for n in names
         ]
-        await chat.log.write(*events)
-        for event in events:
+        await chat.log.write(*named)
+        for event in named:
             chat.services.emit(
-                PolicyEventTold(
+                events.PolicyEvent(
                     chat=chat.log.chat_id, name=event.name, fields=event.fields, compaction_id=event.compaction_id
                 )
             )

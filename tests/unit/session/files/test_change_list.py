@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.model.history import FileChangeBegan, FileChangeEnded, LogEvent, MessageAdded, TurnBegan
+from codecompanion.model.history import FileChangeEnded, FileChangeStarted, LogEvent, MessageAdded, TurnStarted
 from codecompanion.model.messages import Message, ToolCall
 from codecompanion.session.files.change_list import changes_of
 
@@ -17,14 +17,14 @@ def log(*payloads) -> list[LogEvent]:
 
 def change(change_id: str, *reverts: str, state: str = "written"):
     """Return the events of one change."""
-    began = FileChangeBegan(change_id=change_id, path="/a", name="a", call_id=f"c{change_id}", reverts=reverts)
+    began = FileChangeStarted(change_id=change_id, path="/a", name="a", call_id=f"c{change_id}", reverts=reverts)
     return began, FileChangeEnded(change_id=change_id, state=state)  # type: ignore[arg-type]
 
 
 def test_a_change_knows_its_turn_its_question_and_its_tool() -> None:
     calls = Message(id="r", role="assistant", content="", tool_calls=(ToolCall("c1", "insert_edit", "{}"),))
     asked = MessageAdded(message=Message(id="u", role="user", content="do\nit"))
-    (found,) = changes_of(log(TurnBegan(turn_id="t", cycle=3), asked, MessageAdded(message=calls), *change("1")))
+    (found,) = changes_of(log(TurnStarted(turn_id="t", cycle=3), asked, MessageAdded(message=calls), *change("1")))
     assert (found.turn, found.question, found.tool, found.state) == (3, "do it", "insert_edit", "written")
 
 

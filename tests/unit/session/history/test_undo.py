@@ -9,9 +9,9 @@ import pytest
 from codecompanion.adapters.base import CompactionDone
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import InputError
+from codecompanion.model import history
 from codecompanion.model.history import (
     ChangeUndone,
-    CompactionBegan,
     LogEvent,
     MessageAdded,
     PauseEnded,
@@ -249,7 +249,7 @@ async def test_what_a_repair_has_touched_since_cannot_be_undone(tmp_path):
         await ask(session, undo())
 
 
-BY_HAND = CompactionBegan(compaction_id="k", trigger="manual", summariser="s", tokens_before=1)
+BY_HAND = history.CompactionStarted(compaction_id="k", trigger="manual", summariser="s", tokens_before=1)
 SAID = MessageAdded(message=Message(id="m", role="user", content="x", cycle=4))
 EDIT, COMPACTION, CLEARED, RESTORED = (
     ViewChanged(change_id=k, kind=k) for k in ("edited", "compacted", "cleared", "restored")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from codecompanion.context.grounding.recall_keys import read_span, without_keys
-from codecompanion.model.history import ChatCreated, MessageAdded, TurnBegan, TurnEnded, project
+from codecompanion.model.history import ChatCreated, MessageAdded, TurnEnded, TurnStarted, project
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message, Usage
 from codecompanion.session.storage import lost_history
@@ -135,7 +135,7 @@ async def test_a_loss_in_the_middle_of_a_turn_costs_no_word(host, told):
     assert messages == session.log.view.messages
     assert violations(messages) == []
     assert [m.role for m in messages] == ["user", "assistant", "tool", "assistant"]
-    began = [e.payload.turn_id for e in events if isinstance(e.payload, TurnBegan)]
+    began = [e.payload.turn_id for e in events if isinstance(e.payload, TurnStarted)]
     ended = [e.payload.turn_id for e in events if isinstance(e.payload, TurnEnded)]
     assert began
     assert began[-1] == ended[-1] == session.turn.turn_id

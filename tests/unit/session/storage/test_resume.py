@@ -10,11 +10,11 @@ import pytest
 from codecompanion.errors import InputError
 from codecompanion.model.history import (
     ChatCreated,
-    CompactionBegan,
-    CompactionEnded,
+    CompactionFailed,
+    CompactionStarted,
     MessageAdded,
-    TurnBegan,
     TurnEnded,
+    TurnStarted,
     project,
 )
 from codecompanion.model.invariants import violations
@@ -96,7 +96,7 @@ async def test_calls_a_crash_left_open_are_completed(tmp_path):
     await write(
         bench,
         CREATED,
-        TurnBegan(turn_id="t", cycle=1),
+        TurnStarted(turn_id="t", cycle=1),
         added("u", "user", "q"),
         asked,
     )
@@ -111,7 +111,7 @@ async def test_calls_a_crash_left_open_are_completed(tmp_path):
 async def test_a_reply_that_was_arriving_is_kept_and_marked(tmp_path):
     """Lesson 36: kill -9 in the middle of a stream loses no more than a second."""
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
-    await write(bench, CREATED, TurnBegan(turn_id="t", cycle=1), added("u", "user", "q"))
+    await write(bench, CREATED, TurnStarted(turn_id="t", cycle=1), added("u", "user", "q"))
     bench.store.save_partial("chat-1", "half an ans").result()
     session = await bench.resume()
     assert session.log.view.messages[-1].text == "half an ans"
@@ -123,10 +123,10 @@ async def test_a_reply_that_was_arriving_is_kept_and_marked(tmp_path):
 async def test_a_compaction_without_an_end_gets_one(tmp_path):
     """Design, Crash: exactly one end per started compaction."""
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
-    began = CompactionBegan(compaction_id="k", trigger="proactive", summariser="m", tokens_before=9)
+    began = CompactionStarted(compaction_id="k", trigger="proactive", summariser="m", tokens_before=9)
     await write(bench, CREATED, added("u", "user", "q"), began)
     await bench.resume()
-    ends = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, CompactionEnded)]
+    ends = [e.payload for e in bench.store.load_events("chat-1") if isinstance(e.payload, CompactionFailed)]
     assert [(end.compaction_id, end.reason) for end in ends] == [("k", "interrupted")]
 
 

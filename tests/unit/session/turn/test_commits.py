@@ -9,7 +9,7 @@ from concurrent.futures import Future
 import pytest
 
 from codecompanion.errors import StoreUnavailable
-from codecompanion.model.history import MessageAdded, RequestSent, ToolRan, TurnBegan
+from codecompanion.model.history import MessageAdded, RequestSent, ToolRan, TurnStarted
 from codecompanion.store.database.writer import Writer
 from codecompanion.store.opening import open_store
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -61,13 +61,13 @@ async def test_one_commit_stands_between_a_message_and_its_request(tmp_path, mon
     await bench.until(lambda: len(adapter.requests) == 2)
     stored = [event.payload for event in store.load_events(session.chat_id)]
     assert stored[-1].message.text == "second"
-    assert isinstance(stored[-2], TurnBegan)
+    assert isinstance(stored[-2], TurnStarted)
     disk.release()
     wait.set()
     await bench.idle(session)
     kinds = [type(event.payload) for event in store.load_events(session.chat_id)]
-    began = len(kinds) - kinds[::-1].index(TurnBegan) - 1
-    assert kinds[began : began + 4] == [TurnBegan, MessageAdded, RequestSent, MessageAdded]
+    began = len(kinds) - kinds[::-1].index(TurnStarted) - 1
+    assert kinds[began : began + 4] == [TurnStarted, MessageAdded, RequestSent, MessageAdded]
     store.close()
 
 
@@ -116,5 +116,5 @@ async def test_a_turn_that_could_not_be_stored_is_not_begun_later(tmp_path, monk
     session.submit(submit("second", 2))
     await bench.idle(session)
     kinds = [type(event.payload) for event in bench.store.load_events(session.chat_id)]
-    assert kinds.count(TurnBegan) == 1
+    assert kinds.count(TurnStarted) == 1
     assert len(adapter.requests) == 1

@@ -12,7 +12,8 @@ import pytest
 from codecompanion.adapters.base import AdapterSettings, Finished, TextDelta
 from codecompanion.context.grounding.recall_keys import without_span
 from codecompanion.errors import InputError, NetworkFailed, RequestRejected, StoreUnavailable, StreamCut
-from codecompanion.model.history import CompactionEnded, ViewChanged, project
+from codecompanion.model import history
+from codecompanion.model.history import ViewChanged, project
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message, Usage
 from codecompanion.placeholders import CANCELLED_BY_USER, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
@@ -573,7 +574,7 @@ async def test_a_failing_summariser_changes_nothing(tmp_path):
     await bench.idle(session)
     assert session.log.view.messages == before
     assert bench.of(CompactionFailed)[0].reason == "Compaction failed: s: down. Nothing was changed."
-    assert isinstance(bench.store.load_events("chat-1")[-1].payload, CompactionEnded)
+    assert isinstance(bench.store.load_events("chat-1")[-1].payload, history.CompactionFailed)
 
 
 async def test_useless_compactions_rest_after_three_tries(tmp_path):

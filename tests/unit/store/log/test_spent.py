@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.model.history import CompactionBegan, RequestEnded, UsageReported, decode_payload, encode_payload
+from codecompanion.model.history import CompactionStarted, RequestEnded, UsageReported, decode_payload, encode_payload
 from codecompanion.model.messages import Usage
 from codecompanion.store.log.sessions import Spent
 from tests.unit.store.conftest import CREATED, Desk, said
@@ -56,7 +56,7 @@ def test_logs_of_older_versions_can_still_be_read(stored: bytes) -> None:
     payload = decode_payload(stored)
     assert encode_payload(payload) == stored
     assert getattr(payload, "request_id", "") == ""
-    assert isinstance(payload, CompactionBegan) or payload.adapter == "a"  # type: ignore[union-attr]
+    assert isinstance(payload, CompactionStarted) or payload.adapter == "a"  # type: ignore[union-attr]
 
 
 def test_the_end_of_a_request_comes_back_equal() -> None:
