@@ -31,7 +31,7 @@ import threading
 import time
 from functools import cache
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import NamedTuple, NoReturn, TextIO
 
 REPO = Path(__file__).resolve().parents[1]
 SHARED = "FORKED_PYTHON"
@@ -90,6 +90,8 @@ def share_one() -> None:
 
 
 def _start() -> str:
+    from tests.patience import PATIENCE_S  # not known to the process that is forked
+
     folder = Path(tempfile.mkdtemp(prefix="forked-python-"))
     environment = {**os.environ, "PYTHONPATH": str(REPO / "python"), "LC_ALL": "C.UTF-8"}
     listener = socket.socket(socket.AF_UNIX)
@@ -106,7 +108,7 @@ def _start() -> str:
 
     def end() -> None:
         server.stdin.close()  # type: ignore[union-attr]
-        server.wait(10)
+        server.wait(PATIENCE_S)
         shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(end)
@@ -146,7 +148,7 @@ def main(descriptor: int) -> None:
     wake.setblocking(False)
     signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    children: dict[socket.socket, int] = {}
+    children: dict[socket.socket, Child] = {}
     while True:
         ready, _, _ = select.select([0, listener, woken, *children], [], [])
         if 0 in ready:
@@ -156,43 +158,61 @@ def main(descriptor: int) -> None:
             _tell_who_ended(children)
         for asking in set(ready) & set(children):
             with contextlib.suppress(ProcessLookupError):  # the launcher was killed
-                os.kill(children.pop(asking), signal.SIGKILL)
-            asking.close()
+                _forget(asking, children).kill()
         if listener in ready:
             asking = listener.accept()[0]
             with contextlib.suppress(OSError, ValueError):
                 _fork(asking, children, [listener, woken, wake, *children])
-    for pid in children.values():
-        os.kill(pid, signal.SIGKILL)
+    for child in children.values():
+        child.kill()
 
 
-def _tell_who_ended(children: dict[socket.socket, int]) -> None:
+class Child(NamedTuple):
+    """A process that was forked, and the file that names it to `process_of` as long as it runs: numbers come again."""
+
+    pid: int
+    named: Path
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def _forget(asking: socket.socket, children: dict[socket.socket, Child]) -> Child:
+    child = children.pop(asking)
+    child.named.unlink(missing_ok=True)
+    asking.close()
+    return child
+
+
+def _tell_who_ended(children: dict[socket.socket, Child]) -> None:
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            for asking in [asking for asking, pid in children.items() if pid == ended[0]]:
-                del children[asking]
+            for asking in [asking for asking, child in children.items() if child.pid == ended[0]]:
                 with contextlib.suppress(OSError):
                     asking.sendall(b"%8d" % os.waitstatus_to_exitcode(ended[1]))
-                asking.close()
+                _forget(asking, children)
 
 
-def _fork(asking: socket.socket, children: dict[socket.socket, int], ours: list[socket.socket]) -> None:
+def _fork(asking: socket.socket, children: dict[socket.socket, Child], ours: list[socket.socket]) -> None:
     head, descriptors, _, _ = socket.recv_fds(asking, 8, 4)
     left, parts = int(head), []
     while left:
         parts.append(asking.recv(left))
         left -= len(parts[-1]) or left
     arguments, environment = marshal.loads(b"".join(parts))  # noqa: S302 (from the launcher next door)
+    launcher, _, _ = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     pid = os.fork()
     if pid == 0:
-        launcher, _, _ = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        Path(f"{ours[0].getsockname()}-{launcher}").write_text(str(os.getpid()))
         for one in (asking, *ours):
             one.close()
         _become(arguments, environment, descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
-    children[asking] = pid
+    named = Path(f"{ours[0].getsockname()}-{launcher}")
+    unnamed = named.with_name("unnamed")
+    unnamed.write_text(str(pid))
+    unnamed.replace(named)  # whole as soon as it is there
+    children[asking] = Child(pid, named)
     asking.sendall(b"%8d" % pid)
 
 
