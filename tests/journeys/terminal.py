@@ -15,18 +15,20 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from tests.forked_python import process_of
+from tests.patience import PATIENCE_S
 
 OLDEST_TMUX = (3, 0)
-WAIT_S = 30.0
+WAIT_S = PATIENCE_S
 _POLL_S = 0.06
 _QUIET_S = 0.25
-"""A screen that has not changed for this long stands still."""
+"""A screen stands still when for so long it did not change and nobody worked who could change it."""
 
 _CONFIGURATION = """
 set -g default-terminal tmux-256color
@@ -162,11 +164,16 @@ class Terminal:
             time.sleep(_POLL_S)
 
     def still(self, limit_s: float = WAIT_S) -> str:
-        """Wait until the screen stands still, and return it."""
+        """Wait until the screen stands still, and return it.
+
+        On a busy machine a screen also stands still because Neovim does not get its turn: then it is not over.
+        """
+        workers = [*self.processes(), int(self._tmux("display-message", "-p", "#{pid}")), os.getpid()]
         deadline, seen, since = time.monotonic() + limit_s, "", time.monotonic()
         while time.monotonic() < deadline:
+            at_work = any(map(_works, workers))
             screen = self.screen()
-            if screen != seen:
+            if screen != seen or at_work:
                 seen, since = screen, time.monotonic()
             elif time.monotonic() - since >= _QUIET_S:
                 return screen
@@ -248,6 +255,16 @@ def _family(pid: int) -> Iterable[tuple[int, str]]:
         found.extend(below)
         ahead.extend(number for number, _ in below)
     return found
+
+
+def _works(process: int) -> bool:
+    """Say whether a thread of the process, another than this one, runs, waits for its turn or for a disk."""
+    for thread in Path(f"/proc/{process}/task").glob("[0-9]*"):  # none where the system has no /proc
+        with contextlib.suppress(OSError):
+            state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+            if state in "RD" and thread.name != str(threading.get_native_id()):
+                return True
+    return False
 
 
 def _end(processes: Sequence[int]) -> None:
