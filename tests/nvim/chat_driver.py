@@ -37,7 +37,7 @@ class ChatDriver:
         self.id = self.nvim.lua(
             "return require('codecompanion.chat').open(...).id", fields.pop("opts", {"hidden": False})
         )
-        self.nvim.wait_for(lambda: self.sent("open_chat"), "open_chat")
+        self.nvim.wait_for(lambda: any(one["chat"] == self.id for one in self.sent("open_chat")), "open_chat")
         if opened:
             self.opened(**fields)
         return self.id

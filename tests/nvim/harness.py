@@ -23,12 +23,15 @@ from typing import Any, Self
 import msgpack
 
 from grid import Grid
+from tests.patience import PATIENCE_S
 
 NO_PROVIDER = "vim.g.loaded_python3_provider = 0\n"
 """For init files of tests that are not about it: the first Python file that is shown would start three Pythons to find
 out whether the provider works, 0.8 s of CPU."""
 REPO = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 30.0
+TIMEOUT_S = PATIENCE_S
+LEAVE_S = 20.0
+"""After this long Neovim does not leave by itself: a prompt, perhaps."""
 
 
 class NvimError(AssertionError):
@@ -92,9 +95,13 @@ class Nvim:
             )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self.request("nvim_ui_attach", *self.size, {"rgb": True, "ext_linegrid": True})
-        self.channel = self.request("nvim_get_api_info")[0]
-        self.pid = self.request("nvim_call_function", "getpid", [])
+        try:
+            self.request("nvim_ui_attach", *self.size, {"rgb": True, "ext_linegrid": True})
+            self.channel = self.request("nvim_get_api_info")[0]
+            self.pid = self.request("nvim_call_function", "getpid", [])
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -106,11 +113,11 @@ class Nvim:
             with contextlib.suppress(OSError):
                 self._send([2, "nvim_command", ["qa!"]])
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(5)
+                process.wait(LEAVE_S)
         if process.poll() is None:
             self.kill9()
         # Before its descriptor is closed: the number may be given to the next Neovim, whose bytes it would read.
-        self._reader.join(5)
+        self._reader.join(TIMEOUT_S)
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -122,12 +129,21 @@ class Nvim:
         for pid in {self.pid, self._process.pid} - {0}:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self._process.wait(5)
+        self._process.wait(TIMEOUT_S)
 
     def end(self, number: int) -> None:
         """Send a signal that ends Neovim (a closed terminal sends SIGHUP) and wait until it is gone."""
-        assert self._process is not None
         os.kill(self.pid, number)
+        self.wait_end()
+
+    def leave(self) -> None:
+        """Leave Neovim as its user does, and wait until it has gone by itself."""
+        self.notify_lua("vim.cmd('qa!')")
+        self.wait_end()
+
+    def wait_end(self) -> None:
+        """Wait until Neovim is gone."""
+        assert self._process is not None
         self._process.wait(TIMEOUT_S)
 
     def request(self, method: str, *args: Any, timeout: float = TIMEOUT_S) -> Any:
@@ -259,8 +275,8 @@ class Nvim:
         return text
 
     def request_messages_quickly(self) -> str:
-        """Return `:messages`, giving up after two seconds (used while reporting a failure)."""
-        return str(self.request("nvim_exec2", "messages", {"output": True}, timeout=2)["output"])
+        """Return `:messages`, giving up early (used while reporting a failure)."""
+        return str(self.request("nvim_exec2", "messages", {"output": True}, timeout=10)["output"])
 
     def _send(self, message: list[Any]) -> None:
         assert self._process is not None

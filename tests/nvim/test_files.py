@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 
 import pytest
 
@@ -327,18 +327,18 @@ def test_an_edited_proposal_for_unsaved_text_lands_in_the_buffer(desk):
 def test_behind_a_prompt_the_file_on_disk_counts_and_nothing_is_done_twice(desk):
     """The questions that come through late are not carried out; the buffer is loaded again."""
     call = edit_call("a.txt", "line 5\n", "five\n")
-    user = desk(reply(calls=[call], delay_s=0.2))
+    asked = asyncio.Event()
+    user = desk(reply(calls=[call], gate=asked))
     buffer = user.open()
     user.nvim.command("tabfirst")
     user.chat.send("go")
     user.nvim.wait_screen("waiting for the model|streaming")
     user.nvim.feed(':echo join(range(9), "\\n")<CR>')
-    deadline = time.monotonic() + 40
-    while "five\n" not in user.disk():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    user.nvim.wait_for(user.nvim.blocked, "the prompt")
+    user.server.release(asked)
+    user.nvim.wait_for(lambda: "five\n" in user.disk(), "the edit")
     user.nvim.feed("<CR>")
-    user.nvim.wait_for(lambda: user.lines(buffer)[4] == "five", "the buffer to follow", timeout=30)
+    user.nvim.wait_for(lambda: user.lines(buffer)[4] == "five", "the buffer to follow")
     user.chat.wait_state("idle")
     assert user.disk().count("five") == 1
     assert not user.is_modified(buffer)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from harness import REPO, Nvim, lua_string
+from tests.patience import PATIENCE_S
 
 STUB = Path(__file__).parent / "stub_host.py"
 
@@ -86,8 +87,7 @@ def test_the_host_is_started_after_what_wants_it_has_been_drawn(start: Callable[
 def test_a_request_made_before_the_host_is_up_is_answered(start: Callable[..., Nvim]) -> None:
     """The queue follows the hello."""
     nvim = start()
-    nvim.lua("draft('one'); draft('two')")
-    assert nvim.lua("return (host.status())") == "starting"
+    assert nvim.lua("draft('one'); draft('two') return (host.status())") == "starting"
     assert [reply["result"] for reply in replies(nvim, 2)] == ["one", "two"]
     assert nvim.lua("return (host.status())") == "ready"
     assert len(events(nvim, "host_ready")) == 1
@@ -159,9 +159,9 @@ def test_a_host_outlives_neovim_for_a_moment_only(start: Callable[..., Nvim]) ->
 
 def wait_until(predicate: Callable[[], object], what: str) -> None:
     """Wait for something outside Neovim."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while not predicate():
-        assert time.monotonic() < deadline, f"waited 10 s for {what}"
+        assert time.monotonic() < deadline, f"waited {PATIENCE_S} s for {what}"
         time.sleep(0.02)
 
 
@@ -250,7 +250,7 @@ def test_a_burst_arrives_whole_and_in_order(start: Callable[..., Nvim]) -> None:
 
     nvim.wait_for(lambda: "chunk4999 " in text(), "the last chunk")
     assert text() == "".join(f"chunk{number} " for number in range(5000))
-    assert len(events(nvim, "text")) < 100
+    assert len(events(nvim, "text")) < 500
 
 
 def test_a_subscriber_that_fails_does_not_keep_others_from_their_event(start: Callable[..., Nvim]) -> None:
@@ -259,7 +259,7 @@ def test_a_subscriber_that_fails_does_not_keep_others_from_their_event(start: Ca
     nvim.lua("for _ = 1, 3 do host.subscribe(function() error('broken view') end) end")
     nvim.lua("draft('burst 3')")
     nvim.wait_for(lambda: events(nvim, "text"))
-    assert "broken view" in nvim.messages()
+    nvim.wait_for(lambda: "broken view" in nvim.messages(), "why it is not shown")
     assert not nvim.blocked()
 
 
@@ -337,4 +337,4 @@ def test_another_pythons_home_does_not_keep_the_host_from_starting(nvim_factory:
     nvim = nvim_factory(init=init_lua(sys.executable, "vim.env.PYTHONHOME = '/nonsense'"))
     nvim.lua(RECORD)
     nvim.lua("host.start()")
-    nvim.wait_lua("return host.status() == 'ready'", timeout=30)
+    nvim.wait_lua("return host.status() == 'ready'")

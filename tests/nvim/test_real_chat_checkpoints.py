@@ -33,13 +33,7 @@ def wait_for_messages(chat, chat_id, count):
     chat.nvim.wait_for(
         lambda: any(len((one.raw or {}).get("conversationHistory", ())) == count for one in stored(chat, chat_id)[:1]),
         f"a checkpoint of {count} messages",
-        timeout=20,
     )
-
-
-def leave(chat):
-    chat.nvim.notify_lua("vim.cmd('qa!')")
-    chat.nvim._process.wait(10)
 
 
 def test_a_chat_whose_database_is_gone_is_restored(nvim_factory, tmp_path):
@@ -51,7 +45,7 @@ def test_a_chat_whose_database_is_gone_is_restored(nvim_factory, tmp_path):
         chat_id = chat.id
         wait_for_messages(chat, chat_id, 4)
         data = Path(chat.nvim.lua("return vim.fn.stdpath('data')")) / "codecompanion"
-        leave(chat)
+        chat.nvim.leave()
         for path in data.glob("sessions.db*"):
             path.unlink()
         again = start_chat(nvim_factory, tmp_path, server, opened=False)
@@ -110,7 +104,7 @@ def test_leaving_neovim_completes_a_chat_that_did_something(nvim_factory, tmp_pa
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("question one")
         folder, chat_id = state_dir(chat), chat.id
-        leave(chat)
+        chat.nvim.leave()
         files = CheckpointFiles(folder)
         chat.nvim.wait_for(
             lambda: [one.kind for one in files.list_checkpoints(chat_id)] == ["completion"],
@@ -141,11 +135,11 @@ def test_a_compaction_is_remembered_and_can_be_looked_at(nvim_factory, tmp_path)
         for number in range(4):
             chat.say(f"question {number}")
         chat.nvim.command("CodeCompanionCompact!")
-        chat.nvim.wait_for(lambda: "keep it small" in chat.text(), "the summary", timeout=30)
+        chat.nvim.wait_for(lambda: "keep it small" in chat.text(), "the summary")
         chat_id = chat.id
         kinds = [one.raw["checkpointKind"] for one in stored(chat, chat_id) if one.raw and "checkpointKind" in one.raw]
         assert "pre_compaction" in kinds
-        chat.nvim.wait_for(lambda: list(state_dir(chat).rglob("daily/*/*.md")), "the daily log", timeout=20)
+        chat.nvim.wait_for(lambda: list(state_dir(chat).rglob("daily/*/*.md")), "the daily log")
         chat.nvim.lua("vim.ui.select = function(items, opts, done) done(items[1]) end")
         chat.send("/memory")
         chat.nvim.wait_lua("return vim.api.nvim_buf_get_name(0):match('memories/summaries/.*%.md$') ~= nil")

@@ -16,6 +16,7 @@ import pytest
 from codecompanion.model.history import MessageAdded, project
 from codecompanion.model.invariants import violations
 from real_chat import KEY, read_log, start_chat
+from tests.patience import PATIENCE_S
 from tests.providers.chat.answers import Call, reply, silence
 from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
@@ -43,7 +44,7 @@ def alive(pid):
 
 
 def wait_until_gone(pid):
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + PATIENCE_S
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not alive(pid)
@@ -51,8 +52,9 @@ def wait_until_gone(pid):
 
 @pytest.mark.parametrize("when", ["streaming", "compacting", "running_tools"])
 def test_leaving_in_the_middle_is_quick_and_leaves_a_valid_history(nvim_factory, tmp_path, when):
-    long = reply("word " * 400, chunk_chars=5, delay_s=0.02)
-    tool = reply(calls=[Call("run_command", json.dumps({"command": "sleep 77"}), id="call_s")])
+    long = reply("word " * 4_000, chunk_chars=5, delay_s=0.1)
+    nap = f"sleep 777.{os.getpid()}"
+    tool = reply(calls=[Call("run_command", json.dumps({"command": nap}), id="call_s")])
     script = {"streaming": [long], "running_tools": [tool], "compacting": [reply("Answer. " * 300), silence()]}[when]
     with ChatServerThread(script, key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=UNASKED)
@@ -64,14 +66,10 @@ def test_leaving_in_the_middle_is_quick_and_leaves_a_valid_history(nvim_factory,
         chat.wait_state(when)
         if when == "streaming":
             chat.nvim.wait_screen("word")
-        chat_id, pid, began = chat.id, chat.host_pid(), time.monotonic()
-        chat.nvim.notify_lua("vim.cmd('qa!')")
-        process = chat.nvim._process
-        process.wait(5)
-        took = time.monotonic() - began
-        assert took < 2.5
+        chat_id, pid = chat.id, chat.host_pid()
+        chat.nvim.leave()  # each of the three would take minutes
         wait_until_gone(pid)
-        assert subprocess.run(["pgrep", "-f", "sleep 77"], stdout=subprocess.DEVNULL, check=False).returncode == 1
+        assert subprocess.run(["pgrep", "-f", nap], stdout=subprocess.DEVNULL, check=False).returncode == 1
         view = project(read_log(tmp_path, chat_id))
         assert [m.text for m in view.messages if m.role == "user" and not m.tag] == ["first"]
         again = start_chat(nvim_factory, tmp_path, server, opened=False)
@@ -92,13 +90,11 @@ def test_a_stopped_host_does_not_freeze_the_editor(nvim_factory, tmp_path):
         pid = chat.host_pid()
         os.kill(pid, signal.SIGSTOP)
         try:
-            began = time.monotonic()
             chat.send("second")
             chat.nvim.feed("q")
             chat.nvim.feed("Gistill typing<Esc>")
             chat.nvim.command("CodeCompanionChat Toggle")
             chat.nvim.command("CodeCompanionChat Toggle")
-            assert time.monotonic() - began < 1
             chat.nvim.wait_screen("The host does not answer")
             assert not chat.nvim.blocked()
         finally:
@@ -112,11 +108,7 @@ def test_leaving_with_a_stopped_host_is_quick(nvim_factory, tmp_path):
         chat.say("first")
         pid = chat.host_pid()
         os.kill(pid, signal.SIGSTOP)
-        began = time.monotonic()
-        chat.nvim.notify_lua("vim.cmd('qa!')")
-        chat.nvim._process.wait(8)
-        took = time.monotonic() - began
-        assert took < 5
+        chat.nvim.leave()  # whoever waited for the host would wait for ever
         wait_until_gone(pid)
 
 
@@ -139,9 +131,10 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_chat(nvim_factory, tmp_path):
 
 
 def test_a_disk_that_fills_up_while_a_tool_loop_runs(nvim_factory, tmp_path):
+    waits = {"command": "until [ -e go ]; do sleep 0.05; done; echo hi"}
     with ChatServerThread(key=KEY) as server:
         server.script = [
-            reply("x" * 200, calls=[Call("run_command", json.dumps({"command": "sleep 1; echo hi"}), id="call_s")]),
+            reply("x" * 200, calls=[Call("run_command", json.dumps(waits), id="call_s")]),
             reply("two"),
         ]
         chat = start_chat(nvim_factory, tmp_path, server, options=UNASKED)
@@ -150,6 +143,7 @@ def test_a_disk_that_fills_up_while_a_tool_loop_runs(nvim_factory, tmp_path):
         chat.wait_state("running_tools")
         pid = chat.host_pid()
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
+        (tmp_path / "work" / "go").touch()
         chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         server.script[:] = [reply("recovered")]

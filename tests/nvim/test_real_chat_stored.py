@@ -12,7 +12,7 @@ from tests.providers.chat.thread import ChatServerThread
 LIST = """
 local done
 require("codecompanion.host").request("list_sessions", {}, function(err, rows) done = err or rows end)
-vim.wait(5000, function() return done ~= nil end, 10)
+vim.wait(60000, function() return done ~= nil end, 10)
 return done
 """
 

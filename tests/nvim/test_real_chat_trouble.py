@@ -135,7 +135,7 @@ def test_a_hundred_queued_messages_are_each_sent_once_in_order(nvim_factory, tmp
             chat.nvim.feed(f"Giq{number}<Esc><CR>")
         wanted = ["start", *(f"q{n}" for n in range(100))]
         # Neovim may still be at the keys when the first turn ends: the end is when the last message has arrived.
-        chat.nvim.wait_for(lambda: typed(chat)[-1] == wanted[-1] and chat.state() == "idle", "the end", timeout=60)
+        chat.nvim.wait_for(lambda: typed(chat)[-1] == wanted[-1] and chat.state() == "idle", "the end")
         assert typed(chat) == wanted
         assert [m["content"] for m in sent(server) if m["role"] == "user"] == wanted
 
@@ -155,8 +155,8 @@ def test_a_double_return_sends_once(nvim_factory, tmp_path):
 def test_the_stop_key_pressed_again_and_again(nvim_factory, tmp_path, when):
     """At every state: idle soon, the history valid, the chat usable."""
     long = reply("word " * 400, chunk_chars=5, delay_s=0.02)
-    tool = reply(calls=[Call("run_command", json.dumps({"command": "sleep 30"}), id="call_s")])
-    limit = plain(b"{}", status=429, headers={"retry-after": "20"}, content_type="application/json")
+    tool = reply(calls=[Call("run_command", json.dumps({"command": "sleep 300"}), id="call_s")])
+    limit = plain(b"{}", status=429, headers={"retry-after": "50"}, content_type="application/json")
     first = {"streaming": long, "compacting": reply("Answer. " * 300), "retrying": limit}.get(when, tool)
     script = [first] + ([silence()] if when == "compacting" else [])
     options = UNASKED if when == "running_tools" else {}

@@ -11,6 +11,7 @@ import pytest
 
 from codecompanion.errors import ToolError
 from codecompanion.tools.commands.process import Ended, run_program
+from tests.patience import PATIENCE_S
 from tests.unit.tools.conftest import names_in
 
 
@@ -52,7 +53,7 @@ def _is_alive(pid: int) -> bool:
 
 
 async def _until_gone(pid: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while _is_alive(pid):  # noqa: ASYNC110 - the kernel has no event for it
             await asyncio.sleep(0.01)
 
@@ -78,7 +79,7 @@ async def test_cancelling_ends_grandchildren_too(shell: _Shell, tmp_path: Path, 
     script = tmp_path / "grandchild.sh"
     script.write_text(f"trap {on_signal}\necho $$\nwhile :; do sleep 0.05; done\n")
     task = asyncio.create_task(shell.run(f"(sh {script}; :) & wait"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await shell.printed.wait()
     grandchild = int(shell.output)
     assert _is_alive(grandchild)
@@ -108,8 +109,8 @@ async def test_a_background_process_without_our_pipe_is_ended_as_well(shell: _Sh
 
 async def test_a_program_that_escapes_its_group_does_not_hang_the_call(shell: _Shell) -> None:
     """A daemon keeps the pipe open for ever; the call ends all the same."""
-    async with asyncio.timeout(20):
-        ended = await shell.run("setsid sleep 1000 & sleep 0.2; echo $!")
+    async with asyncio.timeout(PATIENCE_S):
+        ended = await shell.run("mkfifo begun; setsid sh -c 'echo $$ >begun; exec sleep 1000' & cat begun")
     assert ended.code == 0
     os.kill(int(shell.output), signal.SIGKILL)
 
@@ -127,7 +128,7 @@ async def test_endless_output_does_not_keep_the_loop_from_answering(
 
     monkeypatch.setattr(shell, "_add", count)
     task = asyncio.create_task(shell.run("yes"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await enough.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
