@@ -115,7 +115,7 @@ class SwitchingChat:
         """Wait until control is back with the user."""
         done = lambda: self.session.state is State.IDLE and self.session.task is None  # noqa: E731
         before = len(self._broken)
-        await self.bench.until(done, limit_s=100.0)
+        await self.bench.until(done)
         for step in self._broken[before:]:
             self._hear_what_is_left(step)
         await asyncio.gather(*self._tasks)

@@ -16,6 +16,7 @@ from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import RequestRejected, StreamCut
 from codecompanion.model.messages import DocumentPart, ImagePart, Message, ReasoningPart, TextPart, ToolCall
 from tests.adapters.conftest import WEATHER, MakeAdapter, collect, request, user
+from tests.patience import PATIENCE_S
 from tests.providers.chat.answers import Answer, failure, json_answer, reply
 from tests.providers.chat.server import ChatServer
 from tests.providers.loopback.server import Received
@@ -294,7 +295,7 @@ async def test_the_window_of_a_local_server_is_known_once_the_model_is_loaded(ma
         assert adapter.limits("test-model") is None
         server.pages["/ps"] = loaded(4096)
         assert (await collect(adapter)).error is None
-        await asyncio.wait_for(asyncio.shield(adapter._windows._task or asyncio.sleep(0)), 5)
+        await asyncio.wait_for(asyncio.shield(adapter._windows._task or asyncio.sleep(0)), PATIENCE_S)
         assert adapter.limits("test-model") == ModelLimits(4096)
         asked = len(server.requests)
         assert (await collect(adapter)).error is None

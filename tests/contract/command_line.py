@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 
 from tests.forked_python import forked_python
+from tests.patience import PATIENCE_S
 
 REPO = Path(__file__).resolve().parents[2]
 
 
 def run(
-    *arguments: str, stdin: str = "", timeout_s: float = 60, fork: bool = True, **environment: str
+    *arguments: str, stdin: str = "", timeout_s: float = PATIENCE_S, fork: bool = True, **environment: str
 ) -> tuple[int, str, str]:
     """Run `python -m codecompanion`; return (exit status, standard output, standard error)."""
     done = subprocess.run(

@@ -15,6 +15,7 @@ import pytest
 from codecompanion.cli.progress import Progress
 from codecompanion.formats.json_words import wrong_field
 from tests.contract.command_line import REPO, run
+from tests.patience import PATIENCE_S
 
 MESSAGE = json.dumps({"role": "user", "content": "hello"})
 
@@ -81,15 +82,15 @@ def on_a_terminal(*arguments: str, out_too: bool) -> tuple[str, str]:
         env={**os.environ, "PYTHONPATH": str(REPO / "python"), "COLUMNS": "40"},
     )
     os.close(slave)
-    seen, deadline = b"", time.monotonic() + 60
-    while time.monotonic() < deadline and select.select([master], [], [], 60)[0]:
+    seen, deadline = b"", time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline and select.select([master], [], [], PATIENCE_S)[0]:
         try:
             piece = os.read(master, 4096)
         except OSError:  # EIO: the command has ended
             break
         seen += piece
     os.close(master)
-    answer = process.communicate(timeout=10)[0] or b""
+    answer = process.communicate(timeout=PATIENCE_S)[0] or b""
     return answer.decode(), seen.decode()
 
 

@@ -10,7 +10,7 @@ import sys
 def context(messages, *arguments):
     text = "\n".join(json.dumps(message) for message in messages)
     command = [sys.executable, "-m", "codecompanion", "context", "--count", "chars4", *arguments]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 

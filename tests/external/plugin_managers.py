@@ -99,9 +99,9 @@ def environments(nvim: Nvim) -> list[Path]:
 def talk(nvim: Nvim, text: str = "hello there") -> None:
     """Open a chat, send `text` to the offline adapter and wait for its answer."""
     nvim.command("CodeCompanionChat")
-    nvim.wait_lua("return vim.b.codecompanion_chat and vim.b.codecompanion_chat.meter ~= nil", timeout=40)
+    nvim.wait_lua("return vim.b.codecompanion_chat and vim.b.codecompanion_chat.meter ~= nil")
     nvim.feed("Gi" + text + "<Esc><CR>")
-    nvim.wait_for(lambda: answered(nvim), "the answer", timeout=40)
+    nvim.wait_for(lambda: answered(nvim), "the answer")
 
 
 def answered(nvim: Nvim) -> bool:

@@ -55,7 +55,7 @@ def run_jobs(jobs):
     done = subprocess.run(
         [forked_python(), "-m", "codecompanion", "context", "--jobs", "-"],
         input="".join(json.dumps(job) + "\n" for job in jobs).encode(),
-        capture_output=True, timeout=150, check=False, env={**os.environ, "PYTHONPATH": str(PYTHON)},
+        capture_output=True, check=False, env={**os.environ, "PYTHONPATH": str(PYTHON)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
     return [json.loads(line) for line in done.stdout.decode().split("\n") if line]

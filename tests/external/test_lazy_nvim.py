@@ -69,7 +69,7 @@ require("lazy").setup({{ spec = {{ {spec} }}, {setup} rocks = {{ enabled = false
             env = fake_uv(tmp_path) | options.pop("env", {})
             nvim = Nvim(tmp_path, init=init, runtimepath=False, env=env, binary=binary, size=(100, 40), **options)
             stack.enter_context(nvim)
-            nvim.wait_lua("return vim.v.vim_did_enter == 1", timeout=40)  # it installs while starting up
+            nvim.wait_lua("return vim.v.vim_did_enter == 1")  # it installs while starting up
             return nvim
 
         yield start
@@ -199,8 +199,8 @@ def test_an_update_with_another_lock_file_makes_a_new_environment_and_says_so(st
     pid = nvim.lua("return require('codecompanion.host').inspect().pid")
     origin.publish("requirements.lock", "\n# changed\n")
     nvim.command("Lazy update")
-    nvim.wait_for(lambda: len(environments(nvim)) == 2, "a second environment", timeout=30)
-    nvim.wait_for(lambda: "Restart Neovim" in nvim.messages(), "what to do", timeout=30)
+    nvim.wait_for(lambda: len(environments(nvim)) == 2, "a second environment")
+    nvim.wait_for(lambda: "Restart Neovim" in nvim.messages(), "what to do")
     assert nvim.messages().count("Restart Neovim") == 1
     assert nvim.lua(PROBLEMS) == []
     leave_the_window(nvim)
@@ -222,7 +222,7 @@ def test_an_update_without_a_running_host_says_nothing(start: Start, origin: Ori
     nvim = start(from_git(origin))
     origin.publish("requirements.lock", "\n# changed\n")
     nvim.command("Lazy update")
-    nvim.wait_for(lambda: len(environments(nvim)) == 2, "a second environment", timeout=30)
+    nvim.wait_for(lambda: len(environments(nvim)) == 2, "a second environment")
     nvim.wait_lua(BUILD_OUTPUT)
     assert "Restart" not in nvim.messages()
 
@@ -260,7 +260,7 @@ def test_reload_with_a_chat_open_draws_it_again(start: Start, origin: Origin) ->
     nvim.command("Lazy reload codecompanion")
     leave_the_window(nvim)
     nvim.wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the old host")
-    nvim.wait_lua("return (vim.b.codecompanion_chat or {}).meter ~= nil", timeout=30)
+    nvim.wait_lua("return (vim.b.codecompanion_chat or {}).meter ~= nil")
     nvim.wait_for(lambda: answered(nvim), "the chat as it was")
     assert nvim.lua("return require('codecompanion.chat').current().id") == chat
     assert nvim.lines().count("hello there") == 1
@@ -280,8 +280,8 @@ def test_a_session_file_brings_the_chat_back_at_start(start: Start, origin: Orig
     nvim.command(f"mksession {session}")
     nvim.__exit__()
     nvim = start(from_git(origin), args=("-S", str(session)))
-    nvim.wait_for(lambda: nvim.lines().count("hello there") == 1, "the chat", timeout=30)
-    nvim.wait_for(lambda: answered(nvim), "its answer", timeout=30)
+    nvim.wait_for(lambda: nvim.lines().count("hello there") == 1, "the chat")
+    nvim.wait_for(lambda: answered(nvim), "its answer")
     nvim.feed("Giand again<Esc><CR>")
     nvim.wait_for(lambda: sum(line.startswith("## CodeCompanion") for line in nvim.lines()) == 2, "a second answer")
     assert not nvim.blocked()

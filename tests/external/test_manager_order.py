@@ -51,7 +51,7 @@ manager.setup({lua_string(origin.url)}, vim.fn.stdpath("data") .. "/plugins/code
             variables = fake_uv(tmp_path) | (env or {})
             nvim = Nvim(tmp_path, init=init, runtimepath=False, env=variables, binary=binary, size=(100, 40))
             stack.enter_context(nvim)
-            nvim.wait_lua("return vim.v.vim_did_enter == 1", timeout=40)
+            nvim.wait_lua("return vim.v.vim_did_enter == 1")
             return nvim
 
         yield start
@@ -113,7 +113,7 @@ def test_a_reload_with_a_chat_open_draws_it_again(start: Start) -> None:
     nvim.feed("Giand then<Esc>")
     chat = nvim.lua("return require('codecompanion.chat').current().id")
     nvim.lua("manager.reload()")
-    nvim.wait_for(lambda: answered(nvim) and nvim.lines()[-1] == "and then", "the chat as it was", timeout=30)
+    nvim.wait_for(lambda: answered(nvim) and nvim.lines()[-1] == "and then", "the chat as it was")
     assert nvim.lua("return require('codecompanion.chat').current().id") == chat
     assert nvim.lines().count("hello there") == 1
     nvim.feed("<CR>")

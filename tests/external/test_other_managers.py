@@ -45,7 +45,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         def start(init: str, binary: str = EVERY_NVIM[0]) -> Nvim:
             nvim = Nvim(tmp_path, init=init, runtimepath=False, env=fake_uv(tmp_path), binary=binary, size=(100, 40))
             stack.enter_context(nvim)
-            nvim.wait_lua("return vim.v.vim_did_enter == 1", timeout=40)
+            nvim.wait_lua("return vim.v.vim_did_enter == 1")
             return nvim
 
         yield start
@@ -122,7 +122,7 @@ def test_mini_deps(start: Start, origin: Origin, tmp_path: Path) -> None:
     nvim = start(init)
     works(nvim, tags=True)
     origin.publish("requirements.lock", "\n# changed\n")
-    nvim.lua("MiniDeps.update({ 'codecompanion' }, { force = true })", timeout=40)
+    nvim.lua("MiniDeps.update({ 'codecompanion' }, { force = true })")
     nvim.__exit__()
     nvim = start(init)
     talk(nvim)

@@ -57,7 +57,7 @@ def test_the_build_step_makes_an_environment_in_which_a_chat_answers(start: Star
         end))
         """
     )
-    nvim.wait_lua("return coroutine.status(thread) == 'dead'", timeout=110)
+    nvim.wait_lua("return coroutine.status(thread) == 'dead'")
     failure = nvim.lua("return _G.failure")
     if failure and ("network" in failure or "index does not answer" in failure):
         pytest.skip(f"the package index cannot be reached: {failure}")

@@ -13,6 +13,7 @@ from samples import sampled
 from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.formats.transcript_format import read_bytes
 from codecompanion.reports.replay import Figures, read_recording, walk
+from tests.patience import PATIENCE_S
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded transcripts in {DATA} are not on this machine")
@@ -78,7 +79,7 @@ def test_a_dialogue_is_not_made_dearer_than_without_management(window: int) -> N
 def test_the_command_prints_one_table_of_all_files() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "codecompanion", "replay", "--json", *map(str, FILES)],
-        capture_output=True, timeout=120, check=False, env={"PYTHONPATH": str(PYTHON)},
+        capture_output=True, timeout=PATIENCE_S, check=False, env={"PYTHONPATH": str(PYTHON)},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
     answer = json.loads(done.stdout)

@@ -181,9 +181,9 @@ class Scene:
         shown = len(host.of(Text))
         session.submit(submit(text, self._numbers))
         if then:
-            await host.until(lambda: len(host.of(Text)) > shown, limit_s=60)
+            await host.until(lambda: len(host.of(Text)) > shown)
             session.submit(submit(then, 99))
-        await host.until(lambda: session.state is State.IDLE and session.task is None, limit_s=60)
+        await host.until(lambda: session.state is State.IDLE and session.task is None)
 
     def _jump(self, number: int) -> None:
         self.now[0] += self.row.clock_jumps_s[number]

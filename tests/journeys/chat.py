@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.journeys.terminal import Terminal
+from tests.journeys.terminal import WAIT_S, Terminal
 
 READY = r"ctx"
 """The meter: the host has answered and the chat can be used."""
@@ -35,14 +35,14 @@ def send(terminal: Terminal, text: str) -> None:
     terminal.keys("<CR>")
 
 
-def say(terminal: Terminal, text: str, answer: str, limit_s: float = 30) -> str:
+def say(terminal: Terminal, text: str, answer: str, limit_s: float = WAIT_S) -> str:
     """Send a message, wait for an answer (a regular expression) and the end of the turn; return the screen."""
     send(terminal, text)
     terminal.wait(answer, limit_s, gone=BUSY)
     return terminal.still()
 
 
-def command(terminal: Terminal, text: str, wanted: str = "", limit_s: float = 30) -> str:
+def command(terminal: Terminal, text: str, wanted: str = "", limit_s: float = WAIT_S) -> str:
     """Run an Ex command, wait for `wanted`, and return the screen standing still."""
     terminal.keys(f"<Esc>:{text.replace('<', '<lt>')}<CR>")
     if wanted:

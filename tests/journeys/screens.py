@@ -26,7 +26,7 @@ from tests.journeys import picture
 from tests.journeys.chat import command
 from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
-from tests.journeys.terminal import ScreenError, Terminal
+from tests.journeys.terminal import WAIT_S, ScreenError, Terminal
 from tests.providers.chat.answers import failure, reply, silence
 from tests.providers.chat.thread import ChatServerThread
 from tests.providers.loopback.answers import Answer
@@ -49,7 +49,7 @@ class Camera:
     dark: bool
     problems: list[str]
 
-    def shoot(self, terminal: Terminal, name: str, wanted: str = "", limit_s: float = 30) -> None:
+    def shoot(self, terminal: Terminal, name: str, wanted: str = "", limit_s: float = WAIT_S) -> None:
         """Wait for `wanted`, then write the picture; what does not come is noted and its picture taken all the same."""
         try:
             if wanted:
@@ -85,7 +85,7 @@ class Stage:
         """Start Neovim at the camera's size."""
         return self.desk.nvim(*args, size=self.camera.size, env=env)
 
-    def shoot(self, terminal: Terminal, name: str, wanted: str = "", limit_s: float = 30) -> None:
+    def shoot(self, terminal: Terminal, name: str, wanted: str = "", limit_s: float = WAIT_S) -> None:
         """Take a picture."""
         self.camera.shoot(terminal, name, wanted, limit_s)
 

@@ -47,7 +47,7 @@ def test_the_chat_fits_the_terminal_and_follows_its_size(desk: Desk, size: tuple
     terminal = desk.terminal(argv, size=size)
     # The bar comes last: until then it may be the output of the run before the chat.
     terminal.wait(
-        lambda screen: "This is answer 5" in screen and terminal.full_screen() and "offline" in terminal.rows()[-2], 90
+        lambda screen: "This is answer 5" in screen and terminal.full_screen() and "offline" in terminal.rows()[-2]
     )
     assert "This is answer 5" in assert_whole(terminal)
 

@@ -25,9 +25,9 @@ def origin(tmp_path: Path) -> Origin:
 
 def hello(terminal: Terminal) -> str:
     """Open a chat and get the first answer."""
-    command(terminal, "CodeCompanionChat", READY, 60)
+    command(terminal, "CodeCompanionChat", READY)
     send(terminal, "hello")
-    terminal.wait("I am the offline adapter", 60, gone=BUSY)
+    terminal.wait("I am the offline adapter", gone=BUSY)
     return terminal.still()
 
 
@@ -43,8 +43,8 @@ def test_install_restart_first_chat_help(desk: Desk, origin: Origin, tmp_path: P
     )
     desk.write("notes.md", "# Berths\n")
     terminal = desk.plain_nvim(env=fake_uv(tmp_path))
-    screen = terminal.wait(r"codecompanion", 60)
-    terminal.wait(r"Installed|Loaded|Log", 60, gone="Working|Installing")
+    screen = terminal.wait(r"codecompanion")
+    terminal.wait(r"Installed|Loaded|Log", gone="Working|Installing")
     screen = terminal.still()
     for word in ("Failed", "E154", "Error"):
         assert word not in screen, screen
@@ -85,6 +85,6 @@ def test_the_chat_says_that_its_environment_is_being_made(desk: Desk, tmp_path: 
     assert "hello" in screen
     assert "sending" not in screen.lower(), screen
     gate.touch()
-    terminal.wait("I am the offline adapter", 60, gone=BUSY)
+    terminal.wait("I am the offline adapter", gone=BUSY)
     assert not [line for line in terminal.still().split("\n") if "environment" in line and "install" in line]
     quit_all(terminal)

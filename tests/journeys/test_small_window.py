@@ -36,7 +36,7 @@ def ask(terminal: Terminal, number: int) -> str:
         terminal.wait(rf"`insert_edit` src/stack_{number}\.py", gone=BUSY)
     else:
         send(terminal, f"read ledger_{'abcdef'[number % 6]}.txt then read part_{number}.md")
-        terminal.wait(rf"`read_file`\s+part_{number}\.md", 60, gone=BUSY)
+        terminal.wait(rf"`read_file`\s+part_{number}\.md", gone=BUSY)
     return terminal.still()
 
 

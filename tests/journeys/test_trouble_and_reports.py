@@ -145,7 +145,7 @@ def test_errors_of_the_provider_are_one_sentence_each(desk: Desk) -> None:
         quit_all(terminal)
     terminal = desk.nvim()
     open_chat(terminal)
-    screen = say(terminal, "anybody?", "✗ ", 60)
+    screen = say(terminal, "anybody?", "✗ ")
     assert "connection" in screen
     quit_all(terminal)
 

@@ -41,6 +41,7 @@ from codecompanion.wire.requests import (
     Unpin,
 )
 from harness import Nvim
+from tests.patience import PATIENCE_S
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 
 POLICIES = ("codecompanion", "codebuddy", "adaptive", "cowork", "cowork_chat", "kodacode")
@@ -90,7 +91,7 @@ class Story:
         return await self.bench.open(self.chat)
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        return self.loop.run_until_complete(asyncio.wait_for(coroutine, 20))
+        return self.loop.run_until_complete(asyncio.wait_for(coroutine, PATIENCE_S))
 
     def close(self) -> None:
         """End the session and take the buffer away."""

@@ -66,7 +66,7 @@ class RealChat:
         self.wait_ready()
 
     def wait_ready(self) -> None:
-        self.nvim.wait_lua("return vim.b.codecompanion_chat and vim.b.codecompanion_chat.meter ~= nil", timeout=30)
+        self.nvim.wait_lua("return vim.b.codecompanion_chat and vim.b.codecompanion_chat.meter ~= nil")
 
     @property
     def id(self) -> str:
@@ -84,7 +84,7 @@ class RealChat:
 
     def wait_state(self, *states: str) -> None:
         """Wait until the chat is in one of the states; where it waits for the user, until he sees what came."""
-        self.nvim.wait_for(lambda: self.nvim.lua(IS_IN, states), f"state {states}", timeout=30)
+        self.nvim.wait_for(lambda: self.nvim.lua(IS_IN, states), f"state {states}")
 
     def approve(self, text: str | None = None) -> None:
         """Approve the waiting call, once, when its block is shown; `text` is the proposal as the user left it."""
@@ -99,7 +99,7 @@ class RealChat:
 
     def press_on_approval(self, keys: str) -> None:
         """Go to the approval that waits, once its block is drawn and not yet answered, and press keys there."""
-        self.nvim.wait_lua(HAS_QUESTION, timeout=30)
+        self.nvim.wait_lua(HAS_QUESTION)
         self.nvim.feed("]a" + keys)
 
     def job_pid(self) -> int:
@@ -122,7 +122,6 @@ class RealChat:
         self.nvim.wait_for(
             lambda: self.nvim.lua("return _G.cc_ended_at > ...", sent) or (self.finished() > before and self.draft()),
             f"the end of the turn of {text!r}",
-            timeout=40,
         )
 
     def finished(self) -> int:

@@ -22,9 +22,10 @@ from harness import Nvim
 from real_chat import KEY, start_chat
 from recorded_session import RecordedSession, RecordedTurn
 from session_player import MAX_OUTPUT, Player, Seen, Voice
+from tests.patience import PATIENCE_S
 
 Event = dict[str, Any]
-TURN_S = 300
+TURN_S = 2 * PATIENCE_S
 SHOWN = "reply_started reply_finished meter context_edited compaction_started compacted compaction_failed notice"
 TRACE = f"""
 _G.cc_trace, _G.cc_shown = {{}}, {{}}
@@ -170,7 +171,7 @@ class Replay:
         asked = len(self.player.seen)
         self.submit(turn.text)
         nvim = self.chat.nvim
-        nvim.wait_for(lambda: len(self.player.seen) > asked, "the request", timeout=30)
+        nvim.wait_for(lambda: len(self.player.seen) > asked, "the request")
         self.chat.wait_state("streaming")
         os.kill(self.chat.host_pid(), signal.SIGKILL)
         nvim.wait_lua("return require('codecompanion.host').status() ~= 'ready'")
@@ -186,7 +187,7 @@ class Replay:
 
     def trace(self) -> list[Event]:
         """Return the events that Lua got, in order."""
-        told: list[Event] = json.loads(self.chat.nvim.lua("return vim.json.encode(_G.cc_trace)", timeout=60))
+        told: list[Event] = json.loads(self.chat.nvim.lua("return vim.json.encode(_G.cc_trace)"))
         return [*self._told, *told]
 
     def chat_requests(self) -> list[Seen]:

@@ -708,7 +708,6 @@ def test_no_value_at_any_key_breaks_the_check_or_what_the_host_is_told(config: C
         end
         return { broken = broken, told = told, paths = #paths }
         """,
-        timeout=60,
     )
     assert outcomes["broken"] in ([], {})
     assert outcomes["paths"] > 150

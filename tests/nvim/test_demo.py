@@ -11,6 +11,7 @@ from codecompanion.context.policy.catalog import policy_names
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
 from harness import find_nvim
 from tests.contract.command_line import run
+from tests.patience import PATIENCE_S
 from tools.demo.play import SESSION
 
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 64).decode()
@@ -47,7 +48,7 @@ def recording(turns):
 def play(tmp_path, messages, *arguments):
     path = tmp_path / "session.jsonl"
     path.write_text("".join(json.dumps(message) + "\n" for message in messages))
-    return run("demo", str(path), "--nvim", find_nvim() or "", *arguments, timeout_s=100)
+    return run("demo", str(path), "--nvim", find_nvim() or "", *arguments, timeout_s=2 * PATIENCE_S)
 
 
 def test_a_recording_is_edited_compacted_and_shown(tmp_path):
@@ -100,7 +101,7 @@ def test_a_missing_neovim_is_one_line(tmp_path):
 @pytest.mark.skipif(not SESSION.exists(), reason="the built-in session is not part of this checkout")
 def test_the_built_in_session_crosses_both_thresholds():
     """`make demo`."""
-    status, out, err = run("demo", "--nvim", find_nvim() or "", timeout_s=100)
+    status, out, err = run("demo", "--nvim", find_nvim() or "", timeout_s=2 * PATIENCE_S)
     assert (status, err) == (0, "")
     assert " edited " in out
     assert " compacted " in out

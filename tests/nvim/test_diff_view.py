@@ -272,7 +272,7 @@ def test_a_real_edit_is_changed_in_the_diff_and_written_so(nvim_factory, tmp_pat
         chat.press_on_approval("K")
         chat.nvim.wait_screen("proposal · g1 accept")
         chat.nvim.feed("jccmine<Esc>g1")
-        chat.nvim.wait_for(lambda: chat.finished() > before, "the end", timeout=20)
+        chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
         assert (tmp_path / "work" / "a.py").read_text() == "ONE\nmine\ntwo\n"
         told = str([message.text for message in chat.view().messages if message.role == "tool"])
         assert "-uno" in told
@@ -330,7 +330,7 @@ def test_a_buffer_that_changed_while_the_diff_was_open_is_shown_and_asked_about_
         chat.nvim.wait_screen("proposal · g1 accept")
         assert chat.nvim.lines() == ["zero", "one", "TWO"]
         chat.nvim.feed("ga")
-        chat.nvim.wait_for(lambda: chat.finished() > before, "the end", timeout=20)
+        chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
         lines = chat.nvim.lua("return vim.api.nvim_buf_get_lines(vim.fn.bufnr('a.py'), 0, -1, false)")
         assert lines == ["zero", "one", "TWO"]
         assert (tmp_path / "work" / "a.py").read_text() == "one\ntwo\n"
@@ -352,5 +352,5 @@ def test_an_edited_proposal_survives_that_the_chat_is_read_again(nvim_factory, t
         )
         chat.nvim.wait_screen("with your changes")
         chat.press_on_approval("g1")
-        chat.nvim.wait_for(lambda: chat.finished() > before, "the end", timeout=20)
+        chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
         assert (tmp_path / "work" / "a.py").read_text() == "one\nTWO\nmine\n"

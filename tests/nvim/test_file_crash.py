@@ -11,6 +11,7 @@ from codecompanion.model.history import FileChangeEnded, FileChangeStarted
 from files_desk import TEXT, edit, tool
 from harness import NvimError
 from real_chat import read_log
+from tests.patience import PATIENCE_S
 
 KILL_HOST = """
 local edit, when = require('codecompanion.files.edit'), ...
@@ -71,9 +72,9 @@ def test_an_editor_killed_while_a_file_is_changed_loses_nothing(desk, nvim_facto
     assert all(isinstance(one, FileChangeEnded) for one in ended)
 
 
-def wait_until(predicate, limit_s=30.0):
+def wait_until(predicate):
     """Wait for something outside of the editor."""
-    end = time.monotonic() + limit_s
+    end = time.monotonic() + PATIENCE_S
     while not predicate():
         assert time.monotonic() < end
         time.sleep(0.05)

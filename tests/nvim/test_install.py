@@ -360,6 +360,6 @@ def test_pip_refuses_without_network_in_a_real_environment(nvim_factory: Callabl
     nvim = nvim_factory(env=env)
     nvim.lua(INSTALL)
     nvim.lua("run()")
-    nvim.wait_lua("return _G.done", timeout=90)
+    nvim.wait_lua("return _G.done")
     problem = nvim.lua("return _G.problem")
     assert "There is no network" in problem or "does not answer" in problem

@@ -48,12 +48,12 @@ def test_a_stored_message_is_shown_as_sent_and_not_as_a_draft(chat: RealChat) ->
     """The host is started again to ask; /continue lets the model answer."""
     chat.say("first")
     kill_after_storing(chat, "second\nline", stored=True)
-    chat.nvim.wait_for(lambda: "Your message was stored" in chat.text(), "the confirmation", timeout=30)
+    chat.nvim.wait_for(lambda: "Your message was stored" in chat.text(), "the confirmation")
     assert chat.draft() == ""
     assert chat.text().count("second\nline") == 1
     before = chat.finished()
     chat.send("/continue")
-    chat.nvim.wait_for(lambda: chat.finished() > before, "the answer", timeout=30)
+    chat.nvim.wait_for(lambda: chat.finished() > before, "the answer")
     assert typed(chat) == ["first", "second\nline"]
     assert chat.text().count("An answer.") == 2
 
@@ -62,7 +62,7 @@ def test_a_message_that_was_not_stored_comes_back_once(chat: RealChat) -> None:
     """It is a draft, and changed before it is sent again it is one message."""
     chat.say("first")
     kill_after_storing(chat, "second", stored=False)
-    chat.nvim.wait_lua("return require('codecompanion.chat').current().attached == 'yes'", timeout=30)
+    chat.nvim.wait_lua("return require('codecompanion.chat').current().attached == 'yes'")
     chat.nvim.wait_for(lambda: chat.draft() == "second", "the draft")
     chat.say("third ")
     assert typed(chat) == ["first", "third second"]

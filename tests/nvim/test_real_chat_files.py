@@ -65,7 +65,7 @@ def test_models_are_offered_with_the_window_their_endpoint_tells(nvim_factory, t
         chat = start_chat(nvim_factory, tmp_path, server, options={"adapters": {"http": {"plain": plain}}})
         chat.nvim.lua("vim.ui.select = function(items, opts, done) _G.shown = vim.tbl_map(opts.format_item, items) end")
         chat.nvim.feed("ga")
-        chat.nvim.wait_lua("return _G.shown ~= nil", timeout=20)
+        chat.nvim.wait_lua("return _G.shown ~= nil")
         shown = chat.nvim.lua("return _G.shown")
         assert [line for line in shown if line.startswith("plain")] == ["plain · large · 32.8k", "plain · test-model"]
         assert [line for line in shown if line.startswith(("anthropic", "openai ·", "ollama"))] == []

@@ -15,7 +15,7 @@ def test_an_adapter_that_is_not_set_up_does_not_hide_the_others(nvim_factory, tm
     with ChatServerThread([reply("hi")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
         chat.nvim.feed("<Esc>ga")
-        chat.nvim.wait_screen(r"loop · test-model · 128k · current", timeout=20)
+        chat.nvim.wait_screen(r"loop · test-model · 128k · current")
         chat.nvim.feed("/offline<CR><CR>")
         chat.nvim.wait_screen(r"offline · offline +.*ctx")
         assert "✗" not in chat.text()
@@ -32,7 +32,7 @@ def test_an_idle_chat_is_compacted_and_answered_only_when_that_was_chosen(nvim_f
         chat.send("/compact")
         chat.nvim.wait_screen(r"Compact now\? \S+ → about \S+ +\[y\]es  \[g\]o on afterwards  \[n\]o")
         chat.nvim.feed(key)
-        chat.nvim.wait_for(lambda: len(server.requests) >= (3 if key == "g" else 2), "the requests", timeout=20)
+        chat.nvim.wait_for(lambda: len(server.requests) >= (3 if key == "g" else 2), "the requests")
         chat.nvim.wait_for(lambda: "A stack." in chat.text(), "the card")
         if key == "g":
             chat.nvim.wait_for(lambda: "I go on." in chat.text(), "the answer")

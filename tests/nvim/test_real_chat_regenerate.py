@@ -33,7 +33,7 @@ def views(chat: RealChat) -> list[str]:
 def regenerate(chat: RealChat) -> None:
     before = chat.finished()
     chat.nvim.feed("gr")
-    chat.nvim.wait_for(lambda: chat.finished() > before, "the new answer", timeout=30)
+    chat.nvim.wait_for(lambda: chat.finished() > before, "the new answer")
     chat.wait_state("idle")
 
 

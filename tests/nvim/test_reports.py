@@ -27,7 +27,7 @@ def title(chat: RealChat) -> str:
 
 
 def wait_title(chat: RealChat, start: str) -> None:
-    chat.nvim.wait_for(lambda: title(chat).startswith(start), f"a report {start!r}", timeout=20)
+    chat.nvim.wait_for(lambda: title(chat).startswith(start), f"a report {start!r}")
 
 
 def store_chat(root: Path, log: LogWriter, chat: str = "stored") -> None:
@@ -84,13 +84,13 @@ def test_an_open_report_follows_the_chat_and_keeps_cursor_and_folds(nvim_factory
         chat.nvim.command("wincmd p")
         chat.say("first")
         chat.nvim.command("wincmd p")
-        chat.nvim.wait_for(lambda: "reported for 1 of 1 turn." in chat.text(), "the first turn", timeout=20)
+        chat.nvim.wait_for(lambda: "reported for 1 of 1 turn." in chat.text(), "the first turn")
         chat.nvim.feed("gg/## Cache<CR>zc")
         row = chat.nvim.lua("return vim.fn.line('.')")
         chat.nvim.command("wincmd p")
         chat.say("second")
         chat.nvim.command("wincmd p")
-        chat.nvim.wait_for(lambda: "reported for 2 of 2 turns." in chat.text(), "the second turn", timeout=20)
+        chat.nvim.wait_for(lambda: "reported for 2 of 2 turns." in chat.text(), "the second turn")
         assert chat.nvim.lua("return vim.fn.foldclosed(...)", row) == row
         assert chat.nvim.lua("return vim.fn.line('.')") == row
         assert "▸ Cache" in chat.nvim.screen()
@@ -159,7 +159,7 @@ def test_a_budget_that_is_used_up_gives_the_message_back(nvim_factory, tmp_path)
         chat.nvim.command("CodeCompanionChat Resume stored")
         chat.wait_ready()
         chat.send("one more question")
-        chat.nvim.wait_for(lambda: chat.draft() == "one more question", "the draft", timeout=20)
+        chat.nvim.wait_for(lambda: chat.draft() == "one more question", "the draft")
         screen = chat.nvim.wait_screen("The budget of this chat is used up")
         assert screen.count("✗ The budget") == 1
         assert not [r for r in server.requests if r.path.endswith("/chat/completions")]

@@ -133,7 +133,7 @@ def converse(chat: RealChat, server: Any, answers: Any) -> None:
     assert any("done" in message.text for message in chat.view().messages if message.role == "tool")
     server.script[:] = [answers.reply(nine_sections("The summary."))]  # Responses has its own answer to this
     chat.nvim.command("CodeCompanionCompact!")
-    chat.nvim.wait_for(lambda: compacted(chat), "the compaction", timeout=20)
+    chat.nvim.wait_for(lambda: compacted(chat), "the compaction")
     server.script[:] = [answers.reply("after the compaction")]
     chat.say("go on")
     assert "after the compaction" in chat.text()

@@ -146,7 +146,7 @@ def placed(paths: list[list[str]], parts: list[str]) -> st.SearchStrategy[dict[s
 
 def check(nvim: Nvim, tables: list[Any]) -> None:
     """Give the tables to `setup()`, one after the other, and what comes of them to the host's reading."""
-    answers = nvim.lua(_TRY, [json.dumps(table) for table in tables], timeout=60)
+    answers = nvim.lua(_TRY, [json.dumps(table) for table in tables])
     for table, answer in zip(tables, answers, strict=True):
         assert answer["ok"], f"{table}: {answer['answer']}"
         told = json.loads(answer["answer"])
@@ -188,7 +188,7 @@ async def test_what_was_told_for_any_table_greets_a_host(child: Nvim, tmp_path: 
     for stage in (["x"], {"x": 1}, 7, [{"id": "a", "step": {"use": "x"}}], [{"id": "a", "tier": {"id": "b"}}]):
         own = {"extends": "codecompanion", "stage": stage}
         tables.append({"interactions": {"chat": {"opts": {"policy": "mine", "policies": {"mine": own}}}}})
-    answers = child.lua(_TRY, [json.dumps(table) for table in tables], timeout=60)
+    answers = child.lua(_TRY, [json.dumps(table) for table in tables])
     for number, answer in enumerate(answers):
         assert answer["ok"], answer["answer"]
         told: list[Any] = []

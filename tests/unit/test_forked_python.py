@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.forked_python import REPO, forked_python
+from tests.patience import PATIENCE_S
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPO / "python")}
 ENGINE = ("-m", "codecompanion.engine")
@@ -70,7 +71,7 @@ def test_a_signal_reaches_it_and_its_end_is_the_launchers() -> None:
     """As a job is stopped."""
     with waiting() as process:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == -signal.SIGTERM
+        assert process.wait(PATIENCE_S) == -signal.SIGTERM
 
 
 def test_killing_the_launcher_kills_it() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.patience import PATIENCE_S
 from tests.providers.loopback.answers import CLOSE, DROP, Answer, failure, json_answer
 
 CERTIFICATE = Path(__file__).with_name("loopback_tls.pem")
@@ -116,7 +117,7 @@ class LoopbackServer:
         assert self._loop is not None
         self._loop.call_soon_threadsafe(gate.set)
 
-    async def wait_until(self, predicate: Callable[[], bool], limit_s: float = 5.0) -> None:
+    async def wait_until(self, predicate: Callable[[], bool], limit_s: float = PATIENCE_S) -> None:
         """Wait until something the server sees makes the predicate true; fail with what was seen."""
         try:
             async with asyncio.timeout(limit_s):

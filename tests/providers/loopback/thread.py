@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from tests.patience import PATIENCE_S
 from tests.providers.loopback.server import LoopbackServer
 from tests.providers.loopback.token_count import encode
 from tests.providers.loopback.wire_schemas import Kind, build_validators
@@ -32,7 +33,7 @@ class LoopbackThread(Generic[Server]):
         encode("warm")
         build_validators(*self._kinds)
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(PATIENCE_S)
         return self.server
 
     async def _start(self) -> None:
@@ -40,7 +41,7 @@ class LoopbackThread(Generic[Server]):
         await self.server.start()
 
     def __exit__(self, *error: object) -> None:
-        asyncio.run_coroutine_threadsafe(self.server.close(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.server.close(), self._loop).result(PATIENCE_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
         self._loop.close()

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.providers.chat.answers import counted
 from tests.providers.chat.rules import Extras, count_tokens, refusal_of
 from tests.providers.chat.server import ChatServer
@@ -203,7 +204,7 @@ def test_it_runs_as_a_program_that_is_told_over_http_what_to_answer() -> None:
             def post(path: str, value: Any) -> str:
                 url = f"http://127.0.0.1:{port}{path}"
                 data = json.dumps(value).encode() if value is not None else None
-                with urllib.request.urlopen(urllib.request.Request(url, data), timeout=10) as answer:
+                with urllib.request.urlopen(urllib.request.Request(url, data), timeout=PATIENCE_S) as answer:
                     return str(answer.read().decode())
 
             script = [

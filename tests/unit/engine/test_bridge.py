@@ -13,6 +13,7 @@ import pytest
 from codecompanion.engine import log
 from codecompanion.engine.bridge import Bridge
 from codecompanion.wire import requests
+from tests.patience import PATIENCE_S
 
 
 class Recorder:
@@ -53,7 +54,7 @@ def test_a_chat_is_opened_once_it_is_closed_or_deleted(verb: str) -> None:
     bridge.receive("hello", json.dumps(FOLDERS))
     for each in (verb, "open_chat", "cancel"):
         bridge.receive(each, json.dumps({"chat": "c", **({"snapshot": {}} if each == "open_chat" else {})}))
-    assert runtime.done.wait(5), runtime.happened
+    assert runtime.done.wait(PATIENCE_S), runtime.happened
     ends = "CloseChat" if verb == "close_chat" else "DeleteSession"
     wanted = [f"{name} {step}" for name in (ends, "OpenChat", "Cancel") for step in ("begins", "ends")]
     assert runtime.happened[2:] == wanted
@@ -69,7 +70,7 @@ def test_a_secret_keeps_its_bytes_and_is_kept_out_of_the_log() -> None:
     bridge.receive("hello", json.dumps({**FOLDERS, "environment": told}, ensure_ascii=False))
     bridge.receive("give_environment", json.dumps({"changed": later}, ensure_ascii=False))
     bridge.receive("cancel", "{}")
-    assert runtime.done.wait(5), runtime.happened
+    assert runtime.done.wait(PATIENCE_S), runtime.happened
     hello, given, _ = runtime.requests
     assert isinstance(hello, requests.Hello)
     assert isinstance(given, requests.GiveEnvironment)

@@ -13,6 +13,7 @@ from codecompanion.engine import log
 from codecompanion.engine.loop import EngineLoop, Guard, one_sentence
 from codecompanion.errors import RateLimited
 from codecompanion.wire.events import Event, Notice
+from tests.patience import PATIENCE_S
 
 
 class Ears:
@@ -100,7 +101,7 @@ def test_a_task_that_fails_is_reported(engine: EngineLoop, ears: Ears) -> None:
         raise ValueError("lost")
 
     engine.spawn(fail(), "a task")
-    assert ears.heard.wait(5)
+    assert ears.heard.wait(PATIENCE_S)
     assert "a task (ValueError: lost)" in ears.texts[0]
 
 
@@ -111,7 +112,7 @@ def test_a_callback_that_fails_is_reported(engine: EngineLoop, ears: Ears) -> No
         asyncio.get_running_loop().call_soon(lambda: 1 // 0)
 
     engine.spawn(plant(), "planting")
-    assert ears.heard.wait(5)
+    assert ears.heard.wait(PATIENCE_S)
     assert "ZeroDivisionError" in ears.texts[0]
 
 
@@ -127,7 +128,7 @@ def test_tasks_begin_in_the_order_they_were_given(engine: EngineLoop) -> None:
 
     for number in range(100):
         engine.spawn(begin(number), "x")
-    assert done.wait(5)
+    assert done.wait(PATIENCE_S)
     assert begun == list(range(100))
 
 
@@ -153,8 +154,8 @@ def test_closing_waits_a_moment_for_running_tasks_then_cancels(ears: Ears) -> No
 
     loop.spawn(short(), "short")
     loop.spawn(endless(), "endless")
-    assert running.wait(5)
-    assert loop.close(last, grace_s=0.2, limit_s=5)
+    assert running.wait(PATIENCE_S)
+    assert loop.close(last, grace_s=0.2, limit_s=PATIENCE_S)
     assert story == ["short done", "closed", "endless cancelled"]
     assert not ears.events
 

@@ -33,6 +33,7 @@ from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.registry import ToolRegistry
 from codecompanion.wire.events import Event
 from codecompanion.wire.requests import OpenChat, Snapshot, Submit
+from tests.patience import PATIENCE_S
 
 Step = StreamEvent | Exception | asyncio.Event
 Reply = Sequence[Step]
@@ -185,7 +186,7 @@ class Bench:
     async def resume(self, chat: str = "chat-1") -> Session | None:
         return await open_stored(self.services, OpenChat(chat=chat, snapshot=Snapshot(), resume=chat))
 
-    async def until(self, found: Callable[[], bool], limit_s: float = 20.0) -> None:
+    async def until(self, found: Callable[[], bool], limit_s: float = PATIENCE_S) -> None:
         """Wait until the predicate holds; say what was seen when it never does."""
         pause = 0.001
         try:

@@ -25,6 +25,7 @@ from codecompanion.model.messages import Message
 from codecompanion.session.history.undo import UNDOABLE, chain_of
 from codecompanion.store.opening import open_store
 from codecompanion.wire.requests import Pin, RedoChange, Request, RestoreMessage, UndoChange, Unpin
+from tests.patience import PATIENCE_S
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says
 from tests.unit.session.history.test_undo import say
 from tests.unit.session.moments import BLOCK
@@ -63,7 +64,7 @@ class UndoMachine(RuleBasedStateMachine):
         self.said = 0
 
     def run(self, coroutine):
-        return self.loop.run_until_complete(asyncio.wait_for(coroutine, 10))
+        return self.loop.run_until_complete(asyncio.wait_for(coroutine, PATIENCE_S))
 
     @initialize()
     def begin(self) -> None:

@@ -30,6 +30,7 @@ from codecompanion.model.messages import ImagePart, Message, ReasoningPart, Text
 from codecompanion.store import Store, durable, open_memory_store, open_store
 from codecompanion.store.database.writer import CHECKPOINT_BYTES
 from codecompanion.store.log.scratch import Calibration, save_calibration
+from tests.patience import PATIENCE_S
 
 from .conftest import CREATED, Desk, said
 
@@ -108,7 +109,7 @@ def test_a_failing_append_fails_alone_and_leaves_no_trace(store: Store) -> None:
         what: object
 
     gate = threading.Event()
-    store._writer.submit(lambda _: gate.wait(10))  # holds the writer, so that the next three form one group
+    store._writer.submit(lambda _: gate.wait(PATIENCE_S))  # holds the writer, so that the next three form one group
     before = store.append("c", [said("before")])
     bad = store.append("c", [said("half"), Unencodable(object())])  # type: ignore[list-item]
     after = store.append("c", [said("after")])
@@ -121,7 +122,7 @@ def test_a_failing_append_fails_alone_and_leaves_no_trace(store: Store) -> None:
 async def test_a_cancelled_wait_does_not_take_the_append_back(store: Store) -> None:
     """A turn cancelled while it logs must not lose what it logged."""
     gate = threading.Event()
-    store._writer.submit(lambda _: gate.wait(10))
+    store._writer.submit(lambda _: gate.wait(PATIENCE_S))
     task = asyncio.create_task(store.log("c", said("kept")))
     await asyncio.sleep(0)
     task.cancel()
@@ -154,7 +155,7 @@ def test_the_log_is_flushed_to_disk_with_every_commit_and_drafts_are_not(store: 
     store.save_draft("c", "d").result()
     assert store._writer.submit(synchronous, durable=False).result() == (1,)
     gate = threading.Event()
-    store._writer.submit(lambda _: gate.wait(10), durable=False)
+    store._writer.submit(lambda _: gate.wait(PATIENCE_S), durable=False)
     group = [store._writer.submit(synchronous, durable=False), store._writer.submit(synchronous)]
     gate.set()
     assert [future.result() for future in group] == [(2,), (2,)]

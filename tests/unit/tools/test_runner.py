@@ -16,6 +16,7 @@ from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.files.disk import Check, in_thread
 from codecompanion.tools.runner import approval_question, run_call
+from tests.patience import PATIENCE_S
 
 Run = Callable[[dict[str, Any], ToolContext], Awaitable[ToolOutput]]
 Question = Callable[[dict[str, Any], ToolContext], ApprovalQuestion | None]
@@ -140,7 +141,7 @@ async def test_blocking_file_work_does_not_stall_the_loop(context: ToolContext) 
         def blocking(check: Check) -> ToolOutput:
             answered = threading.Event()
             loop.call_soon_threadsafe(answered.set)
-            assert answered.wait(10)
+            assert answered.wait(PATIENCE_S)
             return ToolOutput(text="the loop answered")
 
         return await in_thread(blocking)

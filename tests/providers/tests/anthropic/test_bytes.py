@@ -14,6 +14,7 @@ import pytest
 from anthropic.types.beta import BetaMessage, BetaMessageTokensCount, BetaModelInfo, BetaRawMessageStreamEvent
 from pydantic import BaseModel, TypeAdapter
 
+from tests.patience import PATIENCE_S
 from tests.providers.anthropic.answers import (
     Call,
     Redacted,
@@ -173,7 +174,7 @@ def test_it_serves_from_a_thread_and_as_a_program_that_is_told_over_http_what_to
     def post(port: int, path: str, value: Any) -> Any:
         headers = {"x-api-key": "sk-test", "anthropic-version": "2026-10-21"}
         url, data = f"http://127.0.0.1:{port}{path}", json.dumps(value).encode()
-        with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=10) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=PATIENCE_S) as answer:
             return json.loads(answer.read())
 
     with AnthropicServerThread([reply("Hello")]) as server:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.providers.responses.answers import (
     CLOSE,
     END,
@@ -187,7 +188,7 @@ def test_what_is_no_proper_request_is_refused() -> None:
         headers = {"Content-Type": kind, "Authorization": "Bearer sk-test"}
         request = urllib.request.Request(running.url + path, data, headers, method=method)  # noqa: S310
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
@@ -269,7 +270,7 @@ def test_it_runs_in_a_thread_and_as_a_program_that_is_told_what_to_answer() -> N
         data = json.dumps(value).encode() if value is not None else None
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers)
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310
             return str(answer.read().decode())
 
     body = {"model": "any", "input": "hi", "store": False, "stream": True}

@@ -14,6 +14,7 @@ from codecompanion.session.storage import stored_chats
 from codecompanion.store.opening import open_store
 from codecompanion.store.store import durable
 from codecompanion.wire.events import ChatOpened, Redrawn, TitleChanged
+from tests.patience import PATIENCE_S
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
 LONG = "Why does foo() return nil on an empty table, and not an error as it says in the manual of the module?"
@@ -77,7 +78,7 @@ async def test_a_chat_that_was_deleted_meanwhile_is_not_read_for_ever(tmp_path: 
     session.submit(submit("hello"))
     await bench.idle(session)
     await durable(bench.store.delete("chat-1"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(InputError, match="deleted meanwhile"):
             await redraw(session)
     assert not bench.of(Redrawn)

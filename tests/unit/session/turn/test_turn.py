@@ -36,6 +36,7 @@ from codecompanion.wire.events import (
     TurnFinished,
 )
 from codecompanion.wire.requests import Approve
+from tests.patience import PATIENCE_S
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 READ = ("c1", "read_file", '{"path": "a.txt"}')
@@ -455,7 +456,7 @@ async def test_a_stop_waits_for_the_piece_that_runs_beside_the_loop(tmp_path, mo
 
     def slow(*given):
         runs.set()
-        goes_on.wait(10)
+        goes_on.wait(PATIENCE_S)
         return next_of(*given)
 
     bench = Bench(tmp_path, long_chat(says("THE SUMMARY")), window=200_000)

@@ -21,6 +21,7 @@ from codecompanion.store.lease import is_locked
 from codecompanion.store.log.scratch import Calibration
 from codecompanion.store.opening import open_store
 from codecompanion.store.store import Store
+from tests.patience import PATIENCE_S
 from tests.unit.store.conftest import sound
 
 
@@ -245,7 +246,7 @@ def test_a_file_that_is_being_copied_is_waited_for(
             time.sleep(0.15)
     assert path.read_bytes() == whole
     assert told == []
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE_S
     while not told and time.monotonic() < end:
         store.knows("c")
         time.sleep(0.05)

@@ -15,6 +15,7 @@ from codecompanion.errors import InputError, StoreUnavailable
 from codecompanion.formats.sanitise import REMOVED
 from codecompanion.store.files import memory as module
 from codecompanion.store.files.memory import MemoryFiles, add_bullets, compile_exclusions, looks_sensitive, why_refused
+from tests.patience import PATIENCE_S
 
 NOW = datetime.datetime(2026, 11, 21, 14, 5).timestamp()
 PYTHON_DIR = Path(__file__).resolve().parents[4] / "python"
@@ -152,7 +153,7 @@ def test_two_neovims_lose_no_line_of_the_day(tmp_path):
         subprocess.Popen([sys.executable, "-c", APPEND, str(tmp_path), name, str(NOW)], env=environment)
         for name in ("a", "b")
     ]
-    assert [one.wait(60) for one in running] == [0, 0]
+    assert [one.wait(PATIENCE_S) for one in running] == [0, 0]
     (path,) = (tmp_path / "state/daily").rglob("*.md")
     assert path.read_text().count("- [flush") == 30
 

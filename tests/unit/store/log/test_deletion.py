@@ -16,6 +16,7 @@ from codecompanion.model.messages import ImagePart, Message, TextPart, Usage
 from codecompanion.store import Store
 from codecompanion.store.log import deletion
 from codecompanion.store.log.sessions import Spent
+from tests.patience import PATIENCE_S
 from tests.unit.store.conftest import CREATED, Desk, Start, said
 
 
@@ -139,7 +140,7 @@ def test_who_writes_does_not_wait_until_all_contents_are_looked_at(desk: Desk, m
         written.set()
 
     store.delete("a").add_done_callback(write)
-    assert written.wait(10)
+    assert written.wait(PATIENCE_S)
     store.close()
     assert left[0] >= 75
     assert list((desk.folder / "blobs").iterdir()) == []
