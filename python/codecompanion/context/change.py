@@ -52,7 +52,11 @@ def view_change(
     # A compaction that only shortened what is there is an edit: nothing stands for anything else.
     kind: ChangeKind = "compacted" if report.event == "context_compacted" and (removed or inserted) else "edited"
     about = msgspec.structs.replace(
-        about, stage=report.stage.id, trigger=report.trigger, details=work.details, artifact=work.artifact
+        about,
+        stage=report.stage.id,
+        trigger=report.trigger,
+        details=msgspec.to_builtins(work.details),
+        artifact=work.artifact,
     )
     if work.cleared or kind == "edited":
         cut = cuts_of(replaced)

@@ -9,7 +9,7 @@ import msgspec
 
 from codecompanion.context.editing.repair_pairs import Repair
 from codecompanion.context.policy.schema import Stage, StageEvent, Tier
-from codecompanion.context.work import Measure, Messages, SummaryReply, SummaryRequest, Trigger, Work
+from codecompanion.context.work import Details, Measure, Messages, SummaryReply, SummaryRequest, Trigger, Work
 
 
 class StageReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +44,11 @@ class StageReport(msgspec.Struct, frozen=True, kw_only=True):
     def tier(self) -> int:
         """Return the number of the tier, 0 when none ran (R-137)."""
         return self.way.number if self.way is not None else 0
+
+    @property
+    def details(self) -> Details:
+        """Return what its steps said of their work."""
+        return self.work.details if self.work is not None else Details()
 
     @property
     def removed_messages(self) -> bool:

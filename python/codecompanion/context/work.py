@@ -185,13 +185,55 @@ class Failed(msgspec.Struct, frozen=True):
     by_writer: bool = False
 
 
+class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the steps of a stage say of their work: for later steps, the log and the named events; None = not said.
+
+    Summaries: `schema` its form, `written_by` who, `summary_source` and `failure` who else had to and why (R-434,
+    R-529), `summary_detail` why the utility model's text does not count; its budget in tokens, and its size before it
+    was shortened or cut; how many `orders_left_out` of the text; `names` looked up in the history, and those
+    `unverified`; the user's messages as code quoted them; `ledger_tokens` of what code wrote. The artifact's: R-325.
+    Edits: `why`, with the provider's cache `cold` or not; calls and results that were shortened, stripped, dropped.
+    """
+
+    pinned_over_target: int | None = None
+    shortened_calls: int | None = None
+    cold: bool | None = None
+    why: str | None = None
+    stripped_arguments: int | None = None
+    tools_truncated: dict[str, int] | None = None
+    schema: str | None = None
+    chunks: int | None = None
+    omitted_messages: int | None = None
+    frontier_turn_id: str | None = None
+    consolidated_turn_count: int | None = None
+    newly_consolidated_turn_count: int | None = None
+    update_reason: str | None = None
+    algorithm: str | None = None
+    summary_budget_tokens: int | None = None
+    ledger_tokens: int | None = None
+    written_by: Literal["model", "caller", "code"] | None = None
+    summary_shortened_from_tokens: int | None = None
+    orders_left_out: int | None = None
+    names: int | None = None
+    unverified: int | None = None
+    unverified_names: tuple[str, ...] | None = None
+    user_messages_quoted: int | None = None
+    user_messages_excerpted: int | None = None
+    user_messages_left_out: int | None = None
+    summary_cut_from_tokens: int | None = None
+    trimmed: int | None = None
+    summary_source: str | None = None
+    summary_detail: str | None = None
+    failure: str | None = None
+
+
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one stage.
 
     `before` is what the stage started from, `messages` the list being built. `removed` left it (they are what a
     summary is about), `pending` are user messages without an answer, put back after the summary (R-551), `request`
     holds the user's words an interrupted loop works on, quoted in the summary. `artifact` is what a typed summary was
-    rendered from; `details` are figures for the log and the named events of the policy.
+    rendered from; `details` are what the steps so far say of all that.
     """
 
     before: Messages
@@ -203,7 +245,11 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     summary: str = ""
     cleared: Messages = ()
     artifact: dict[str, Any] | None = None
-    details: dict[str, Any] = {}
+    details: Details = Details()
+
+    def saying(self, **details: Any) -> Work:
+        """Return the work with more of its details said."""
+        return msgspec.structs.replace(self, details=msgspec.structs.replace(self.details, **details))
 
 
 Outcome = Work | Skipped | Failed

@@ -222,7 +222,7 @@ def test_tier_3_drops_the_oldest_of_the_rest_until_it_fits():
     assert kept[2:] == [message["content"] for message in messages[-(len(kept) - 2) :]]
     body = sum(-(-len(text) // 4) for text in kept[1:])
     assert fit - 100 < body <= fit
-    assert prepared.reports[0].work.details["trimmed"] == 58 - (len(kept) - 2 - 4)
+    assert prepared.reports[0].work.details.trimmed == 58 - (len(kept) - 2 - 4)
 
 
 def test_a_summary_too_large_for_the_budget_escalates_to_the_last_tier():

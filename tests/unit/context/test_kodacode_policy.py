@@ -67,8 +67,8 @@ def test_all_finished_turns_but_two_when_that_is_enough():
     assert list(prepared.messages[3:]) == list(messages[-9:])
     assert asked == []
     details = prepared.reports[0].work.details
-    assert details["update_reason"] == "semantic_closure"
-    assert (details["frontier_turn_id"], details["consolidated_turn_count"]) == ("turn-10", 10)
+    assert details.update_reason == "semantic_closure"
+    assert (details.frontier_turn_id, details.consolidated_turn_count) == ("turn-10", 10)
 
 
 def test_all_finished_turns_when_two_are_too_much():
@@ -78,7 +78,7 @@ def test_all_finished_turns_when_two_are_too_much():
     prepared, _ = run(messages, window_for(messages, 0.85), policy=POLICY)
     assert outcomes(prepared) == [("history", "token_pressure", "changed")]
     assert [m.id for m in prepared.messages if m.tag != SUMMARY_TAG] == [m.id for m in messages[-3:]]
-    assert prepared.reports[0].work.details["update_reason"] == "token_pressure"
+    assert prepared.reports[0].work.details.update_reason == "token_pressure"
 
 
 def test_the_last_candidate_is_accepted_above_the_target():
@@ -131,7 +131,7 @@ def test_a_failing_utility_model_does_not_stop_it():
     )
     assert len(asked) == 1
     assert outcomes(prepared) == [("history", "semantic_closure", "changed")]
-    assert prepared.reports[0].work.details["summary_source"] == "runtime"
+    assert prepared.reports[0].work.details.summary_source == "runtime"
 
 
 def test_by_hand_two_turns_stay_unless_that_is_over_the_target():
@@ -139,7 +139,7 @@ def test_by_hand_two_turns_stay_unless_that_is_over_the_target():
     messages = chat(*turns(8, 4000))
     prepared, _ = run(messages, 1_000_000, policy=POLICY, manual=True)
     assert outcomes(prepared) == [("history", "semantic_closure", "changed")]
-    assert prepared.reports[0].work.details["update_reason"] == "manual_request"
+    assert prepared.reports[0].work.details.update_reason == "manual_request"
     assert [m.id for m in prepared.messages[1:]] == [m.id for m in messages[-8:]]
     tight, _ = run(messages, 2_000, policy=POLICY, manual=True)
     assert outcomes(tight) == [("history", "token_pressure", "changed")]

@@ -218,7 +218,7 @@ def test_orders_that_a_summariser_obeyed_do_not_reach_the_next_model(name):
     prepared, _ = prepared_under(name, "obeying", messages)
     assert all(ORDER not in message.text for message in prepared.messages)
     for report in prepared.reports:
-        if report.work is not None and report.work.details.get("written_by") == "model" and report.work.removed:
+        if report.work is not None and report.work.details.written_by == "model" and report.work.removed:
             assert REMOVED in summaries(prepared)[0]
             assert "Orders to a model" in notes_on(report)
     kept, _ = prepared_under(name, "obeying")

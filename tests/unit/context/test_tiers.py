@@ -97,8 +97,8 @@ def test_a_strategy_without_a_model_takes_the_place_of_the_one_that_failed(reply
     assert report.outcome == "changed"
     assert report.asked
     assert report.work is not None
-    assert report.work.details["summary_source"] == "summarize_ledger"
-    assert report.work.details["failure"]
+    assert report.work.details.summary_source == "summarize_ledger"
+    assert report.work.details.failure
     assert [m.tag for m in prepared.messages] == [SUMMARY_TAG]
 
 

@@ -86,7 +86,7 @@ def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps
     scope = find_scope(work, params, env)
     seen = merge(scope.older, extract(scope.turns), closed=_closed(scope.turns))
     limit = budget_bytes(params.size, env.input_limit or env.window, env.target)
-    written, source, detail = seen, "runtime", ""
+    written, source, detail = seen, "runtime", None
     if _wants_model(work, params, env, render(seen, limit)):
         known = scope.older.turn_ids | {turn.turn_id for turn in scope.turns}
         prompt = overlay_prompt(scope, params, env)
@@ -101,23 +101,16 @@ def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps
             written, source = overlay(seen, said, _rules(work, env)), "utility"
     consolidated = Consolidated(scope.frontier, scope.covered, written)
     text = render(written, limit)
-    details = {
-        **work.details,
-        "frontier_turn_id": scope.frontier,
-        "consolidated_turn_count": scope.covered,
-        "newly_consolidated_turn_count": len(scope.turns),
-        "update_reason": scope.reason,
-        "summary_source": source,
-        "algorithm": ALGORITHM,
-    }
-    if detail:
-        details["summary_detail"] = detail
-    return msgspec.structs.replace(
-        work,
-        summary=text,
-        artifact=consolidated.as_table(),
-        details=details,
+    said_of_it = work.saying(
+        frontier_turn_id=scope.frontier,
+        consolidated_turn_count=scope.covered,
+        newly_consolidated_turn_count=len(scope.turns),
+        update_reason=scope.reason,
+        summary_source=source,
+        algorithm=ALGORITHM,
+        summary_detail=detail,
     )
+    return msgspec.structs.replace(said_of_it, summary=text, artifact=consolidated.as_table())
 
 
 def find_scope(work: Work, params: SummarizeArtifact, env: Env) -> Scope:

@@ -95,13 +95,8 @@ def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome
     if cut is None or freed < max(1, params.min_freed):
         return Skipped("does_not_pay", "clearing old tool results would cost more than it saves")
     cleared = [messages[index] for index in shorter if messages[index].role == "tool"]
-    details = {
-        **work.details,
-        "shortened_calls": len(shorter) - len(cleared),
-        "cold": is_cold,
-        "why": cut.why,
-    }
-    return msgspec.structs.replace(work, messages=tuple(changed), cleared=(*work.cleared, *cleared), details=details)
+    said = work.saying(shortened_calls=len(shorter) - len(cleared), cold=is_cold, why=cut.why)
+    return msgspec.structs.replace(said, messages=tuple(changed), cleared=(*work.cleared, *cleared))
 
 
 def explain_results(messages: Messages, params: ClearWhenItPays, env: Env) -> dict[str, str]:

@@ -56,8 +56,7 @@ def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
         stripped += large
     if not stripped:
         return Skipped("nothing_to_strip", "no old tool call has large arguments")
-    details = {**work.details, "stripped_arguments": stripped}
-    return msgspec.structs.replace(work, messages=tuple(messages), details=details)
+    return msgspec.structs.replace(work.saying(stripped_arguments=stripped), messages=tuple(messages))
 
 
 class TrimToFit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,10 +84,9 @@ def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
     gone = frozenset[int]().union(*groups[:low])
     dropped = tuple(message for index, message in enumerate(work.messages) if index in gone)
     trimmed = msgspec.structs.replace(
-        work,
+        work.saying(trimmed=len(dropped)),
         messages=_without(work.messages, groups[:low]),
         removed=(*work.removed, *dropped),
-        details={**work.details, "trimmed": len(dropped)},
     )
     return note_keys(trimmed, env)
 

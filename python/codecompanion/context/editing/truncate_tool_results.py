@@ -41,7 +41,7 @@ class TruncateToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 def truncate_tool_results(work: Work, params: TruncateToolResults, env: Env) -> Outcome:
     """Return the work with every result within its limit; running it again changes nothing.
 
-    `details["tools_truncated"]` says how many were cut, and the tokens of the request before and after (R-411).
+    `details.tools_truncated` says how many were cut, and the tokens of the request before and after (R-411).
     """
     messages = list(work.messages)
     cut: list[Message] = []
@@ -55,8 +55,8 @@ def truncate_tool_results(work: Work, params: TruncateToolResults, env: Env) -> 
     if not cut:
         return Skipped("nothing_to_truncate", "no tool result is larger than its limit")
     before, after = env.measure(work.messages).tokens, env.measure(tuple(messages)).tokens
-    details = {**work.details, "tools_truncated": {"count": len(cut), "before": before, "after": after}}
-    return msgspec.structs.replace(work, messages=tuple(messages), cleared=(*work.cleared, *cut), details=details)
+    said = work.saying(tools_truncated={"count": len(cut), "before": before, "after": after})
+    return msgspec.structs.replace(said, messages=tuple(messages), cleared=(*work.cleared, *cut))
 
 
 def _with_text(message: Message, text: str, env: Env) -> Message:

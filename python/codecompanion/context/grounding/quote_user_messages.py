@@ -87,19 +87,17 @@ def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outc
     most = max(_MIN_ROOM, (freed - env.count_text(work.summary)) // 2)
     room = min(int(params.share * env.window), params.max_tokens, most)
     kept = fit_quotes(said, room, params.excerpt_chars, env.count_text)
-    details = {
-        **work.details,
-        "user_messages_quoted": sum(quote.whole for quote in kept.quotes),
-        "user_messages_excerpted": sum(not quote.whole for quote in kept.quotes),
-        "user_messages_left_out": kept.left_out,
-    }
-    summary = put_quotes(work.summary, "\n".join(render_quotes(kept)))
-    return msgspec.structs.replace(work, summary=summary, details=details)
+    said_now = work.saying(
+        user_messages_quoted=sum(quote.whole for quote in kept.quotes),
+        user_messages_excerpted=sum(not quote.whole for quote in kept.quotes),
+        user_messages_left_out=kept.left_out,
+    )
+    return msgspec.structs.replace(said_now, summary=put_quotes(work.summary, "\n".join(render_quotes(kept))))
 
 
 def is_given(work: Work) -> bool:
     """Return whether the summary is a caller's text in no known form: nothing is added to that."""
-    return work.details.get("written_by") == "caller" and _section(work.summary) is None
+    return work.details.written_by == "caller" and _section(work.summary) is None
 
 
 def gather_quotes(

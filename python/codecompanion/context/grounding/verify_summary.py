@@ -56,15 +56,14 @@ class VerifySummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def verify_summary(work: Work, params: VerifySummary, env: Env) -> Outcome:
     """Return the work with what cannot be found in the history marked; `details` count names and unverified ones."""
-    if not work.summary or work.details.get("written_by") == "code":
+    if not work.summary or work.details.written_by == "code":
         return work
     if is_given(work) and not params.also_given:
         return work
     text, names, missing = mark_unverified(work.summary, known_in(work.before))
-    details = {**work.details, "names": names, "unverified": len(missing)}
-    if missing:
-        details["unverified_names"] = missing[:_LISTED]
-    return msgspec.structs.replace(work, summary=text, details=details)
+    listed = tuple(missing[:_LISTED]) or None
+    said = work.saying(names=names, unverified=len(missing), unverified_names=listed)
+    return msgspec.structs.replace(said, summary=text)
 
 
 def mark_unverified(text: str, known: Known) -> tuple[str, int, list[str]]:

@@ -47,7 +47,7 @@ class AppendLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def append_ledger(work: Work, params: AppendLedger, env: Env) -> Outcome:
     """Return the work with the ledger of the removed messages below its summary; `details` tell its size."""
-    if not work.summary or "ledger_tokens" in work.details:
+    if not work.summary or work.details.ledger_tokens is not None:
         return work
     prose = env.count_text(work.summary)
     freed = env.measure(work.before).tokens - env.measure((*work.messages, *work.pending)).tokens
@@ -55,8 +55,8 @@ def append_ledger(work: Work, params: AppendLedger, env: Env) -> Outcome:
     ledger = write_ledger(gather(work.removed), room, work.summary, env.count_text) if room >= _NOT_WORTH_IT else ""
     if not ledger:
         return work
-    details = {**work.details, "ledger_tokens": env.count_text(ledger)}
-    return msgspec.structs.replace(work, summary=put_ledger(work.summary, ledger), details=details)
+    said = work.saying(ledger_tokens=env.count_text(ledger))
+    return msgspec.structs.replace(said, summary=put_ledger(work.summary, ledger))
 
 
 def write_ledger(facts: Facts, max_tokens: int, prose: str, count: Count) -> str:

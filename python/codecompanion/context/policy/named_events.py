@@ -14,7 +14,7 @@ from typing import Any, Literal, assert_never, get_args
 from codecompanion.context.policy.budget import warning_level
 from codecompanion.context.report import StageReport
 from codecompanion.context.shaping.request_parts import NO_TURNS, LeftOut, compile_prompt, count_prior_turns
-from codecompanion.context.work import Trigger
+from codecompanion.context.work import Details, Trigger
 from codecompanion.model.checkpoint import SCHEMA
 from codecompanion.model.checkpoint import VERSION as SCHEMA_VERSION
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolSpec
@@ -102,10 +102,9 @@ class Occasion:
         return self.report.after.tokens if self.report else self.tokens
 
     @property
-    def details(self) -> Fields:
-        """Return the figures the strategies left, and what the caller adds."""
-        work = self.report.work if self.report else None
-        return {**(work.details if work else {}), **self.more}
+    def details(self) -> Details:
+        """Return what the strategies said of their work."""
+        return self.report.details if self.report else Details()
 
 
 def fields_of(name: PolicyEventName, on: Occasion) -> Fields:
@@ -164,7 +163,7 @@ def applies(name: PolicyEventName, on: Occasion) -> bool:
         case "context_tools_truncated":
             return bool(truncated_results(on.report)) and not removed_messages(on.report)
         case "pinned_over_target":
-            return bool(on.details.get("pinned_over_target"))
+            return bool(on.details.pinned_over_target)
         case "context_still_over_budget":
             return bool(on.target_tokens) and on.after > on.target_tokens
         case _:
@@ -241,16 +240,16 @@ def _detail(on: Occasion) -> str:
 def _history_update(on: Occasion) -> Fields:
     """Return what the durable history summary says of itself (R-325); its strategy knows which turns it covers."""
     details, work = on.details, on.report.work if on.report else None
-    fresh = int(details.get("newly_consolidated_turn_count", 0))
+    fresh = details.newly_consolidated_turn_count or 0
     reason = "manual_request" if on.trigger == "manual" else "token_pressure"
     return {
         "event_version": VERSION,
         "artifact_version": VERSION,
         "renderer_version": VERSION,
-        "frontier_turn_id": details.get("frontier_turn_id", ""),
-        "consolidated_turn_count": details.get("consolidated_turn_count", 0),
+        "frontier_turn_id": details.frontier_turn_id or "",
+        "consolidated_turn_count": details.consolidated_turn_count or 0,
         "newly_consolidated_turn_count": fresh,
-        "update_reason": details.get("update_reason", reason),
+        "update_reason": details.update_reason or reason,
         "activity_text": f"History summary updated: {fresh} {'turn' if fresh == 1 else 'turns'}",
         "artifact": (work.artifact if work else None) or {},
         "rendered_summary": work.summary if work else "",
@@ -263,10 +262,10 @@ def _history_update(on: Occasion) -> Fields:
         },
         "attribution": {
             "model": on.model,
-            "input_limit_source": details.get("input_limit_source", ""),
+            "input_limit_source": on.more.get("input_limit_source", ""),
             "measurement_source": "provider" if on.exact else "estimate",
-            "summary_source": details.get("summary_source", "model" if on.report and on.report.asked else "runtime"),
-            "algorithm": details.get("algorithm", on.report.stage.id if on.report else ""),
+            "summary_source": details.summary_source or ("model" if on.report and on.report.asked else "runtime"),
+            "algorithm": details.algorithm or (on.report.stage.id if on.report else ""),
             "duration_ms": on.duration_ms,
         },
     }

@@ -86,11 +86,10 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
     too_few = _too_few(messages, recent, params)
     if too_few is not None:
         return too_few
-    details = work.details
     if params.fill:
         named_tokens = env.measure(pick(messages, named)).tokens
         if named_tokens > env.target:
-            details = {**details, "pinned_over_target": named_tokens}
+            work = work.saying(pinned_over_target=named_tokens)
         kept = fill_to_target(messages, kept, params.active_path_share, env)
     if params.half:
         kept = _with_newer_half(messages, kept)
@@ -107,7 +106,6 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
         removed=removed,
         pending=tuple(stays[index] for index in sorted(stays) if index >= aside_from),
         request="" if running is not None else _interrupted_request(messages[:pending_from], staying, params),
-        details=details,
     )
 
 

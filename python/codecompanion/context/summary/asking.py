@@ -8,14 +8,19 @@ doubt whether the model writes summaries at all, one question is asked at a time
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
+from functools import cache
 
 import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.summary.reply import accept_reply
 from codecompanion.context.summary.sections import Schema, load_schema
-from codecompanion.context.work import Failed, SummaryReply, SummaryRequest
+from codecompanion.context.transcript.format_transcript import wrap
+from codecompanion.context.work import Env, Failed, Messages, SummaryReply, SummaryRequest, Work
+from codecompanion.formats.sanitise import leave_out_orders
+from codecompanion.model.messages import is_typed_by_user
 
 _INSTRUCTIONS = "The user asks for this in particular:\n\n{instructions}"
 WORDS_PER_TOKEN = 0.7
@@ -48,6 +53,78 @@ def summary_prompt(schema: str, instructions: str, budget: int = 0) -> str:
     if instructions.strip():
         prompt += "\n\n" + _INSTRUCTIONS.format(instructions=instructions.strip())
     return prompt
+
+
+Texts = Generator[SummaryRequest, SummaryReply, "tuple[str, ...] | Failed"]
+
+
+class SummaryRun:
+    """One run of S8 or S9: in what form a summary is asked for, what the summariser's window holds, and who wrote.
+
+    Figures in tokens: our own, but for `window` and what a reply may have, which are the summariser's.
+    """
+
+    def __init__(self, work: Work, env: Env, schema: str, max_tokens: int, window_share: float) -> None:
+        self.work, self.count_text = work, cache(env.count_text)
+        self.schema = load_schema(schema)
+        self.window = env.summariser_window or env.window
+        self.output = max(1, min(max_tokens, int(self.window * window_share)))
+        self.prompt = summary_prompt(schema, env.instructions, self.output)
+        self.ratio, self._is_proven = env.summariser_ratio, env.writer_is_proven
+        self.source = ""
+
+    @property
+    def too_small(self) -> Failed:
+        """Return what is said of a window in which no summary can be asked for."""
+        return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
+
+    def count(self, entries: Sequence[str]) -> int:
+        """Return the estimate of the entries; each is counted once."""
+        return sum(map(self.count_text, entries))
+
+    def about(self, chunks: Sequence[tuple[Messages, tuple[str, ...]]], output: int) -> list[Question]:
+        """Return what is asked about each chunk: the messages it is about, and their entries."""
+        questions = []
+        for number, (subject, entries) in enumerate(chunks, 1):
+            order = self.prompt
+            if len(chunks) > 1:
+                order += "\n\n" + prompts.load("summary_part").format(part=number, parts=len(chunks))
+            tokens = self.count_text(f"{order}\n\n{wrap(())}") + self.count(entries)
+            part = (number, len(chunks))
+            questions.append(self.question(f"{order}\n\n{wrap(entries)}", tokens, subject, output, part))
+        return questions
+
+    def question(
+        self, prompt: str, tokens: int, subject: Messages, output: int, part: tuple[int, int] = (1, 1)
+    ) -> Question:
+        """Return what is asked, with what the summariser's window leaves for the reply."""
+        free = self.window - math.ceil(tokens * self.ratio)
+        request = SummaryRequest(
+            prompt=prompt,
+            subject=subject,
+            max_output_tokens=output,
+            room_tokens=max(output, free),
+            prompt_tokens=tokens,
+            part=part[0],
+            parts=part[1],
+        )
+        return Question(request, self.schema, self.prompt, max(output, min(2 * output, self.window // 2, free)))
+
+    def ask(self, questions: Sequence[Question]) -> Texts:
+        """Return the answers; remember when it was not a model that gave them."""
+        answers = yield from ask_all(questions, is_proven=self._is_proven)
+        if isinstance(answers, Failed):
+            return answers
+        self._is_proven = True
+        self.source = self.source or (answers[0].source if answers else "code")
+        return tuple(answer.text for answer in answers)
+
+    def done(self, text: str) -> tuple[str, Work]:
+        """Return the text without orders to a model (R-433), and the work with what is to be said of it."""
+        typed = "\n".join(message.text for message in self.work.before if is_typed_by_user(message))
+        text, orders = leave_out_orders(text, typed)
+        said = self.work.saying(schema=self.schema.name, written_by=self.source, orders_left_out=orders or None)
+        return text, said
 
 
 class _Asked(msgspec.Struct, frozen=True):

@@ -23,37 +23,34 @@ def author_of(report: StageReport, asked: Sequence[str]) -> str:
 
 
 def _is_by_model(report: StageReport) -> bool:
-    details = report.work.details if report.work is not None else {}
-    return details.get("written_by") in ("model", "caller") or details.get("summary_source") == "utility"
+    return report.details.written_by in ("model", "caller") or report.details.summary_source == "utility"
 
 
 def why_not_by_model(report: StageReport) -> str:
     """Return why the model that was asked did not write the summary, without a full stop; "" when it did."""
     if _is_by_model(report):
         return ""
-    details = report.work.details if report.work is not None else {}
-    why = details.get("failure") or details.get("summary_detail") or _last_problem(report) or report.not_asked
-    return str(why or "the model failed").rstrip(".")
+    why = report.details.failure or report.details.summary_detail or _last_problem(report) or report.not_asked
+    return (why or "the model failed").rstrip(".")
 
 
 def notes_on(report: StageReport) -> str:
     """Return sentences for the user, "" when there is nothing to tell: who wrote the summary, what not to rely on."""
     if report.work is None:
         return ""
-    details = report.work.details
+    details = report.details
     notes: list[str] = []
     was_wanted = report.asked or (report.not_asked and report.work.summary)
     why = why_not_by_model(report) if was_wanted else ""
     if why:
         notes.append(f"The summary was written without a model: {why}.")
-    unverified = int(details.get("unverified", 0))
-    if unverified:
-        names = [str(name) for name in details["unverified_names"]][:_SHOWN]
-        rest = f" and {unverified - len(names)} more" if unverified > len(names) else ""
+    if details.unverified:
+        names = (details.unverified_names or ())[:_SHOWN]
+        rest = f" and {details.unverified - len(names)} more" if details.unverified > len(names) else ""
         notes.append(
             f"Marked as unverified in the summary, because it occurs nowhere in the chat: {', '.join(names)}{rest}."
         )
-    if details.get("orders_left_out"):
+    if details.orders_left_out:
         notes.append("Orders to a model that stood in the summary were left out; you had not given them.")
     return " ".join(notes)
 

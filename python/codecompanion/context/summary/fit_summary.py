@@ -46,7 +46,7 @@ def fit_summary(work: Work, params: FitSummary, env: Env) -> Outcome:
         return work
     whole = split_frame(work.messages[place].text).summary
     schema = _schema(work, whole)
-    budget = int(work.details.get("summary_budget_tokens") or 0)
+    budget = work.details.summary_budget_tokens or 0
     fitted = whole
     own = _size_of_quotes(whole, schema, env)
     if budget and env.count_text(whole) > budget + own:
@@ -60,12 +60,11 @@ def fit_summary(work: Work, params: FitSummary, env: Env) -> Outcome:
         allowed = _next_cut(allowed, params.floor_tokens)
     if fitted == whole:
         return work
-    return msgspec.structs.replace(work, details={**work.details, "summary_cut_from_tokens": env.count_text(whole)})
+    return work.saying(summary_cut_from_tokens=env.count_text(whole))
 
 
 def _schema(work: Work, text: str) -> Schema | None:
-    name = work.details.get("schema")
-    return load_schema(str(name)) if name else guess_schema(text)
+    return load_schema(work.details.schema) if work.details.schema else guess_schema(text)
 
 
 def _size_of_quotes(text: str, schema: Schema | None, env: Env) -> int:

@@ -8,20 +8,19 @@ boundary to the kept messages lies is S6, where the summary goes is S14.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import msgspec
 
 from codecompanion import prompts
-from codecompanion.context.summary.asking import Answer, Question, ask_all, summary_prompt
-from codecompanion.context.summary.sections import load_schema, schema_names
+from codecompanion.context.summary.asking import SummaryRun, Texts
+from codecompanion.context.summary.sections import check_schema
 from codecompanion.context.transcript.chunk_plan import ChunkFormula, chunk_tokens, is_oversized
 from codecompanion.context.transcript.chunking import chunk_entries, chunk_greedily
 from codecompanion.context.transcript.format_transcript import escape, wrap
 from codecompanion.context.work import Env, Failed, Messages, Skipped, Steps, SummaryReply, SummaryRequest, Work
 from codecompanion.formats.cutting import cut_with_note
-from codecompanion.formats.sanitise import leave_out_orders
-from codecompanion.model.messages import Message, is_typed_by_user
+from codecompanion.model.messages import Message
 from codecompanion.placeholders import OMITTED_MESSAGE
 
 _LABELS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
@@ -42,8 +41,7 @@ class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_tokens: int = 2048
 
     def __post_init__(self) -> None:
-        if self.schema not in schema_names():
-            raise ValueError(f"there is no summary schema {self.schema!r}; expected one of {', '.join(schema_names())}")
+        check_schema(self.schema)
 
 
 def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:
@@ -54,41 +52,31 @@ def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:
     """
     if not work.removed:
         return Skipped("nothing_to_summarise", "there is nothing to summarise yet")
-    run = _Run(params, env)
+    run = _Run(work, params, env)
     chunks, notes = run.plan(work.removed)
     parts = yield from run.summarise_parts(chunks)
     if isinstance(parts, Failed):
         return parts
-    text = yield from run.merge([part.text for part in parts], work.removed)
-    typed = "\n".join(message.text for message in work.before if is_typed_by_user(message))
-    text, orders = leave_out_orders(text, typed)
+    text, said = run.done((yield from run.merge(parts)))
     summary = "\n\n".join(block for block in (text, "\n".join(notes)) if block)
-    details = {**work.details, "schema": params.schema, "chunks": len(chunks), "omitted_messages": len(notes)}
-    details["written_by"] = parts[0].source if parts else "code"
-    if orders:
-        details["orders_left_out"] = orders
-    return msgspec.structs.replace(work, summary=summary, details=details)
+    return msgspec.structs.replace(said.saying(chunks=len(chunks), omitted_messages=len(notes)), summary=summary)
 
 
-_Answers = Generator[SummaryRequest, SummaryReply, "tuple[Answer, ...] | Failed"]
 _Chunk = tuple[Messages, tuple[str, ...]]
 
 
-class _Run:
+class _Run(SummaryRun):
     """One run of S9: the windows it has to fit into."""
 
-    def __init__(self, params: SummarizeChunked, env: Env) -> None:
+    def __init__(self, work: Work, params: SummarizeChunked, env: Env) -> None:
+        super().__init__(work, env, params.schema, params.max_tokens, 1 / 8)
         self.params, self.env = params, env
-        self.window = env.summariser_window or env.window
-        self.schema = load_schema(params.schema)
-        self.output = max(1, min(params.max_tokens, self.window // 8))
-        self.prompt = summary_prompt(params.schema, env.instructions, self.output)
         notes = f"{prompts.load('summary_part')}\n\n{prompts.load('summary_again')}"
         self.room = self.free_tokens(f"{self.prompt}\n\n{notes}\n\n{wrap(())}")
 
     def free_tokens(self, prompt: str) -> int:
         """Return how many of our tokens the summariser's window still holds besides the prompt and the reply."""
-        return math.floor((self.window - self.output) / self.env.summariser_ratio) - self.env.count_text(prompt)
+        return math.floor((self.window - self.output) / self.ratio) - self.count_text(prompt)
 
     def plan(self, messages: Messages) -> tuple[list[_Chunk], list[str]]:
         """Return what is asked about, chunk by chunk, and the notes on messages that are left out.
@@ -97,7 +85,7 @@ class _Run:
         """
         formula, window = self.params.chunk, self.env.window
         average = sum(map(self.size, messages)) / len(messages)
-        limit = chunk_tokens(average, window, self.window, formula, self.env.summariser_ratio)
+        limit = chunk_tokens(average, window, self.window, formula, self.ratio)
         chunks: list[_Chunk] = []
         notes: list[str] = []
         for chunk in chunk_greedily(((message, self.size(message)) for message in messages), limit):
@@ -107,7 +95,7 @@ class _Run:
             entries = tuple(format_message(message, self.params.max_message_chars) for message in fitting)
             # The wrapper of many small messages weighs more than they do: what is sent is what has to fit.
             start = 0
-            for part in chunk_entries(entries, max(_SMALLEST_ROOM, self.room), self.env.count_text):
+            for part in chunk_entries(entries, max(_SMALLEST_ROOM, self.room), self.count_text):
                 chunks.append((fitting[start : start + len(part)], part))
                 start += len(part)
         return chunks, notes
@@ -121,19 +109,13 @@ class _Run:
         thousands = math.floor(self.size(message) / 1000 + 0.5)
         return OMITTED_MESSAGE.format(role=message.role, thousands=thousands)
 
-    def summarise_parts(self, chunks: list[_Chunk]) -> _Answers:
+    def summarise_parts(self, chunks: list[_Chunk]) -> Texts:
         """Ask for the summaries of all chunks; they may be written at the same time (R-120)."""
         if chunks and self.room < _SMALLEST_ROOM:
-            return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
-        questions = []
-        for number, (subject, entries) in enumerate(chunks, 1):
-            texts = [self.prompt, wrap(entries)]
-            if len(chunks) > 1:
-                texts.insert(1, prompts.load("summary_part").format(part=number, parts=len(chunks)))
-            questions.append(self.question("\n\n".join(texts), subject, (number, len(chunks))))
-        return (yield from ask_all(questions, is_proven=self.env.writer_is_proven))
+            return self.too_small
+        return (yield from self.ask(self.about(chunks, self.output)))
 
-    def merge(self, parts: list[str], subject: Messages) -> Generator[SummaryRequest, SummaryReply, str]:
+    def merge(self, parts: Sequence[str]) -> Generator[SummaryRequest, SummaryReply, str]:
         """Return the parts as one text (R-130): asked for when there are several, joined when that yields nothing."""
         joined = _SEPARATOR.join(parts)
         if len(parts) < 2:
@@ -142,22 +124,9 @@ class _Run:
         prompt = f"{self.prompt}\n\n{prompts.load('summary_merge')}\n\n{blocks}"
         if self.free_tokens(prompt) < 0:
             return joined
-        text = yield from ask_all([self.question(prompt, subject, (1, 1))])
-        return joined if isinstance(text, Failed) else text[0].text
-
-    def question(self, prompt: str, subject: Messages, part: tuple[int, int]) -> Question:
-        """Return what is asked, with what the summariser's window leaves for the reply."""
-        free = self.output + self.free_tokens(prompt)
-        request = SummaryRequest(
-            prompt=prompt,
-            subject=subject,
-            max_output_tokens=self.output,
-            room_tokens=max(self.output, free),
-            part=part[0],
-            parts=part[1],
-        )
-        most = max(self.output, min(2 * self.output, self.window // 2, free))
-        return Question(request, self.schema, self.prompt, most)
+        question = self.question(prompt, self.count_text(prompt), self.work.removed, self.output)
+        texts = yield from self.ask([question])
+        return joined if isinstance(texts, Failed) else texts[0]
 
 
 def format_message(message: Message, max_chars: int) -> str:

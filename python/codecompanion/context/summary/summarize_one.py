@@ -8,22 +8,20 @@ table of strings. Parts of a long history may be asked for at once; the parts of
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
-from functools import cache
+from collections.abc import Generator
 
 import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.ledger.ledger import summarise
-from codecompanion.context.summary.asking import Question, ask_all, summary_prompt
+from codecompanion.context.summary.asking import SummaryRun, Texts
 from codecompanion.context.summary.fit_summary import shrink
 from codecompanion.context.summary.reply import inside_form
-from codecompanion.context.summary.sections import load_schema, schema_names
+from codecompanion.context.summary.sections import check_schema
 from codecompanion.context.transcript.chunking import chunk_entries, fit_entry
-from codecompanion.context.transcript.format_transcript import escape, wrap
+from codecompanion.context.transcript.format_transcript import escape
 from codecompanion.context.work import Env, Failed, Outcome, Skipped, Steps, SummaryReply, SummaryRequest, Work
-from codecompanion.formats.sanitise import leave_out_orders
-from codecompanion.model.messages import is_system_prompt, is_typed_by_user
+from codecompanion.model.messages import is_system_prompt
 
 _SAFETY = 0.9
 _SMALLEST_BUDGET = 200
@@ -31,11 +29,6 @@ _MAX_FOR_QUOTES = 16_000
 # Three summaries of parts must fit into one request, or putting parts together would never end.
 _PARTS_AT_ONCE = 3
 _DEEPEST = 5
-
-
-def _check_schema(name: str) -> None:
-    if name not in schema_names():
-        raise ValueError(f"there is no summary schema {name!r}; expected one of {', '.join(schema_names())}")
 
 
 class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,7 +47,7 @@ class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     available_reserve: int = 8000
 
     def __post_init__(self) -> None:
-        _check_schema(self.schema)
+        check_schema(self.schema)
 
 
 class SummarizeLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,7 +57,7 @@ class SummarizeLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_tokens: int = 4000
 
     def __post_init__(self) -> None:
-        _check_schema(self.schema)
+        check_schema(self.schema)
 
 
 def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
@@ -79,19 +72,16 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
     text = yield from run.reduce(work.transcript)
     if isinstance(text, Failed):
         return text
-    typed = "\n".join(message.text for message in work.before if is_typed_by_user(message))
-    text, orders = leave_out_orders(text, typed)
+    text, said = run.done(text)
+    said = said.saying(summary_budget_tokens=budget)
     if run.source == "model" and run.schema.section:
         text = inside_form(text, run.schema)
-    details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget, "written_by": run.source}
     # More than half of what it stands for is no summary of it, and leaves no room for the user's own words.
     most = min(run.output, max(_SMALLEST_BUDGET, run.count(work.transcript) // 2))
     if run.source == "model" and env.count_text(text) > most:
-        details["summary_shortened_from_tokens"] = env.count_text(text)
+        said = said.saying(summary_shortened_from_tokens=env.count_text(text))
         text = shrink(text, run.schema, most, env, may_drop=False)
-    if orders:
-        details["orders_left_out"] = orders
-    return msgspec.structs.replace(work, summary=text, details=details)
+    return msgspec.structs.replace(said, summary=text)
 
 
 def summary_budget(work: Work, params: SummarizeOne, env: Env) -> int:
@@ -118,33 +108,25 @@ def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
     if not text:
         return Failed("the summary came out empty")
     tokens = env.count_text(text)
-    details = {**work.details, "schema": params.schema, "summary_budget_tokens": budget, "ledger_tokens": tokens}
-    details["written_by"] = "code"
-    return msgspec.structs.replace(work, summary=text, details=details)
+    said = work.saying(schema=params.schema, summary_budget_tokens=budget, ledger_tokens=tokens, written_by="code")
+    return msgspec.structs.replace(said, summary=text)
 
 
 _Reduction = Generator[SummaryRequest, SummaryReply, "str | Failed"]
 
 
-class _Run:
-    """One run of S8: what fits into a request, and who wrote."""
+class _Run(SummaryRun):
+    """One run of S8: what fits into a request."""
 
     def __init__(self, work: Work, params: SummarizeOne, env: Env, budget: int) -> None:
-        self.work, self.count_text = work, cache(env.count_text)
-        self.schema = load_schema(params.schema)
-        self.window = env.summariser_window or env.window
-        self.output = min(budget, max(1, self.window // 4))
-        self.prompt = summary_prompt(params.schema, env.instructions, self.output)
+        super().__init__(work, env, params.schema, budget, 1 / 4)
         taken = self.count_text(self.prompt) + self.count_text(prompts.load("summary_again"))
-        self.available = int((self.window - self.output) * _SAFETY / env.summariser_ratio) - taken
-        self.ratio = env.summariser_ratio
-        self.is_proven = env.writer_is_proven
-        self.source = "model"
+        self.available = int((self.window - self.output) * _SAFETY / self.ratio) - taken
 
     def reduce(self, entries: tuple[str, ...], depth: int = 0) -> _Reduction:
         """Summarise the entries: at once when they fit, else chunk by chunk and then the parts together."""
         if self.available < _SMALLEST_BUDGET:
-            return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
+            return self.too_small
         if self.count(entries) <= self.available:
             return (yield from self.write_whole(entries))
         if depth >= _DEEPEST:
@@ -160,49 +142,15 @@ class _Run:
 
     def write_whole(self, entries: tuple[str, ...]) -> _Reduction:
         """Ask for the summary of entries that fit into one request."""
-        texts = yield from self.ask([self.question(self.prompt, entries, self.output)])
+        texts = yield from self.ask(self.about([(self.work.removed, entries)], self.output))
         return texts if isinstance(texts, Failed) else texts[0]
 
-    def write_parts(
-        self, chunks: tuple[tuple[str, ...], ...], output: int
-    ) -> Generator[SummaryRequest, SummaryReply, tuple[str, ...] | Failed]:
+    def write_parts(self, chunks: tuple[tuple[str, ...], ...], output: int) -> Texts:
         """Summarise each chunk in at most `output` tokens; a summary that is longer all the same is shortened."""
-        questions = []
-        for number, chunk in enumerate(chunks, 1):
-            note = prompts.load("summary_part").format(part=number, parts=len(chunks))
-            questions.append(self.question(f"{self.prompt}\n\n{note}", chunk, output, (number, len(chunks))))
-        texts = yield from self.ask(questions)
+        texts = yield from self.ask(self.about([(self.work.removed, chunk) for chunk in chunks], output))
         if isinstance(texts, Failed):
             return texts
         parts = [
             f'<message role="summary of part {number}">{escape(text)}</message>' for number, text in enumerate(texts, 1)
         ]
         return tuple(fit_entry(part, output, self.count_text)[0] for part in parts)
-
-    def count(self, entries: tuple[str, ...]) -> int:
-        """Return the estimate of the entries; each is counted once."""
-        return sum(map(self.count_text, entries))
-
-    def question(self, order: str, entries: tuple[str, ...], output: int, part: tuple[int, int] = (1, 1)) -> Question:
-        """Return what is asked, with what the summariser's window leaves for the reply."""
-        tokens = self.count_text(f"{order}\n\n{wrap(())}") + self.count(entries)
-        free = self.window - math.ceil(tokens * self.ratio)
-        most = max(output, min(2 * output, self.window // 2, free))
-        request = SummaryRequest(
-            prompt=f"{order}\n\n{wrap(entries)}",
-            subject=self.work.removed,
-            max_output_tokens=output,
-            room_tokens=max(output, free),
-            prompt_tokens=tokens,
-            part=part[0],
-            parts=part[1],
-        )
-        return Question(request, self.schema, self.prompt, most)
-
-    def ask(self, questions: Sequence[Question]) -> Generator[SummaryRequest, SummaryReply, tuple[str, ...] | Failed]:
-        """Ask all of them; remember when it was not a model that answered."""
-        answers = yield from ask_all(questions, is_proven=self.is_proven)
-        if isinstance(answers, Failed):
-            return answers
-        self.is_proven, self.source = True, answers[0].source
-        return tuple(answer.text for answer in answers)

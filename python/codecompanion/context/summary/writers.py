@@ -43,7 +43,7 @@ class Writers:
         if isinstance(outcome, Failed) and outcome.by_writer:
             why = outcome.reason
         elif isinstance(outcome, Work):
-            why = str(outcome.details.get("summary_detail", ""))
+            why = outcome.details.summary_detail or ""
         if why:
             self._rejected.setdefault((self._who(chat_adapter), event), why)
 

@@ -45,8 +45,8 @@ def summarize_raw(work: Work, params: SummarizeRaw, env: Env) -> Outcome:
     while env.count_text(text) > budget and chars > len(LABEL):
         chars = chars * 9 // 10
         text = _shortened(work.transcript, spoken, chars)
-    details = {**work.details, "summary_budget_tokens": budget, "written_by": "code"}
-    return msgspec.structs.replace(work, summary=text, details=details)
+    said = work.saying(summary_budget_tokens=budget, written_by="code")
+    return msgspec.structs.replace(said, summary=text)
 
 
 def _shortened(transcript: tuple[str, ...], spoken: list[bool], chars: int) -> str:

@@ -59,9 +59,9 @@ def test_without_a_model_the_runtime_summary_stands():
     result, asked = run(work_of(chat(*turns(3))))
     assert asked == []
     assert result.summary.startswith("Compaction Summary:\n\n## Goal\n- question 0")
-    assert result.details["summary_source"] == "runtime"
-    assert result.details["frontier_turn_id"] == "turn-3"
-    assert result.details["consolidated_turn_count"] == result.details["newly_consolidated_turn_count"] == 3
+    assert result.details.summary_source == "runtime"
+    assert result.details.frontier_turn_id == "turn-3"
+    assert result.details.consolidated_turn_count == result.details.newly_consolidated_turn_count == 3
 
 
 def test_a_utility_model_is_asked_only_where_one_is_configured():
@@ -82,7 +82,7 @@ def test_the_models_words_are_laid_over_what_was_seen():
     text = "Here it is:\n```json\n" + json.dumps(SAID) + "\n```"
     result, _ = run(work_of(messages), ASKS, SummaryReply(text=text), prompt_text="- Be nice to the user.\n- Answer.")
     artifact = result.artifact
-    assert result.details["summary_source"] == "utility"
+    assert result.details.summary_source == "utility"
     assert artifact["session_objective"] == "Ship the parser"
     (episode,) = artifact["completed_episodes"]
     assert episode["summary"] == "The parser was written by hand."
@@ -116,8 +116,8 @@ def test_a_bad_reply_of_the_model_leaves_the_runtime_summary(reply):
     assert len(asked) == 1
     assert result.summary == plain.summary
     assert result.artifact == plain.artifact
-    assert result.details["summary_source"] == "runtime"
-    assert result.details["summary_detail"]
+    assert result.details.summary_source == "runtime"
+    assert result.details.summary_detail
 
 
 def test_the_next_summary_carries_the_old_artifact_on_and_reads_new_turns_only():
@@ -128,10 +128,10 @@ def test_the_next_summary_carries_the_old_artifact_on_and_reads_new_turns_only()
     view = (summary_of(first), *messages[12:])
     second, _ = run(work_of(view), artifact=stored)
     assert named(second.artifact) == [(f"turn-{i}",) for i in range(1, 6)]
-    assert second.details["newly_consolidated_turn_count"] == 2
-    assert second.details["consolidated_turn_count"] == 5
-    assert second.details["frontier_turn_id"] == "turn-5"
-    assert second.details["update_reason"] == "token_pressure"
+    assert second.details.newly_consolidated_turn_count == 2
+    assert second.details.consolidated_turn_count == 5
+    assert second.details.frontier_turn_id == "turn-5"
+    assert second.details.update_reason == "token_pressure"
     whole, _ = run(work_of(messages))
     assert second.artifact == msgspec.to_builtins(whole.artifact)
 
@@ -143,11 +143,11 @@ def test_a_frontier_that_does_not_fit_the_turns_covers_nothing():
     wrong = {**first.artifact, "frontier_turn_id": "turn-2"}
     view = (summary_of(first), *messages[12:])
     rebuilt, _ = run(work_of(view), artifact=wrong, history=lambda: messages)
-    assert rebuilt.details["update_reason"] == "rebuild"
-    assert rebuilt.details["newly_consolidated_turn_count"] == 5
+    assert rebuilt.details.update_reason == "rebuild"
+    assert rebuilt.details.newly_consolidated_turn_count == 5
     assert named(rebuilt.artifact) == [(f"turn-{i}",) for i in range(1, 6)]
     fits, _ = run(work_of(view), artifact=first.artifact, history=lambda: messages)
-    assert fits.details["newly_consolidated_turn_count"] == 2
+    assert fits.details.newly_consolidated_turn_count == 2
 
 
 def test_a_summary_whose_turns_are_back_in_the_view_covers_nothing():
@@ -155,8 +155,8 @@ def test_a_summary_whose_turns_are_back_in_the_view_covers_nothing():
     messages = chat(*turns(3))
     first, _ = run(work_of(messages))
     again, _ = run(work_of((summary_of(first), *messages)), artifact=first.artifact)
-    assert again.details["newly_consolidated_turn_count"] == 3
-    assert again.details["update_reason"] == "rebuild"
+    assert again.details.newly_consolidated_turn_count == 3
+    assert again.details.update_reason == "rebuild"
 
 
 def test_a_chat_that_was_restored_carries_its_summary_on():
@@ -166,19 +166,19 @@ def test_a_chat_that_was_restored_carries_its_summary_on():
     restored = Message(id="s", role="assistant", content=first.summary, tag=SUMMARY_TAG, cycle=3)
     log = (restored, *messages[12:])
     result, _ = run(work_of(log), history=lambda: log)
-    assert result.details["update_reason"] == "checkpoint_restore"
+    assert result.details.update_reason == "checkpoint_restore"
     done = {line.replace("- ", "earlier: ", 1) for line in first.summary.splitlines() if line.startswith("- turn-")}
     assert len(done) == 3
     assert done <= {fact["fact"] for fact in result.artifact["workspace_facts"]}
     assert "- earlier: turn-1: question 0" in result.summary
     assert named(result.artifact)[-2:] == [("turn-4",), ("turn-5",)]
     by_hand, _ = run(work_of(log), history=lambda: log, manual=True)
-    assert by_hand.details["update_reason"] == "manual_request"
+    assert by_hand.details.update_reason == "manual_request"
     assert by_hand.summary == result.summary
     more = chat(*turns(6))[20:]
     view = (summary_of(result, 5), *more)
     later, _ = run(work_of(view), artifact=result.artifact, history=lambda: (*log, *more))
-    assert later.details["newly_consolidated_turn_count"] == 1
+    assert later.details.newly_consolidated_turn_count == 1
     assert done <= {fact["fact"] for fact in later.artifact["workspace_facts"]}
 
 
@@ -189,9 +189,9 @@ def test_by_hand_the_summary_is_made_again_from_turn_1():
     lost = {**first.artifact, "completed_episodes": ()}
     view = (summary_of(first), *messages[12:])
     rebuilt, _ = run(work_of(view, kept=4), artifact=lost, history=lambda: messages, manual=True)
-    assert rebuilt.details["update_reason"] == "manual_request"
+    assert rebuilt.details.update_reason == "manual_request"
     assert named(rebuilt.artifact) == [(f"turn-{i}",) for i in range(1, 5)]
-    assert rebuilt.details["consolidated_turn_count"] == 4
+    assert rebuilt.details.consolidated_turn_count == 4
 
 
 def test_nothing_new_gives_no_summary():

@@ -277,10 +277,10 @@ def test_reasoning_that_is_not_sent_again_is_left_alone() -> None:
 
 def test_what_is_told_says_why_in_plain_words() -> None:
     messages = look_then()
-    why = outcome(messages, COLD).details["why"]  # type: ignore[union-attr]
+    why = outcome(messages, COLD).details.why  # type: ignore[union-attr]
     assert why == "nothing was cached any more, so it cost nothing"
     many = counted(*(message for number in range(1, 30) for message in step(number)))
-    why = outcome(many, warm(many), repay=1.0).details["why"]  # type: ignore[union-attr]
+    why = outcome(many, warm(many), repay=1.0).details.why  # type: ignore[union-attr]
     assert re.fullmatch(r"saves \d+\.\d times what caching again costs, over about 29 requests", why)
 
 

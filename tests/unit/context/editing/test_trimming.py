@@ -17,7 +17,7 @@ from codecompanion.context.editing.trimming import (
     strip_tool_args,
     trim_to_fit,
 )
-from codecompanion.context.work import Skipped, Work
+from codecompanion.context.work import Details, Skipped, Work
 from codecompanion.model.messages import Message, ReasoningPart, TextPart, ToolCall, has_encrypted, with_changes
 from tests.unit.context.builders import assistant, chat, count, env, system, tool, user
 
@@ -56,7 +56,7 @@ def test_old_arguments_over_200_characters_become_valid_json(size, stripped):
         assert work.messages[1].tokens == count(work.messages[1])
         assert work.messages[1].edited
         assert [m for i, m in enumerate(work.messages) if i != 1] == [m for i, m in enumerate(messages) if i != 1]
-        assert work.details == {"stripped_arguments": 1}
+        assert work.details == Details(stripped_arguments=1)
         assert isinstance(strip(work.messages), Skipped)
 
 
@@ -129,7 +129,7 @@ def test_the_oldest_behind_the_summary_are_dropped_until_it_fits():
     total = sum(map(count, messages))
     work = trim(messages, total - 150)
     assert [m.text[:1] for m in work.messages] == ["S", "[", "2", "3", "4", "q", "", "r", "d"]
-    assert work.details == {"trimmed": 2}
+    assert work.details == Details(trimmed=2)
     assert [m.id for m in work.removed] == ["m2", "m3"]
     assert trim(messages, total).messages == messages
     assert trim(messages, 0).messages == messages  # no target

@@ -44,7 +44,7 @@ def test_a_result_over_10_000_tokens_keeps_its_head(length, kept):
     assert result.text == text[:kept] + NOTE
     assert result.edited
     assert result.tokens == len(result.text + "xxx") // 4
-    assert work.details["tools_truncated"] == {
+    assert work.details.tools_truncated == {
         "count": 1,
         "before": sum(m.tokens for m in map(counted, answered(text[:length]))),
         "after": sum(m.tokens for m in map(counted, work.messages)),

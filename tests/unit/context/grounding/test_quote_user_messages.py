@@ -23,7 +23,7 @@ from codecompanion.context.grounding.quote_user_messages import (
 from codecompanion.context.ledger import demands
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.summary.sections import load_schema, parse_sections
-from codecompanion.context.work import Work
+from codecompanion.context.work import Details, Work
 from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, TextPart
 from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, SUMMARY_PREFIX, quote_request
 from tests.unit.context.builders import assistant, chars4, chat, env, user
@@ -44,7 +44,7 @@ def written(schema_name="cc_9", users="- whatever the model thinks the user said
 def quoted(removed, summary, *, budget=8000, params=None):
     """Run the strategy on a summary; return the work."""
     work = Work(before=removed, messages=(), removed=removed, summary=summary,
-                details={"summary_budget_tokens": budget})  # fmt: skip
+                details=Details(summary_budget_tokens=budget))  # fmt: skip
     outcome = quote_user_messages(work, params or QuoteUserMessages(), env(removed, 100_000))
     assert isinstance(outcome, Work)
     return outcome
@@ -59,7 +59,7 @@ def test_the_section_is_rebuilt_from_the_log_whatever_the_model_wrote(schema):
     number = load_schema(schema).number_of("user_messages")
     assert found.body(number) == "> rename `load`\n\n> no, NOT the public one!\n>\n> - ok?"
     assert [found.body(n) for n in range(1, 10) if n != number] == [f"prose {n}" for n in range(1, 10) if n != number]
-    assert outcome.details["user_messages_quoted"] == 2
+    assert outcome.details.user_messages_quoted == 2
 
 
 def test_a_summary_without_sections_gets_the_quotes_below():
@@ -71,7 +71,7 @@ def test_a_summary_without_sections_gets_the_quotes_below():
 def test_only_what_the_human_typed_is_quoted():
     """R-002: attachments, rules and our own requests to go on are not user messages."""
     removed = chat(user("mine"), user("attached", tag="file"), user("Go on.", tag="go_on"), assistant("x"))
-    assert quoted(removed, "text").details["user_messages_quoted"] == 1
+    assert quoted(removed, "text").details.user_messages_quoted == 1
 
 
 def test_a_picture_is_named():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from codecompanion.context.grounding.known_names import known_in
 from codecompanion.context.grounding.quote_user_messages import put_quotes
 from codecompanion.context.grounding.verify_summary import VerifySummary, mark_unverified, verify_summary
-from codecompanion.context.work import Work
+from codecompanion.context.work import Details, Work
 from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, TextPart, ToolCall
 from tests.unit.context.builders import assistant, chat, env, tool, user
 
@@ -185,7 +185,7 @@ def test_the_strategy_counts_what_it_looked_up():
     work = Work(before=HISTORY, messages=(), removed=HISTORY, summary="load_config, newThing and newThing, no/such.py")
     outcome = verify_summary(work, VerifySummary(), env(HISTORY, 1000))
     assert isinstance(outcome, Work)
-    assert outcome.details == {"names": 3, "unverified": 2, "unverified_names": ["newThing", "no/such.py"]}
+    assert outcome.details == Details(names=3, unverified=2, unverified_names=("newThing", "no/such.py"))
     assert outcome.summary.count("(unverified)") == 3
     assert verify_summary(Work(before=HISTORY, messages=()), VerifySummary(), env(HISTORY, 1000)).summary == ""
 

@@ -15,7 +15,7 @@ from codecompanion.context.ledger.facts import gather
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.summary.sections import load_schema, parse_sections
 from codecompanion.context.summary.summarize_one import SummarizeLedger, summarize_ledger
-from codecompanion.context.work import Work
+from codecompanion.context.work import Details, Work
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolCall
 from codecompanion.placeholders import LEDGER_HEADING
 from tests.unit.context.builders import assistant, chars4, chat, count, env, tool, user
@@ -40,7 +40,7 @@ DAY = chat(
 
 def below(removed=DAY, summary="Prose about load_all.", params=None, **details):
     """Run the strategy; return the work."""
-    work = Work(before=removed, messages=(), removed=removed, summary=summary, details=details)
+    work = Work(before=removed, messages=(), removed=removed, summary=summary, details=Details(**details))
     outcome = append_ledger(work, params or AppendLedger(), env(removed, 100_000))
     assert isinstance(outcome, Work)
     return outcome
@@ -91,9 +91,7 @@ def test_the_room_is_what_the_prose_leaves():
     many = chat(
         *[call("read_file", path=f"src/module_{n}/file_name_{n}.py") for n in range(400)], assistant("w" * 40_000)
     )
-    sizes = {
-        prose: below(many, "x" * 4 * prose).details["ledger_tokens"] for prose in (100, 1_900, 2_500, 3_400, 5_000)
-    }
+    sizes = {prose: below(many, "x" * 4 * prose).details.ledger_tokens for prose in (100, 1_900, 2_500, 3_400, 5_000)}
     assert sizes[100] == pytest.approx(2_500, abs=60)
     assert sizes[1_900] == pytest.approx(2_100, abs=60)
     assert sizes[3_400] == pytest.approx(600, abs=40)

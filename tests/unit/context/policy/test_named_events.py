@@ -14,7 +14,7 @@ from codecompanion.context.policy.named_events import NAMES, Occasion, PolicyEve
 from codecompanion.context.policy.schema import Stage
 from codecompanion.context.report import StageReport
 from codecompanion.context.shaping.request_parts import compile_prompt, count_prior_turns, request_mix, text_bytes
-from codecompanion.context.work import Measure, Messages, Work
+from codecompanion.context.work import Details, Measure, Messages, Work
 from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message, ToolSpec, with_changes
 
 TOOL = ToolSpec("read_file", "Reads a file.", {"type": "object", "properties": {}})
@@ -82,7 +82,7 @@ def test_an_updated_history_summary_carries_artifact_budget_and_attribution() ->
         messages=TALK[2:],
         summary="# Goal",
         artifact={"session_objective": "ship"},
-        details={"frontier_turn_id": "t1", "consolidated_turn_count": 4, "newly_consolidated_turn_count": 1},
+        details=Details(frontier_turn_id="t1", consolidated_turn_count=4, newly_consolidated_turn_count=1),
     )
     occasion = Occasion(report=report(TALK, TALK[2:], work=work, asked=True), model="small", duration_ms=12)
     fields = fields_of("session_history_continuation_updated", occasion)

@@ -197,7 +197,7 @@ def test_more_pinned_than_the_target_is_said_and_the_open_question_stays():
     )  # fmt: skip
     work = select(messages, target=500, fill=True, keep_first=True)
     assert [m.text[:10] for m in work.messages] == ["first", "P" * 10, "now", "", "fresh"]
-    assert work.details["pinned_over_target"] == 1002
+    assert work.details.pinned_over_target == 1002
     again = select(work.messages, target=500, fill=True, keep_first=True)
     assert isinstance(again, Skipped)
 

@@ -10,7 +10,7 @@ from codecompanion.context.policy.budget import Trigger
 from codecompanion.context.summary.fit_summary import CUT_MARKER, FitSummary, cut_plainly, fit_summary
 from codecompanion.context.summary.insert_summary import InsertSummary, insert_summary
 from codecompanion.context.summary.sections import load_schema, parse_sections
-from codecompanion.context.work import Work
+from codecompanion.context.work import Details, Work
 from codecompanion.model.summary_frame import HANDOFF
 from codecompanion.placeholders import QUOTES_HEADING, quoted_request
 from tests.unit.context.builders import chars4, chat, count, env, user
@@ -30,7 +30,7 @@ def nine_sections(chars):
 def fit(kept_tokens, summary, window=10_000, request="", budget=0, **params):
     messages = chat(user("k" * 4 * kept_tokens))
     environment = env(messages, window)
-    details = {"schema": "cw_9"} | ({"summary_budget_tokens": budget} if budget else {})
+    details = Details(schema="cw_9", summary_budget_tokens=budget)
     work = Work(before=messages, messages=messages, summary=summary, request=request, details=details)
     work = insert_summary(work, FRAME, environment)
     return fit_summary(work, FitSummary(**params), environment)
@@ -56,7 +56,7 @@ def test_a_summary_that_fits_stays_as_it_is():
     work = fit(kept, text)
     assert total(work) == 9_500
     assert work.summary == text
-    assert "summary_cut_from_tokens" not in work.details
+    assert work.details.summary_cut_from_tokens is None
     assert fit(kept + 1, text).summary != text
 
 
@@ -99,7 +99,7 @@ def test_a_text_without_sections_keeps_its_head():
     assert total(work) <= 9_500
     assert work.summary.startswith("prose prose")
     assert work.summary.endswith(CUT_MARKER)
-    assert work.details["summary_cut_from_tokens"] == 3000
+    assert work.details.summary_cut_from_tokens == 3000
 
 
 def test_quotes_below_a_text_without_sections_stay():
@@ -125,7 +125,7 @@ def test_quotes_have_a_budget_of_their_own(budget):
     said = "\n\n".join(f"{SCHEMA.heading(n)}\n{quotes if n == 2 else f'body {n} ' * 20}" for n in range(1, 10))
     work = fit(100, said, window=100_000, budget=budget)
     assert work.summary == said
-    assert "summary_cut_from_tokens" not in work.details
+    assert work.details.summary_cut_from_tokens is None
 
 
 def test_over_the_guard_quotes_become_excerpts_and_keys_stay():

@@ -27,7 +27,7 @@ def test_it_has_the_size_of_a_summary():
     messages = chat(*[m for i in range(60) for m in (user(f"wish {i}"), assistant("x" * 400))])
     work = raw(messages, 16_000)
     assert chars4(work.summary) <= 640
-    assert work.details["summary_budget_tokens"] == 640
+    assert work.details.summary_budget_tokens == 640
     assert "wish 0" in work.summary
     assert "wish 59" in work.summary
 
