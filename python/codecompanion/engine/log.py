@@ -17,7 +17,6 @@ MAX_BYTES = 2_000_000
 BACKUPS = 2
 MIN_SECRET_CHARS = 4  # shorter values would blank out ordinary words
 REDACTED = "[redacted]"
-LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF")
 
 _secrets: set[str] = set()
 _ordered: tuple[str, ...] = ()
@@ -83,7 +82,7 @@ class _PrivateRotatingFile(RotatingFileHandler):
 
 
 def open_log(path: str, level: str = "INFO") -> None:
-    """Write the log to `path` from now on; `level` is one of `LEVELS`.
+    """Write the log to `path` from now on; `level` is one of TRACE, DEBUG, INFO, WARN, ERROR, OFF.
 
     Raises:
         OSError: the folder or file cannot be written.

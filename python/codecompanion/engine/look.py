@@ -29,7 +29,7 @@ async def look(services: Services, session: Session, request: Look) -> object:
         case ShowOriginal():
             return await _show_original(services, session, request.item)
         case ShowSystemPrompt():
-            names = [spec.name for spec in session.specs]
+            names = [spec.name for spec in session.control.specs]
             return {"text": session.control.system_message.text, "tools": names}
         case _:
             assert_never(request)

@@ -10,10 +10,13 @@ import re
 import unicodedata
 from collections.abc import Callable
 
+from codecompanion.formats.plural import counted
+
 ELLIPSIS = "…"
 TRUNCATED = "\n...[truncated]...\n"
 # Characters a token stands for at most: a longer text need not be counted to know that it is too long.
 MAX_TOKEN_LENGTH = 16
+PREVIEW_LINES, PREVIEW_CHARS = 24, 4000
 _GAP = " […] "
 _MIN_ENDS = 32
 """Head and tail of less say nothing."""
@@ -127,3 +130,15 @@ def _whole_words(text: str, head: int, tail: int) -> str:
     before = re.sub(r"(?<=\s)\S{1,40}\Z", "", text[:head]) if text[head : head + 1].strip() else text[:head]
     after = re.sub(r"\A\S{1,40}(?=\s)", "", text[tail:]) if text[tail - 1].strip() else text[tail:]
     return before.rstrip() + _GAP + after.lstrip()
+
+
+def cut_for_preview(text: str) -> str:
+    """Return what the buffer shows of a result: its head and tail, bounded in lines and characters (lesson 47)."""
+    if len(text) > PREVIEW_CHARS:
+        half = PREVIEW_CHARS // 2
+        text = f"{text[:half]}\n… {len(text) - PREVIEW_CHARS:,} characters not shown …\n{text[-half:]}"
+    lines = text.split("\n")
+    if len(lines) > PREVIEW_LINES:
+        head, tail = PREVIEW_LINES * 2 // 3, PREVIEW_LINES // 3
+        lines = [*lines[:head], f"… {counted(len(lines) - head - tail, 'line')} not shown …", *lines[-tail:]]
+    return "\n".join(lines)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from codecompanion.errors import StoreCorrupt
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.model.fold import grown_from
 
 T = TypeVar("T")
 Run = tuple[int, int]
@@ -25,7 +26,7 @@ def parts_of(before: Sequence[T], after: Sequence[T]) -> tuple[list[Run | T], in
 
     The same object is the same message. What only grew is not looked at.
     """
-    grown = len(before) if tuple(after[: len(before)]) == tuple(before) else 0
+    grown = grown_from(tuple(before), tuple(after))
     parts: list[Run | T] = [(0, grown)] if grown else []
     if grown == len(before):
         return [*parts, *after[grown:]], grown

@@ -16,10 +16,9 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.adapters.offline.adapter import OfflineAdapter
-from codecompanion.counting.model_windows import ResolvedLimits
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.model.history import MessageAdded
-from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall, ToolSpec
+from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall
 from codecompanion.session.accounts.accounting import RequestParts
 from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.attachments.context_block import ContextBlock
@@ -84,16 +83,6 @@ class Chat:
     def meter(self) -> ContextMeter:
         """Return the chat's counter."""
         return self.control.meter
-
-    @property
-    def limits(self) -> ResolvedLimits:
-        """Return the window and reserve of the model in use."""
-        return self.control.limits
-
-    @property
-    def specs(self) -> tuple[ToolSpec, ...]:
-        """Return the tools offered to the model."""
-        return self.control.specs
 
     @property
     def adapter_name(self) -> str:
@@ -215,11 +204,6 @@ class Chat:
 
     # ---- what waits for a request boundary
 
-    @property
-    def has_queued(self) -> bool:
-        """Return whether a message waits for the next request boundary."""
-        return bool(self.queue)
-
     def take_compaction_request(self) -> str | None:
         """Return what `/compact` asked for while the chat was busy, once."""
         wanted, self.compaction_request = self.compaction_request, None
@@ -236,10 +220,6 @@ class Chat:
         """Return the messages that wait for the next request boundary, as they will be; attachments join the view."""
         await self.context.join(turn_id, cycle)
         return await self.queue.coming(cycle)
-
-    def show_queued(self) -> None:
-        """Show the messages that wait as waiting."""
-        self.queue.tell()
 
     def give_back_queued(self, why: str) -> None:
         """Return what waits or could not be stored as drafts: the turn that would have taken it ended early."""

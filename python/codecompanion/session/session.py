@@ -105,7 +105,7 @@ class Session(Chat):
                 chat=self.chat_id,
                 adapter=self.adapter_name,
                 model=self.model,
-                window=self.limits.context_window,
+                window=self.control.limits.context_window,
             )
         )
         self.show_meter()

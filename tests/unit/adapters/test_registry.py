@@ -130,7 +130,7 @@ async def test_an_adapter_can_be_put_in() -> None:
     """The demo plays a recording back under the name of the offline adapter."""
     made = registry()
     settings = made.settings("offline")
-    replay = OfflineAdapter.from_transcript([], summarise=lambda messages, limit: "", name="replay")
+    replay = OfflineAdapter(AdapterSettings(name="replay", kind="offline"), summarise=lambda messages, limit: "")
     made.add(replay, settings)
     assert made.get("replay") is replay
     assert made.settings("replay") is settings

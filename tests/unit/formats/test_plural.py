@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from codecompanion.formats.cutting import PREVIEW_LINES, cut_for_preview
 from codecompanion.formats.plural import counted
-from codecompanion.session.turn.tool_round import PREVIEW_LINES, preview
 
 
 @pytest.mark.parametrize(
@@ -27,4 +27,4 @@ def test_the_noun_goes_with_the_number(number: float, words: tuple[str, ...], sa
 def test_one_line_that_is_not_shown_is_no_lines() -> None:
     left = PREVIEW_LINES + 1 - PREVIEW_LINES * 2 // 3 - PREVIEW_LINES // 3
     said = "… 1 line not shown …" if left == 1 else f"… {left} lines not shown …"
-    assert said in preview("\n".join(["x"] * (PREVIEW_LINES + 1)))
+    assert said in cut_for_preview("\n".join(["x"] * (PREVIEW_LINES + 1)))

@@ -124,7 +124,7 @@ async def test_what_the_refusal_says_of_sizes_is_learned(tmp_path):
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
     await talk(bench, session, 2)
-    assert session.limits.context_window == 40_000
+    assert session.control.limits.context_window == 40_000
     assert any("40,000 tokens, not 100,000" in notice.text for notice in bench.of(Notice))
     assert bench.of(Compacted)[0].tokens_before == 60_000
     assert bench.of(Meter)[-1].window == 40_000
@@ -136,7 +136,7 @@ async def test_a_window_smaller_than_what_always_goes_along_is_not_learned(tmp_p
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
     await talk(bench, session, 2)
-    assert session.limits.context_window == 100_000
+    assert session.control.limits.context_window == 100_000
     assert session.log.view.messages[-1].text == "answered"
 
 
@@ -420,7 +420,7 @@ async def test_a_guess_of_the_window_does_not_compact_a_chat(tmp_path):
     await talk(bench, session, 2)
     assert not bench.of(CompactionStarted)
     assert not bench.of(Notice)
-    assert session.limits.context_window == 200_000
+    assert session.control.limits.context_window == 200_000
     assert adapter.asked == 1
     assert bench.of(Meter)[-1].window == 200_000
 
@@ -442,7 +442,7 @@ async def test_a_window_that_is_told_with_the_first_reply_is_taken_in(tmp_path):
     await talk(bench, session, 1)
     [told] = told_then
     assert "is unknown: 32,000 tokens are assumed until s tells it. Set it in setup(): models = " in told
-    assert session.limits.context_window == bench.of(Meter)[-1].window == 4_096
+    assert session.control.limits.context_window == bench.of(Meter)[-1].window == 4_096
     assert not bench.of(Meter)[-1].assumed
     await talk(bench, session, 1, first=2)
     assert [notice.text for notice in bench.of(Notice)] == [told]

@@ -81,7 +81,7 @@ async def test_an_overflow_of_the_model_before_is_no_reason_to_shrink(tmp_path):
     gate.set()
     await bench.idle(session)
     assert len(other.requests[0].messages) == 4
-    assert session.limits.context_window == 100_000
+    assert session.control.limits.context_window == 100_000
     assert bench.of(TurnFinished)[-1].reason == "done"
 
 

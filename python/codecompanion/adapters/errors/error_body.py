@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import msgspec
 
 from codecompanion.adapters.errors.overflow_figures import read_overflow
+from codecompanion.formats.cutting import cut
 from codecompanion.formats.outside_text import NOT_READABLE
 
 _MAX_SENTENCE_LENGTH = 4_000
@@ -35,7 +36,7 @@ class Said(msgspec.Struct, frozen=True):
     @property
     def quote(self) -> str:
         """Return the sentence, short enough to be shown."""
-        return shorten(self.sentence)
+        return quote(self.sentence)
 
 
 def read_error(body: object) -> Said:
@@ -53,10 +54,9 @@ def decode_body(payload: bytes) -> object:
     return payload.decode("utf-8", "replace")
 
 
-def shorten(text: str) -> str:
+def quote(text: str) -> str:
     """Return the text as one line of a sentence's length."""
-    line = " ".join(text[: 20 * _MAX_QUOTE_LENGTH].split())
-    return line if len(line) <= _MAX_QUOTE_LENGTH else line[: _MAX_QUOTE_LENGTH - 1] + "…"
+    return cut(" ".join(text[: 20 * _MAX_QUOTE_LENGTH].split()), _MAX_QUOTE_LENGTH)
 
 
 def _read(body: object, depth: int) -> tuple[str, str]:

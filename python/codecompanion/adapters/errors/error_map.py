@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.adapters.errors.error_body import Said, decode_body, read_error, shorten
+from codecompanion.adapters.errors.error_body import Said, decode_body, quote, read_error
 from codecompanion.adapters.errors.error_words import (
     FILTER,
     KEY_NAMES,
@@ -264,4 +264,4 @@ def _innermost(error: BaseException) -> str:
     if isinstance(error, ConnectionError) and error.errno:
         # Their own text is a call with its arguments.
         return os.strerror(error.errno).lower()
-    return shorten(str(error)) or type(error).__name__
+    return quote(str(error)) or type(error).__name__

@@ -72,19 +72,6 @@ class OfflineAdapter:
         self._playback = playback
         self._played: dict[str, int] = {}
 
-    @classmethod
-    def from_transcript(
-        cls,
-        messages: Sequence[Message],
-        *,
-        summarise: Callable[[Sequence[Message], int], str],
-        name: str = _MODEL,
-        options: OfflineOptions | None = None,
-    ) -> OfflineAdapter:
-        """Return an adapter that plays back the recording: its n-th reply answers the n-th request of each chat."""
-        settings = AdapterSettings(name=name, kind="offline", formatted_name="Offline")
-        return cls(settings, summarise=summarise, options=options, playback=Playback(messages))
-
     @property
     def playback(self) -> Playback | None:
         """Return the recording, for whoever wants its tool results too; None before it was read or without one."""

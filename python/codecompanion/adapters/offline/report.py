@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from codecompanion.formats.cutting import cut_line
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import Message, ToolCall
 
@@ -38,7 +39,8 @@ def report(messages: Sequence[Message], not_understood: Sequence[str], missing_t
     problems = failed + len(missing_tools)
     head = f"Finished; {problems} of {len(lines)} did not work." if problems else "Done."
     if not_understood:
-        lines.append(f"- I did not understand: {'; '.join(_shorten(clause) for clause in not_understood)}")
+        clauses = "; ".join(cut_line(clause, _QUOTED_CHARS) for clause in not_understood)
+        lines.append(f"- I did not understand: {clauses}")
     return "\n".join((head, "", *lines))
 
 
@@ -51,7 +53,7 @@ def _line(call: ToolCall, result: Message) -> str:
     size = f"{count} lines" if count > 1 else "1 line"
     begin = " / ".join(line.strip() for line in text.splitlines()[:_QUOTED_LINES] if line.strip())
     verdict = "failed: " if result.is_error else f"{size}: "
-    return f"{what} {verdict}{_shorten(begin)}"
+    return f"{what} {verdict}{cut_line(begin, _QUOTED_CHARS)}"
 
 
 def _target(call: ToolCall) -> str:
@@ -61,9 +63,4 @@ def _target(call: ToolCall) -> str:
         return ""
     given = arguments if isinstance(arguments, dict) else {}
     target = next((given[key] for key in ("path", "query", "pattern", "command") if key in given), "")
-    return f" {_shorten(str(target))}" if target else ""
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _QUOTED_CHARS else line[: _QUOTED_CHARS - 1] + "…"
+    return f" {cut_line(str(target), _QUOTED_CHARS)}" if target else ""

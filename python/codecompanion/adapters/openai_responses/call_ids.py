@@ -7,7 +7,6 @@ that an unchanged history keeps its bytes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
@@ -33,10 +32,6 @@ class CallIds:
             return ()
         self._current = {call.id: self._next(call.id) for call in message.tool_calls}
         return tuple(self._current[call.id] for call in message.tool_calls)
-
-    def assign_all(self, messages: Sequence[Message]) -> list[tuple[str, ...]]:
-        """Return the wire ids of each message."""
-        return [self.assign(message) for message in messages]
 
     def _next(self, call_id: str) -> str:
         base = _shorten(call_id)

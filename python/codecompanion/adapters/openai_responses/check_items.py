@@ -13,6 +13,7 @@ from typing import Any
 
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
 from codecompanion.adapters.openai_responses.call_ids import MAX_ID_LENGTH
+from codecompanion.formats.cutting import cut
 from codecompanion.formats.regex import regex
 
 Item = Mapping[str, Any]
@@ -125,9 +126,9 @@ def _check_reasoning(item: Item) -> list[str]:
 
 
 def _check_call(item: Item) -> list[str]:
-    problems = [] if _matches(_CALL_ID, item["call_id"]) else [f"has the call_id {_short(item['call_id'])}"]
+    problems = [] if _matches(_CALL_ID, item["call_id"]) else [f"has the call_id {cut(repr(item['call_id']), 80)}"]
     if not _matches(_NAME, item["name"]):
-        problems.append(f"calls {_short(item['name'])}, which is no name of a function")
+        problems.append(f"calls {cut(repr(item['name']), 80)}, which is no name of a function")
     if not isinstance(item["arguments"], str):
         problems.append("has arguments that are no text")
     elif not is_json_object(item["arguments"]):
@@ -136,7 +137,7 @@ def _check_call(item: Item) -> list[str]:
 
 
 def _check_output(item: Item) -> list[str]:
-    problems = [] if _matches(_CALL_ID, item["call_id"]) else [f"has the call_id {_short(item['call_id'])}"]
+    problems = [] if _matches(_CALL_ID, item["call_id"]) else [f"has the call_id {cut(repr(item['call_id']), 80)}"]
     if not isinstance(item["output"], str):
         problems += _check_parts(item["output"], _INPUT)
     elif not item["output"]:
@@ -167,7 +168,7 @@ def _check_id(own: object, kind: str) -> list[str]:
         return []
     others = [prefix for name, prefix in _PREFIXES.items() if name != kind] + ["call"]
     fits = _matches(_CALL_ID, own) and str(own).partition("_")[0] not in others
-    return [] if fits else [f"has the id {_short(own)}"]
+    return [] if fits else [f"has the id {cut(repr(own), 80)}"]
 
 
 def _check_parts(parts: object, allowed: tuple[str, ...], *, may_be_empty: bool = False) -> list[str]:
@@ -217,8 +218,3 @@ def _matches(pattern: re.Pattern[str], value: object, *, whole: bool = True) -> 
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:79] + "…"

@@ -12,6 +12,7 @@ import msgspec
 
 from codecompanion.context.editing.file_reads import FileUse, file_use, names_in
 from codecompanion.counting.size_classes import encrypted_tokens
+from codecompanion.model.fold import grown_from
 from codecompanion.model.invariants import CallPosition
 from codecompanion.model.messages import Message, ReasoningPart, is_protected, is_typed_by_user
 
@@ -65,13 +66,11 @@ class FileUses:
 
     def of(self, messages: tuple[Message, ...]) -> FileUses:
         """Return itself, knowing exactly these messages."""
-        known = len(self.messages)
-        # Tuples ask for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
-        if messages[:known] != self.messages:
+        known = grown_from(self.messages, messages)
+        if known < len(self.messages):
             kept = {message.id for message in messages}
             self._seen = {name: seen for name, seen in self._seen.items() if name in kept}
             self._begin()
-            known = 0
         self.messages = messages
         for index in range(known, len(messages)):
             self._take(index, messages[index])

@@ -8,8 +8,9 @@ Figures are tokens of the whole request; one that nobody knows is 0.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, assert_never, get_args
+from typing import Any, Literal, assert_never, cast, get_args
 
 from codecompanion.context.policy.budget import warning_level
 from codecompanion.context.report import StageReport
@@ -17,6 +18,7 @@ from codecompanion.context.shaping.request_parts import NO_TURNS, LeftOut, compi
 from codecompanion.context.work import Details, Trigger
 from codecompanion.model.checkpoint import SCHEMA
 from codecompanion.model.checkpoint import VERSION as SCHEMA_VERSION
+from codecompanion.model.history import PolicyEvent
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolSpec
 
 Fields = dict[str, Any]
@@ -105,6 +107,16 @@ class Occasion:
     def details(self) -> Details:
         """Return what the strategies said of their work."""
         return self.report.details if self.report else Details()
+
+
+def events_of(names: Iterable[str], on: Occasion, compaction_id: str = "") -> tuple[PolicyEvent, ...]:
+    """Return what is logged under these names, as far as each has anything to say; "" is no name."""
+    known = [cast(PolicyEventName, name) for name in names if name]
+    return tuple(
+        PolicyEvent(name=name, fields=fields_of(name, on), compaction_id=compaction_id)
+        for name in known
+        if applies(name, on)
+    )
 
 
 def fields_of(name: PolicyEventName, on: Occasion) -> Fields:

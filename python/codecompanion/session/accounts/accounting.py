@@ -15,6 +15,7 @@ from codecompanion.adapters.base import ChatRequest, RetryScheduled
 from codecompanion.context.shaping.request_parts import request_mix
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError, StoreError
+from codecompanion.model.fold import Fold
 from codecompanion.model.history import RequestEnded, RequestSent, Retry
 from codecompanion.model.messages import Message, ToolSpec
 from codecompanion.session.history.chat_log import ChatLog
@@ -75,7 +76,7 @@ class RequestParts:
         self._counter = counter
         self._system: tuple[Message | None, int] = (None, 0)
         self._tools: tuple[Sequence[ToolSpec] | None, int] = (None, 0)
-        self._seen: tuple[tuple[Message, ...], dict[str, int]] = ((), {})
+        self._mix = Fold[Message, dict[str, int]]({}, self._add)
 
     def described(self, request: ChatRequest, sent: RequestSent) -> RequestSent:
         """Return the entry with the mix of the request (R-357)."""
@@ -85,15 +86,10 @@ class RequestParts:
         """Return the mix of the request; of what the last one held too nothing is counted again."""
         if request.tools is not self._tools[0]:
             self._tools = request.tools, self._counter.tools(request.tools)
-        messages = tuple(request.messages)
-        before, mix = self._seen
-        # Tuples ask for identity before equality: what the last request held is not looked at again.
-        if messages[: len(before)] != before:
-            before, mix = (), {}
-        added = request_mix(messages[len(before) :], 0, self._count)
-        mix = {part: tokens + mix.get(part, 0) for part, tokens in added.items()}
-        self._seen = messages, mix
-        return {**mix, "tools": self._tools[1]}
+        return {**self._mix.of(request.messages), "tools": self._tools[1]}
+
+    def _add(self, mix: dict[str, int], messages: tuple[Message, ...]) -> dict[str, int]:
+        return {part: tokens + mix.get(part, 0) for part, tokens in request_mix(messages, 0, self._count).items()}
 
     def _count(self, message: Message) -> int:
         if message.role != "system":

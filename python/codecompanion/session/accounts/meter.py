@@ -19,6 +19,7 @@ import msgspec
 from codecompanion.context.work import Measure
 from codecompanion.counting.calibration import Calibration, Count, is_plausible
 from codecompanion.counting.tokens import MessageCounter
+from codecompanion.model.fold import Fold
 from codecompanion.model.history import LogEvent, View
 from codecompanion.model.messages import Message, ReasoningPart, TextPart, ToolSpec, Usage, with_changes
 from codecompanion.session.accounts.message_sizes import Key, MessageSizes, Split
@@ -60,7 +61,7 @@ class ContextMeter:
         self._sizes = MessageSizes(counter)
         self._check = UsageCheck(enabled=checks_usage)
         self._total = 0.0
-        self._estimated: tuple[tuple[Message, ...], int] = ((), 0)
+        self._estimate = Fold[Message, int](0, lambda tokens, new: tokens + counter.count_messages(new))
 
     def switch_model(self, calibration: Calibration, *, readable_reasoning_returns: bool = False) -> None:
         """Forget what another model reported."""
@@ -122,7 +123,7 @@ class ContextMeter:
         fixed = fixed or FixedPart(self._fixed, self._schemas)
         if self._base is None:
             # Without messages nothing is estimated: what was looked at last stays known.
-            estimated = fixed.tokens + (self._estimate(tuple(messages)) if messages else 0)
+            estimated = fixed.tokens + (self._estimate.of(messages) if messages else 0)
             return self.calibration.count(estimated, fixed.schemas)
         base = self._base + self.calibration.ratio * (fixed.tokens - self._fixed)
         split = self._sizes.split(messages) if messages else Split()
@@ -133,15 +134,6 @@ class ContextMeter:
             return Count(tokens=round(tokens), lower=round(tokens), upper=round(tokens), exact=True)
         doubt = added * _NEW_MARGIN + max(0.0, taken) * _TAKEN_MARGIN
         return self.calibration.around(tokens, doubt, tokens * _ALL_MARGIN + _FLOOR)
-
-    def _estimate(self, messages: tuple[Message, ...]) -> int:
-        """Return the estimate of all messages; what was looked at last is not looked at again when it only grew."""
-        before, tokens = self._estimated
-        if messages[: len(before)] != before:
-            before, tokens = (), 0
-        tokens += self.counter.count_messages(messages[len(before) :])
-        self._estimated = messages, tokens
-        return tokens
 
     def learn(self, usage: Usage, estimated_prompt: int, view: View, *, cleared: int = 0) -> Doubt | None:
         """Take in what the provider reported for the call whose reply now ends the view (lesson 7).

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codecompanion.formats.cutting import cut
+from codecompanion.formats.plural import counted
 from codecompanion.rules.groups import RulesItem
 from codecompanion.session.chat import Chat
-from codecompanion.wire.events import ApprovalRequested, Notice, Severity
+from codecompanion.wire.events import ApprovalRequested, Severity
 from codecompanion.wire.requests import Approve
 
 _BEGINNING_CHARS = 60
@@ -28,7 +29,7 @@ def ask_about_outside_rules(chat: Chat) -> None:
     async def take(given: Approve) -> None:
         await _take(chat, held, root, given)
 
-    count = "1 file" if len(held) == 1 else f"{len(held)} files"
+    count = counted(len(held), "file")
     question = ApprovalRequested(
         chat=chat.chat_id,
         call_id=f"rules-{chat.services.new_token()}",
@@ -53,11 +54,11 @@ async def _take(chat: Chat, held: Sequence[RulesItem], root: Path, given: Approv
         await rules.refuse(held, root)
         names = ", ".join(item.path for item in held)
         text = f"Not read: {names}. It is not asked again until the file changes; /rules reads it."
-        chat.emit(Notice(chat=chat.chat_id, level=Severity.INFO, text=text))
+        chat.notice(Severity.INFO, text)
         return
     messages, problems = await rules.read_outside(held, root, remember=given.decision == "always")
     for problem in problems:
-        chat.emit(Notice(chat=chat.chat_id, level=Severity.WARN, text=problem))
+        chat.notice(Severity.WARN, problem)
     for message in messages:
         await chat.attach(message)
     ask_about_outside_rules(chat)  # what these files lead to, or a file that has changed since it was shown

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from codecompanion.context.policy.budget import Room, basis_tokens, target_tokens, threshold_tokens, warning_level
-from codecompanion.context.policy.named_events import Occasion, PolicyEventName, applies, fields_of
+from codecompanion.context.policy.named_events import Occasion, events_of
 from codecompanion.context.policy.schema import Policy
 from codecompanion.context.report import Ask, Prepared, StageReport
 from codecompanion.model.history import PolicyEvent
 from codecompanion.wire import events
 from codecompanion.wire.events import Event
+
+
+def tell(emit: Callable[[Event], None], chat_id: str, named: Sequence[PolicyEvent]) -> None:
+    """Tell the editor of named events that are in the log."""
+    for one in named:
+        emit(events.PolicyEvent(chat=chat_id, name=one.name, fields=one.fields, compaction_id=one.compaction_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +42,18 @@ class Announcer:
     def started(self, ask: Ask, compaction_id: str) -> tuple[PolicyEvent, ...]:
         """Return what is logged with the beginning of a compaction."""
         occasion = self._occasion(ask.stage.id, Occasion(trigger=ask.trigger, tokens=ask.before.tokens))
-        return self._events((ask.stage.emits.started,), occasion, compaction_id)
+        return events_of((ask.stage.emits.started,), occasion, compaction_id)
 
     def began(self, report: StageReport, compaction_id: str) -> tuple[PolicyEvent, ...]:
         """Return what is logged with the beginning of a compaction that asks no model (R-332)."""
         occasion = self._occasion(report.stage.id, Occasion(trigger=report.trigger, tokens=report.before.tokens))
-        return self._events((report.stage.emits.started,), occasion, compaction_id)
+        return events_of((report.stage.emits.started,), occasion, compaction_id)
 
     def changed(self, report: StageReport, change_id: str, model: str, duration_ms: int) -> tuple[PolicyEvent, ...]:
         """Return what is logged with the change a stage made."""
         occasion = Occasion(report=report, trigger=report.trigger, tier=report.tier, compacted=True)
         occasion = self._occasion(report.stage.id, occasion, model=model, duration_ms=duration_ms)
-        return self._events(report.stage.emits.changed, occasion, change_id)
+        return events_of(report.stage.emits.changed, occasion, change_id)
 
     def failed(self, stage: str, tokens: int, reason: str, compaction_id: str) -> tuple[PolicyEvent, ...]:
         """Return what is logged with a compaction that ended without a change."""
@@ -56,7 +61,7 @@ class Announcer:
         if found is None or not found.emits.failed:
             return ()
         occasion = self._occasion(stage, Occasion(tokens=tokens, detail=reason, reason="artifact_generation_failed"))
-        return self._events((found.emits.failed,), occasion, compaction_id)
+        return events_of((found.emits.failed,), occasion, compaction_id)
 
     def status(self, prepared: Prepared) -> tuple[PolicyEvent, ...]:
         """Return how full the window was before anything was done about it, when that is worth a warning (R-144).
@@ -74,20 +79,11 @@ class Announcer:
             tier=compacted[-1].tier if compacted else 0,
             more={"sent": prepared.measure.tokens},
         )
-        return self._events((self.policy.status_event,), occasion, "")
-
-    def named(self, names: Sequence[str], occasion: Occasion) -> tuple[PolicyEvent, ...]:
-        """Return what is logged under these names, apart from any stage."""
-        return self._events(names, occasion, "")
+        return events_of((self.policy.status_event,), occasion)
 
     def tell(self, named: Sequence[PolicyEvent]) -> None:
         """Tell the editor what is now in the log."""
-        for event in named:
-            self.emit(
-                events.PolicyEvent(
-                    chat=self.chat_id, name=event.name, fields=event.fields, compaction_id=event.compaction_id
-                )
-            )
+        tell(self.emit, self.chat_id, named)
 
     def _occasion(self, stage_id: str, occasion: Occasion, *, model: str = "", duration_ms: int = 0) -> Occasion:
         """Return the occasion with what the stage's table and the model in use say."""
@@ -105,12 +101,4 @@ class Announcer:
             model=model,
             duration_ms=duration_ms,
             more={**occasion.more, "input_limit_source": self.limit_source},
-        )
-
-    def _events(self, names: Sequence[str], occasion: Occasion, compaction_id: str) -> tuple[PolicyEvent, ...]:
-        known = [cast(PolicyEventName, name) for name in names if name]
-        return tuple(
-            PolicyEvent(name=name, fields=fields_of(name, occasion), compaction_id=compaction_id)
-            for name in known
-            if applies(name, occasion)
         )

@@ -20,19 +20,19 @@ from typing import Any
 from codecompanion.context.checkpoints.snapshot import is_periodic_due, is_worth_completing
 from codecompanion.context.checkpoints.structured_summary import parse_summary
 from codecompanion.context.grounding.recall_keys import without_keys
-from codecompanion.context.policy.named_events import Occasion, PolicyEventName, fields_of
+from codecompanion.context.policy.named_events import Occasion, PolicyEventName, events_of
 from codecompanion.context.report import StageReport
 from codecompanion.context.work import LastFlush
 from codecompanion.errors import CodeCompanionError, StoreError
 from codecompanion.model.checkpoint import Kind
-from codecompanion.model.history import PolicyEvent, ViewChanged
+from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import Message, is_typed_by_user
+from codecompanion.session.compaction.announcer import tell
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.storage.state_writer import StateWriter, Wanted
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory import MemoryFiles, looks_sensitive, why_refused
 from codecompanion.store.store import Store
-from codecompanion.wire import events
 from codecompanion.wire.events import Event, Notice, Severity
 
 _log = logging.getLogger(__name__)
@@ -278,12 +278,12 @@ class EffectRunner:
 
     async def _announce(self, name: PolicyEventName, occasion: Occasion) -> None:
         """Log and tell a named event; on a full disk it is only told."""
-        fields = fields_of(name, occasion)
+        named = events_of((name,), occasion)
         try:
-            await self.log.write(PolicyEvent(name=name, fields=fields))
+            await self.log.write(*named)
         except StoreError as error:
             _log.warning("%s could not be logged: %s", name, error)
-        self.emit(events.PolicyEvent(chat=self.chat_id, name=name, fields=fields))
+        tell(self.emit, self.chat_id, named)
 
     def _soon(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work, name=f"effects {self.chat_id}")

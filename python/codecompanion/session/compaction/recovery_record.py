@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codecompanion.context.policy.named_events import Occasion
+from codecompanion.context.policy.named_events import Occasion, events_of
 from codecompanion.context.policy.schema import Emits
 from codecompanion.context.report import StageReport
 from codecompanion.session.compaction.announcer import Announcer
@@ -45,7 +45,7 @@ class RecoveryRecord:
         occasion = Occasion(
             report=report, tokens=self.refused, target_tokens=self.target, attempt=self.attempt, reason=reason
         )
-        events = self.announcer.named(names, occasion)
+        events = events_of(names, occasion)
         if events:
             await self.log.write(*events)
             self.announcer.tell(events)

@@ -12,6 +12,7 @@ import msgspec
 
 from codecompanion.context.change import why_edited
 from codecompanion.context.policy.schema import Card
+from codecompanion.formats.cutting import cut_for_preview
 from codecompanion.model.history import ChatCreated as Created
 from codecompanion.model.history import (
     ChatForked,
@@ -30,7 +31,7 @@ from codecompanion.placeholders import kept_percent
 from codecompanion.session.files.change_list import changes_of
 from codecompanion.session.history.gone import gone_from, pages, summary_ids
 from codecompanion.session.history.undo import undone_ids
-from codecompanion.session.turn.tool_round import preview, recorded_title, told_change
+from codecompanion.session.turn.tool_round import recorded_title, told_change
 from codecompanion.session.window.too_large import NOT_SENT
 from codecompanion.wire.events import Entry, Severity
 
@@ -162,7 +163,7 @@ class _Drawing:
         name, title, reply_id = self._calls.get(call_id, ("tool", "tool", ""))
         return Entry(
             kind="tool",
-            text=record.change.diff if record and record.change else preview(message.text),
+            text=record.change.diff if record and record.change else cut_for_preview(message.text),
             call_id=call_id,
             name=record.name if record else name,
             title=record.title if record else title,

@@ -23,12 +23,12 @@ from codecompanion.context.checkpoints.event_conversation import (
 )
 from codecompanion.context.checkpoints.precedence import NAMES, Candidate, RestoredState, choose
 from codecompanion.context.grounding.recall_keys import without_keys
-from codecompanion.context.policy.named_events import Occasion, fields_of
+from codecompanion.context.policy.named_events import Occasion, events_of
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import InputError, StoreError
 from codecompanion.formats.plural import counted
 from codecompanion.model.checkpoint import Span, UsageTotals
-from codecompanion.model.history import ChatCreated, EventPayload, LogEvent, MessageAdded, PolicyEvent, TitleSet
+from codecompanion.model.history import ChatCreated, EventPayload, LogEvent, MessageAdded, TitleSet
 from codecompanion.model.messages import SUMMARY_TAG, Message, with_changes
 from codecompanion.session.services import Services
 from codecompanion.session.storage.state_writer import StateWriter
@@ -162,12 +162,11 @@ def _payloads(services: Services, state: RestoredState, chat: str, note: str, cw
     }
     kept = [without_old_keys(m) for m in state.messages]
     said = [MessageAdded(message=with_changes(m, tokens=counter.message(m))) for m in kept]
-    fields = fields_of("session_restored", Occasion(more=more))
     return [
         created,
         TitleSet(title=" ".join(title.split())[:60]),
         *said,
-        PolicyEvent(name="session_restored", fields=fields),
+        *events_of(("session_restored",), Occasion(more=more)),
     ]
 
 

@@ -76,7 +76,7 @@ class LostHistory:
             if session is not None:
                 await self._refresh(session, rebuilt)
                 text = f"{_HAPPENED[loss.renewed.state]} {_sentence(rebuilt)}"
-                self._services.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
+                session.notice(Severity.WARN, text)
         await self._bring_back(loss)
 
     async def _refresh(self, session: Session, rebuilt: Rebuilt) -> None:

@@ -100,7 +100,7 @@ async def _render_ahead(session: Session) -> None:
         shaped = control.shaper.current()
         if not session.model or not shaped.messages:
             return
-        request = control.request_of(shaped.messages, shaped.system, shaped.specs, shaped.measure.upper, 0)
+        request = control.shaper.request_of(shaped, 0)
         adapter = services.adapters.get(session.adapter_name)
         await asyncio.to_thread(adapter.render, request)
         await asyncio.to_thread(session.parts.mix, request)
@@ -133,7 +133,7 @@ def _use_stored_policy(session: Session, events: list[LogEvent]) -> None:
     except ConfigError:
         name = session.control.policy.name
         text = f"The chat's policy {wanted!r} is no longer configured; {name} is used instead."
-        session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
+        session.notice(Severity.WARN, text)
 
 
 async def _use_stored_model(session: Session, events: list[LogEvent]) -> None:
@@ -146,7 +146,7 @@ async def _use_stored_model(session: Session, events: list[LogEvent]) -> None:
         return
     session.control.use_model(chat.adapter, chat.model)
     text = f"The chat's adapter {adapter_name!r} is no longer configured; {chat.adapter} is used instead."
-    session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
+    session.notice(Severity.WARN, text)
 
 
 def _stored_submits(events: Sequence[LogEvent], keys: Sequence[str]) -> tuple[StoredSubmit, ...]:
@@ -171,7 +171,7 @@ def _announce(
             title=session.log.title,
             adapter=session.adapter_name,
             model=session.model,
-            window=session.limits.context_window,
+            window=session.control.limits.context_window,
             policy=session.control.policy.name,
             resumed=resumed,
             read_only=read_only,
@@ -182,7 +182,7 @@ def _announce(
     session.context.show()
     session.show_meter()
     for mistake in session.services.mistakes:
-        session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=mistake))
+        session.notice(Severity.WARN, mistake)
     session.control.tell_ignored_settings()
 
 

@@ -22,6 +22,7 @@ from codecompanion.context.server_side import changes_that_inserted, live_blocks
 from codecompanion.context.work import Messages
 from codecompanion.model import checkpoint as payloads
 from codecompanion.model.checkpoint import Checkpoint, FilesState, Kind, Snapshot, StructuredSummary, SummarySource
+from codecompanion.model.fold import grown_from
 from codecompanion.model.history import ChangeUndone, LogEvent, project
 from codecompanion.model.messages import SUMMARY_TAG, Message
 from codecompanion.session.storage.conversation_file import ConversationFile
@@ -217,7 +218,7 @@ class StateWriter:
 
     def _look_at(self, messages: Messages) -> None:
         """Take in the view; of one that has only grown only what is new is looked at."""
-        grown = len(self._view) if messages[: len(self._view)] == self._view else 0
+        grown = grown_from(self._view, messages)
         new = messages[grown:]
         if live_blocks(new) or not grown:
             new = self._readable = self._without_blocks(messages)

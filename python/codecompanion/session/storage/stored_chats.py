@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Mapping
 
 from codecompanion.errors import InputError, StoreError
+from codecompanion.formats.cutting import cut_line
 from codecompanion.model.history import TitleSet
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
@@ -19,8 +20,7 @@ GIVEN_CHARS = 200
 
 def title_of(text: str, most: int = TITLE_CHARS) -> str:
     """Return a chat's title: the first words of its first message, on one line."""
-    line = " ".join(text[: 10 * most].split())
-    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+    return cut_line(text[: 10 * most], most)
 
 
 def given_title(text: str) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.plural import counted
 from codecompanion.session.services import Services
 from codecompanion.session.turn.approval_desk import ApprovalDesk
 from codecompanion.tools.approval import Approvals, Grant
@@ -80,9 +81,8 @@ class Grants:
             self._desk.approvals, always=frozenset(kept.always), prefixes=frozenset(kept.prefixes)
         )
         count = len(kept.always) + len(kept.prefixes)
-        things = "1 approval" if count == 1 else f"{count} approvals"
-        said = f'{things} "always" still {"holds" if count == 1 else "hold"} in this chat; /approvals lists them.'
-        self._services.emit(Notice(chat=self._chat_id, level=Severity.INFO, text=said))
+        said = f'{counted(count, "approval")} "always" still {"holds" if count == 1 else "hold"} in this chat;'
+        self._services.emit(Notice(chat=self._chat_id, level=Severity.INFO, text=f"{said} /approvals lists them."))
 
     def _root(self) -> str:
         return str(Workspace(self._workspace()).root)

@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.errors import StoreError, ToolError
+from codecompanion.formats.cutting import cut_for_preview
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import ChangeShown, EventPayload, MessageAdded, ToolRan
 from codecompanion.model.messages import Message, ToolCall
@@ -31,8 +32,6 @@ from codecompanion.wire.events import Event, Notice, Severity, ToolFinished, Too
 Status = Literal["ok", "error", "cancelled", "rejected"]
 Recorded = Callable[[int], Message | None]
 """Position of a call in its reply → the recorded result."""
-PREVIEW_LINES = 24
-PREVIEW_CHARS = 4000
 LONG_CHARS = 50_000
 """A longer result is looked through in a thread."""
 MAX_DIFF_CHARS = 16_000
@@ -267,7 +266,7 @@ class ToolRound:
             title=ran.title,
             summary=summary,
             reply_id=self._reply_id,
-            preview=cut_diff(change.diff) if change else preview(ran.output.text),
+            preview=cut_diff(change.diff) if change else cut_for_preview(ran.output.text),
             status=ran.status,
             tokens=message.tokens,
             duration_ms=ran.output.duration_ms,
@@ -313,15 +312,3 @@ def recorded_title(call: ToolCall) -> str:
     """Return a fold title for a call whose tool is not ours: the name and the start of its arguments."""
     arguments = " ".join(call.arguments[:1_000].split())
     return f"{call.name} {arguments[:60]}{'…' if len(arguments) > 60 else ''}"
-
-
-def preview(text: str) -> str:
-    """Return what the buffer shows of a result: its head and tail, bounded in lines and characters (lesson 47)."""
-    if len(text) > PREVIEW_CHARS:
-        half = PREVIEW_CHARS // 2
-        text = f"{text[:half]}\n… {len(text) - PREVIEW_CHARS:,} characters not shown …\n{text[-half:]}"
-    lines = text.split("\n")
-    if len(lines) > PREVIEW_LINES:
-        head, tail = PREVIEW_LINES * 2 // 3, PREVIEW_LINES // 3
-        lines = [*lines[:head], f"… {counted(len(lines) - head - tail, 'line')} not shown …", *lines[-tail:]]
-    return "\n".join(lines)

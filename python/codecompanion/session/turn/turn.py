@@ -44,7 +44,7 @@ from codecompanion.session.turn.reply import ReplySoFar, stream_reply
 from codecompanion.session.window.paused_and_full import Answer, PausedAndFull
 from codecompanion.session.window.too_large import NOT_SENT, largest_part
 from codecompanion.waiting import to_the_end
-from codecompanion.wire.events import Notice, ReplyFinished, ReplyStarted, Severity, TurnFinished
+from codecompanion.wire.events import ReplyFinished, ReplyStarted, Severity, TurnFinished
 
 Reason = Literal["done", "stopped", "failed", "limit"]
 MAX_PAUSES = 16
@@ -155,7 +155,7 @@ class Turn:
         compacted = chat.log.compactions > self._compactions
         self._compactions = chat.log.compactions
         wish = chat.services.settings.chat.on_compact
-        if not compacted or self.asking.allowed or wish in ("auto", "submit") or chat.has_queued:
+        if not compacted or self.asking.allowed or wish in ("auto", "submit") or chat.queue:
             return None
         return Stop(f'Compacted (on_compact = "{wish}"). Send a message to continue.')
 
@@ -423,7 +423,7 @@ class Turn:
         except CodeCompanionError as failure:
             chat.log.withdraw(self._began)  # else the log would hold a turn without an end
             error = error or str(failure)
-        if error and chat.has_queued:
+        if error and chat.queue:
             # One sentence for both: the same twice is shown once.
             error = f"{error.rstrip('.')}. Your message is back in the input."
         duration_ms = round((chat.services.clock() - self._started_at) * 1000)
@@ -436,7 +436,7 @@ class Turn:
             chat.give_back_queued(error)
 
     def _notice(self, text: str) -> None:
-        self._chat.emit(Notice(chat=self._chat.chat_id, level=Severity.INFO, text=text))
+        self._chat.notice(Severity.INFO, text)
 
 
 def _unsendable(error: ContextOverflow, chat: Chat) -> ContextOverflow:

@@ -126,9 +126,8 @@ class ContextControl(ChatModel):
         self.watch.reset()
 
     def request(self) -> ChatRequest:
-        """Return the request made of the view, shaped (R-338), with room left for the reply (R-507)."""
-        shaped = self.shaper.take()
-        return self.request_of(shaped.messages, shaped.system, shaped.specs, shaped.measure.upper, self.native.ask())
+        """Return the request made of the view, shaped (R-338)."""
+        return self.shaper.request_of(self.shaper.take(), self.native.ask())
 
     async def tell_refused(self, refusal: Refusal) -> None:
         """Log under the policy's name for it that a message cannot be sent, if it has one (R-335)."""

@@ -45,7 +45,7 @@ class PausedAndFull:
     async def before_message(self) -> Stop | None:
         """Ask before what is queued is logged; return why it is not, None when it may be."""
         chat = self._chat
-        if not chat.has_queued or not chat.control.pause.is_on:
+        if not chat.queue or not chat.control.pause.is_on:
             return None
         size = await self._excess()
         wanted = chat.take_compaction_request() if size else None
@@ -93,7 +93,7 @@ class PausedAndFull:
         chat, control = self._chat, self._chat.control
         chat.enter(State.PREPARING)  # also where a reply that was cut has just arrived
         chat.show_meter()
-        chat.show_queued()
+        chat.queue.tell()
         chat.enter(State.AWAITING_APPROVAL, "waiting for your answer: compact?")
         self._open = f"compact-{chat.services.new_token()}"
         question = ApprovalRequested(

@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
 
 import msgspec
 
+from codecompanion.adapters.base import ChatRequest
 from codecompanion.context.editing.age import newest_finished_turn
-from codecompanion.context.policy.named_events import Occasion, PolicyEventName, fields_of
+from codecompanion.context.policy.named_events import Occasion, events_of
 from codecompanion.context.shaping.context_packet import (
     PACKET_TAG,
     ChangedFile,
@@ -29,13 +29,13 @@ from codecompanion.context.shaping.context_packet import (
 )
 from codecompanion.context.shaping.shape import Kept, Parts, Shaped, shape
 from codecompanion.context.work import Env, Measure, Messages
-from codecompanion.model.history import PolicyEvent, View
+from codecompanion.model.history import View
 from codecompanion.model.messages import Message, ToolSpec, is_typed_by_user
 from codecompanion.session.accounts.meter import FixedPart
+from codecompanion.session.compaction.announcer import tell
 from codecompanion.session.window.chat_env import ChatEnv
 from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.prior_turns import PriorTurns
-from codecompanion.wire import events
 from codecompanion.wire.events import Severity
 from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.git import read_status
@@ -110,6 +110,10 @@ class RequestShaper:
         self.sent = self.current()
         self._kept = self.sent.kept
         return self.sent
+
+    def request_of(self, shaped: Shaped, compact_at: int) -> ChatRequest:
+        """Return the request that was shaped like this, with room left for the reply (R-507)."""
+        return self._chat.request_of(shaped.messages, shaped.system, shaped.specs, shaped.measure.upper, compact_at)
 
     def _parts(self) -> Parts:
         chat = self._chat
@@ -221,8 +225,7 @@ class RequestShaper:
             reason=reason,
             detail=detail,
         )
-        names = [name for name in (stage.emits.started, stage.emits.failed) if name]
-        await self._write(names, occasion, self._chat.services.new_token())
+        await self._write((stage.emits.started, stage.emits.failed), occasion, self._chat.services.new_token())
         if reason == UNREACHABLE:
             self._chat.notice(Severity.WARN, f"{stage.card.failed}: the request still does not fit.")
 
@@ -255,17 +258,9 @@ class RequestShaper:
 
     async def _write(self, names: Sequence[str], occasion: Occasion, compaction_id: str = "") -> None:
         chat = self._chat
-        named = [
-            PolicyEvent(name=n, fields=fields_of(cast(PolicyEventName, n), occasion), compaction_id=compaction_id)
-            for n in names
-        ]
-        await chat.log.write(*named)
-        for event in named:
-            chat.services.emit(
-                events.PolicyEvent(
-                    chat=chat.log.chat_id, name=event.name, fields=event.fields, compaction_id=event.compaction_id
-                )
-            )
+        events = events_of(names, occasion, compaction_id)
+        await chat.log.write(*events)
+        tell(chat.services.emit, chat.chat_id, events)
 
     def savings(self) -> dict[str, int]:
         """Return what the last request left out, in tokens by kind, as the log writes it (R-354, R-356)."""

@@ -155,7 +155,11 @@ RECORDING = [
 
 async def test_a_recording_is_played_back_reply_by_reply() -> None:
     """The n-th reply for the n-th request, per chat; the recorded usage counted other requests and is not reported."""
-    made = OfflineAdapter.from_transcript(RECORDING, summarise=lambda messages, limit: "s")
+    made = OfflineAdapter(
+        AdapterSettings(name="offline", kind="offline"),
+        summarise=lambda messages, limit: "s",
+        playback=Playback(RECORDING),
+    )
     events, finished = await ask(made, user("whatever"))
     assert [event.text for event in events if isinstance(event, ReasoningDelta)] == ["hm"]
     assert text_of(events) == "I look."
