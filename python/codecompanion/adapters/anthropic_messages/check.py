@@ -1,23 +1,15 @@
-"""What the Messages API refuses, as a pure check of a whole body: schema, limits, order, breakpoints, thinking.
+"""What the Messages API refuses in a request beside its messages: tools, thinking, context management, compaction.
 
-The renderer runs the parts that grow with the conversation (`block_check.py`, `order_check.py`) on every new block,
-`check_fields` on the rest; `check_body` runs them over a whole body. What only the server can know (whether a signature
-is genuine, whether a prompt fits) is not checked; with `encrypted`, what the provider made is compared with what goes
-back to it.
+The parts that grow with the conversation are `block_check.py` and `order_check.py`. What only the server can know
+(whether a signature is genuine, whether a prompt fits) is not checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from codecompanion.adapters.anthropic_messages.block_check import (
-    THINKING_KINDS,
-    BlockFacts,
-    find_text_problem,
-    read_block,
-)
-from codecompanion.adapters.anthropic_messages.order_check import OrderCheck
+from codecompanion.adapters.anthropic_messages.block_check import find_text_problem
 from codecompanion.adapters.anthropic_messages.parameters import (
     MAX_INSTRUCTIONS_LENGTH,
     SMALLEST_BUDGET,
@@ -25,16 +17,6 @@ from codecompanion.adapters.anthropic_messages.parameters import (
 )
 from codecompanion.formats.regex import regex
 
-MAX_BREAKPOINTS = 4
-_KEYS = frozenset(
-    [
-        *("model", "messages", "max_tokens", "system", "tools", "tool_choice", "stream", "stop_sequences", "metadata"),
-        *("thinking", "output_config", "service_tier", "speed", "context_management", "compaction", "cache_control"),
-        *("container", "mcp_servers", "fallbacks", "fallback_credit_token", "thread", "billing_policy", "diagnostics"),
-        "inference_geo",
-    ]
-)
-"""Keys of a body; those of blocks are in `block_check.py`. A test compares both with the SDK's types."""
 _HOSTED_TOOL = regex(r"[a-z0-9_]+_\d{8}|mcp_toolset")
 _TOOL_NAME = regex(r"[a-zA-Z0-9_-]{1,64}")
 _TOOL_KEYS = frozenset(
@@ -45,41 +27,6 @@ _TOOL_KEYS = frozenset(
 )
 _COMBINATORS = frozenset({"oneOf", "allOf", "anyOf"})
 _EDITS = ("clear_thinking_20251015", "clear_tool_uses_20250919", "compact_20260112")
-_ENCRYPTED_KINDS = THINKING_KINDS | {"compaction"}
-
-
-def check_body(body: Mapping[str, Any], encrypted: Sequence[Mapping[str, Any]] | None = None) -> list[str]:
-    """Return one sentence per violation; empty when the API would take the body.
-
-    encrypted: the thinking and compaction blocks the request is to give back, in order, exactly as they came.
-    """
-    order = OrderCheck()
-    marks = [*_marks(body, "tools"), *_marks(body, "system")]
-    blocks: list[tuple[str, BlockFacts]] = []
-    found: list[Mapping[str, Any]] = []
-    problems: list[str] = []
-    for number, message in enumerate(body.get("messages") or ()):
-        problems += _check_message(number, message)
-        role = str(message.get("role", ""))
-        for block in _blocks_of(message):
-            facts = read_block(block, role)
-            blocks.append((role, facts))
-            order.add(role, facts)
-            marks += facts.marks
-            if facts.kind in _ENCRYPTED_KINDS and not facts.is_noop:
-                found.append({name: value for name, value in block.items() if name != "cache_control"})
-    problems += [*_check_roles(body.get("messages") or ()), *order.problems, *order.end_problems()]
-    if order.role == "assistant" and order.last == "text" and body.get("compaction") is None:
-        problems.append("the last words are the model's, which newer models do not go on from")
-    if unknown := set(body) - _KEYS:
-        problems.append(f"the unknown key {min(unknown)!r}")
-    runs = order.awaits_reply_to_results
-    starts = (_first_of_running_turn(blocks) in THINKING_KINDS) if runs else None
-    problems += check_fields(body, has_calls=order.has_calls, starts_with_thinking=starts, signed=_is_signed(body))
-    problems += _check_breakpoints(body, marks, blocks)
-    if encrypted is not None and found != [dict(block) for block in encrypted]:
-        problems.append("thinking or compaction does not go back as it came")
-    return problems
 
 
 def check_fields(
@@ -98,36 +45,6 @@ def check_fields(
         *_check_context_management(fields, signed=signed),
         *_check_compaction(fields),
     ]
-
-
-def _check_message(number: int, message: Any) -> Iterator[str]:
-    if not isinstance(message, Mapping):
-        yield f"message {number} is no object"
-        return
-    if unknown := set(message) - {"role", "content"}:
-        yield f"message {number} has the unknown key {min(unknown)!r}"
-    content = message.get("content")
-    if not content or not isinstance(content, str | list):
-        yield f"message {number} has no content"
-
-
-def _check_roles(messages: Sequence[Any]) -> Iterator[str]:
-    """A system message (newer models) stands after the user's words and before the model's, or at the end."""
-    roles = [message.get("role") if isinstance(message, Mapping) else None for message in messages]
-    for number, role in enumerate(roles):
-        if role not in ("user", "assistant", "system"):
-            yield f"message {number} has the role {role!r}"
-        elif role == "system" and (
-            roles[:number][-1:] != ["user"] or roles[number + 1 :][:1] not in ([], ["assistant"])
-        ):
-            yield f"message {number} is a system message out of place: it has to follow the user's words"
-
-
-def _blocks_of(message: Any) -> Sequence[Any]:
-    content = message.get("content") if isinstance(message, Mapping) else ()
-    if isinstance(content, str):
-        return ({"type": "text", "text": content},) if content else ()
-    return content if isinstance(content, list) else ()
 
 
 def _check_head(body: Mapping[str, Any]) -> Iterator[str]:
@@ -194,20 +111,6 @@ def _check_thinking(body: Mapping[str, Any], *, starts_with_thinking: bool | Non
         yield "the running turn does not begin with thinking"
 
 
-def _first_of_running_turn(blocks: Sequence[tuple[str, BlockFacts]]) -> str:
-    """Return the kind of the model's first block since the user's last words, a compaction aside."""
-    first, last_role, begins = "", "", False
-    for role, facts in blocks:
-        if role != last_role:
-            begins = role == "assistant" and first == ""
-            if role == "user" and facts.kind != "tool_result":
-                first = ""
-        if begins and facts.kind != "compaction" and not first:
-            first = facts.kind
-        last_role = role
-    return first
-
-
 def _check_context_management(body: Mapping[str, Any], *, signed: bool) -> Iterator[str]:
     management = body.get("context_management")
     if management is None:
@@ -228,12 +131,6 @@ def _check_context_management(body: Mapping[str, Any], *, signed: bool) -> Itera
         yield "compaction cannot run after a signed compaction"
 
 
-def _is_signed(body: Mapping[str, Any]) -> bool:
-    messages = body.get("messages") or ()
-    first = next(iter(_blocks_of(messages[0])), None) if messages else None
-    return isinstance(first, Mapping) and first.get("type") == "compaction" and first.get("signature") is not None
-
-
 def _check_compaction(body: Mapping[str, Any]) -> Iterator[str]:
     compaction = body.get("compaction")
     if compaction is None:
@@ -249,22 +146,3 @@ def _check_compaction(body: Mapping[str, Any]) -> Iterator[str]:
         yield "an output format cannot be combined with compaction"
     if (body.get("tool_choice") or {}).get("type") in ("any", "tool"):
         yield "a forced tool cannot be combined with compaction"
-
-
-def _marks(body: Mapping[str, Any], name: str) -> list[str]:
-    blocks = body.get(name, ())
-    marked = [block.get("cache_control") for block in (blocks if isinstance(blocks, list) else ())]
-    return [str(mark.get("ttl", "5m")) for mark in marked if isinstance(mark, Mapping)]
-
-
-def _check_breakpoints(
-    body: Mapping[str, Any], marks: Sequence[str], blocks: Sequence[tuple[str, BlockFacts]]
-) -> Iterator[str]:
-    if len(marks) + (body.get("cache_control") is not None) > MAX_BREAKPOINTS:
-        yield f"there are more than {MAX_BREAKPOINTS} cache breakpoints"
-    if set(marks) - {"5m", "1h"}:
-        yield "a cache breakpoint has a lifetime there is not"
-    if "5m" in marks and "1h" in marks[marks.index("5m") :]:
-        yield "a long cache breakpoint stands after a short one"
-    if any(facts.marks and facts.kind in THINKING_KINDS for _, facts in blocks):
-        yield "a cache breakpoint stands on thinking"

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import codecompanion.adapters.openai_responses.items as items_module
-from codecompanion.adapters.openai_responses.check import MAX_IMAGES, check_body
+from codecompanion.adapters.openai_responses.check import MAX_IMAGES
 from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.model.messages import ImagePart, Message, ToolCall, with_changes
 from codecompanion.placeholders import INTERRUPTED
+from tests.adapters.body_checks.responses import check_body
 from tests.unit.adapters.openai_responses.conversations import (
     agent_loop,
     body_of,
