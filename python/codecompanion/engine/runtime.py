@@ -1,4 +1,8 @@
-"""Builds everything once and carries requests out; the owner of all chats of this host (architecture.md)."""
+"""Builds everything once and carries requests out; the owner of all chats of this host (architecture.md).
+
+Long, because every request of the editor and what carries it out stand in two matches, one for the host and one for a
+chat.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from codecompanion.adapters import catalog
 from codecompanion.adapters.http.client import import_transport
 from codecompanion.adapters.keys.known_secrets import KnownSecrets
-from codecompanion.adapters.registry import AdapterRegistry, is_out_of_reach
+from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.counting import tokens
 from codecompanion.counting.model_windows import ModelLimits
@@ -21,15 +25,9 @@ from codecompanion.engine.log import register_secrets
 from codecompanion.engine.loop import one_sentence
 from codecompanion.engine.user_environment import UserEnvironment
 from codecompanion.errors import CodeCompanionError, InputError, StoreError
-from codecompanion.formats import text_files
-from codecompanion.model.messages import Message, Usage
-from codecompanion.session.attachments.attached import (
-    document_attachment,
-    image_attachment,
-    is_document_path,
-    text_attachment,
-)
+from codecompanion.model.messages import Usage
 from codecompanion.session.attachments.outside_rules import settle_outside_rules
+from codecompanion.session.attachments.reading import read_attachment
 from codecompanion.session.files.editor_asks import EditorAsks
 from codecompanion.session.history.redraw import redraw
 from codecompanion.session.services import Services
@@ -44,56 +42,8 @@ from codecompanion.store.store import Store, durable
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.commands.command_environment import is_plain_name
 from codecompanion.tools.registry import ToolRegistry
+from codecompanion.wire import requests
 from codecompanion.wire.events import Event, Notice, Severity
-from codecompanion.wire.requests import (
-    AddRules,
-    Answer,
-    Approve,
-    Attach,
-    Cancel,
-    Clear,
-    CloseChat,
-    Compact,
-    DeleteSession,
-    Detach,
-    Doctor,
-    ForecastCompaction,
-    ForkChat,
-    GiveEnvironment,
-    GiveSecrets,
-    GoOn,
-    Hello,
-    Inspect,
-    ListBranches,
-    ListChanges,
-    ListCheckpoints,
-    ListGrants,
-    ListMemories,
-    ListModels,
-    ListPolicies,
-    ListRules,
-    ListSessions,
-    OpenChat,
-    Preview,
-    RedrawChat,
-    Regenerate,
-    RenameSession,
-    Request,
-    RestoreChat,
-    RevertChanges,
-    RevokeGrant,
-    SaveDraft,
-    SetModel,
-    SetOverrides,
-    SetPolicy,
-    SetYolo,
-    ShowChange,
-    ShowCost,
-    ShowOriginal,
-    ShowSystemPrompt,
-    ShowTrace,
-    Submit,
-)
 
 if TYPE_CHECKING:
     from codecompanion.session.accounts.reporting import Reports
@@ -115,54 +65,56 @@ class Runtime:
         self._asks = EditorAsks(emit, time.time)
         self._environment = UserEnvironment()
 
-    async def handle(self, request: Request) -> object:
+    async def handle(self, request: requests.Request) -> object:
         """Carry out one request and return its result.
 
         Raises:
             CodeCompanionError: it could not be carried out; the text is for the user.
         """
         match request:
-            case Hello():
+            case requests.Hello():
                 return await self._greet(request)
-            case OpenChat():
+            case requests.OpenChat():
                 await self._open(request)
-            case CloseChat():
+            case requests.CloseChat():
                 await self._close(request.chat)
-            case ListSessions():
+            case requests.ListSessions():
                 wanted = (request.cwd or None, request.limit, request.chat or None)
                 return list(await asyncio.to_thread(self.services.store.list_sessions, *wanted))
-            case RenameSession(chat=chat_id, title=title):
+            case requests.RenameSession(chat=chat_id, title=title):
                 is_open = self._chats.get(chat_id)
                 return await stored_chats.rename(self.services, chat_id, title, is_open.log if is_open else None)
-            case ForkChat():
+            case requests.ForkChat():
                 return await self._fork(request)
-            case ListBranches(chat=chat_id):
+            case requests.ListBranches(chat=chat_id):
                 from codecompanion.session.history.forking import list_branches
 
                 return await list_branches(self.services, chat_id)
-            case DeleteSession(chat=chat_id):
+            case requests.DeleteSession(chat=chat_id):
                 return await stored_chats.delete(self.services, chat_id, self._chats)
-            case ListModels():
-                return await self._list_models(request.adapter)
-            case ListRules():
+            case requests.ListModels():
+                from codecompanion.engine.model_choice import list_models
+
+                return await list_models(self.services, request.adapter)
+            case requests.ListRules():
                 return self._list_rules()
-            case ListCheckpoints() | ListMemories() | RestoreChat():
+            case requests.ListCheckpoints() | requests.ListMemories() | requests.RestoreChat():
                 return await self._keep(request)
-            case Answer():
+            case requests.Answer():
                 self._asks.take(request)
-            case GiveSecrets():
+            case requests.GiveSecrets():
                 self.services.adapters.give_secrets(request.secrets)
-            case GiveEnvironment():
+            case requests.GiveEnvironment():
                 self._take_environment(request)
-            case Doctor():
+            case requests.Doctor():
                 from codecompanion.engine.doctor import examine  # rarely wanted: not part of the start
 
                 return await asyncio.to_thread(examine, self.services)
-            case ShowCost():
+            case requests.ShowCost():
                 return await asyncio.to_thread(self._reporting().show_cost, self.services, request)
-            case ShowTrace():
+            case requests.ShowTrace():
                 return await asyncio.to_thread(self._reporting().show_trace, self.services, request)
-            case SaveDraft():
+            case requests.SaveDraft():
                 await durable(self.services.store.save_draft(request.chat, request.text))
             case _:
                 return await self._handle_chat(self._session(request.chat), request)
@@ -186,7 +138,7 @@ class Runtime:
 
     # ---- the host
 
-    async def _greet(self, request: Hello) -> list[str]:
+    async def _greet(self, request: requests.Hello) -> list[str]:
         """Take the settings and build what they describe; return what is wrong with them."""
         loaded, adapter_settings, mistakes = take_settings(request.settings)
         chosen = adapter_settings.get(loaded.chat.adapter)
@@ -237,7 +189,7 @@ class Runtime:
             await previous.store.aclose()
         return services.mistakes
 
-    def _take_environment(self, request: GiveEnvironment) -> None:
+    def _take_environment(self, request: requests.GiveEnvironment) -> None:
         """Let the next request find a key that was changed in the running editor."""
         adapters = self.services.adapters
         self.services.known_secrets.learn_environment(request.changed, adapters.key_variables(), is_plain_name)
@@ -250,17 +202,17 @@ class Runtime:
             self._reports = Reports()
         return self._reports
 
-    async def _keep(self, request: ListCheckpoints | ListMemories | RestoreChat) -> object:
+    async def _keep(self, request: requests.ListCheckpoints | requests.ListMemories | requests.RestoreChat) -> object:
         """Carry out what is about the files beside the database."""
         services = self.services
         if services.keeping is None:
             return []
         match request:
-            case ListCheckpoints():
+            case requests.ListCheckpoints():
                 return await asyncio.to_thread(services.keeping.checkpoints.list_checkpoints, request.of)
-            case ListMemories():
+            case requests.ListMemories():
                 return await asyncio.to_thread(services.keeping.memories.list_memories)
-            case RestoreChat():
+            case requests.RestoreChat():
                 from codecompanion.session.storage.from_checkpoint import restore_chat
 
                 return await restore_chat(services, request.checkpoint, request.snapshot.cwd)
@@ -299,36 +251,6 @@ class Runtime:
         entry = self.services.adapters.settings(adapter_name)
         return catalog.limits_of(entry.base_url, model)
 
-    async def _list_models(self, adapter: str) -> list[dict[str, Any]]:
-        """Return `[{adapter, models: [{name, window}], problem}]`; one endpoint's silence does not hide the others."""
-        registry = self.services.adapters
-        names = [adapter] if adapter else registry.names()
-        found = await asyncio.gather(*(self._models_of(name) for name in names))
-        return list(found)
-
-    async def _models_of(self, name: str) -> dict[str, Any]:
-        registry = self.services.adapters
-        entry = registry.settings(name)
-        problem, known = "", list(entry.models)
-        try:
-            async with asyncio.timeout(5):
-                known = known or await registry.get(name).list_models()
-        except (CodeCompanionError, TimeoutError) as error:
-            problem = str(error) or f"{name} did not answer in 5 s"
-            if is_out_of_reach(entry, error):
-                return {"adapter": name, "models": [], "problem": problem}
-        default = entry.model
-        if default and default not in known:
-            known.insert(0, default)
-        try:
-            models = [{"name": model, "window": self._window(name, model)} for model in known]
-        except CodeCompanionError as error:  # an adapter that is not set up does not hide the others
-            return {"adapter": name, "models": [], "problem": str(error)}
-        return {"adapter": name, "models": models, "problem": problem}
-
-    def _window(self, adapter: str, model: str) -> int:
-        return self.services.limits(adapter, model, 0).context_window
-
     def _list_rules(self) -> list[dict[str, Any]]:
         groups = self.services.settings.rules.groups
         return [
@@ -344,7 +266,7 @@ class Runtime:
             raise InputError("The host no longer has this chat open; open it again.")
         return session
 
-    async def _open(self, request: OpenChat) -> None:
+    async def _open(self, request: requests.OpenChat) -> None:
         services = self.services
         if request.resume:
             session = await open_stored(services, request)
@@ -374,7 +296,7 @@ class Runtime:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def _fork(self, request: ForkChat) -> str:
+    async def _fork(self, request: requests.ForkChat) -> str:
         """Make a branch of a chat; one that is open must not be working on its history meanwhile."""
         from codecompanion.session.history.forking import fork
 
@@ -389,82 +311,65 @@ class Runtime:
             await session.close()
             await durable(self.services.store.release(session.chat_id))
 
-    async def _handle_chat(self, session: Session, request: Request) -> object:
-        if isinstance(request, RedrawChat | GoOn | Inspect | ForecastCompaction | Preview):
+    async def _handle_chat(self, session: Session, request: requests.Request) -> object:
+        if isinstance(
+            request,
+            requests.RedrawChat | requests.GoOn | requests.Inspect | requests.ForecastCompaction | requests.Preview,
+        ):
             await session.log.write_late()  # they are about all that was shown
         match request:
-            case Submit():
+            case requests.Submit():
                 session.submit(request)
-            case Cancel():
+            case requests.Cancel():
                 session.cancel()
-            case RedrawChat():
+            case requests.RedrawChat():
                 await redraw(session)
-            case Compact():
+            case requests.Compact():
                 session.compact(request.instructions, go_on=request.go_on)
-            case Attach():
-                await session.attach(await self._attachment(request, self.services.root(session.snapshot)))
-            case Detach():
+            case requests.Attach():
+                await session.attach(await read_attachment(self.services, request, session.root()))
+            case requests.Detach():
                 await session.detach(request.items)
-            case AddRules():
+            case requests.AddRules():
                 await self._add_rules(session, request.group)
-            case Approve():
+            case requests.Approve():
                 await session.desk.take(request)
-            case SetYolo():
+            case requests.SetYolo():
                 session.desk.approvals = session.desk.approvals.with_yolo(request.on)
-            case SetModel():
+            case requests.SetModel():
                 self.services.adapters.give_secrets(request.secrets)
                 await session.use_model(request.adapter, request.model)
                 self._warm_up(session)
-            case SetPolicy():
+            case requests.SetPolicy():
                 await choose_policy(session, request.policy)
-            case ListPolicies():
+            case requests.ListPolicies():
                 return list_policies(session.control)
-            case SetOverrides():
+            case requests.SetOverrides():
                 session.use_overrides(request.context_management)
-            case Clear():
+            case requests.Clear():
                 await session.clear()
-            case Regenerate():
+            case requests.Regenerate():
                 await session.regenerate(request.snapshot)
-            case GoOn():
+            case requests.GoOn():
                 await check_incomplete(session.log)
                 session.go_on(request.snapshot)
-            case ListChanges() | ShowChange() | RevertChanges():
+            case requests.ListChanges() | requests.ShowChange() | requests.RevertChanges():
                 return await session.changes.carry_out(request)
-            case ListGrants() | RevokeGrant():
+            case requests.ListGrants() | requests.RevokeGrant():
                 return session.grants.carry_out(request)
-            case Inspect() | ForecastCompaction() | Preview() | ShowOriginal() | ShowSystemPrompt():
+            case (
+                requests.Inspect()
+                | requests.ForecastCompaction()
+                | requests.Preview()
+                | requests.ShowOriginal()
+                | requests.ShowSystemPrompt()
+            ):
                 from codecompanion.engine.look import look
 
                 return await look(self.services, session, request)
             case _:
                 return await session.edits.carry_out(request)
         return None
-
-    async def _attachment(self, request: Attach, root: Path) -> Message:
-        """Return what the user attaches; files are read here, off the loop, relative paths below `root`.
-
-        What lies below `root` is named from there, as the tools name it.
-
-        Raises:
-            CodeCompanionError: the file cannot be read; names it.
-        """
-        token, path = self.services.new_token(), _below(root, request.path)
-        is_document = request.kind == "file" and is_document_path(request.path)
-        if request.kind == "image" or is_document:
-            data = await asyncio.to_thread(_read_bytes, root, request.path)
-            attach = document_attachment if is_document else image_attachment
-            message, digest = await asyncio.to_thread(attach, path, data, token)
-            stored = await asyncio.to_thread(self.services.store.put_blob, data)
-            if stored != digest:
-                raise InputError(f"{request.path} changed while it was being read; attach it again")
-            return message
-        text = request.text
-        if request.kind == "file":
-            real = await asyncio.to_thread(_real_path, root, request.path)
-            opened = (await self.services.editor.look([real])).at(real)
-            unsaved = opened.text if opened is not None and opened.modified else None
-            text = unsaved if unsaved is not None else await asyncio.to_thread(_read_text, real)
-        return text_attachment(request.kind, path, text, token)
 
     async def _add_rules(self, session: Session, group: str) -> None:
         root = self.services.root(session.snapshot)
@@ -481,20 +386,3 @@ def _report_bug(error: BaseException) -> str:
     """Log a bug of ours; return what the user reads of it."""
     _log.error("internal error", exc_info=error)
     return one_sentence("the chat", error)
-
-
-def _read_bytes(root: Path, path: str) -> bytes:
-    return text_files.read_bytes(_real_path(root, path))
-
-
-def _below(root: Path, path: str) -> str:
-    whole = Path(path)
-    return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path
-
-
-def _real_path(root: Path, path: str) -> Path:
-    return (root / Path(path).expanduser()).resolve()
-
-
-def _read_text(path: Path) -> str:
-    return text_files.printable(text_files.read_text(path).text)

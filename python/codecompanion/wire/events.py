@@ -2,7 +2,8 @@
 
 A batch is one JSON array of these objects, decoded by `require("codecompanion.host").on_events(json)`. Every object
 has `type` (the tag) and, unless it concerns the whole host, `chat` (id). Nothing here is a state of its own:
-each view can be rebuilt from the log. Token figures are whole tokens, times milliseconds, `ratio` is 0..1.
+each view can be rebuilt from the log. Token figures are whole tokens, times milliseconds, `ratio` is 0..1. All of them
+stand in this one file, long as it is: what the editor can be told is read here, and `types.lua` is made of it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """Typed requests from the editor to the host: verb + one JSON object (`rpcnotify(chan, "codecompanion", verb, json)`).
 
 `decode(verb, json)` gives the typed value or raises `InputError` that names the verb and the field. Requests with an
-`id` > 0 are answered by one `reply` event. The editor never waits (`rpcnotify`, never `rpcrequest`).
+`id` > 0 are answered by one `reply` event. The editor never waits (`rpcnotify`, never `rpcrequest`). All verbs stand in
+this one file, long as it is: what the editor can ask for is read here, and `types.lua` is made of it.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -449,61 +451,9 @@ class Doctor(Request, frozen=True, kw_only=True):
 
 
 VERBS: dict[str, type[Request]] = {
-    "hello": Hello,
-    "open_chat": OpenChat,
-    "submit": Submit,
-    "cancel": Cancel,
-    "compact": Compact,
-    "attach": Attach,
-    "detach": Detach,
-    "add_rules": AddRules,
-    "approve": Approve,
-    "answer": Answer,
-    "set_yolo": SetYolo,
-    "set_model": SetModel,
-    "set_policy": SetPolicy,
-    "list_policies": ListPolicies,
-    "give_secrets": GiveSecrets,
-    "give_environment": GiveEnvironment,
-    "set_overrides": SetOverrides,
-    "clear": Clear,
-    "regenerate": Regenerate,
-    "go_on": GoOn,
-    "redraw_chat": RedrawChat,
-    "close_chat": CloseChat,
-    "save_draft": SaveDraft,
-    "forecast_compaction": ForecastCompaction,
-    "list_sessions": ListSessions,
-    "rename_session": RenameSession,
-    "delete_session": DeleteSession,
-    "fork_chat": ForkChat,
-    "list_branches": ListBranches,
-    "list_models": ListModels,
-    "list_checkpoints": ListCheckpoints,
-    "restore_chat": RestoreChat,
-    "list_memories": ListMemories,
-    "list_rules": ListRules,
-    "inspect": Inspect,
-    "preview": Preview,
-    "show_original": ShowOriginal,
-    "show_cost": ShowCost,
-    "show_trace": ShowTrace,
-    "show_system_prompt": ShowSystemPrompt,
-    "undo_change": UndoChange,
-    "redo_change": RedoChange,
-    "restore_message": RestoreMessage,
-    "clear_message": ClearMessage,
-    "pin": Pin,
-    "unpin": Unpin,
-    "list_pins": ListPins,
-    "recall": Recall,
-    "list_changes": ListChanges,
-    "show_change": ShowChange,
-    "revert_changes": RevertChanges,
-    "list_grants": ListGrants,
-    "revoke_grant": RevokeGrant,
-    "doctor": Doctor,
+    re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in Request.__subclasses__()
 }
+"""A request by its verb, which is its name in snake_case."""
 
 _DECODERS = {verb: msgspec.json.Decoder(kind) for verb, kind in VERBS.items()}
 

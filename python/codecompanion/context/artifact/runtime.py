@@ -27,8 +27,9 @@ from codecompanion.context.artifact.schema import (
     Verification,
     WorkspaceFact,
 )
+from codecompanion.context.ledger.calls import describe_call
 from codecompanion.context.ledger.demands import find_demands
-from codecompanion.context.ledger.facts import Facts, describe_call, gather
+from codecompanion.context.ledger.facts import Facts, gather
 from codecompanion.context.ledger.goal import goal_of_all, is_usable_goal
 from codecompanion.formats.regex import regex
 from codecompanion.model.cycles import turn_name

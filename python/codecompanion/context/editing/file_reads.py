@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from codecompanion.context.ledger.facts import PATH, read_arguments, strings_in
+from codecompanion.context.ledger.calls import read_arguments, strings_in
+from codecompanion.context.ledger.names import PATH
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import ToolCall
 

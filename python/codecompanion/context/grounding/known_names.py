@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from codecompanion.context.grounding.planned_files import without_planned
-from codecompanion.context.ledger.facts import COLOUR, read_arguments, strings_in
+from codecompanion.context.ledger.calls import read_arguments, strings_in
+from codecompanion.context.ledger.facts import COLOUR
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message
 from codecompanion.placeholders import UNVERIFIED

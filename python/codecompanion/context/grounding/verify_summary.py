@@ -22,7 +22,7 @@ import msgspec
 from codecompanion.context.grounding.known_names import NUMBER, WORD, Known, is_hash, known_in
 from codecompanion.context.grounding.planned_files import PLACE, planned_files
 from codecompanion.context.grounding.quote_user_messages import is_given
-from codecompanion.context.ledger.facts import NOT_A_FILE, PATH, is_code_name
+from codecompanion.context.ledger.names import NOT_A_FILE, PATH, is_code_name
 from codecompanion.context.summary.sections import lines_and_fences
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.regex import regex

@@ -7,18 +7,29 @@ shell commands. Pure and deterministic.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from codecompanion.context.grounding.recall_keys import without_span
+from codecompanion.context.ledger.calls import (
+    COMMAND_KEYS,
+    PATH_KEYS,
+    command_of,
+    describe_call,
+    is_word,
+    looks_like_path,
+    read_arguments,
+    strings_in,
+    todos_of,
+    verb_of,
+)
 from codecompanion.context.ledger.earlier import Action, earlier_files
+from codecompanion.context.ledger.names import MODULE, NAME, NOT_A_FILE, PATH, is_code_name
 from codecompanion.context.ledger.noise import is_noise, without_examples
 from codecompanion.formats.cutting import TRUNCATED, cut_line_middle
-from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import (
     FILE_TAGS,
@@ -30,43 +41,11 @@ from codecompanion.model.messages import (
     is_typed_by_user,
 )
 
-_ACTIONS: tuple[tuple[Action, tuple[str, ...]], ...] = (
-    ("deleted", ("delete", "remove", "rm", "unlink")),
-    ("created", ("create", "write", "new", "touch", "mkdir")),
-    ("edited", ("edit", "replace", "insert", "patch", "apply", "modify", "update", "sed", "append", "str")),
-    ("searched", ("search", "grep", "find", "glob", "rg", "list", "ls", "ag")),
-    ("read", ("read", "view", "open", "cat", "show", "head", "tail", "less", "get", "fetch", "goto", "code")),
-    ("ran", ("run", "bash", "shell", "exec", "execute", "terminal", "command", "test")),
-)
 _WEIGHTS: dict[Action, float] = {
     "edited": 6.0, "created": 6.0, "read": 3.0, "deleted": 2.0, "ran": 2.0, "used": 2.0, "searched": 1.5, "seen": 0.5,
 }  # fmt: skip
-_PATH_KEYS = regex(r"path|file|folder|dir|target|uri|document|module", re.IGNORECASE)
-_COMMAND_KEYS = frozenset("command cmd script code input bash shell commands".split())
-_TODO_KEYS = frozenset("todos todo items tasks plan steps".split())
-_EXTENSIONS = (
-    "py pyi ts tsx js jsx mjs cjs json jsonl md rst txt toml yaml yml lua vim c h cc cpp hpp cs go rs rb java \
-kt php sh bash zsh css scss html xml sql proto cfg ini lock conf env ipynb swift scala ex exs pl pm r jl dart vue \
-svelte zig nix cmake mk gradle log csv patch diff snap pony"
-)
-PATH = regex(
-    r"(?<![\w/@.+-])(?:(?:\.{1,2}|~)?/)?(?:[\w@.+-]+/)*[\w@+-][\w@.+-]*\.(?:"
-    + "|".join(_EXTENSIONS.split())
-    + r")(?![\w-])(?!\.\w)(?!\((?!\d))"
-    r"|(?<![\w/@.+-])(?:[\w@.+-]*/)*(?:Makefile|Dockerfile|README|LICENSE)(?:\.[A-Za-z]\w*)*(?![\w/-])(?!\.\w)"
-)
-NOT_A_FILE = frozenset(
-    """console.log Math.log math.log np.log Node.js node.js Vue.js Next.js Chart.js package.path process.env
-    import.meta.env null None none undefined true false True False N/A n/a""".split()
-)
-# `django.utils.html` is a module: an ending that modules have as well, and no name of a file in front of it.
-_MODULE = regex(r"[A-Za-z_]\w*(?:\.[a-z_]\w*)*\.[a-z_]\w*\.(?:conf|css|csv|diff|env|html|json|lock|log|rst|sql|xml)")
-# Not the end of `0x7f3a`.
-NAME = regex(r"(?<![A-Za-z0-9_$])[A-Za-z_$][A-Za-z0-9_$]*")
 COLOUR = regex(r"\x1b\[[0-9;]*m|\[\d+(?:;\d+)*m")
 """What terminals print to change colour, with or without the escape character that tools like to drop."""
-_CODE_LIKE = regex(r".*[a-z0-9][A-Z].*|.*[A-Za-z0-9]_+[A-Za-z0-9].*|[A-Z][A-Za-z]*\d.*|_+[a-z]\w*|[a-z]+\d+\w*")
-_HASH = regex(r"(?=.*\d)[0-9a-f]{5,64}")
 _ERROR = regex(
     r"^.*?\b(?:[A-Z]\w*(?:Error|Exception|Warning)\b|error(?:\[\w+\])?:|ERROR|FAILED|FAIL:|fatal:|panic:"
     r"|[Nn]o such file|not found|[Cc]annot |[Ff]ailed to |undefined (?:reference|symbol|variable)).*$",
@@ -89,7 +68,6 @@ _DEFINITION = regex(
     r"(?:def|class|function|fn|func|struct|enum|trait|interface|module)\s+(?:\([^)\n]*\)\s*)?(?=.{3})([A-Za-z_$][\w$]{0,99}(?:(?:\.|::?)[\w$]{1,99})*)(?![\w$])",
     re.MULTILINE,
 )
-_CHANGE_FOLDER = regex(r"^\s*cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*")
 _TODO = regex(r"^[ \t]*(?:[-*]|\d+[.)])[ \t]*\[( |x|X|-|~)\][ \t]+(.+)$", re.MULTILINE)
 # A file that an earlier ledger counts more often weighs no more.
 _MAX_TIMES = 99
@@ -227,16 +205,16 @@ class _Reader:
 
     def _call(self, position: int, call: ToolCall) -> None:
         arguments = read_arguments(call.arguments)
-        verb = _verb(call.name)
+        verb = verb_of(call.name)
         for key, value in strings_in(arguments):
-            if key in _COMMAND_KEYS and _is_word(value):
-                verb = _verb(value) or verb
+            if key in COMMAND_KEYS and is_word(value):
+                verb = verb_of(value) or verb
         edited = ""
         for key, value in strings_in(arguments):
-            if key in _COMMAND_KEYS and not _is_word(value):
+            if key in COMMAND_KEYS and not is_word(value):
                 for path in PATH.findall(_shortened(value)):
-                    self._file(path, _verb(value.split()[0] if value.split() else "") or "ran", position)
-            elif _PATH_KEYS.search(key) and _looks_like_path(value):
+                    self._file(path, verb_of(value.split()[0] if value.split() else "") or "ran", position)
+            elif PATH_KEYS.search(key) and looks_like_path(value):
                 self._file(value, verb or "used", position)
                 edited = edited or (value if verb in ("edited", "created") else "")
             elif len(value) <= 300:
@@ -245,7 +223,7 @@ class _Reader:
             self._names(value, position, 4.0)
         if edited:
             self._symbols(edited, arguments, position)
-        todos = _todos(arguments)
+        todos = todos_of(arguments)
         if todos:
             self.facts.todos = todos
 
@@ -259,7 +237,7 @@ class _Reader:
             self._file(path, "seen", position)
         failed, status = _outcome(message, text)
         source = describe_call(call) if call else ""
-        command = _command(call) if call else ""
+        command = command_of(call) if call else ""
         if call is not None:
             self.facts.recent_calls.append((call, failed))
             if command:
@@ -293,7 +271,7 @@ class _Reader:
         path = _cleaned(path)
         if path in NOT_A_FILE or not path or len(path) > 240 or "\n" in path:
             return
-        if action == "seen" and _MODULE.fullmatch(path):
+        if action == "seen" and MODULE.fullmatch(path):
             return
         fact = self.facts.files.setdefault(path, FileFact(path, {}))
         fact.actions[action] = fact.actions.get(action, 0) + 1
@@ -334,83 +312,6 @@ def decisions_in(text: str) -> list[str]:
         and not sentence.rstrip("*_ ").endswith(":")
         and len(_WORDS.findall(sentence)) >= _DECISION_WORDS
     ]
-
-
-def is_code_name(name: str) -> bool:
-    """Return whether the word can only be an identifier: camelCase, snake_case, digits inside."""
-    return _CODE_LIKE.fullmatch(name) is not None and _HASH.fullmatch(name) is None
-
-
-def read_arguments(arguments: str) -> Any:
-    """Return the decoded arguments of a call; what is not JSON counts as one text."""
-    try:
-        return json.loads(arguments)
-    except NOT_READABLE:
-        return {"input": arguments}
-
-
-def describe_call(call: ToolCall) -> str:
-    """Return a call in a few words: its command, its path, or its first short argument."""
-    command = _command(call)
-    if command:
-        return cut_line_middle(command, 100)
-    texts = list(strings_in(read_arguments(call.arguments)))
-    path = next((value for key, value in texts if _PATH_KEYS.search(key) and value), "")
-    chosen = path or next((value for _, value in texts if value and len(value) <= 80), "")
-    return cut_line_middle(f"{call.name} {chosen}".strip(), 100)
-
-
-def _command(call: ToolCall) -> str:
-    """Return the shell command of a call without the `cd … &&` in front; "" when it has none."""
-    for key, value in strings_in(read_arguments(call.arguments)):
-        if key in _COMMAND_KEYS and not _is_word(value):
-            return _CHANGE_FOLDER.sub("", value)
-    return ""
-
-
-def _is_word(value: str) -> bool:
-    return (value.isidentifier() and "_" in value) or value in {"view", "create", "insert", "edit", "delete", "rename"}
-
-
-def strings_in(value: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield every string of decoded JSON with the name of the field it stands in."""
-    if isinstance(value, str):
-        yield key, value
-    elif depth < 8 and isinstance(value, dict):
-        for name, item in value.items():
-            yield from strings_in(item, str(name).lower(), depth + 1)
-    elif depth < 8 and isinstance(value, list):
-        for item in value:
-            yield from strings_in(item, key, depth + 1)
-
-
-def _verb(name: str) -> Action | None:
-    words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
-    for action, verbs in _ACTIONS:
-        if any(word in verbs for word in words):
-            return action
-    return None
-
-
-def _looks_like_path(value: str) -> bool:
-    return 0 < len(value) <= 240 and "\n" not in value and not any(char in value for char in "*?{}<>|\"'")
-
-
-def _todos(arguments: Any) -> list[tuple[str, bool]]:
-    """Return the list of a todo tool: objects with a text and a status."""
-    if not isinstance(arguments, dict):
-        return []
-    for key, value in arguments.items():
-        if str(key).lower() in _TODO_KEYS and isinstance(value, list) and all(isinstance(item, dict) for item in value):
-            found = []
-            for item in value:
-                text = next((item[name] for name in ("content", "text", "title", "task", "step", "description")
-                             if isinstance(item.get(name), str)), "")  # fmt: skip
-                status = str(item.get("status", item.get("done", ""))).lower()
-                if text:
-                    found.append((text, status in {"completed", "done", "true", "complete"}))
-            return found
-    return []
 
 
 def _outcome(message: Message, text: str) -> tuple[bool, str]:

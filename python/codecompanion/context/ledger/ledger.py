@@ -19,7 +19,8 @@ from codecompanion.context.grounding.quote_user_messages import (
     render_quotes,
 )
 from codecompanion.context.grounding.recall_keys import KeyOf, no_key
-from codecompanion.context.ledger.facts import Facts, describe_call, gather
+from codecompanion.context.ledger.calls import describe_call
+from codecompanion.context.ledger.facts import Facts, gather
 from codecompanion.context.ledger.goal import is_usable_goal
 from codecompanion.context.ledger.lines import (
     Count,

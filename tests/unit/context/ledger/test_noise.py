@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from codecompanion.context.ledger.facts import PATH, decisions_in, gather
+from codecompanion.context.ledger.facts import decisions_in, gather
 from codecompanion.context.ledger.goal import is_usable_goal
 from codecompanion.context.ledger.ledger import summarise
+from codecompanion.context.ledger.names import PATH
 from codecompanion.context.ledger.noise import is_noise, is_pasted, without_examples
 from codecompanion.context.summary.sections import load_schema, parse_sections
 from codecompanion.counting.tokens import estimate_text

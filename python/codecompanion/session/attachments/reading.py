@@ -1,0 +1,62 @@
+"""Reads what the user attaches: from the disk, or from the editor what is being changed there."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from codecompanion.errors import InputError
+from codecompanion.formats import text_files
+from codecompanion.model.messages import Message
+from codecompanion.session.attachments.attached import (
+    document_attachment,
+    image_attachment,
+    is_document_path,
+    text_attachment,
+)
+from codecompanion.session.services import Services
+from codecompanion.wire.requests import Attach
+
+
+async def read_attachment(services: Services, request: Attach, root: Path) -> Message:
+    """Return what the user attaches; files are read here, off the loop, relative paths below `root`.
+
+    What lies below `root` is named from there, as the tools name it.
+
+    Raises:
+        CodeCompanionError: the file cannot be read; names it.
+    """
+    token, path = services.new_token(), _below(root, request.path)
+    is_document = request.kind == "file" and is_document_path(request.path)
+    if request.kind == "image" or is_document:
+        data = await asyncio.to_thread(_read_bytes, root, request.path)
+        attach = document_attachment if is_document else image_attachment
+        message, digest = await asyncio.to_thread(attach, path, data, token)
+        stored = await asyncio.to_thread(services.store.put_blob, data)
+        if stored != digest:
+            raise InputError(f"{request.path} changed while it was being read; attach it again")
+        return message
+    text = request.text
+    if request.kind == "file":
+        real = await asyncio.to_thread(_real_path, root, request.path)
+        opened = (await services.editor.look([real])).at(real)
+        unsaved = opened.text if opened is not None and opened.modified else None
+        text = unsaved if unsaved is not None else await asyncio.to_thread(_read_text, real)
+    return text_attachment(request.kind, path, text, token)
+
+
+def _read_bytes(root: Path, path: str) -> bytes:
+    return text_files.read_bytes(_real_path(root, path))
+
+
+def _below(root: Path, path: str) -> str:
+    whole = Path(path)
+    return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path
+
+
+def _real_path(root: Path, path: str) -> Path:
+    return (root / Path(path).expanduser()).resolve()
+
+
+def _read_text(path: Path) -> str:
+    return text_files.printable(text_files.read_text(path).text)
