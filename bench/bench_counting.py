@@ -43,8 +43,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 from codecompanion.counting.calibration import Calibration, Count
 from codecompanion.counting.tokens import MessageCounter, chars4
 from codecompanion.formats.transcript_format import read_bytes
-from codecompanion.model.history import View, append, with_messages
 from codecompanion.model.messages import Message, Usage
+from codecompanion.model.view import View, append, with_messages
 from codecompanion.session.accounts.meter import ContextMeter
 
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"

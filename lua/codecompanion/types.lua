@@ -623,11 +623,6 @@
 ---@field chat? string
 ---@field text string
 
----→ `{before, after, pins, rules, why}`: about what /compact would come to now, for the question before it.
----@class CodeCompanion.Request.ForecastCompaction
----@field id? integer
----@field chat? string
-
 ---→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, first_question, last_question, …}]`.
 ---
 ---Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch).
@@ -665,12 +660,6 @@
 ---@field id? integer
 ---@field chat? string
 
----→ `[{name, window, adapter}]` of one adapter ("" = the chat's), or all adapters with `[{adapter, models}]`.
----@class CodeCompanion.Request.ListModels
----@field id? integer
----@field chat? string
----@field adapter? string
-
 ---→ `[{id, chat, kind, time, messages, title}]` of one chat (`of`) or all, newest first; `time` in ms.
 ---@class CodeCompanion.Request.ListCheckpoints
 ---@field id? integer
@@ -688,6 +677,12 @@
 ---@class CodeCompanion.Request.ListMemories
 ---@field id? integer
 ---@field chat? string
+
+---→ `[{name, window, adapter}]` of one adapter ("" = the chat's), or all adapters with `[{adapter, models}]`.
+---@class CodeCompanion.Request.ListModels
+---@field id? integer
+---@field chat? string
+---@field adapter? string
 
 ---→ `[{name, description, files}]`.
 ---@class CodeCompanion.Request.ListRules
@@ -709,6 +704,11 @@
 ---@field id? integer
 ---@field chat? string
 ---@field against? "last_request"|"policy"
+
+---→ `{before, after, pins, rules, why}`: about what /compact would come to now, for the question before it.
+---@class CodeCompanion.Request.ForecastCompaction
+---@field id? integer
+---@field chat? string
 
 ---→ `{title, text, filetype, state}`: the stored content of a message or call id.
 ---@class CodeCompanion.Request.ShowOriginal
@@ -888,19 +888,19 @@
 ---@field redraw_chat CodeCompanion.Request.RedrawChat
 ---@field close_chat CodeCompanion.Request.CloseChat
 ---@field save_draft CodeCompanion.Request.SaveDraft
----@field forecast_compaction CodeCompanion.Request.ForecastCompaction
 ---@field list_sessions CodeCompanion.Request.ListSessions
 ---@field rename_session CodeCompanion.Request.RenameSession
 ---@field delete_session CodeCompanion.Request.DeleteSession
 ---@field fork_chat CodeCompanion.Request.ForkChat
 ---@field list_branches CodeCompanion.Request.ListBranches
----@field list_models CodeCompanion.Request.ListModels
 ---@field list_checkpoints CodeCompanion.Request.ListCheckpoints
 ---@field restore_chat CodeCompanion.Request.RestoreChat
 ---@field list_memories CodeCompanion.Request.ListMemories
+---@field list_models CodeCompanion.Request.ListModels
 ---@field list_rules CodeCompanion.Request.ListRules
 ---@field inspect CodeCompanion.Request.Inspect
 ---@field preview CodeCompanion.Request.Preview
+---@field forecast_compaction CodeCompanion.Request.ForecastCompaction
 ---@field show_original CodeCompanion.Request.ShowOriginal
 ---@field show_cost CodeCompanion.Request.ShowCost
 ---@field show_trace CodeCompanion.Request.ShowTrace

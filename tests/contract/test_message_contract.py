@@ -9,8 +9,9 @@ from codecompanion.context.change import view_change
 from codecompanion.context.policy.catalog import load_policy
 from codecompanion.context.policy.options import with_options
 from codecompanion.context.work import SummaryReply
-from codecompanion.model.history import ChangeUndone, LogEvent, MessageAdded, project
+from codecompanion.model.history import ChangeUndone, LogEvent, MessageAdded
 from codecompanion.model.messages import TAGS, Message
+from codecompanion.model.view import project
 from codecompanion.placeholders import SUMMARY_PREFIX
 from tests.contract.test_context_command import call, chat, jobs
 from tests.unit.context import builders

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from codecompanion.model.history import LogEvent, View, project
+from codecompanion.model.history import LogEvent
+from codecompanion.model.view import View, project
 from codecompanion.store.opening import open_store
 from harness import NO_PROVIDER, Nvim, lua_string
 from tests.forked_python import forked_python, process_of

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from codecompanion.counting.tokens import estimate_text
-from codecompanion.model.history import LogEvent, MessageAdded, RequestSent, View, apply
+from codecompanion.model.history import LogEvent, MessageAdded, RequestSent
 from codecompanion.model.invariants import violations
+from codecompanion.model.view import View, apply
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
 from replayed_session import Asked, Replay, percentiles
 from session_player import Seen

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.model.history import CompactionStarted, MessageAdded, ViewChanged, project
+from codecompanion.model.history import CompactionStarted, MessageAdded, ViewChanged
 from codecompanion.model.invariants import violations
+from codecompanion.model.view import project
 from codecompanion.placeholders import INTERRUPTED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
 from codecompanion.store.opening import open_store
 from real_chat import KEY, read_log, start_chat

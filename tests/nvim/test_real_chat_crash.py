@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.model.history import MessageAdded, project
+from codecompanion.model.history import MessageAdded
 from codecompanion.model.invariants import violations
+from codecompanion.model.view import project
 from real_chat import KEY, read_log, start_chat
 from tests.patience import PATIENCE_S
 from tests.providers.chat.answers import Call, reply, silence

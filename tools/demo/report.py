@@ -7,17 +7,9 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from codecompanion.formats.plural import counted
-from codecompanion.model.history import (
-    LogEvent,
-    MessageAdded,
-    RequestSent,
-    ToolRan,
-    TurnStarted,
-    View,
-    ViewChanged,
-    project,
-)
+from codecompanion.model.history import LogEvent, MessageAdded, RequestSent, ToolRan, TurnStarted, ViewChanged
 from codecompanion.model.messages import SUMMARY_TAG, Message
+from codecompanion.model.view import View, project
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
 
 WIDTH = 112

@@ -30,8 +30,8 @@ from codecompanion.context.report import Ask, Preparation, Prepared, StageReport
 from codecompanion.context.stage_run import report_of, run_stage
 from codecompanion.context.summary.writers import Writers
 from codecompanion.context.work import Env, Measure, Messages, Skipped, SummaryReply, Trigger
-from codecompanion.model.history import View
 from codecompanion.model.messages import is_system_prompt
+from codecompanion.model.view import View
 
 
 def prepare(

@@ -1,19 +1,18 @@
-"""History versus view: the append-only log of a chat and its projection, the next request (R-003, R-301).
+"""The append-only log of a chat: what may be in it, and how it is stored (R-003, R-301).
 
-`History` is what happened (`LogEvent`s, stored by `store.log.sessions`); `View` is what will be sent. A view is made by
-folding `apply` over the events; every change of the view other than appending is one `ViewChanged` event whose
-operations name message ids, so that it can be undone by projecting without it (R-545).
+`LogEvent`s are what happened, stored by `store.log.sessions`; what the next request contains follows from them
+(`model.view`). Every change of the view other than appending is one `ViewChanged` event whose operations name message
+ids, so that it can be undone by projecting without it (R-545). All payloads stand in this one file: it is the format.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from codecompanion.model.change_report import NO_REPORT, ChangeReport
-from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall, Usage
+from codecompanion.model.messages import Message, Usage
 
 ChangeKind = Literal[
     "edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored",
@@ -339,163 +338,3 @@ def decode_payload(data: bytes | str) -> EventPayload:
 def payload_type(payload: EventPayload) -> str:
     """Return the type name stored beside the payload (`message_added`)."""
     return str(payload.__struct_config__.tag)
-
-
-class View(msgspec.Struct, frozen=True):
-    """The projection of the log: what the next request will contain (R-301). Made by `apply`, never edited.
-
-    `tokens` is the sum of the cached message estimates. `open_calls` are ids of calls of the newest assistant
-    message that have no result yet; `sound` is false when any other call or result lacks its partner (R-004).
-    Appending costs O(1) besides the tuple copy; only a `ViewChanged` looks at all messages.
-    """
-
-    messages: tuple[Message, ...] = ()
-    tokens: int = 0
-    cycle: int = 0
-    open_calls: tuple[str, ...] = ()
-    sound: bool = True
-    last_seq: int = 0
-
-    @property
-    def has_open_calls(self) -> bool:
-        """Return whether the newest assistant message waits for tool results (R-520)."""
-        return bool(self.open_calls)
-
-
-def cycle_after(current: int, message: Message) -> int:
-    """Return the running cycle after a message joined: what is attached for the next cycle does not open it (R-509)."""
-    return current if message.role == "user" and message.tag else max(current, message.cycle or 0)
-
-
-def append(view: View, message: Message) -> View:
-    """Return the view with the message at its end."""
-    open_calls, sound = _pairing_after(view.open_calls, view.sound, message)
-    return msgspec.structs.replace(
-        view,
-        messages=(*view.messages, message),
-        tokens=view.tokens + message.tokens,
-        cycle=cycle_after(view.cycle, message),
-        open_calls=open_calls,
-        sound=sound,
-    )
-
-
-def _pairing_after(open_calls: tuple[str, ...], sound: bool, message: Message) -> tuple[tuple[str, ...], bool]:
-    """Return (open calls, sound) once the message has joined."""
-    if message.role != "tool":
-        return tuple(call.id for call in message.tool_calls), sound and not open_calls
-    if message.tool_call_id not in open_calls:
-        return open_calls, False
-    answered = open_calls.index(message.tool_call_id)
-    return (*open_calls[:answered], *open_calls[answered + 1 :]), sound
-
-
-def open_tool_calls(view: View) -> tuple[ToolCall, ...]:
-    """Return the calls of the newest assistant message that have no result yet, in their order."""
-    waiting = list(view.open_calls)
-    if not waiting:
-        return ()
-    newest = next(message for message in reversed(view.messages) if message.tool_calls)
-    found: list[ToolCall] = []
-    for call in reversed(newest.tool_calls):
-        if call.id in waiting:
-            waiting.remove(call.id)
-            found.append(call)
-    return tuple(reversed(found))
-
-
-def with_messages(view: View, messages: Iterable[Message]) -> View:
-    """Return a view over other messages; cycle and position in the log stay."""
-    kept = tuple(messages)
-    cycle, open_calls, sound = view.cycle, tuple[str, ...](), True
-    for message in kept:
-        open_calls, sound = _pairing_after(open_calls, sound, message)
-        cycle = cycle_after(cycle, message)
-    return View(
-        messages=kept,
-        tokens=sum(message.tokens for message in kept),
-        cycle=cycle,
-        open_calls=open_calls,
-        sound=sound,
-        last_seq=view.last_seq,
-    )
-
-
-def apply_change(view: View, change: ViewChanged) -> View:
-    """Return the view after the change: removals, replacements in place, insertions after their anchors.
-
-    An anchor that is gone puts the insertion at the end, so that nothing is lost when the history moved on (R-531). A
-    message that is there already is not doubled, it is replaced: one that was brought back from a compaction may
-    have come back by itself since.
-    """
-    return with_messages(view, _changed(view.messages, change))
-
-
-def _changed(before: Sequence[Message], change: ViewChanged) -> list[Message]:
-    removed = frozenset(change.removed)
-    replaced = {message.id: message for message in change.replaced}
-    after: dict[str, list[Message]] = {}
-    present = {message.id for message in before if message.id not in removed} if change.inserted else set()
-    for insertion in change.inserted:
-        if insertion.message.id in present:
-            replaced[insertion.message.id] = insertion.message
-        else:
-            after.setdefault(insertion.after, []).append(insertion.message)
-    messages: list[Message] = list(after.pop("", ()))
-    for message in before:
-        if message.id not in removed:
-            messages.append(replaced.get(message.id, message))
-        if after:
-            messages.extend(after.pop(message.id, ()))
-    for orphaned in after.values():
-        messages.extend(orphaned)
-    return messages
-
-
-def apply(view: View, event: LogEvent) -> View:
-    """Return the view after one more event of the log.
-
-    `ChangeUndone` asks for another projection of the whole log: it is `project`'s business.
-    """
-    payload = event.payload
-    if isinstance(payload, MessageAdded):
-        view = append(view, payload.message)
-    elif isinstance(payload, ViewChanged):
-        view = apply_change(view, payload)
-    elif isinstance(payload, TurnStarted):
-        view = msgspec.structs.replace(view, cycle=max(view.cycle, payload.cycle))
-    return msgspec.structs.replace(view, last_seq=max(view.last_seq, event.seq))
-
-
-def is_of_answer(message: Message) -> bool:
-    """Return whether the message belongs to the model's side of a turn: nobody typed or attached it."""
-    return message.role != "user" or message.tag == GO_ON_TAG
-
-
-def answer_turn(change: ViewChanged) -> str:
-    """Return the turn of the new answer that a `regenerated` change made room for; "" in logs of older versions."""
-    return change.report.turn if change.kind == "regenerated" else ""
-
-
-def project(events: Sequence[LogEvent]) -> View:
-    """Return the view of a whole log; changes that were undone do not count (R-545), nor does an undone new answer."""
-    undone: dict[str, bool] = {}
-    for event in events:
-        if isinstance(event.payload, ChangeUndone):
-            undone[event.payload.change_id] = not event.payload.redone
-    changes = (event.payload for event in events if isinstance(event.payload, ViewChanged)) if undone else ()
-    taken_back = {answer_turn(change) for change in changes if undone.get(change.change_id)} - {""}
-    messages: list[Message] = []
-    cycle = last_seq = 0
-    for event in events:
-        payload, last_seq = event.payload, event.seq
-        if isinstance(payload, MessageAdded):
-            if payload.message.turn_id in taken_back and is_of_answer(payload.message):
-                continue
-            messages.append(payload.message)
-            cycle = cycle_after(cycle, payload.message)
-        elif isinstance(payload, TurnStarted):
-            cycle = max(cycle, payload.cycle)
-        elif isinstance(payload, ViewChanged) and not undone.get(payload.change_id):
-            messages = _changed(messages, payload)
-    return with_messages(View(cycle=cycle, last_seq=last_seq), messages)

@@ -29,8 +29,8 @@ from codecompanion.context.shaping.shape import Kept, Parts, shape
 from codecompanion.context.work import Env, Folds, Measure, Messages, SummaryReply
 from codecompanion.counting.model_windows import reply_reserve
 from codecompanion.counting.tokens import MessageCounter
-from codecompanion.model.history import View, append, apply_change, with_messages
 from codecompanion.model.messages import Message, ToolCall, with_changes
+from codecompanion.model.view import View, append, apply_change, with_messages
 from codecompanion.reports.cache_price import OUTPUT_PRICE, CacheKind, PrefixCache
 from codecompanion.reports.faults import LineIndex, needed_texts, readable_texts
 from codecompanion.reports.recorded_sizes import RecordedSizes, find_sizes

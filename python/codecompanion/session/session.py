@@ -12,7 +12,7 @@ from typing import Any
 
 from codecompanion.errors import InputError
 from codecompanion.model.change_report import ChangeReport
-from codecompanion.model.history import ModelSet, is_of_answer
+from codecompanion.model.history import ModelSet
 from codecompanion.model.messages import (
     GO_ON_TAG,
     RULES_TAG,
@@ -20,6 +20,7 @@ from codecompanion.model.messages import (
     Message,
     is_typed_by_user,
 )
+from codecompanion.model.view import is_of_answer
 from codecompanion.session.accounts.spending import Spending
 from codecompanion.session.chat import Chat
 from codecompanion.session.files.reverting import Reverter

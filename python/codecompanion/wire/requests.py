@@ -7,7 +7,6 @@ this one file, long as it is: what the editor can ask for is read here, and `typ
 
 from __future__ import annotations
 
-import re
 from typing import Any, Literal
 
 import msgspec
@@ -450,10 +449,12 @@ class Doctor(Request, frozen=True, kw_only=True):
     """→ `[{name, ok, text, advice}]` for `:checkhealth`."""
 
 
-VERBS: dict[str, type[Request]] = {
-    re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in Request.__subclasses__()
-}
-"""A request by its verb, which is its name in snake_case."""
+def _verb(kind: type[Request]) -> str:
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in kind.__name__)[1:]
+
+
+VERBS = {_verb(kind): kind for kind in Request.__subclasses__()}
+"""Each request by its verb, which is its name in snake_case."""
 
 _DECODERS = {verb: msgspec.json.Decoder(kind) for verb, kind in VERBS.items()}
 

@@ -11,8 +11,8 @@ from codecompanion.context.policy.schema import Policy
 from codecompanion.context.report import Ask, Preparation, Prepared
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.model.cycles import assign_cycles, current_cycle
-from codecompanion.model.history import View, with_messages
 from codecompanion.model.messages import Message, ToolCall
+from codecompanion.model.view import View, with_messages
 
 Script = Callable[[Ask], SummaryReply]
 

@@ -14,9 +14,9 @@ from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.policy.schema import Policy
 from codecompanion.context.report import Prepared
 from codecompanion.context.shaping.shape import Parts, shape
-from codecompanion.model.history import View, with_messages
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message
+from codecompanion.model.view import View, with_messages
 from codecompanion.placeholders import kept_percent
 from tests.unit.context.builders import SUMMARISES, assistant, chat, count, drive, env, system, tool, turns, user
 

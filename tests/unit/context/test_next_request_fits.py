@@ -19,9 +19,9 @@ from codecompanion.context.selection.select_window import first_pending
 from codecompanion.context.shaping.shape import Parts, shape
 from codecompanion.context.work import Measure, SummaryReply
 from codecompanion.counting.model_windows import ResolvedLimits
-from codecompanion.model.history import View, append, with_messages
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message, ToolCall, is_protected
+from codecompanion.model.view import View, append, with_messages
 from tests.amounts import amount
 from tests.unit.context.builders import chars4, count, drive, env
 

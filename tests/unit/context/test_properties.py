@@ -12,7 +12,6 @@ from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.policy.options import with_options
 from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.work import SummaryReply
-from codecompanion.model.history import View, apply_change, with_messages
 from codecompanion.model.invariants import pair_tool_calls, violations
 from codecompanion.model.messages import (
     SUMMARY_TAG,
@@ -23,6 +22,7 @@ from codecompanion.model.messages import (
     is_protected,
     is_typed_by_user,
 )
+from codecompanion.model.view import View, apply_change, with_messages
 from tests.amounts import amount
 from tests.unit.context.builders import chat, count, run
 

@@ -29,10 +29,10 @@ from codecompanion.model.history import (
     LogEvent,
     MessageAdded,
     ViewChanged,
-    project,
 )
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import CompactionPart, Message, Usage
+from codecompanion.model.view import project
 from codecompanion.session.compaction.effects import Keeping
 from codecompanion.session.session import Session
 from codecompanion.session.state import State

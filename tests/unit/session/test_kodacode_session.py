@@ -11,8 +11,9 @@ from codecompanion.context.shaping.prompt_shape import TERSE
 from codecompanion.context.shaping.request_parts import text_bytes, turn_of
 from codecompanion.errors import ConfigError, ContextOverflow, StoreUnavailable
 from codecompanion.model import history
-from codecompanion.model.history import ChangeUndone, PolicyEvent, RequestSent, ViewChanged, project
+from codecompanion.model.history import ChangeUndone, PolicyEvent, RequestSent, ViewChanged
 from codecompanion.model.messages import SUMMARY_TAG, Usage
+from codecompanion.model.view import project
 from codecompanion.session.compaction.summary_sources import full_history
 from codecompanion.wire.events import (
     Compacted,
@@ -537,7 +538,7 @@ async def test_the_style_of_replies(tmp_path, settings, terse):
     system = adapter.requests[0].messages[0].text
     assert system.endswith(TERSE.full) == terse
     assert (TERSE.full in system) == terse
-    assert adapter.requests[0].tools == session.specs
+    assert adapter.requests[0].tools == session.control.specs
 
 
 @pytest.mark.parametrize(

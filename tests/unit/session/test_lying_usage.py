@@ -19,8 +19,8 @@ from codecompanion.counting.calibration import FIGURES, Calibration
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.engine.doctor import examine
 from codecompanion.errors import ContextOverflow
-from codecompanion.model.history import with_messages
 from codecompanion.model.messages import Message, Usage
+from codecompanion.model.view import with_messages
 from codecompanion.session.accounts.usage_check import Doubt, UsageDoubts, sentence
 from codecompanion.session.window.policy_choice import choose_policy
 from codecompanion.store.log.scratch import Calibration as StoredCalibration

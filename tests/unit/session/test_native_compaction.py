@@ -8,8 +8,9 @@ from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finishe
 from codecompanion.context.server_side import live_blocks, threshold
 from codecompanion.errors import Overloaded, RequestRejected, StreamCut
 from codecompanion.model import history
-from codecompanion.model.history import UsageReported, ViewChanged, project
+from codecompanion.model.history import UsageReported, ViewChanged
 from codecompanion.model.messages import CompactionPart, Message, Usage
+from codecompanion.model.view import project
 from codecompanion.session.compaction.preview import preview
 from codecompanion.session.history.inspection import inspect
 from codecompanion.session.state import State

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codecompanion.errors import InputError
-from codecompanion.model.history import project
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message
+from codecompanion.model.view import project
 from codecompanion.session.history.forking import fork
 from codecompanion.store import open_store
 from codecompanion.wire.events import Redrawn, Restored, ViewMarks

@@ -13,8 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from codecompanion.model.history import MessageAdded, ViewChanged, project
+from codecompanion.model.history import MessageAdded, ViewChanged
 from codecompanion.model.invariants import violations
+from codecompanion.model.view import project
 from codecompanion.store.opening import open_store
 from codecompanion.wire.requests import Pin, RedoChange, RestoreMessage, UndoChange, Unpin
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says

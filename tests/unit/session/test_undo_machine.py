@@ -19,9 +19,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from codecompanion.adapters.base import CompactionDone
 from codecompanion.errors import InputError
-from codecompanion.model.history import ChangeUndone, MessageAdded, ViewChanged, project
+from codecompanion.model.history import ChangeUndone, MessageAdded, ViewChanged
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message
+from codecompanion.model.view import project
 from codecompanion.session.history.undo import UNDOABLE, chain_of
 from codecompanion.store.opening import open_store
 from codecompanion.wire.requests import Pin, RedoChange, Request, RestoreMessage, UndoChange, Unpin

@@ -39,8 +39,8 @@ from codecompanion.formats.transcript_format import (
     split_lines,
 )
 from codecompanion.model.cycles import current_cycle
-from codecompanion.model.history import View, with_messages
 from codecompanion.model.messages import Message, with_changes
+from codecompanion.model.view import View, with_messages
 from codecompanion.session.compaction.summarise import ask_summary
 
 NO_WINDOW_LIMIT = 1 << 40

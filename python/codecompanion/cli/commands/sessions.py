@@ -17,8 +17,9 @@ from codecompanion.cli.commands.restore import add_restore, in_column, state_dir
 from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
 from codecompanion.formats.transcript_format import write_message
-from codecompanion.model.history import LogEvent, MessageAdded, TitleSet, payload_type, project
+from codecompanion.model.history import LogEvent, MessageAdded, TitleSet, payload_type
 from codecompanion.model.messages import Message
+from codecompanion.model.view import project
 from codecompanion.session.storage.stored_chats import given_title
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.opening import open_store

@@ -20,8 +20,9 @@ from codecompanion.context.work import Measure
 from codecompanion.counting.calibration import Calibration, Count, is_plausible
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.fold import Fold
-from codecompanion.model.history import LogEvent, View
+from codecompanion.model.history import LogEvent
 from codecompanion.model.messages import Message, ReasoningPart, TextPart, ToolSpec, Usage, with_changes
+from codecompanion.model.view import View
 from codecompanion.session.accounts.message_sizes import Key, MessageSizes, Split
 from codecompanion.session.accounts.reported_steps import reported_steps
 from codecompanion.session.accounts.usage_check import Doubt, Going, Request, UsageCheck

@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from codecompanion.model.history import (
-    ChangeUndone,
-    EventPayload,
-    LogEvent,
-    RequestSent,
-    UsageReported,
-    View,
-    ViewChanged,
-    apply,
-    project,
-)
+from codecompanion.model.history import ChangeUndone, EventPayload, LogEvent, RequestSent, UsageReported, ViewChanged
+from codecompanion.model.view import View, apply, project
 
 MAX_REPORTS = 150
 """The newest so many reports are read, which bounds the work, and the first one."""

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cut_line
-from codecompanion.model.history import View
 from codecompanion.model.messages import PIN_TAG, RULES_TAG, SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.model.view import View
 from codecompanion.session.history.put_back import find
 
 _INTRO = "Keep to this for the whole chat:\n\n"

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from codecompanion.errors import InputError, StoreError
-from codecompanion.model.history import View
 from codecompanion.model.messages import RULES_TAG, Message, with_changes
+from codecompanion.model.view import View
 from codecompanion.rules.discovery import repository_of
 from codecompanion.rules.groups import RulesItem, RulesLoaded, autoload, load_named, reread, rules_text
 from codecompanion.rules.permits import Permits, read_permits

@@ -13,8 +13,9 @@ from codecompanion.context.report import Prepared, StageReport
 from codecompanion.context.server_side import replace_by_block
 from codecompanion.context.work import Messages
 from codecompanion.formats.cutting import cut
-from codecompanion.model.history import LogEvent, RequestSent, project
+from codecompanion.model.history import LogEvent, RequestSent
 from codecompanion.model.messages import CompactionPart, Message
+from codecompanion.model.view import project
 from codecompanion.session.compaction.dry_run import UNWRITTEN, dry_run
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.inspection import state_of

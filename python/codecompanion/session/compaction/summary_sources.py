@@ -10,7 +10,8 @@ from typing import Any
 
 from codecompanion.context.policy.schema import Policy
 from codecompanion.context.work import Messages
-from codecompanion.model.history import LogEvent, ViewChanged, project
+from codecompanion.model.history import LogEvent, ViewChanged
+from codecompanion.model.view import project
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.undo import undone_ids
 

@@ -12,18 +12,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from codecompanion.errors import StoreError
-from codecompanion.model.history import (
-    ChangeUndone,
-    EventPayload,
-    LogEvent,
-    MessageAdded,
-    TitleSet,
-    View,
-    ViewChanged,
-    apply,
-    project,
-)
+from codecompanion.model.history import ChangeUndone, EventPayload, LogEvent, MessageAdded, TitleSet, ViewChanged
 from codecompanion.model.messages import Message, is_typed_by_user
+from codecompanion.model.view import View, apply, project
 from codecompanion.session.history.gone import gone_from, take_out
 from codecompanion.session.history.undo import Chain, Rest, chain_after, chain_of, rest_of, takes_away, undone_ids
 from codecompanion.store.store import Store

@@ -24,11 +24,10 @@ from codecompanion.model.history import (
     TitleSet,
     TurnEnded,
     TurnStarted,
-    View,
     ViewChanged,
-    project,
 )
 from codecompanion.model.messages import GO_ON_TAG, PIN_TAG, SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.model.view import View, project
 from codecompanion.session.history.undo import undone_ids
 from codecompanion.session.services import Services
 from codecompanion.session.storage.stored_chats import given_title

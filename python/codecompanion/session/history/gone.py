@@ -7,16 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from codecompanion.model.history import (
-    LogEvent,
-    MessageAdded,
-    View,
-    ViewChanged,
-    answer_turn,
-    apply_change,
-    is_of_answer,
-)
+from codecompanion.model.history import LogEvent, MessageAdded, ViewChanged
 from codecompanion.model.messages import GO_ON_TAG, SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.model.view import View, answer_turn, apply_change, is_of_answer
 
 WIPED = "cleared"
 """What `/clear` took out is not drawn at all."""

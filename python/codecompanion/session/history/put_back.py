@@ -10,9 +10,10 @@ from collections.abc import Sequence
 import msgspec
 
 from codecompanion.errors import InputError
-from codecompanion.model.history import Insertion, LogEvent, MessageAdded, View
+from codecompanion.model.history import Insertion, LogEvent, MessageAdded
 from codecompanion.model.invariants import with_partners
 from codecompanion.model.messages import GO_ON_TAG, RULES_TAG, SUMMARY_TAG, Message, with_changes
+from codecompanion.model.view import View
 
 
 class Restoration(msgspec.Struct, frozen=True):

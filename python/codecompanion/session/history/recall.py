@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.model.history import LogEvent, MessageAdded, ToolRan, View, ViewChanged
+from codecompanion.model.history import LogEvent, MessageAdded, ToolRan, ViewChanged
 from codecompanion.model.messages import GO_ON_TAG, RULES_TAG, Message, ToolCall
+from codecompanion.model.view import View
 from codecompanion.session.attachments.pins import title_of
 from codecompanion.session.attachments.staleness import changed_since
 from codecompanion.session.history.chat_log import ChatLog, recall_key

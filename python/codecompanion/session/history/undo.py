@@ -23,11 +23,9 @@ from codecompanion.model.history import (
     PolicySet,
     TurnStarted,
     ViewChanged,
-    answer_turn,
-    cycle_after,
-    is_of_answer,
 )
 from codecompanion.model.messages import Message, is_typed_by_user
+from codecompanion.model.view import answer_turn, cycle_after, is_of_answer
 from codecompanion.session.history.gone import by_kind
 from codecompanion.wire.events import Replaced, ViewMarks
 

@@ -12,8 +12,9 @@ import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.model.change_report import ChangeReport
-from codecompanion.model.history import ChangeKind, Insertion, ViewChanged, apply_change
+from codecompanion.model.history import ChangeKind, Insertion, ViewChanged
 from codecompanion.model.messages import PIN_TAG, Message, with_changes
+from codecompanion.model.view import apply_change
 from codecompanion.placeholders import TOOL_RESULT_CLEARED
 from codecompanion.session.attachments.pins import instruction, pinned, title_of, to_pin, to_unpin
 from codecompanion.session.chat import Chat

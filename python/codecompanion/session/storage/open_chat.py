@@ -7,7 +7,8 @@ import logging
 from collections.abc import Sequence
 
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError, LeaseHeld
-from codecompanion.model.history import ChatCreated, CompactionFailed, LogEvent, MessageAdded, ViewChanged, project
+from codecompanion.model.history import ChatCreated, CompactionFailed, LogEvent, MessageAdded, ViewChanged
+from codecompanion.model.view import project
 from codecompanion.session.attachments.outside_rules import ask_about_outside_rules
 from codecompanion.session.compaction.record import STANDARD_CARD
 from codecompanion.session.history.chat_log import ChatLog

@@ -22,12 +22,10 @@ from codecompanion.model.history import (
     PolicySet,
     TurnEnded,
     TurnStarted,
-    View,
     ViewChanged,
-    append,
-    open_tool_calls,
 )
 from codecompanion.model.messages import Message
+from codecompanion.model.view import View, append, open_tool_calls
 from codecompanion.placeholders import INTERRUPTED
 
 

@@ -23,8 +23,9 @@ from codecompanion.context.work import Messages
 from codecompanion.model import checkpoint as payloads
 from codecompanion.model.checkpoint import Checkpoint, FilesState, Kind, Snapshot, StructuredSummary, SummarySource
 from codecompanion.model.fold import grown_from
-from codecompanion.model.history import ChangeUndone, LogEvent, project
+from codecompanion.model.history import ChangeUndone, LogEvent
 from codecompanion.model.messages import SUMMARY_TAG, Message
+from codecompanion.model.view import project
 from codecompanion.session.storage.conversation_file import ConversationFile
 from codecompanion.session.storage.stand_back import StandBack
 from codecompanion.store.files.checkpoints import CheckpointFiles

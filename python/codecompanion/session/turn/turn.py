@@ -32,9 +32,9 @@ from codecompanion.model.history import (
     TurnEnded,
     TurnStarted,
     UsageReported,
-    open_tool_calls,
 )
 from codecompanion.model.messages import Message, ToolCall, is_typed_by_user
+from codecompanion.model.view import open_tool_calls
 from codecompanion.session.accounts.accounting import RequestRecord
 from codecompanion.session.before_request import prepare_request
 from codecompanion.session.chat import Chat

@@ -16,8 +16,8 @@ from codecompanion.context.shaping.shape import Shaped
 from codecompanion.context.work import Messages
 from codecompanion.counting.calibration import wants_provider_count
 from codecompanion.errors import AdapterError, ContextOverflow
-from codecompanion.model.history import append
 from codecompanion.model.messages import Message, is_protected
+from codecompanion.model.view import append
 from codecompanion.session.compaction.dry_run import dry_run
 from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.native_side import NativeSide

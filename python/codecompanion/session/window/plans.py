@@ -7,7 +7,7 @@ import msgspec
 from codecompanion.context.pipeline import compact, last_tier, prepare, recover
 from codecompanion.context.report import Preparation
 from codecompanion.context.work import Env
-from codecompanion.model.history import View
+from codecompanion.model.view import View
 from codecompanion.session.compaction.watch import CompactionWatch
 from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.native_side import NativeSide

@@ -29,8 +29,8 @@ from codecompanion.context.shaping.context_packet import (
 )
 from codecompanion.context.shaping.shape import Kept, Parts, Shaped, shape
 from codecompanion.context.work import Env, Measure, Messages
-from codecompanion.model.history import View
 from codecompanion.model.messages import Message, ToolSpec, is_typed_by_user
+from codecompanion.model.view import View
 from codecompanion.session.accounts.meter import FixedPart
 from codecompanion.session.compaction.announcer import tell
 from codecompanion.session.window.chat_env import ChatEnv

@@ -17,17 +17,9 @@ import msgspec
 
 from codecompanion.errors import LeaseHeld
 from codecompanion.formats.plural import counted
-from codecompanion.model.history import (
-    EventPayload,
-    Insertion,
-    LogEvent,
-    MessageAdded,
-    View,
-    ViewChanged,
-    apply,
-    project,
-)
+from codecompanion.model.history import EventPayload, Insertion, LogEvent, MessageAdded, ViewChanged
 from codecompanion.model.messages import Message
+from codecompanion.model.view import View, apply, project
 from codecompanion.store import lease
 from codecompanion.store.damage.lost_file import Renewed
 from codecompanion.store.database.connection import SEE_RESTORE

@@ -21,11 +21,7 @@ from codecompanion.model.history import (
     MessageAdded,
     RequestSent,
     UsageReported,
-    View,
     ViewChanged,
-    append,
-    project,
-    with_messages,
 )
 from codecompanion.model.messages import (
     CompactionPart,
@@ -38,6 +34,7 @@ from codecompanion.model.messages import (
     Usage,
     with_changes,
 )
+from codecompanion.model.view import View, append, project, with_messages
 from codecompanion.session.accounts.message_sizes import Split
 from codecompanion.session.accounts.meter import ContextMeter
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import InputError
-from codecompanion.model.history import MessageAdded, project
+from codecompanion.model.history import MessageAdded
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message, Usage, is_typed_by_user
+from codecompanion.model.view import project
 from codecompanion.session.accounts.reporting import Reports
 from codecompanion.session.attachments.attached import text_attachment
 from codecompanion.session.history.forking import fork, list_branches

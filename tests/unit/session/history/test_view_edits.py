@@ -167,7 +167,7 @@ async def test_recall_is_offered_only_once_something_was_removed(tmp_path):
     offered = [spec.name for spec in next(r for r in reversed(adapter.requests) if r.purpose == "chat").tools]
     assert offered == [*names, "recall"]
     again = await bench.resume()
-    assert [spec.name for spec in again.specs] == offered
+    assert [spec.name for spec in again.control.specs] == offered
 
 
 async def found(session, words: str = ""):

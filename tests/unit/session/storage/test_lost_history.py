@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from codecompanion.context.grounding.recall_keys import read_span, without_keys
-from codecompanion.model.history import ChatCreated, MessageAdded, TurnEnded, TurnStarted, project
+from codecompanion.model.history import ChatCreated, MessageAdded, TurnEnded, TurnStarted
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message, Usage
+from codecompanion.model.view import project
 from codecompanion.session.storage import lost_history
 from codecompanion.session.storage.from_checkpoint import restore_chat
 from codecompanion.session.storage.lost_history import LostHistory
@@ -321,7 +322,7 @@ async def test_an_older_summary_does_not_name_keys_of_the_lost_log(host):
 ANOTHER_HOST = """
 import sys
 from pathlib import Path
-from codecompanion.model.history import project
+from codecompanion.model.view import project
 from codecompanion.store import open_store
 from codecompanion.store.damage.rebuild import LiveChat
 store = open_store(Path(sys.argv[1]))

@@ -15,10 +15,10 @@ from codecompanion.model.history import (
     MessageAdded,
     TurnEnded,
     TurnStarted,
-    project,
 )
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message, ToolCall, Usage
+from codecompanion.model.view import project
 from codecompanion.placeholders import INTERRUPTED
 from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.history.chat_log import ChatLog

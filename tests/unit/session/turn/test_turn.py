@@ -13,9 +13,10 @@ from codecompanion.adapters.base import AdapterSettings, Finished, TextDelta
 from codecompanion.context.grounding.recall_keys import without_span
 from codecompanion.errors import InputError, NetworkFailed, RequestRejected, StoreUnavailable, StreamCut
 from codecompanion.model import history
-from codecompanion.model.history import ViewChanged, project
+from codecompanion.model.history import ViewChanged
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message, Usage
+from codecompanion.model.view import project
 from codecompanion.placeholders import CANCELLED_BY_USER, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
 from codecompanion.session.compaction import compaction
 from codecompanion.session.compaction.forecast import forecast

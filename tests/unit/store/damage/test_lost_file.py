@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import StoreError
-from codecompanion.model.history import MessageAdded, project
+from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message
+from codecompanion.model.view import project
 from codecompanion.store.damage import lost_file
 from codecompanion.store.damage.rebuild import LiveChat, Loss
 from codecompanion.store.database.migrations import MIGRATIONS, migrate

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import StoreError
-from codecompanion.model.history import project
+from codecompanion.model.view import project
 from codecompanion.store import open_store
 from codecompanion.store.damage import lost_file, marks, salvage
 from codecompanion.store.damage.rebuild import LiveChat, Loss
@@ -22,7 +22,7 @@ from codecompanion.store.store import Store
 from tests.unit.store.conftest import Desk, Start, said, sound
 
 HOST = """
-    from codecompanion.model.history import project
+    from codecompanion.model.view import project
     from codecompanion.store.damage.rebuild import LiveChat
     store = open_store(folder, report=lambda problem: tell(problem))
     store.acquire("open").result()
