@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -229,7 +229,7 @@ def key_path(field_path: str) -> str:
 
 @cache
 def _defaults_json() -> bytes:
-    return files("codecompanion").joinpath("settings_defaults.json").read_bytes()
+    return Path(__file__).with_name("settings_defaults.json").read_bytes()
 
 
 def _merge(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,6 @@ They change nothing; the session commits the result as one event per stage.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
 from itertools import takewhile
 
 import msgspec
@@ -95,15 +94,14 @@ def last_tier(view: View, policy: Policy, env: Env) -> Preparation:
     return draft.prepared()
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(msgspec.Struct):
     """The next request as far as it has come: its messages, their size, and what the stages did to it."""
 
     env: Env
     repair: Repair
     messages: Messages
     measured: Measure
-    reports: list[StageReport] = field(default_factory=list)
+    reports: list[StageReport] = msgspec.field(default_factory=list)
 
     def fits(self, reserve: int | None = None) -> bool:
         return self.env.fits(self.messages, self.measured, reserve=reserve)
@@ -112,8 +110,7 @@ class _Draft:
         return Prepared(messages=self.messages, measure=self.measured, repair=self.repair, reports=tuple(self.reports))
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(msgspec.Struct, frozen=True):
     """A stage that is to run now, and how; `obstacle`: why it cannot."""
 
     stage: Stage

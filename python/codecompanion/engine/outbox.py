@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -33,13 +32,12 @@ _EVENT_OVERHEAD_BYTES = 60  # `{"type":"text","chat":"…","text":""},`
 _encoder = msgspec.json.Encoder()
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(msgspec.Struct):
     """Consecutive pieces of one chat's reply (or reasoning), still growing."""
 
     kind: type[Text] | type[Reasoning]
     chat: str
-    parts: deque[str] = field(default_factory=deque)
+    parts: deque[str] = msgspec.field(default_factory=deque)
 
 
 def _encode(event: Event) -> bytes:

@@ -14,7 +14,7 @@ import tomllib
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from codecompanion.formats.regex import regex
 
@@ -45,24 +45,27 @@ _INVISIBLE = regex(
 )
 _HIDDEN_TEXT = regex("(?<![\U0001f3f4\U000e0000-\U000e007f])[\U000e0000-\U000e007f]+")
 """Letters that are shown as nothing at all; after a black flag they say whose flag it is."""
-_LOOK_ALIKES = str.maketrans(
+_LETTERS = str.maketrans(
     "\u0430\u0441\u0435\u0456\u0458\u043e\u0440\u0455\u0443\u0445\u0410\u0412\u0421\u0415\u041d\u0406\u041a\u041c\u041e\u0420\u0405\u0422\u0423\u0425\u03bf\u03b1\u03b9\u03bd\u039f\u0391\u0399\u0395",
     "aceijopsyxABCEHIKMOPSTYXoaivOAIE",
 )
 """Cyrillic and Greek letters that cannot be told from Latin ones."""
-_LOOK_ALIKES |= {
-    letter: plain
-    for letter in (*range(0xFF01, 0xFF5F), *range(0x1D400, 0x1D800))
-    if len(plain := unicodedata.normalize("NFKC", chr(letter))) == 1 and plain.isascii()
-}
 _MARKUP = regex(r"[*`~]|(?<![^\W_])_|_(?![^\W_])")
 """What a page shows as bold or leaning; an underscore inside of a name is none."""
 
 
 @cache
+def _look_alikes() -> dict[int, str | int]:
+    """Return what stands for a Latin letter, and which."""
+    wide = (*range(0xFF01, 0xFF5F), *range(0x1D400, 0x1D800))
+    plain = {letter: unicodedata.normalize("NFKC", chr(letter)) for letter in wide}
+    return {**_LETTERS, **{letter: text for letter, text in plain.items() if len(text) == 1 and text.isascii()}}
+
+
+@cache
 def _phrases() -> re.Pattern[str]:
     """Return the pattern of all phrases that are data."""
-    table = tomllib.loads(files("codecompanion").joinpath("override_phrases.toml").read_text("utf-8"))
+    table = tomllib.loads(Path(__file__).parents[1].joinpath("override_phrases.toml").read_text("utf-8"))
     found = [phrase for language in table.values() for kind in language.values() for phrase in kind]
     return re.compile("|".join(phrase.replace(" ", r"\s+").replace(r"\s+?", r"\s*") for phrase in found), re.I | re.M)
 
@@ -96,7 +99,7 @@ def _readings(text: str) -> Iterator[tuple[str, list[int]]]:
     """Yield the text as it may be read, and where each letter of that stands in it; [] when all stand where they do."""
     plain, places = _without(_INVISIBLE, text)
     yield plain, places
-    latin = plain if plain.isascii() else plain.translate(_LOOK_ALIKES)
+    latin = plain if plain.isascii() else plain.translate(_look_alikes())
     if latin != plain:
         yield latin, places
     bare, kept = _without(_MARKUP, latin)

@@ -7,6 +7,7 @@ ids, so that it can be undone by projecting without it (R-545). All payloads sta
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Literal
 
 import msgspec
@@ -322,7 +323,11 @@ class LogEvent(msgspec.Struct, frozen=True):
 
 
 _ENCODER = msgspec.json.Encoder()
-_DECODER: msgspec.json.Decoder[EventPayload] = msgspec.json.Decoder(EventPayload)
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[EventPayload]:
+    return msgspec.json.Decoder(EventPayload)  # reads the annotations of all of them: not part of the start
 
 
 def encode_payload(payload: EventPayload) -> bytes:
@@ -332,7 +337,7 @@ def encode_payload(payload: EventPayload) -> bytes:
 
 def decode_payload(data: bytes | str) -> EventPayload:
     """Return the payload from JSON; raises `msgspec.MsgspecError` or `UnicodeDecodeError` when it is damaged."""
-    return _DECODER.decode(data)
+    return _decoder().decode(data)
 
 
 def payload_type(payload: EventPayload) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
+
+_FOLDER = Path(__file__).parent
 
 
 @cache
@@ -15,10 +17,10 @@ def load(name: str) -> str:
     Raises:
         FileNotFoundError: there is no such prompt.
     """
-    return resources.files(__package__).joinpath(f"{name}.md").read_text(encoding="utf-8").rstrip("\n")
+    return _FOLDER.joinpath(f"{name}.md").read_text(encoding="utf-8").rstrip("\n")
 
 
 @cache
 def load_table(name: str) -> dict[str, Any]:
     """Return the table `name` (file name without `.toml`). It is shared: do not change it."""
-    return tomllib.loads(resources.files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(_FOLDER.joinpath(f"{name}.toml").read_text(encoding="utf-8"))

@@ -6,8 +6,9 @@ that is said.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from codecompanion.formats.plural import counted
 from codecompanion.reports.markdown import PRICE_UNKNOWN, usd_text
@@ -15,8 +16,7 @@ from codecompanion.reports.markdown import PRICE_UNKNOWN, usd_text
 CHAT_KEY, TOTAL_KEY = "interactions.chat.opts.budget", "interactions.chat.opts.total_budget"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """One budget and what was spent of it. `warn_at`: 0..1 of `limit_usd`, 0 = no warning."""
 
     scope: Literal["chat", "total"]

@@ -6,16 +6,16 @@ Tables are padded and never wider than the window; the last column gives way. To
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+
+import msgspec
 
 from codecompanion.formats.cutting import cells, cut_cells
 
 PRICE_UNKNOWN = "pricing unavailable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(msgspec.Struct, frozen=True, kw_only=True):
     """What a report is written for: columns of the window, time zone, and whose prices they are."""
 
     width: int = 80

@@ -8,7 +8,8 @@ an idle chat) is kept apart.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from codecompanion.model.history import (
     ChangeUndone,
@@ -33,8 +34,7 @@ _CONTINUED = "(continued)"
 _AFTER_COMPACTION = "(continued after a compaction)"
 
 
-@dataclass(slots=True)
-class Call:
+class Call(msgspec.Struct):
     """One provider call. `sent` is None for a summary of which only its usage is known, `ended` while it runs."""
 
     ts: float
@@ -43,7 +43,7 @@ class Call:
     purpose: str = "chat"
     sent: RequestSent | None = None
     ended: RequestEnded | None = None
-    reported: list[UsageReported] = field(default_factory=list)
+    reported: list[UsageReported] = msgspec.field(default_factory=list)
 
     @property
     def passes(self) -> Iterator[Usage]:
@@ -82,8 +82,7 @@ class Call:
         return 1 + (len(self.ended.retries) if self.ended else 0)
 
 
-@dataclass(slots=True)
-class Stretch:
+class Stretch(msgspec.Struct):
     """A turn, or what happened before, between and after turns (`number` 0)."""
 
     number: int = 0
@@ -93,16 +92,15 @@ class Stretch:
     question: str = ""
     end: TurnEnded | None = None
     ended_at: float = 0.0
-    calls: list[Call] = field(default_factory=list)
-    tools: list[ToolRan] = field(default_factory=list)
-    tool_tokens: dict[str, int] = field(default_factory=dict)
-    changes: list[ViewChanged] = field(default_factory=list)
-    failures: list[CompactionFailed] = field(default_factory=list)
-    named: list[PolicyEvent] = field(default_factory=list)
+    calls: list[Call] = msgspec.field(default_factory=list)
+    tools: list[ToolRan] = msgspec.field(default_factory=list)
+    tool_tokens: dict[str, int] = msgspec.field(default_factory=dict)
+    changes: list[ViewChanged] = msgspec.field(default_factory=list)
+    failures: list[CompactionFailed] = msgspec.field(default_factory=list)
+    named: list[PolicyEvent] = msgspec.field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """A whole log. `order` holds calls and changes of the view as they came; `undone` ids of changes not in force.
 
     `forked_from`: the title of the chat this one is a branch of; what was copied from it is not in here.

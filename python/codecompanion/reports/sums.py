@@ -6,7 +6,8 @@ Money is tokens × the list prices of the day of each call. A call without a kno
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import Usage
@@ -19,8 +20,7 @@ WARM_S = 300.0
 """How long a provider's prompt cache is taken to last after a request."""
 
 
-@dataclass(slots=True)
-class Sums:
+class Sums(msgspec.Struct):
     """Sums over calls. `unpriced`: calls with usage but no price; `silent`: calls that reported no usage at all.
 
     `estimated_tokens`: what the silent ones sent, by our own count; it is in no other sum.
@@ -100,8 +100,7 @@ def _uncached(call: Call) -> float:
     return tokens / PER_MILLION
 
 
-@dataclass(slots=True)
-class Savings:
+class Savings(msgspec.Struct):
     """What edits and compactions saved, all estimates: tokens that were not sent, and money after all costs of it.
 
     `usd` is what the same requests would have cost with everything still in them, less what they did cost, less the

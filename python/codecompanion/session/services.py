@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +43,7 @@ _LEARNED = ("ratio", "weight", "extra", "above", "below")
 """What is stored of a calibration; the rest follows from the model's name."""
 
 
-@dataclass(slots=True)
-class Services:
+class Services(msgspec.Struct):
     """The engine's side of a chat.
 
     `emit` hands an event to the editor, `clock` gives seconds since the epoch, `lookup(adapter, model)` knows model
@@ -68,17 +66,20 @@ class Services:
     memory_dir: Path
     count_text: Callable[[str], int]
     report_bug: Callable[[BaseException], str]
-    calibrations: dict[tuple[str, str], Calibration] = field(default_factory=dict)
+    calibrations: dict[tuple[str, str], Calibration] = msgspec.field(default_factory=dict)
     keeping: Keeping | None = None
-    mistakes: list[str] = field(default_factory=list)
-    usage_doubts: UsageDoubts = field(default_factory=UsageDoubts)
+    mistakes: list[str] = msgspec.field(default_factory=list)
+    usage_doubts: UsageDoubts = msgspec.field(default_factory=UsageDoubts)
     checks_usage: bool = True
-    new_token: Callable[[], str] = field(default=lambda: secrets.token_hex(6))
-    editor: Editor = field(default_factory=NoEditor)
-    known_secrets: KnownSecrets = field(default_factory=KnownSecrets)
-    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
-    summary_thinking: dict[str, int] = field(default_factory=dict)
+    new_token: Callable[[], str] = msgspec.field(default=lambda: secrets.token_hex(6))
+    editor: Editor = msgspec.field(default_factory=NoEditor)
+    known_secrets: KnownSecrets = msgspec.field(default_factory=KnownSecrets)
+    environment: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
+    summary_thinking: dict[str, int] = msgspec.field(default_factory=dict)
     """What each model spent at most on thinking before a summary, in tokens (R-433)."""
+
+    def __repr__(self) -> str:
+        return "Services()"  # not the environment
 
     def policy(self, overrides: Mapping[str, Any], name: str = "", adapter_name: str = "") -> Policy:
         """Return the policy of a chat: the one it chose, that of its adapter, or the configured one (K1).

@@ -456,8 +456,6 @@ def _verb(kind: type[Request]) -> str:
 VERBS = {_verb(kind): kind for kind in Request.__subclasses__()}
 """Each request by its verb, which is its name in snake_case."""
 
-_DECODERS = {verb: msgspec.json.Decoder(kind) for verb, kind in VERBS.items()}
-
 
 def decode(verb: str, payload: str) -> Request:
     """Return the typed request.
@@ -465,10 +463,10 @@ def decode(verb: str, payload: str) -> Request:
     Raises:
         InputError: unknown verb, or a field that does not fit; the text names both.
     """
-    decoder = _DECODERS.get(verb)
-    if decoder is None:
+    kind = VERBS.get(verb)
+    if kind is None:
         raise InputError(f"unknown verb {verb!r}; expected one of {', '.join(sorted(VERBS))}")
     try:
-        return decoder.decode(payload)
+        return msgspec.json.decode(payload, type=kind)
     except NOT_READABLE as error:
         raise InputError(f"{verb}: {error}") from error

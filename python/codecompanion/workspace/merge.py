@@ -7,7 +7,6 @@ git only what was not changed since can be reverted; that is said.
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from pathlib import Path
 
 import msgspec
@@ -27,6 +26,8 @@ class Merged(msgspec.Struct, frozen=True):
 
 def merge(base: str, ours: str, theirs: str, labels: tuple[str, str, str]) -> Merged:
     """Return `ours` with what changed from `base` to `theirs`; `labels` name (ours, base, theirs) in the markers."""
+    import tempfile  # slow to import, rarely wanted
+
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(Path(folder) / name) for name in ("ours", "base", "theirs")]
         for path, text in zip(paths, (ours, base, theirs), strict=True):

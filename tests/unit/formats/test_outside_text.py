@@ -33,6 +33,7 @@ OURS = {
     "settings.py": "the generated defaults",
     "store/search/question.py": "a table that is part of the package",
     "tools/commands/command_environment.py": "a table that is part of the package",
+    "tools/builtin/grep_search.py": "what ripgrep prints, or a process of our own",
     "tools/builtin/grep_worker.py": "the order our own process gave",
     "adapters/openai_responses/decode.py": "`ReplyDecoder` reads every part of a reply in a guard",
 }
@@ -47,7 +48,9 @@ def unguarded(source: str) -> Iterator[tuple[int, str]]:
         if not isinstance(node, ast.Call):
             continue
         called = ast.unparse(node.func)
-        is_decoder = called.endswith((".decode", ".raw_decode")) and called.split(".")[0].strip("_").isupper()
+        is_decoder = called.endswith((".decode", ".raw_decode")) and (
+            called.split(".")[0].strip("_").isupper() or called.startswith("_decoder()")
+        )
         if (called in READERS or is_decoder or called.endswith(".raw_decode")) and not _is_guarded(node, parents):
             yield node.lineno, called
 

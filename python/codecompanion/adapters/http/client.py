@@ -10,7 +10,11 @@ from __future__ import annotations
 import logging
 import os
 import ssl
+import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
@@ -101,9 +105,9 @@ class HttpClient:
 
 def make_client(settings: AdapterSettings) -> HttpClient:
     """Import the transport, read the certificates and return the client; takes its time, so in a thread."""
+    import_transport()
     import httpx2
 
-    import_transport()
     http = httpx2.AsyncClient(
         timeout=client_timeout(settings, ANSWER_LIMIT_S),
         limits=httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=_KEEPALIVE_S),
@@ -136,13 +140,26 @@ def _certificates(settings: AdapterSettings) -> ssl.SSLContext:
 
 
 def import_transport() -> None:
-    """Import httpx2, and what it would import during the first request: 80 ms of CPU."""
+    """Import httpx2, and what it would import during the first request: 70 ms of CPU."""
+    _tell_version()
     import anyio
     import httpx2  # noqa: F401
 
     # Modules of these names are imported when they are first touched; httpcore2 does so for each connection.
     for name in ("Event", "Lock", "Semaphore", "CancelScope", "connect_tcp", "fail_after"):
         getattr(anyio, name)
+
+
+def _tell_version() -> None:
+    """Give httpx2 its version, which it would read of its metadata: 10 ms, for an e-mail parser, csv and zip files."""
+    spec = find_spec("httpx2")
+    if "httpx2" in sys.modules or spec is None or spec.origin is None:
+        return
+    found = list(Path(spec.origin).parents[1].glob("httpx2-*.dist-info"))
+    if len(found) == 1:
+        known = ModuleType("httpx2.__version__")
+        vars(known).update(__title__="httpx2", __description__="", __version__=found[0].stem.partition("-")[2])
+        sys.modules[known.__name__] = known
 
 
 def _common_headers(settings: AdapterSettings) -> dict[str, str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -53,8 +52,7 @@ EDIT_TOOLS = frozenset({"insert_edit", "create_file", "delete_file"})
 CHECK_TOOLS = frozenset({"run_command", "get_diagnostics"})
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(msgspec.Struct):
     """What the log of one chat has come to, so far as a snapshot tells it. Grows; read with `read_tally`."""
 
     last_seq: int = 0
@@ -77,14 +75,14 @@ class Tally:
     """When (ms), tokens before, tokens after."""
     summarised: int = 0
     """How many messages were summarised so far."""
-    usage: UsageTotals = field(default_factory=UsageTotals)
-    tool_counts: dict[str, int] = field(default_factory=dict)
-    results: list[ToolResultRef] = field(default_factory=list)
-    checks: list[tuple[str, str]] = field(default_factory=list)
-    files: dict[str, tuple[int, int]] = field(default_factory=dict)
-    fresh_files: dict[str, tuple[int, int]] = field(default_factory=dict)
+    usage: UsageTotals = msgspec.field(default_factory=UsageTotals)
+    tool_counts: dict[str, int] = msgspec.field(default_factory=dict)
+    results: list[ToolResultRef] = msgspec.field(default_factory=list)
+    checks: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    files: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
+    fresh_files: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     """Those of them that no checkpoint holds yet."""
-    _reads: dict[str, str] = field(default_factory=dict)
+    _reads: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def read_tally(tally: Tally, events: Iterable[LogEvent]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,11 +19,12 @@ from codecompanion.context.policy.table import check_names, led_to, policy_from_
 from codecompanion.context.policy.table_checks import convert, nearest, refuse_nonsense, table_of, with_sizes
 from codecompanion.errors import ConfigError
 
+_POLICIES = Path(__file__).parents[1] / "policies"
+
 
 def policy_names() -> tuple[str, ...]:
     """Return the names of the built-in policies."""
-    folder = resources.files("codecompanion.context").joinpath("policies")
-    return tuple(sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml")))
+    return tuple(sorted(entry.stem for entry in _POLICIES.glob("*.toml")))
 
 
 def load_policy(name: str, custom: Mapping[str, Mapping[str, Any]] | None = None, key: str = "policies") -> Policy:
@@ -69,7 +70,7 @@ def _base(name: str, custom: Mapping[str, Any], key: str, extending: tuple[str, 
 
 @cache
 def _built_in(name: str) -> Policy:
-    text = resources.files("codecompanion.context").joinpath("policies", f"{name}.toml").read_text(encoding="utf-8")
+    text = _POLICIES.joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return policy_from_table(tomllib.loads(text), f"policy.{name}")
 
 
@@ -137,5 +138,5 @@ def recovery_stages() -> tuple[Stage, ...]:
 
 @cache
 def _stages_of_file() -> tuple[Stage, ...]:
-    text = resources.files("codecompanion.context.policy").joinpath("recovery.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("recovery.toml").read_text(encoding="utf-8")
     return policy_from_table(tomllib.loads(text), "recovery").stages

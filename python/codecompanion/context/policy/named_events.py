@@ -9,8 +9,9 @@ Figures are tokens of the whole request; one that nobody knows is 0.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, Literal, assert_never, cast, get_args
+
+import msgspec
 
 from codecompanion.context.policy.budget import warning_level
 from codecompanion.context.report import StageReport
@@ -56,8 +57,7 @@ VERSION = 1
 """Of the event, the artifact and its rendering (R-325)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Occasion:
+class Occasion(msgspec.Struct, frozen=True, kw_only=True):
     """Where an event is due, as far as it is known there; each name reads what it needs.
 
     `report`: the stage that ran. `tokens`: the request before it (else the report's). `available`: CoWork's word for
@@ -91,7 +91,7 @@ class Occasion:
     kind: str = ""
     targets: tuple[str, ...] = ()
     text: str = ""
-    more: Fields = field(default_factory=dict)
+    more: Fields = msgspec.field(default_factory=dict)
 
     @property
     def before(self) -> int:

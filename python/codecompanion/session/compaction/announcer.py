@@ -8,7 +8,8 @@ Which names there are for a stage stands in its table (`emits`); what their fiel
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
 
 from codecompanion.context.policy.budget import Room, basis_tokens, target_tokens, threshold_tokens, warning_level
 from codecompanion.context.policy.named_events import Occasion, events_of
@@ -25,8 +26,7 @@ def tell(emit: Callable[[Event], None], chat_id: str, named: Sequence[PolicyEven
         emit(events.PolicyEvent(chat=chat_id, name=one.name, fields=one.fields, compaction_id=one.compaction_id))
 
 
-@dataclass(frozen=True, slots=True)
-class Announcer:
+class Announcer(msgspec.Struct, frozen=True):
     """The named events of one preparation.
 
     `exact`: the provider has counted the request. `limit_source`: who said how large the window is (R-325).
@@ -90,7 +90,7 @@ class Announcer:
         stage, room = self.policy.stage(stage_id), self.room
         trigger = threshold_tokens(stage.trigger, room) if stage is not None else None
         target = target_tokens(stage.trigger, stage.target, stage.target_gap, room) if stage is not None else 0
-        return replace(
+        return msgspec.structs.replace(
             occasion,
             window=room.window,
             available=basis_tokens("available", room),

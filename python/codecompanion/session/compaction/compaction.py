@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
@@ -39,8 +38,7 @@ MAX_RUN_LENGTH = 10
 """A run of many parts may take this many times what one call may (lesson 18)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summariser:
+class Summariser(msgspec.Struct, frozen=True):
     """Who writes a summary: an adapter and a model, and how it is called in front of the user."""
 
     adapter: Adapter
@@ -52,8 +50,7 @@ class Summariser:
         return self.model or self.adapter.name
 
 
-@dataclass(slots=True)
-class Compactor:
+class Compactor(msgspec.Struct):
     """Runs preparations of one chat. `new_record` makes the record of the compaction one of them may need.
 
     `announcer` knows the names the policy's documents give to what happens.
@@ -71,7 +68,7 @@ class Compactor:
     effects: EffectRunner
     was_refused: bool = False
     """Whether a provider refused a request for a summary as such."""
-    thinking: dict[str, int] = field(default_factory=dict)
+    thinking: dict[str, int] = msgspec.field(default_factory=dict)
     """What each model spent at most before a summary; the next one gets that much more room (R-433)."""
 
     async def run(self, preparation: Preparation, policy: Policy) -> Prepared:

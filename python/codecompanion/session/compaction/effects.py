@@ -13,9 +13,10 @@ import contextlib
 import logging
 import re
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from codecompanion.context.checkpoints.snapshot import is_periodic_due, is_worth_completing
 from codecompanion.context.checkpoints.structured_summary import parse_summary
@@ -39,8 +40,7 @@ _log = logging.getLogger(__name__)
 CHECKPOINT, SNAPSHOT, MEMORY_FLUSH, DAILY_LOG = "checkpoint", "snapshot", "memory_flush", "daily_log"
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
+class Keeping(msgspec.Struct, frozen=True):
     """What outlives the database: where it is kept, and what may go into the memory.
 
     `redact` keeps keys out of it, `keys_known` changes when it knows more of them.
@@ -54,8 +54,7 @@ class Keeping:
     keys_known: Callable[[], int] = lambda: 0
 
 
-@dataclass(slots=True)
-class EffectRunner:
+class EffectRunner(msgspec.Struct):
     """The effects of one chat. `keeping` None: nothing is kept outside the database."""
 
     chat_id: str
@@ -71,10 +70,10 @@ class EffectRunner:
     """The workspace, whose daily log may be written."""
     queued: Callable[[], Sequence[str]] = tuple
     """What waits to be sent."""
-    last_flush: LastFlush = field(default_factory=LastFlush)
+    last_flush: LastFlush = msgspec.field(default_factory=LastFlush)
     _writer: StateWriter | None = None
-    _order: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _order: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    _running: set[asyncio.Task[None]] = msgspec.field(default_factory=set)
     _told_failure: bool = False
     _told_flush: bool = False
 

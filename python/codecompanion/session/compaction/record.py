@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import msgspec
@@ -22,8 +21,7 @@ from codecompanion.wire.events import Compacted, CompactionFailed, CompactionSta
 STANDARD_CARD = Card()
 
 
-@dataclass(slots=True)
-class CompactionRecord:
+class CompactionRecord(msgspec.Struct):
     """A compaction on its way, and the next one after it. `id` is also the id of the change that ends it well.
 
     `is_open`: it has begun and has not ended, in the log as in front of the user.

@@ -6,7 +6,8 @@ Under the names of the policy's `recovery`; a policy without them says nothing h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from codecompanion.context.policy.named_events import Occasion, events_of
 from codecompanion.context.policy.schema import Emits
@@ -17,8 +18,7 @@ from codecompanion.session.history.chat_log import ChatLog
 NOTHING_LEFT = "nothing more can be removed from the request"
 
 
-@dataclass(frozen=True, slots=True)
-class RecoveryRecord:
+class RecoveryRecord(msgspec.Struct, frozen=True):
     """One attempt: `refused` tokens were too many, `target` is to be reached."""
 
     announcer: Announcer

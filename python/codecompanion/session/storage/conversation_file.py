@@ -7,7 +7,8 @@ when more keys have become known, and when most of what its file holds is not in
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from codecompanion.context.checkpoints.stored_conversation import write_stored_message
 from codecompanion.context.work import Messages
@@ -23,8 +24,7 @@ SPARE_BYTES = 1024 * 1024
 """A file may hold this much more than twice what is in the view."""
 
 
-@dataclass(slots=True)
-class ConversationFile:
+class ConversationFile(msgspec.Struct):
     """What of one chat is stored. One call at a time; all of them block."""
 
     chat_id: str
@@ -35,8 +35,8 @@ class ConversationFile:
     """The bytes of what is in the view."""
     _place: Place | None = None
     _written: Messages = ()
-    _sizes: dict[str, int] = field(default_factory=dict)
-    _redacted: dict[str, tuple[Message, Message]] = field(default_factory=dict)
+    _sizes: dict[str, int] = msgspec.field(default_factory=dict)
+    _redacted: dict[str, tuple[Message, Message]] = msgspec.field(default_factory=dict)
     _keys_looked_for: int = 0
 
     def write(self, messages: Messages, files: Files, fresh_files: Files, stand_back: StandBack) -> Place:

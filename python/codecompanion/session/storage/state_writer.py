@@ -9,8 +9,7 @@ any thread may read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -37,8 +36,7 @@ _BATCH = 250
 """So many entries of the log are read at once."""
 
 
-@dataclass(slots=True)
-class Wanted:
+class Wanted(msgspec.Struct):
     """One write: what for, and the chat as it stands. `removed` is what a compaction is about to take away."""
 
     kind: Kind
@@ -53,8 +51,7 @@ class Wanted:
     last_flush: tuple[int, int] = (0, 0)
 
 
-@dataclass(slots=True)
-class StateWriter:
+class StateWriter(msgspec.Struct):
     """The files of one chat. One call at a time; all of them block."""
 
     chat_id: str
@@ -64,7 +61,7 @@ class StateWriter:
     keys_known: Callable[[], int]
     opened_at: int
     """The last entry of the log when the chat was opened."""
-    tally: Tally = field(default_factory=Tally)
+    tally: Tally = msgspec.field(default_factory=Tally)
     periodic_at: int = 0
     """So many meaningful messages there were at the last periodic checkpoint, or when the chat was opened."""
     is_awaited: bool = False
@@ -78,7 +75,7 @@ class StateWriter:
     """The same without a provider's own compaction."""
     _standing: Message | None = None
     """The summary that stands in it."""
-    _conversation: ConversationFile = field(init=False)
+    _conversation: ConversationFile = cast("ConversationFile", None)  # made below
 
     def __post_init__(self) -> None:
         self._conversation = ConversationFile(self.chat_id, self.files, self.redact, self.keys_known)

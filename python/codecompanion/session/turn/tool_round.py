@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -38,8 +37,7 @@ MAX_DIFF_CHARS = 16_000
 """So much of a diff is drawn and kept beside the call; the whole one can be made from the log."""
 
 
-@dataclass(frozen=True, slots=True)
-class RoundServices:
+class RoundServices(msgspec.Struct, frozen=True):
     """What a round needs of its chat. `store_text` keeps a long result whole and returns its sha256.
 
     `recorder(turn_id, call_id)` logs the changes of files that a call makes. `hide` takes known keys out of a text.
@@ -62,8 +60,7 @@ class RoundServices:
     hide: Callable[[str], str] = lambda text: text
 
 
-@dataclass(frozen=True, slots=True)
-class _Ran:
+class _Ran(msgspec.Struct, frozen=True):
     call: ToolCall
     output: ToolOutput
     status: Status

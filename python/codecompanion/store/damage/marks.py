@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -228,6 +227,8 @@ def is_settled(path: Path, settle_s: float) -> bool:
 
 def give_own_inode(path: Path) -> None:
     """Copy the file and put the copy in its place: whoever had it open before has another file now."""
+    import shutil  # slow to import, rarely wanted
+
     copy = beside(path, ".renewed")
     copy.unlink(missing_ok=True)
     create_private_file(copy)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import shutil
 import sqlite3
 import struct
 import time
@@ -105,6 +104,8 @@ def repair(path: Path, now: float) -> StoreCorrupt:
     Raises:
         OSError, sqlite3.Error: the new file cannot be written; the damaged one still stands where it was.
     """
+    import shutil  # slow to import
+
     copy, fresh = _beside(path, ".salvage.tmp"), _beside(path, ".rebuild.tmp")
     for leftover in (copy, _wal(copy), fresh, _wal(fresh)):
         leftover.unlink(missing_ok=True)

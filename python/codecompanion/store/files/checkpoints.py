@@ -16,7 +16,6 @@ what is written, what names it and what is dropped can only be judged together.
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -137,6 +136,8 @@ class CheckpointFiles:
         Raises:
             StoreUnavailable: a file could not be deleted.
         """
+        import shutil  # slow to import
+
         name = file_name(chat_id)
         self._spans.forget(name)
         with told_as_ours(self.folder):
@@ -221,6 +222,8 @@ class CheckpointFiles:
                 return
             for path in self._files(name):
                 path.unlink(missing_ok=True)
+            import shutil
+
             for folder in (self._checkpoints / name, self._conversations.folder / name):
                 shutil.rmtree(folder, ignore_errors=True)
             total -= size

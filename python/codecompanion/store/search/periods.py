@@ -5,7 +5,6 @@ English names of months and days, and dates in digits. A month alone may be of a
 
 from __future__ import annotations
 
-import calendar
 import datetime
 import re
 from collections.abc import Iterator
@@ -82,7 +81,7 @@ def _period(year: int | None, month: int | None, day: int | None) -> Iterator[Pe
             last = first
         else:
             last_month = first.replace(month=month or 12)
-            last = last_month.replace(day=calendar.monthrange(last_month.year, last_month.month)[1])
+            last = _end_of_month(last_month)
         yield Period(first, last, any_year=year is None)
     except ValueError:
         return
@@ -109,12 +108,18 @@ def _around(today: datetime.date, days: int, off: int) -> Period:
     return Period(day - datetime.timedelta(off), day + datetime.timedelta(off))
 
 
+def _end_of_month(day: datetime.date) -> datetime.date:
+    from calendar import monthrange  # slow to import, rarely wanted
+
+    return day.replace(day=monthrange(day.year, day.month)[1])
+
+
 def _calendar(unit: str, today: datetime.date, *, back: bool) -> Period:
     """Return the week, weekend, month or year that `today` lies in, or the one before."""
     if unit == "month":
         first = today.replace(day=1)
         first = (first - datetime.timedelta(1)).replace(day=1) if back else first
-        return Period(first, first.replace(day=calendar.monthrange(first.year, first.month)[1]))
+        return Period(first, _end_of_month(first))
     if unit == "year":
         year = today.year - back
         return Period(datetime.date(year, 1, 1), datetime.date(year, 12, 31))

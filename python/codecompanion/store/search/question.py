@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 import msgspec
 
@@ -155,9 +155,7 @@ def _any(words: Iterable[str]) -> str:
 
 @cache
 def _table() -> dict[str, str]:
-    return tomllib.loads(
-        resources.files("codecompanion.store.search").joinpath("question_words.toml").read_text("utf-8")
-    )
+    return tomllib.loads(Path(__file__).with_name("question_words.toml").read_text("utf-8"))
 
 
 @cache

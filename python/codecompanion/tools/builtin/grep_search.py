@@ -11,10 +11,9 @@ import asyncio
 import base64
 import heapq
 import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Container, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -107,7 +106,9 @@ class _Record(msgspec.Struct):
     data: _Detail
 
 
-_decode_record = msgspec.json.Decoder(_Record).decode
+@cache
+def _decoder() -> msgspec.json.Decoder[_Record]:
+    return msgspec.json.Decoder(_Record)
 
 
 class _Hits:
@@ -130,7 +131,7 @@ class _Hits:
             return
         *complete, self._rest = (self._rest + chunk).split(b"\n")
         for line in complete:
-            self._add(_decode_record(line))
+            self._add(_decoder().decode(line))
 
     def first(self) -> list[tuple[int, int, str]]:
         """Return `(index of the file, line number, line)`, sorted."""
@@ -170,6 +171,8 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     on_disk = [name for name in files.names if name not in unsaved]
     await _search_all(arguments, files.root, on_disk, hits)
     if unsaved:
+        import tempfile  # slow to import: only when it is searched
+
         with tempfile.TemporaryDirectory() as folder:
             await asyncio.to_thread(_write_out, Path(folder), unsaved)
             await _search_all(arguments, Path(folder), list(unsaved), hits)
@@ -178,6 +181,9 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
 
 async def _search_all(arguments: dict[str, Any], root: Path, names: list[str], hits: _Hits) -> None:
     """Search files below a folder."""
+    import shutil
+    import tempfile
+
     ripgrep = shutil.which("rg")
     if ripgrep:
         for batch in _batches(names):
@@ -265,6 +271,8 @@ def _worker_input(arguments: dict[str, Any], names: Sequence[str]) -> bytes:
 
 
 async def _search(argv: list[str], root: Path, hits: _Hits, listing: IO[bytes] | None) -> None:
+    import tempfile
+
     with tempfile.TemporaryFile() as errors:
         ended = await run_program(
             argv,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -203,6 +202,8 @@ def _delete(arguments: dict[str, Any], folder: Path) -> ToolOutput:
     if real == Path(os.path.realpath(folder)):
         raise ToolError(f"{ROOT} itself cannot be deleted; delete what is in it.")
     if real.is_dir():
+        import shutil  # slow to import, rarely wanted
+
         shutil.rmtree(real)
     else:
         _file(virtual, folder).unlink()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from codecompanion.errors import InputError
 from codecompanion.session.attachments.rules_sync import RuleKeeper
