@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -128,4 +129,39 @@ def test_every_path_that_the_documents_name_exists() -> None:
     ]
     assert named
     missing = [f"{path.relative_to(REPO)}: {name}" for path, name in named if not list(REPO.glob(name.rstrip("/")))]
+    assert not missing, "\n".join(missing)
+
+
+def test_every_file_that_a_module_docstring_names_exists() -> None:
+    """`decode.py` of the same room, `http/adapter.py` of another."""
+    ours = [path for folder in ("python", "tests/providers", "tools") for path in (REPO / folder).rglob("*.py")]
+    known = [path.as_posix() for path in REPO.glob("[a-z]*/**/*.py")]
+    missing = [
+        f"{path.relative_to(REPO)}: {name}"
+        for path in ours
+        for name in re.findall(r"`([\w/]+\.py)`", ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
+        if not any(one.endswith(f"/{name}") for one in known)
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def test_every_module_that_a_docstring_names_exists() -> None:
+    """`session.history.forking`, `store.log`: by the names of rooms, so that a move takes them along."""
+    package = REPO / "python" / "codecompanion"
+    rooms = "|".join(path.name for path in package.iterdir() if (path / "__init__.py").exists())
+    named = re.compile(rf"`((?:{rooms})(?:\.[a-z_]+)+)[`.]")
+
+    def exists(name: str) -> bool:
+        parts = name.split(".")
+        heads = [package.joinpath(*parts[:n]) for n in range(2, len(parts) + 1)]
+        return any(head.with_suffix(".py").exists() for head in heads) or heads[-1].is_dir()
+
+    # Fields of another program's sessions.
+    data = {"tools.calls", "tools.call_id"}
+    missing = [
+        f"{path.relative_to(REPO)}: {name}"
+        for path in package.rglob("*.py")
+        for name in named.findall(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
+        if name not in data and not exists(name)
+    ]
     assert not missing, "\n".join(missing)

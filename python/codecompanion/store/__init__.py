@@ -2,7 +2,7 @@
 
 from codecompanion.store.lease import Lease
 from codecompanion.store.log.scratch import Calibration
-from codecompanion.store.log.sessions import SessionInfo
+from codecompanion.store.log.totals import SessionInfo
 from codecompanion.store.opening import open_memory_store, open_store
 from codecompanion.store.search.find import SearchHit
 from codecompanion.store.store import Store, durable

@@ -3,7 +3,7 @@
 Each open store holds a lock file of its own for as long as its process lives; a lease row names the owner's file.
 The lock is SQLite's own file lock on an empty database, which the operating system takes away with the process: a
 killed owner frees its chats at once, with no heartbeat, no expiry to tune, no process id that can be reused or that
-means something else in another container, and a laptop that slept keeps its chats. `sessions.append_events` looks at
+means something else in another container, and a laptop that slept keeps its chats. `events.append_events` looks at
 the lease inside the transaction, so a host that lost its chat cannot write to it.
 
 The rows go with the database. So each owner also lists its chats in a file beside its lock: in a new database, made
@@ -213,3 +213,8 @@ def release(connection: sqlite3.Connection, owner: Owner, chat_id: str) -> None:
     """Give the chat back; somebody else's lease is left alone."""
     connection.execute("DELETE FROM leases WHERE chat_id = ? AND owner = ?", (chat_id, owner.id))
     owner.unclaim(chat_id)
+
+
+def release_all(connection: sqlite3.Connection, owner: Owner) -> None:
+    """Give all chats of this host back, at its end."""
+    connection.execute("DELETE FROM leases WHERE owner = ?", (owner.id,))

@@ -4,7 +4,8 @@ Writing methods return at once with a `concurrent.futures.Future`; it is resolve
 with a `StoreError` of one sentence. In a coroutine: `await durable(store.append(…))`. Reading methods return values
 and take milliseconds: call them through `asyncio.to_thread` where that matters. All methods may be called from any
 thread. `report` gets what no caller waits for (a repaired file, damaged rows, a draft that could not be kept), as
-`StoreError`, from any thread.
+`StoreError`, from any thread. Above 350 lines, because it is the one face of all that is stored: short methods that
+hand on.
 """
 
 from __future__ import annotations
@@ -12,12 +13,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
-import itertools
 import logging
-import secrets
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -28,33 +27,23 @@ from codecompanion.errors import StoreCorrupt, StoreError
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import EventPayload, LogEvent
 from codecompanion.store import lease
-from codecompanion.store.damage.lost_file import FileWatch
-from codecompanion.store.damage.rebuild import (
-    LiveChat,
-    Loss,
-    Noticed,
-    Rebuilt,
-    Remains,
-    notice,
-    read_remains,
-    rebuild,
-    with_newest,
-)
-from codecompanion.store.database.connection import SEE_RESTORE, Database, create_private_file, explain
-from codecompanion.store.database.writer import Writer, roll_back
+from codecompanion.store.damage.renewal import Renewal
+from codecompanion.store.database.connection import SEE_RESTORE, Database, create_private_file
+from codecompanion.store.database.writer import Writer
 from codecompanion.store.files.blobs import Blobs
 from codecompanion.store.lease import Lease, Owner
-from codecompanion.store.log import copying, deletion, scratch, sessions
+from codecompanion.store.log import copying, deletion, events, scratch
+from codecompanion.store.log.deletion import Sweeper
+from codecompanion.store.log.encoding import storable
+from codecompanion.store.log.events import Row
 from codecompanion.store.log.scratch import Calibration
-from codecompanion.store.log.sessions import Row, SessionInfo, Spent
+from codecompanion.store.log.totals import SessionInfo, Spent, list_rows, read_spent, read_totals
 from codecompanion.store.search import find as search
 from codecompanion.store.search.find import SearchHit
-from codecompanion.store.search.inner_index import Completion, Step, is_complete
+from codecompanion.store.search.inner_index import Completion, is_complete
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
-SWEEP_S = 5.0
-"""So long the contents of deleted chats hold up the closing; what is left goes with the next deletion."""
 Report = Callable[[StoreError], None]
 Clock = Callable[[], float]
 
@@ -80,15 +69,13 @@ class Store:
         self._clock = clock
         self._report = report
         self._last_reported = ""
-        self._sweeps: set[Future[None]] = set()
-        self.incidents: list[str] = []
-        """What happened to the file while it was open, for `:checkhealth`."""
         is_indexed = is_complete(database.writer)
-        self._newest: dict[str, list[LogEvent]] = {}
-        self._noticed: Noticed | None = None
-        self._live: Callable[[], Sequence[LiveChat]] = tuple
-        self._on_loss: Callable[[Loss], None] = lambda loss: None
-        self._writer = Writer(database, self._note_damage, self._renew, report)
+        self._renewal = Renewal(database, owner, clock, report)
+        self.incidents = self._renewal.incidents
+        """What happened to the file while it was open, for `:checkhealth`."""
+        self.watch_over = self._renewal.watch_over
+        self._writer = Writer(database, self._note_damage, self._renewal.renew, report)
+        self._sweeper = Sweeper(blobs, self._submit_quietly, clock, report)
         self._completion = Completion(self._submit_quietly, is_needed=not is_indexed)
 
     @property
@@ -111,32 +98,32 @@ class Store:
 
         def run(connection: sqlite3.Connection) -> list[LogEvent]:
             lease.refuse_foreign(connection, self._owner, chat_id)
-            return sessions.append_events(connection, chat_id, batch, now)
+            return events.append_events(connection, chat_id, batch, now)
 
         future = self._writer.submit(run)
-        future.add_done_callback(partial(self._keep_newest, chat_id))
+        future.add_done_callback(partial(self._renewal.keep_newest, chat_id))
         return future
 
     async def log(self, chat_id: str, *payloads: EventPayload) -> list[LogEvent]:
         """Append and wait until it is on disk; see `append`."""
         return await durable(self.append(chat_id, payloads))
 
-    def load_events(self, chat_id: str, since: int = 0, until: int = sessions.NEWEST) -> list[LogEvent]:
+    def load_events(self, chat_id: str, since: int = 0, until: int = events.NEWEST) -> list[LogEvent]:
         """Return the events with `since < seq <= until`; damaged ones are left out and reported."""
         with self._reading() as connection:
-            rows, unreadable = sessions.read_rows(connection, chat_id, since, until)
+            rows, unreadable = events.read_rows(connection, chat_id, since, until)
         return self._decode(chat_id, rows, unreadable)
 
     def list_sessions(self, cwd: str | None = None, limit: int = 100, chat_id: str | None = None) -> list[SessionInfo]:
         """Return the stored chats (of one folder), newest first; or the one with an id, also an empty one."""
         with self._reading() as connection:
-            rows = sessions.list_rows(connection, cwd=cwd, limit=limit, chat_id=chat_id, empty=chat_id is not None)
+            rows = list_rows(connection, cwd=cwd, limit=limit, chat_id=chat_id, empty=chat_id is not None)
         return [self._with_owned(info, owner) for info, owner in rows]
 
     def find_session(self, chat_id: str) -> SessionInfo | None:
         """Return one stored chat, None when nothing was ever said in it."""
         with self._reading() as connection:
-            rows = sessions.list_rows(connection, chat_id=chat_id)
+            rows = list_rows(connection, chat_id=chat_id)
         return self._with_owned(*rows[0]) if rows else None
 
     def knows(self, chat_id: str) -> bool:
@@ -147,13 +134,13 @@ class Store:
     def last_seq(self, chat_id: str) -> int:
         """Return the number of the chat's newest event, 0 when there is no such chat."""
         with self._reading() as connection:
-            totals = sessions.read_totals(connection, chat_id)
+            totals = read_totals(connection, chat_id)
         return totals.last_seq if totals else 0
 
     def list_family(self, family: str) -> list[SessionInfo]:
         """Return the branches of a tree of chats (by its first chat), newest first."""
         with self._reading() as connection:
-            rows = sessions.list_rows(connection, family=family, limit=1_000)
+            rows = list_rows(connection, family=family, limit=1_000)
         return [self._with_owned(info, owner) for info, owner in rows]
 
     def fork(
@@ -188,34 +175,13 @@ class Store:
             return deletion.delete_chat(connection, chat_id)
 
         future = self._writer.submit(run)
-        names, swept = self._blobs.names(), Future[None]()
-        self._sweeps.add(swept)
-        # the rows are gone for good before the first file is
-        future.add_done_callback(lambda done: self._delete_unused_blobs(done, names, swept))
+        self._sweeper.sweep_after(future)
         return future
-
-    def _delete_unused_blobs(self, before: Future[int], names: Iterator[str], swept: Future[None]) -> None:
-        """Go through the contents in slices: what is to be written meanwhile comes in between (in the writer's thread).
-
-        What is left when the store is closed in the middle goes with the next deletion.
-        """
-        some: tuple[str, ...] = ()
-        if before.exception() is None:
-            try:
-                some = tuple(itertools.islice(names, deletion.SLICE))
-            except OSError as error:
-                self._report(StoreError(f"Contents that no chat uses stay in the data folder: {error}"))
-        if not some:
-            self._sweeps.discard(swept)
-            return swept.set_result(None)
-        work = partial(deletion.delete_unused_blobs, blobs=self._blobs, names=some, now=self._clock())
-        job = self._writer.submit(work, durable=False)
-        job.add_done_callback(lambda done: self._delete_unused_blobs(done, names, swept))
 
     def spent(self, chat_id: str | None = None) -> Spent:
         """Return what a chat has cost so far, or all chats together; what was appended is in it at once."""
         with self._reading() as connection:
-            return sessions.read_spent(connection, chat_id)
+            return read_spent(connection, chat_id)
 
     def search(
         self, query: str, chat_id: str | None = None, limit: int = 50, seqs: Collection[int] | None = None
@@ -244,7 +210,7 @@ class Store:
 
     def release(self, chat_id: str) -> Future[None]:
         """Give the chat back."""
-        self._newest.pop(chat_id, None)
+        self._renewal.forget(chat_id)
         return self._writer.submit(lambda connection: lease.release(connection, self._owner, chat_id))
 
     def foreign_lease(self, chat_id: str) -> Lease | None:
@@ -271,44 +237,35 @@ class Store:
     def save_draft(self, chat_id: str, text: str) -> Future[None]:
         """Keep the text of the input region; logging it as a user message clears it. Not reported."""
         now = self._clock()
-        return self._writer.submit(
-            lambda connection: scratch.save_text(connection, chat_id, "draft", text, now), durable=False
-        )
+        return self._submit_quietly(lambda connection: scratch.save_text(connection, chat_id, "draft", text, now))
 
     def load_draft(self, chat_id: str) -> str:
         """Return the draft, "" when there is none."""
-        with self._reading() as connection:
-            return scratch.load_text(connection, chat_id, "draft")
+        return self._load_text(chat_id, "draft")
 
     def save_partial(self, chat_id: str, text: str) -> Future[None]:
         """Keep what has arrived of the running reply; logging an assistant message clears it."""
-        now = self._clock()
-        return self._scratch(lambda connection: scratch.save_text(connection, chat_id, "partial", text, now))
+        return self._save_text(chat_id, "partial", text)
 
     def save_grants(self, chat_id: str, text: str) -> Future[None]:
         """Keep what the user allowed in the chat, "" for nothing."""
-        now = self._clock()
-        return self._scratch(lambda connection: scratch.save_text(connection, chat_id, "grants", text, now))
+        return self._save_text(chat_id, "grants", text)
 
     def load_grants(self, chat_id: str) -> str:
         """Return what the user allowed in the chat, "" for nothing."""
-        with self._reading() as connection:
-            return scratch.load_text(connection, chat_id, "grants")
+        return self._load_text(chat_id, "grants")
 
     def save_permits(self, repository: str, text: str) -> Future[None]:
         """Keep which files outside of a repository its rules may bring in."""
-        now, key = self._clock(), sessions.storable(repository)
-        return self._scratch(lambda connection: scratch.save_text(connection, key, "permits", text, now))
+        return self._save_text(storable(repository), "permits", text)
 
     def load_permits(self, repository: str) -> str:
         """Return what was kept of the repository, "" for nothing."""
-        with self._reading() as connection:
-            return scratch.load_text(connection, sessions.storable(repository), "permits")
+        return self._load_text(storable(repository), "permits")
 
     def load_partial(self, chat_id: str) -> str:
         """Return the reply a killed host was receiving, "" when there is none."""
-        with self._reading() as connection:
-            return scratch.load_text(connection, chat_id, "partial")
+        return self._load_text(chat_id, "partial")
 
     def clear_partial(self, chat_id: str) -> Future[None]:
         """Forget the partial reply."""
@@ -316,7 +273,7 @@ class Store:
 
     def save_calibration(self, learned: Calibration) -> Future[None]:
         """Keep what the counter learned of a model."""
-        adapter, model = sessions.storable(learned.adapter), sessions.storable(learned.model)
+        adapter, model = storable(learned.adapter), storable(learned.model)
         kept = msgspec.structs.replace(learned, adapter=adapter, model=model, updated=self._clock())
         return self._scratch(lambda connection: scratch.save_calibration(connection, kept))
 
@@ -344,12 +301,9 @@ class Store:
 
     def close(self) -> None:
         """Write what is queued, give all chats back, close the file. Safe to call twice."""
-        wait(tuple(self._sweeps), SWEEP_S)
+        self._sweeper.wait()
         self._completion.stop()
-        self._writer.submit(
-            lambda connection: connection.execute("DELETE FROM leases WHERE owner = ?", (self._owner.id,)).rowcount,
-            durable=False,
-        )
+        self._submit_quietly(lambda connection: lease.release_all(connection, self._owner))
         self._writer.close()
         self._database.close()
         self._owner.close()
@@ -358,61 +312,19 @@ class Store:
         """Close without blocking the loop."""
         await asyncio.to_thread(self.close)
 
-    # ---- a lost file
-
-    def watch_over(self, live: Callable[[], Sequence[LiveChat]], on_loss: Callable[[Loss], None]) -> None:
-        """Write the chats that `live` tells into the new file once the open one is lost, and tell `on_loss`.
-
-        Both are called in any thread, and must not use the store.
-        """
-        self._live, self._on_loss = live, on_loss
-
-    def _renew(self, watch: FileWatch) -> bool:
-        """Use a good file in the place of the lost one, with all of it that can be had; the write lock is held.
-
-        Return False when it is to be asked again later.
-        """
-        live = [with_newest(chat, self._newest.get(chat.chat_id, ())) for chat in self._live()]
-        noticed = self._noticed = self._noticed or notice(self._database.writer, self._clock())
-
-        def look_back(lost: sqlite3.Connection) -> Remains:
-            self._owner.lock_again()
-            return read_remains(lost, live, noticed)
-
-        found = watch.renew(look_back)
-        if found is None:
-            return False
-        self._noticed = None
-        renewed, remains = found
-        rebuilt = () if renewed.is_whole else self._rebuild(live, remains)
-        loss = Loss(renewed, rebuilt, remains)
-        self.incidents.append(loss.sentence())
-        self._report(StoreCorrupt(loss.sentence()))
-        self._on_loss(loss)
-        return True
-
-    def _rebuild(self, live: Sequence[LiveChat], remains: Remains) -> tuple[Rebuilt, ...]:
-        connection = self._database.writer
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            rebuilt = rebuild(connection, self._owner, live, remains, self._clock(), lambda: secrets.token_hex(6))
-            connection.execute("COMMIT")
-        except Exception as error:  # whatever it is, the writer goes on with the next job
-            roll_back(connection)
-            self._report(explain(error, self._database.path))
-            return tuple(Rebuilt(chat.chat_id, "failed") for chat in live)
-        return rebuilt
-
-    def _keep_newest(self, chat_id: str, future: Future[list[LogEvent]]) -> None:
-        """Remember what was written last of a chat until its host has it in its view."""
-        if future.exception() is None:
-            self._newest[chat_id] = future.result()
-
     # ---- inside
 
-    def _submit_quietly(self, step: Step) -> Future[bool]:
-        """Queue a step that nobody waits for; it is not flushed to the disk by itself."""
-        return self._writer.submit(step, durable=False)
+    def _submit_quietly(self, job: Callable[[sqlite3.Connection], T]) -> Future[T]:
+        """Queue what nobody waits for; it is not flushed to the disk by itself."""
+        return self._writer.submit(job, durable=False)
+
+    def _save_text(self, key: str, kind: scratch.Kind, text: str) -> Future[None]:
+        now = self._clock()
+        return self._scratch(lambda connection: scratch.save_text(connection, key, kind, text, now))
+
+    def _load_text(self, key: str, kind: scratch.Kind) -> str:
+        with self._reading() as connection:
+            return scratch.load_text(connection, key, kind)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -425,7 +337,7 @@ class Store:
             raise
 
     def _scratch(self, run: Callable[[sqlite3.Connection], None]) -> Future[None]:
-        future = self._writer.submit(run, durable=False)
+        future = self._submit_quietly(run)
         future.add_done_callback(self._report_failure)
         return future
 
@@ -439,7 +351,7 @@ class Store:
             self._report(error)
 
     def _decode(self, chat_id: str, rows: Sequence[Row], unreadable: list[int]) -> list[LogEvent]:
-        events, damaged = sessions.decode_rows(rows)
+        readable, damaged = events.decode_rows(rows)
         missing = sorted({*unreadable, *damaged})
         if missing:
             shown = ", ".join(map(str, missing[:5])) + (" …" if len(missing) > 5 else "")
@@ -448,7 +360,7 @@ class Store:
             problem = StoreCorrupt(text)
             self._note_damage(problem)
             self._report(problem)
-        return events
+        return readable
 
     def _note_damage(self, error: StoreError) -> None:
         """Have the file checked in full and repaired the next time it is opened."""

@@ -1,7 +1,7 @@
 """Context editing as the provider does it before a model sees the prompt: `clear_tool_uses`, `clear_thinking`.
 
 From the page "Context editing" (defaults: from 100,000 tokens, keeping three tool uses or one turn of thinking). What
-threshold compaction will do is only decided here; `anthropic_simulation.py` does it.
+threshold compaction will do is only decided here; `simulation.py` does it.
 """
 
 from __future__ import annotations

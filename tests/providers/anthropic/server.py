@@ -1,9 +1,9 @@
 """A loopback server that speaks Anthropic's Messages API: an independent judge of what an adapter sends.
 
 In an async test: `async with AnthropicServer([reply("Hello")]) as server: … server.url … server.requests`; in another
-one `AnthropicServerThread` (`anthropic_thread.py`). Every request is checked as the provider checks it
-(`anthropic_rules.py`) before an entry of the script is spent; the refusals are kept in `server.refusals`. Entries are
-`Reply`s, which get usage, signatures and compaction from the simulation (`anthropic_simulation.py`), or ready
+one `AnthropicServerThread` (`thread.py`). Every request is checked as the provider checks it
+(`rules.py`) before an entry of the script is spent; the refusals are kept in `server.refusals`. Entries are
+`Reply`s, which get usage, signatures and compaction from the simulation (`simulation.py`), or ready
 `Answer`s. When the script is used up, `default` answers (it repeats the last user text). Time passes when a test says
 so: `server.clock.advance(301)` lets the prompt cache go cold.
 
@@ -11,7 +11,7 @@ Endpoints: `POST /v1/messages`, `POST /v1/messages/count_tokens`, `GET /v1/model
 
 From a shell: `python -m tests.providers.anthropic.server --port 0` prints its port; then `POST /control/script` with a
 JSON list of `{"kind": "reply" | "failure" | "rate_limited" | "plain" | "silence", …}` (the arguments of the function of
-that name in `anthropic_answers.py`), `POST /control/clock {"advance": 301}`, `GET /control/requests`,
+that name in `answers.py`), `POST /control/clock {"advance": 301}`, `GET /control/requests`,
 `GET /control/refusals`, `POST /control/reset`.
 """
 

@@ -1,8 +1,8 @@
 """A loopback server that speaks Chat Completions: for adapter tests, Neovim tests and benchmarks.
 
 In an async test: `async with ChatServer([reply("Hello")]) as server: … server.url … server.requests`; in another one
-`ChatServerThread` (`chat_thread.py`). Answers of the script are given one per request; when it is used up, `default`
-answers (it repeats the last user message). Requests are checked as OpenAI checks them (`chat_rules.py`) before an
+`ChatServerThread` (`thread.py`). Answers of the script are given one per request; when it is used up, `default`
+answers (it repeats the last user message). Requests are checked as OpenAI checks them (`rules.py`) before an
 answer of the script is spent; `check=False` leaves a body unparsed, for benchmarks with large histories. A `Counted`
 reply tells the server's own count of the request, with what its simulated prompt cache held (`server.cache.now_s` is
 that cache's clock).
@@ -10,7 +10,7 @@ that cache's clock).
 From a shell: `python -m tests.providers.chat.server --port 0` prints its port. The script of a running server can be
 set and its requests read over HTTP, so that tests in another process can use it:
 `POST /control/script` with a JSON list of `{"kind": "reply" | "counted" | "failure" | "plain" | "silence", …}` (the
-arguments of the function of that name in `chat_answers.py`), `GET /control/requests`, `POST /control/reset`.
+arguments of the function of that name in `answers.py`), `GET /control/requests`, `POST /control/reset`.
 """
 
 from __future__ import annotations

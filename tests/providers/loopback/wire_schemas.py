@@ -6,7 +6,7 @@ list, what only Python can hold (open files, response models) is no choice, noth
 Anthropic's do (`messages.0.content.1.text.foo: Extra inputs are not permitted`), whose API validates the same way.
 
 A validator is built when it is first asked for and kept; the SDK is imported then, too. What the types do not say
-(pairing, limits, betas) is not checked here: `anthropic_rules.py`, `chat_rules.py`.
+(pairing, limits, betas) is not checked here: `tests.providers.anthropic.rules`, `chat/rules.py`.
 """
 
 from __future__ import annotations

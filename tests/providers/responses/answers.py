@@ -1,7 +1,7 @@
 """The answers of the Responses fake before they are rendered: which items a response has, how it ends, what goes wrong.
 
 A `Reply` is data. Ids, encrypted contents, usage and the echo of the request are put in when it is given
-(`responses_stream.py`), as an event stream or as one JSON object, whichever the request asks for. `failure`, `plain`,
+(`stream.py`), as an event stream or as one JSON object, whichever the request asks for. `failure`, `plain`,
 `silence` and the failures below are answers as they are.
 """
 

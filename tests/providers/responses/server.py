@@ -1,7 +1,7 @@
 """A loopback server that speaks OpenAI's Responses API, written from its documentation: an independent judge.
 
 `POST /v1/responses` (stream and JSON), `/v1/responses/compact`, `/v1/responses/input_tokens`, `GET /v1/models`. It
-refuses what the provider refuses (`responses_rules.py`), before an answer of the script is spent; it counts tokens
+refuses what the provider refuses (`rules.py`), before an answer of the script is spent; it counts tokens
 itself, caches prompts, compacts over the threshold or on demand, and knows its own ids and seals again.
 
 In an async test: `async with ResponsesServer([reply("Hello")]) as server: … server.url … server.requests`; in another

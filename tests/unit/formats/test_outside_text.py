@@ -19,7 +19,7 @@ from codecompanion.model.messages import Message, ToolCall
 from codecompanion.session.attachments.file_facts import count_pages
 from codecompanion.session.attachments.staleness import changed_since
 from codecompanion.session.history.forking import next_title
-from codecompanion.store.log.sessions import SessionInfo
+from codecompanion.store.log.totals import SessionInfo
 from codecompanion.tools.files.diff import hunk_places
 
 PACKAGE = Path(__file__).resolve().parents[3] / "python" / "codecompanion"
@@ -27,7 +27,7 @@ READERS = ("json.loads", "json.load", "msgspec.json.decode", "tomllib.loads", "t
 OURS = {
     "context/policy/catalog.py": "policies that are part of the package",
     "engine/bridge.py": "a request of our own Lua that msgspec has read before",
-    "model/history.py": "`store.log.sessions.from_bytes` reads damaged payloads",
+    "model/history.py": "`store.log.encoding.from_bytes` reads damaged payloads",
     "prompts/__init__.py": "tables that are part of the package",
     "formats/sanitise.py": "a table that is part of the package",
     "settings.py": "the generated defaults",

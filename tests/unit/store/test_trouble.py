@@ -15,7 +15,7 @@ from codecompanion.model.history import LogEvent
 from codecompanion.store import Store, open_store
 from codecompanion.store.database.migrations import MIGRATIONS, migrate
 from codecompanion.store.log.scratch import Calibration
-from codecompanion.store.log.sessions import Spent
+from codecompanion.store.log.totals import Spent
 
 from .conftest import CREATED, Desk, Start, fill, said
 

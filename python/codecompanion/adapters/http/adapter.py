@@ -1,8 +1,8 @@
 """One provider endpoint over HTTP: key, connection, retries and time limits, the same for every wire format.
 
-Transport, TLS and proxies are `http_client.py`'s, rendering and decoding the wire format's (`wire_format.py`). Retries
-are here (`retry.py`): visible, and cancelled at once. Consume `stream` with `contextlib.aclosing`, so that the
-connection closes when the consumer stops early.
+Transport, TLS and proxies are `client.py`'s, rendering and decoding the wire format's (`wire_format.py`). Retries
+are here (`errors/retry.py`): visible, and cancelled at once. Consume `stream` with `contextlib.aclosing`, so that the
+connection closes when the consumer stops early. Above 350 lines, because it is all that `base.Adapter` asks for.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The offline adapter: no model, no network, no key, the same answer every time.
 
-It carries out instructions in plain words through the real tools (`offline_words.py`), plays back a recorded transcript
+It carries out instructions in plain words through the real tools (`instructions.py`), plays back a recorded transcript
 as the model's side (`playback.py`), writes summaries with the summariser it is given, and answers everything else by
 saying what it can do. It is what a new user meets first, what the demo runs on, and what tests talk to.
 """

@@ -31,7 +31,7 @@ from codecompanion.model.view import View, project
 from codecompanion.session.history.undo import undone_ids
 from codecompanion.session.services import Services
 from codecompanion.session.storage.stored_chats import given_title
-from codecompanion.store.log.sessions import SessionInfo
+from codecompanion.store.log.totals import SessionInfo
 from codecompanion.store.store import durable
 from codecompanion.wire.requests import ForkChat
 

@@ -24,9 +24,10 @@ from codecompanion.store import lease
 from codecompanion.store.damage.lost_file import Renewed
 from codecompanion.store.database.connection import SEE_RESTORE
 from codecompanion.store.lease import Owner
-from codecompanion.store.log import scratch, sessions
+from codecompanion.store.log import scratch
+from codecompanion.store.log.events import append_events, decode_rows, read_rows, restore_events
 from codecompanion.store.log.scratch import Calibration, ScratchRow
-from codecompanion.store.log.sessions import Totals
+from codecompanion.store.log.totals import Totals, read_all_totals
 
 Extent = Literal["whole", "view", "there", "taken", "failed"]
 """How much of a chat is in the new file: its whole log, what the model sees, nothing had to be added, nothing could be
@@ -108,7 +109,7 @@ def read_remains(lost: sqlite3.Connection, live: Sequence[LiveChat], noticed: No
     rows: tuple[ScratchRow, ...] | None = None
     learned: tuple[Calibration, ...] = ()
     with contextlib.suppress(sqlite3.Error):
-        totals = sessions.read_all_totals(lost)
+        totals = read_all_totals(lost)
     for chat in live:
         events = _read_log(lost, chat.chat_id)
         if events and project(events).messages == chat.view.messages:
@@ -128,9 +129,9 @@ def _is_to_keep(row: ScratchRow, mine: set[str], noticed: Noticed) -> bool:
 def _read_log(lost: sqlite3.Connection, chat_id: str) -> list[LogEvent]:
     """Return the whole log of a chat, [] when something of it cannot be read."""
     with contextlib.suppress(sqlite3.Error):
-        rows, unreadable = sessions.read_rows(lost, chat_id)
-        events, damaged = sessions.decode_rows(rows)
-        return [] if unreadable or damaged else events
+        rows, unreadable = read_rows(lost, chat_id)
+        whole, damaged = decode_rows(rows)
+        return [] if unreadable or damaged else whole
     return []
 
 
@@ -166,7 +167,7 @@ def rebuild(
     new_id: Callable[[], str],
 ) -> tuple[Rebuilt, ...]:
     """Write the open chats into the new file, in the running transaction; what they lacked is on disk with its end."""
-    known_before = set(sessions.read_all_totals(connection))
+    known_before = set(read_all_totals(connection))
     found = []
     for chat in (*live, *remains.closed):
         try:
@@ -199,19 +200,19 @@ def _keep_scratch(connection: sqlite3.Connection, remains: Remains, mine: set[st
 def _write(
     connection: sqlite3.Connection, chat: LiveChat, remains: Remains, now: float, new_id: Callable[[], str]
 ) -> Rebuilt:
-    rows, _ = sessions.read_rows(connection, chat.chat_id)
-    there, _ = sessions.decode_rows(rows)
+    rows, _ = read_rows(connection, chat.chat_id)
+    there, _ = decode_rows(rows)
     count = len(chat.view.messages)
     if there and project(there).messages == chat.view.messages:
         return Rebuilt(chat.chat_id, "there", count)
     log = remains.logs.get(chat.chat_id)
     if log and log[: len(there)] == there:
-        sessions.restore_events(connection, ((chat.chat_id, event) for event in log[len(there) :]))
+        restore_events(connection, ((chat.chat_id, event) for event in log[len(there) :]))
         return Rebuilt(chat.chat_id, "whole", count)
     view = msgspec.structs.replace(chat.view, messages=tuple(map(chat.rewritten, chat.view.messages)))
     said = tuple(MessageAdded(message=message) for message in view.messages)
     payloads = (_exchange(there, view, new_id()),) if there else (*chat.opening, *said)
-    sessions.append_events(
+    append_events(
         connection, chat.chat_id, (*payloads, *chat.closing), now, after_seq=chat.view.last_seq,
         spent=remains.totals.get(chat.chat_id) if not there else None,
     )  # fmt: skip

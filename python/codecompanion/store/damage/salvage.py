@@ -26,7 +26,8 @@ from codecompanion.store.damage.carve import PAGE_BYTES, CarvedRow, carve_events
 from codecompanion.store.database.connection import SEE_RESTORE, connect, create_private_file
 from codecompanion.store.database.migrations import migrate
 from codecompanion.store.log import scratch
-from codecompanion.store.log.sessions import from_bytes, restore_events
+from codecompanion.store.log.encoding import from_bytes
+from codecompanion.store.log.events import restore_events
 
 
 def _beside(path: Path, ending: str) -> Path:

@@ -177,3 +177,10 @@ class Database:
         with self._read_lock:
             self._reader.close()
         self.writer.close()
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    """End a failed transaction; SQLite may have done so itself."""
+    with contextlib.suppress(sqlite3.Error):  # it fails only when there is nothing left to roll back
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

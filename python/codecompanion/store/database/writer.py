@@ -9,7 +9,6 @@ survive a killed process, not a power cut.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sqlite3
 import threading
@@ -22,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 from codecompanion.errors import StoreError, StoreUnavailable
 from codecompanion.store.damage.lost_file import SETTLE_S, FileWatch
 from codecompanion.store.damage.marks import change_mark
-from codecompanion.store.database.connection import Database, explain
+from codecompanion.store.database.connection import Database, explain, roll_back
 
 T = TypeVar("T")
 
@@ -262,13 +261,6 @@ def _run(connection: sqlite3.Connection, job: _Job) -> tuple[Any, Exception | No
         return None, error
     connection.execute("RELEASE job")
     return result, None
-
-
-def roll_back(connection: sqlite3.Connection) -> None:
-    """End a failed transaction; SQLite may have done so itself."""
-    with contextlib.suppress(sqlite3.Error):  # it fails only when there is nothing left to roll back
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
 
 
 def _calmly(tell: Callable[[StoreError], None], problem: StoreError) -> None:

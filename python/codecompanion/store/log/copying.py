@@ -14,7 +14,9 @@ import msgspec
 
 from codecompanion.errors import StoreUnavailable
 from codecompanion.model.history import EventPayload
-from codecompanion.store.log import sessions
+from codecompanion.store.log import events
+from codecompanion.store.log.encoding import from_bytes
+from codecompanion.store.log.totals import Totals, read_totals, save_totals
 
 _TAKEN = "chat_id = ?2 AND seq <= ?3 AND type <> 'chat_forked' AND seq NOT IN (SELECT value FROM json_each(?4))"
 _COPY = f"""
@@ -60,20 +62,20 @@ def copy_chat(
     connection.execute(_COPY_BLOB_USES, (chat_id, from_chat))
     totals = _totals(connection, from_chat, chat_id, last_seq, left_out, ts)
     totals.last_seq = count
-    sessions.save_totals(connection, chat_id, totals)
-    sessions.append_events(connection, chat_id, payloads, ts)
+    save_totals(connection, chat_id, totals)
+    events.append_events(connection, chat_id, payloads, ts)
 
 
 def _totals(
     connection: sqlite3.Connection, from_chat: str, chat_id: str, last_seq: int, left_out: Collection[int], ts: float
-) -> sessions.Totals:
+) -> Totals:
     """Return the totals of the copy: those of the other chat when it was copied whole, else what its messages say."""
-    totals = sessions.read_totals(connection, from_chat)
+    totals = read_totals(connection, from_chat)
     if totals is not None and totals.last_seq == last_seq and not left_out:
         totals.created = ts
         return totals
-    totals = sessions.Totals(created=ts)
+    totals = Totals(created=ts)
     for event_ts, stored in connection.execute(_READ, (chat_id,)):
         with contextlib.suppress(msgspec.MsgspecError):  # a damaged row stays one
-            totals.count(sessions.from_bytes(stored), event_ts)
+            totals.count(from_bytes(stored), event_ts)
     return totals

@@ -8,18 +8,25 @@ Neovim may have stored it for an event that is not logged yet.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, wait
+from functools import partial
 
 import msgspec
 
+from codecompanion.errors import StoreError
 from codecompanion.model.history import MessageAdded
 from codecompanion.store.files.blobs import Blobs
-from codecompanion.store.log.sessions import from_bytes, is_searchable, storable
+from codecompanion.store.log.encoding import from_bytes, storable
+from codecompanion.store.log.events import is_searchable
 
 YOUNG_S = 600.0
 SLICE = 200
 """So many contents are looked at in a row; measured 24 µs each, and whoever wants to write waits for it."""
+SWEEP_S = 5.0
+"""So long the contents of deleted chats hold up the closing; what is left goes with the next deletion."""
 _UNINDEX = "INSERT INTO message_text(message_text, rowid, text) VALUES ('delete', ?, ?)"
 
 # Texts that no other chat has; a copy always has a larger id than its text, so no new event gets the id of one in use.
@@ -75,3 +82,41 @@ def delete_unused_blobs(connection: sqlite3.Connection, blobs: Blobs, names: Ite
             blobs.delete(name)
             deleted += 1
     return deleted
+
+
+class Sweeper:
+    """Removes contents that no chat uses any more, slice by slice: what is to be written meanwhile comes in between."""
+
+    def __init__(
+        self,
+        blobs: Blobs,
+        submit: Callable[[Callable[[sqlite3.Connection], int]], Future[int]],
+        clock: Callable[[], float],
+        report: Callable[[StoreError], None],
+    ) -> None:
+        self._blobs, self._submit, self._clock, self._report = blobs, submit, clock, report
+        self._running: set[Future[None]] = set()
+
+    def sweep_after(self, deletion: Future[int]) -> None:
+        """Go through the contents once the rows are gone for good."""
+        names, swept = self._blobs.names(), Future[None]()
+        self._running.add(swept)
+        deletion.add_done_callback(lambda done: self._go_on(done, names, swept))
+
+    def wait(self) -> None:
+        """Wait for running sweeps, but not for long."""
+        wait(tuple(self._running), SWEEP_S)
+
+    def _go_on(self, before: Future[int], names: Iterator[str], swept: Future[None]) -> None:
+        """Take the next slice (in the writer's thread)."""
+        some: tuple[str, ...] = ()
+        if before.exception() is None:
+            try:
+                some = tuple(itertools.islice(names, SLICE))
+            except OSError as error:
+                self._report(StoreError(f"Contents that no chat uses stay in the data folder: {error}"))
+        if not some:
+            self._running.discard(swept)
+            return swept.set_result(None)
+        work = partial(delete_unused_blobs, blobs=self._blobs, names=some, now=self._clock())
+        self._submit(work).add_done_callback(lambda done: self._go_on(done, names, swept))

@@ -19,7 +19,7 @@ import msgspec
 
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message
-from codecompanion.store.log.sessions import from_bytes, storable
+from codecompanion.store.log.encoding import from_bytes, storable
 from codecompanion.store.search.question import Question, Term, read_question
 from codecompanion.store.search.ranking import Matches, Row, Surroundings, own_scores, score_rows
 from codecompanion.store.search.snippets import make_snippets

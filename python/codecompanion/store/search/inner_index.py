@@ -15,7 +15,8 @@ from concurrent.futures import Future
 import msgspec
 
 from codecompanion.errors import StoreError
-from codecompanion.store.log.sessions import from_bytes, index_inner
+from codecompanion.store.log.encoding import from_bytes
+from codecompanion.store.log.events import index_inner
 
 AT_ONCE = 20
 MAX_BYTES = 200_000

@@ -1,7 +1,7 @@
 """What a question looks for: its words, the names and paths in it, the days it names (R-516). No database, no clock.
 
 The words a question is made of ("what", "did", "the") are left out as long as others remain. A word stands for all its
-forms; a name such as `parseTable`, `read_file` or `src/app.py` for itself and, at less weight, for the words inside.
+forms; a name such as `parseTable`, `read_file` or `src/app.ts` for itself and, at less weight, for the words inside.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
 from codecompanion.store.database.migrations import TOKENIZER
-from codecompanion.store.log.sessions import storable
+from codecompanion.store.log.encoding import storable
 from codecompanion.store.search.question import Question
 
 _TOKENS = 16

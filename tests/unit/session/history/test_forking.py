@@ -19,7 +19,7 @@ from codecompanion.session.history.forking import fork, list_branches
 from codecompanion.session.storage.open_chat import open_stored
 from codecompanion.session.storage.stored_chats import delete, rename
 from codecompanion.store import open_store
-from codecompanion.store.log.sessions import Spent
+from codecompanion.store.log.totals import Spent
 from codecompanion.wire.events import ChatOpened, Restored, TitleChanged
 from codecompanion.wire.requests import ForkChat, OpenChat, Pin, ShowCost, Snapshot
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
@@ -108,7 +108,7 @@ async def test_a_branch_of_the_whole_chat_reads_no_log(tmp_path: Path, monkeypat
     await talked(bench)
     with monkeypatch.context() as unread:
         unread.setattr(bench.store, "load_events", None)
-        unread.setattr("codecompanion.store.log.sessions.from_bytes", None)
+        unread.setattr("codecompanion.store.log.encoding.from_bytes", None)
         await fork(bench.services, request())
     source, branch = bench.store.find_session(CHAT), bench.store.find_session("branch")
     assert source is not None

@@ -347,7 +347,7 @@ def test_whatever_goes_wrong_in_a_renewal_the_writer_goes_on(
     store.append("c", [said("one")]).result()
     store.watch_over(fail if where == "live" else tuple, fail if where == "loss" else lambda loss: None)
     if where == "rebuild":
-        monkeypatch.setattr("codecompanion.store.store.rebuild", fail)
+        monkeypatch.setattr("codecompanion.store.damage.renewal.rebuild", fail)
     another(tmp_path / "other", "theirs").replace(tmp_path / "sessions.db")
     for text in ("two", "three"):
         store.append("c", [said(text)]).result(10)
@@ -384,7 +384,7 @@ def test_what_is_kept_while_a_copy_settles_is_carried_over(
     store.save_grants("c", "granted").result()
     store.save_draft("elsewhere", "older than the loss").result()
     losses: list[Loss] = []
-    store.watch_over(lambda: [LiveChat("c", project(store._newest["c"]))], losses.append)
+    store.watch_over(lambda: [LiveChat("c", project(store._renewal._newest["c"]))], losses.append)
     (tmp_path / "other" / "sessions.db").replace(tmp_path / "sessions.db")
     store.save_draft("c", "typed meanwhile").result()
     store.save_grants("c", "").result()

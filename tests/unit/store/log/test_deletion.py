@@ -15,7 +15,7 @@ from codecompanion.model.history import ChatForked, EventPayload, MessageAdded, 
 from codecompanion.model.messages import ImagePart, Message, TextPart, Usage
 from codecompanion.store import Store
 from codecompanion.store.log import deletion
-from codecompanion.store.log.sessions import Spent
+from codecompanion.store.log.totals import Spent
 from tests.patience import PATIENCE_S
 from tests.unit.store.conftest import CREATED, Desk, Start, said
 

@@ -6,7 +6,7 @@ import pytest
 
 from codecompanion.model.history import CompactionStarted, RequestEnded, UsageReported, decode_payload, encode_payload
 from codecompanion.model.messages import Usage
-from codecompanion.store.log.sessions import Spent
+from codecompanion.store.log.totals import Spent
 from tests.unit.store.conftest import CREATED, Desk, said
 
 

@@ -1,47 +1,33 @@
-"""The event log in SQL: append, read, list, search (R-003).
+"""The event log in SQL: append, read, index (R-003).
 
 Appending happens inside a transaction of `writer.Writer` and keeps three things in step: the events themselves (the
-truth), one row of totals per chat for the picker, and the full-text index over what was said. Nothing here ever
-changes an event; `deletion` deletes whole chats.
+truth), one row of totals per chat (`totals.py`), and the full-text index over what was said. Nothing here ever changes
+an event; `deletion` deletes whole chats.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import sqlite3
 from collections.abc import Iterable
 
 import msgspec
 
-from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.history import (
-    ChatCreated,
-    ChatForked,
     EventPayload,
     LogEvent,
     MessageAdded,
-    ModelSet,
-    TitleSet,
-    UsageReported,
-    decode_payload,
-    encode_payload,
     payload_type,
 )
-from codecompanion.model.messages import RULES_TAG, Message, ToolCall, is_typed_by_user
+from codecompanion.model.messages import RULES_TAG, Message, ToolCall
 from codecompanion.store.database.connection import is_damage
 from codecompanion.store.log import scratch
+from codecompanion.store.log.encoding import from_bytes, storable, to_bytes
 from codecompanion.store.log.inner_words import inner_words
-from codecompanion.store.log.previews import note_blobs, preview_of
+from codecompanion.store.log.previews import note_blobs
+from codecompanion.store.log.totals import Totals, read_totals, save_totals
 
 _INSERT = "INSERT INTO events(chat_id, seq, turn, ts, type, payload) VALUES (?, ?, ?, ?, ?, ?)"
-_TOTALS = (
-    "title, cwd, adapter, model, created, updated, messages, last_seq, cost_usd, unpriced, "
-    "first_question, last_question, forked_from, family"
-)
-_SELECT_TOTALS = f"SELECT {_TOTALS} FROM chats WHERE chat_id = ?"  # noqa: S608 - a constant
-_MARKS = ", ".join("?" * len(_TOTALS.split(",")))
-_SAVE_TOTALS = f"INSERT OR REPLACE INTO chats(chat_id, {_TOTALS}) VALUES (?, {_MARKS})"  # noqa: S608 - likewise
 NEWEST = 2**63 - 1
 """No entry has a higher number: so many SQLite can count."""
 _SELECT_SINCE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq > ? AND seq <= ? ORDER BY seq"
@@ -52,122 +38,6 @@ _SELECT_BEFORE = (
 )
 _CALL_WITHIN = 32
 """Messages between a call and its result: the results of its other calls."""
-
-
-class SessionInfo(msgspec.Struct, frozen=True):
-    """A stored chat in the picker. `updated` is seconds since the epoch, `messages` counts what user and model said.
-
-    `owned`: another living Neovim has it open, so it can only be read here. `first_question` and `last_question` are
-    the beginnings of what the user typed first and last. `forked_from` is the chat this one is a branch of, `family`
-    the first chat of that tree ("" for a chat that was never forked from another).
-    """
-
-    id: str
-    title: str
-    updated: float
-    messages: int
-    cwd: str
-    adapter: str
-    model: str
-    owned: bool = False
-    created: float = 0.0
-    first_question: str = ""
-    last_question: str = ""
-    forked_from: str = ""
-    family: str = ""
-
-
-class Spent(msgspec.Struct, frozen=True):
-    """What provider calls have cost in US dollars, and how many had no known price and are not in that sum."""
-
-    usd: float = 0.0
-    unpriced: int = 0
-
-
-class Totals(msgspec.Struct):
-    """The row of totals of one chat, kept up to date event by event."""
-
-    title: str = ""
-    cwd: str = ""
-    adapter: str = ""
-    model: str = ""
-    created: float = 0.0
-    updated: float = 0.0
-    messages: int = 0
-    last_seq: int = 0
-    cost_usd: float = 0.0
-    unpriced: int = 0
-    first_question: str = ""
-    last_question: str = ""
-    forked_from: str = ""
-    family: str = ""
-
-    def count(self, payload: EventPayload, ts: float) -> None:
-        """Take one more event into account. A new name makes a chat no newer."""
-        self.last_seq += 1
-        if not (isinstance(payload, TitleSet) and payload.by_user):
-            self.updated = ts
-        match payload:
-            case ChatCreated():
-                self.adapter, self.model, self.cwd = map(storable, (payload.adapter, payload.model, payload.cwd))
-            case ModelSet():
-                self.adapter, self.model = storable(payload.adapter), storable(payload.model)
-            case TitleSet():
-                self.title = storable(payload.title)
-            case ChatForked():
-                self.forked_from, self.family = payload.from_chat, payload.family
-                self.cost_usd, self.unpriced = 0.0, 0  # what was copied was paid for in the other chat
-            case MessageAdded(message=message) if is_typed_by_user(message):
-                self.messages += 1
-                self.last_question = preview_of(message.text)
-                self.first_question = self.first_question or self.last_question
-            case MessageAdded(message=message) if message.role == "assistant":
-                self.messages += 1
-            case UsageReported(cost_usd=None):
-                self.unpriced += 1
-            case UsageReported(cost_usd=float() as cost):
-                self.cost_usd += cost
-            case _:
-                pass
-
-
-def read_spent(connection: sqlite3.Connection, chat_id: str | None = None) -> Spent:
-    """Return what one chat has cost, or all of them together, deleted ones too; from totals, whatever their length."""
-    row = connection.execute(
-        """SELECT TOTAL(usd), COALESCE(SUM(unpriced), 0) FROM (
-            SELECT cost_usd AS usd, unpriced FROM chats WHERE ?1 IS NULL OR chat_id = ?1
-            UNION ALL SELECT usd, unpriced FROM deleted_spending WHERE ?1 IS NULL
-        )""",
-        (chat_id,),
-    ).fetchone()
-    return Spent(*row)
-
-
-def storable(text: str) -> str:
-    """Return the text with lone surrogates (bytes that were no UTF-8) replaced: SQLite columns hold UTF-8 only."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def to_bytes(payload: EventPayload) -> bytes:
-    """Return the payload as JSON; lone surrogates, which msgspec refuses, go as JSON escapes: nothing is lost."""
-    try:
-        return encode_payload(payload)
-    except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(payload), separators=(",", ":")).encode("ascii")
-
-
-def from_bytes(stored: bytes) -> EventPayload:
-    """Return the payload from what `to_bytes` wrote; raises `msgspec.MsgspecError` when it is damaged."""
-    try:
-        return decode_payload(stored)
-    except (*NOT_READABLE, TypeError) as error:
-        try:
-            if b"\\ud" not in stored:
-                raise error
-            payload: EventPayload = msgspec.convert(json.loads(stored), EventPayload)
-            return payload
-        except (*NOT_READABLE, TypeError) as problem:
-            raise msgspec.DecodeError(str(problem)) from problem
 
 
 def turn_of(payload: EventPayload) -> str:
@@ -263,23 +133,6 @@ def _answered_call(connection: sqlite3.Connection, chat_id: str, seq: int, messa
     return None
 
 
-def read_totals(connection: sqlite3.Connection, chat_id: str) -> Totals | None:
-    """Return the chat's row of totals, None when there is no such chat."""
-    row = connection.execute(_SELECT_TOTALS, (chat_id,)).fetchone()
-    return Totals(*row) if row else None
-
-
-def read_all_totals(connection: sqlite3.Connection) -> dict[str, Totals]:
-    """Return the rows of totals by chat."""
-    rows = connection.execute(f"SELECT chat_id, {_TOTALS} FROM chats").fetchall()  # noqa: S608 - a constant
-    return {row[0]: Totals(*row[1:]) for row in rows}
-
-
-def save_totals(connection: sqlite3.Connection, chat_id: str, totals: Totals) -> None:
-    """Write the chat's row of totals."""
-    connection.execute(_SAVE_TOTALS, (chat_id, *msgspec.structs.astuple(totals)))
-
-
 def restore_events(connection: sqlite3.Connection, events: Iterable[tuple[str, LogEvent]]) -> dict[str, int]:
     """Write salvaged events (chat id, event) as they were: seqs and times are kept, gaps stay gaps.
 
@@ -339,29 +192,3 @@ def decode_rows(rows: Iterable[Row]) -> tuple[list[LogEvent], list[int]]:
         except msgspec.MsgspecError:
             damaged.append(seq)
     return events, damaged
-
-
-def list_rows(
-    connection: sqlite3.Connection,
-    *,
-    cwd: str | None = None,
-    chat_id: str | None = None,
-    family: str | None = None,
-    limit: int = 1,
-    empty: bool = False,
-) -> list[tuple[SessionInfo, str | None]]:
-    """Return the chats worth resuming (something was said, or a draft waits), newest first, each with its owner.
-
-    `empty`: the others, too.
-    """
-    rows = connection.execute(
-        """SELECT owner, chats.chat_id, title, updated, messages, cwd, adapter, model, 0, created, first_question,
-            last_question, forked_from, family
-        FROM chats LEFT JOIN leases ON leases.chat_id = chats.chat_id
-        WHERE (?1 IS NULL OR cwd = ?1) AND (?2 IS NULL OR chats.chat_id = ?2)
-          AND (?3 IS NULL OR family = ?3 OR chats.chat_id = ?3)
-          AND (?5 OR messages > 0 OR EXISTS (SELECT 1 FROM scratch WHERE scratch.chat_id = chats.chat_id))
-        ORDER BY updated DESC, chats.chat_id LIMIT ?4""",
-        (cwd if cwd is None else storable(cwd), chat_id, family, limit, empty),
-    ).fetchall()
-    return [(SessionInfo(*info), owner) for owner, *info in rows]

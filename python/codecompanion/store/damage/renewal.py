@@ -1,0 +1,95 @@
+"""Brings the open chats into the file that takes the place of a lost one, as soon as the writer notices the loss.
+
+What is lost and what is written again is decided in `rebuild.py`; here is what a running store remembers for that: its
+open chats, and what was written last of each.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from codecompanion.errors import StoreCorrupt, StoreError
+from codecompanion.model.history import LogEvent
+from codecompanion.store.damage.lost_file import FileWatch
+from codecompanion.store.damage.rebuild import (
+    LiveChat,
+    Loss,
+    Noticed,
+    Rebuilt,
+    Remains,
+    notice,
+    read_remains,
+    rebuild,
+    with_newest,
+)
+from codecompanion.store.database.connection import Database, explain, roll_back
+from codecompanion.store.lease import Owner
+
+
+class Renewal:
+    """The way on of one store once its file is lost; `incidents` are the sentences about it, for `:checkhealth`."""
+
+    def __init__(
+        self, database: Database, owner: Owner, clock: Callable[[], float], report: Callable[[StoreError], None]
+    ) -> None:
+        self.incidents: list[str] = []
+        self._database, self._owner, self._clock, self._report = database, owner, clock, report
+        self._newest: dict[str, list[LogEvent]] = {}
+        self._noticed: Noticed | None = None
+        self._live: Callable[[], Sequence[LiveChat]] = tuple
+        self._on_loss: Callable[[Loss], None] = lambda loss: None
+
+    def watch_over(self, live: Callable[[], Sequence[LiveChat]], on_loss: Callable[[Loss], None]) -> None:
+        """Write the chats that `live` tells into the new file once the open one is lost, and tell `on_loss`.
+
+        Both are called in any thread, and must not use the store.
+        """
+        self._live, self._on_loss = live, on_loss
+
+    def keep_newest(self, chat_id: str, written: Future[list[LogEvent]]) -> None:
+        """Remember what was written last of a chat until its host has it in its view."""
+        if written.exception() is None:
+            self._newest[chat_id] = written.result()
+
+    def forget(self, chat_id: str) -> None:
+        """Forget a chat that is not open any more."""
+        self._newest.pop(chat_id, None)
+
+    def renew(self, watch: FileWatch) -> bool:
+        """Use a good file in the place of the lost one, with all of it that can be had; the write lock is held.
+
+        Return False when it is to be asked again later.
+        """
+        live = [with_newest(chat, self._newest.get(chat.chat_id, ())) for chat in self._live()]
+        noticed = self._noticed = self._noticed or notice(self._database.writer, self._clock())
+
+        def look_back(lost: sqlite3.Connection) -> Remains:
+            self._owner.lock_again()
+            return read_remains(lost, live, noticed)
+
+        found = watch.renew(look_back)
+        if found is None:
+            return False
+        self._noticed = None
+        renewed, remains = found
+        rebuilt = () if renewed.is_whole else self._rebuild(live, remains)
+        loss = Loss(renewed, rebuilt, remains)
+        self.incidents.append(loss.sentence())
+        self._report(StoreCorrupt(loss.sentence()))
+        self._on_loss(loss)
+        return True
+
+    def _rebuild(self, live: Sequence[LiveChat], remains: Remains) -> tuple[Rebuilt, ...]:
+        connection = self._database.writer
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            rebuilt = rebuild(connection, self._owner, live, remains, self._clock(), lambda: secrets.token_hex(6))
+            connection.execute("COMMIT")
+        except Exception as error:  # whatever it is, the writer goes on with the next job
+            roll_back(connection)
+            self._report(explain(error, self._database.path))
+            return tuple(Rebuilt(chat.chat_id, "failed") for chat in live)
+        return rebuilt

@@ -1,0 +1,160 @@
+"""One row of totals for each chat, for the picker and the budget: kept in step with its events (R-358)."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import msgspec
+
+from codecompanion.model.history import (
+    ChatCreated,
+    ChatForked,
+    EventPayload,
+    MessageAdded,
+    ModelSet,
+    TitleSet,
+    UsageReported,
+)
+from codecompanion.model.messages import is_typed_by_user
+from codecompanion.store.log.encoding import storable
+from codecompanion.store.log.previews import preview_of
+
+_TOTALS = (
+    "title, cwd, adapter, model, created, updated, messages, last_seq, cost_usd, unpriced, "
+    "first_question, last_question, forked_from, family"
+)
+_SELECT_TOTALS = f"SELECT {_TOTALS} FROM chats WHERE chat_id = ?"  # noqa: S608 - a constant
+_MARKS = ", ".join("?" * len(_TOTALS.split(",")))
+_SAVE_TOTALS = f"INSERT OR REPLACE INTO chats(chat_id, {_TOTALS}) VALUES (?, {_MARKS})"  # noqa: S608 - likewise
+
+
+class SessionInfo(msgspec.Struct, frozen=True):
+    """A stored chat in the picker. `updated` is seconds since the epoch, `messages` counts what user and model said.
+
+    `owned`: another living Neovim has it open, so it can only be read here. `first_question` and `last_question` are
+    the beginnings of what the user typed first and last. `forked_from` is the chat this one is a branch of, `family`
+    the first chat of that tree ("" for a chat that was never forked from another).
+    """
+
+    id: str
+    title: str
+    updated: float
+    messages: int
+    cwd: str
+    adapter: str
+    model: str
+    owned: bool = False
+    created: float = 0.0
+    first_question: str = ""
+    last_question: str = ""
+    forked_from: str = ""
+    family: str = ""
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What provider calls have cost in US dollars, and how many had no known price and are not in that sum."""
+
+    usd: float = 0.0
+    unpriced: int = 0
+
+
+class Totals(msgspec.Struct):
+    """The row of totals of one chat, kept up to date event by event."""
+
+    title: str = ""
+    cwd: str = ""
+    adapter: str = ""
+    model: str = ""
+    created: float = 0.0
+    updated: float = 0.0
+    messages: int = 0
+    last_seq: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    first_question: str = ""
+    last_question: str = ""
+    forked_from: str = ""
+    family: str = ""
+
+    def count(self, payload: EventPayload, ts: float) -> None:
+        """Take one more event into account. A new name makes a chat no newer."""
+        self.last_seq += 1
+        if not (isinstance(payload, TitleSet) and payload.by_user):
+            self.updated = ts
+        match payload:
+            case ChatCreated():
+                self.adapter, self.model, self.cwd = map(storable, (payload.adapter, payload.model, payload.cwd))
+            case ModelSet():
+                self.adapter, self.model = storable(payload.adapter), storable(payload.model)
+            case TitleSet():
+                self.title = storable(payload.title)
+            case ChatForked():
+                self.forked_from, self.family = payload.from_chat, payload.family
+                self.cost_usd, self.unpriced = 0.0, 0  # what was copied was paid for in the other chat
+            case MessageAdded(message=message) if is_typed_by_user(message):
+                self.messages += 1
+                self.last_question = preview_of(message.text)
+                self.first_question = self.first_question or self.last_question
+            case MessageAdded(message=message) if message.role == "assistant":
+                self.messages += 1
+            case UsageReported(cost_usd=None):
+                self.unpriced += 1
+            case UsageReported(cost_usd=float() as cost):
+                self.cost_usd += cost
+            case _:
+                pass
+
+
+def read_spent(connection: sqlite3.Connection, chat_id: str | None = None) -> Spent:
+    """Return what one chat has cost, or all of them together, deleted ones too; from totals, whatever their length."""
+    row = connection.execute(
+        """SELECT TOTAL(usd), COALESCE(SUM(unpriced), 0) FROM (
+            SELECT cost_usd AS usd, unpriced FROM chats WHERE ?1 IS NULL OR chat_id = ?1
+            UNION ALL SELECT usd, unpriced FROM deleted_spending WHERE ?1 IS NULL
+        )""",
+        (chat_id,),
+    ).fetchone()
+    return Spent(*row)
+
+
+def read_totals(connection: sqlite3.Connection, chat_id: str) -> Totals | None:
+    """Return the chat's row of totals, None when there is no such chat."""
+    row = connection.execute(_SELECT_TOTALS, (chat_id,)).fetchone()
+    return Totals(*row) if row else None
+
+
+def read_all_totals(connection: sqlite3.Connection) -> dict[str, Totals]:
+    """Return the rows of totals by chat."""
+    rows = connection.execute(f"SELECT chat_id, {_TOTALS} FROM chats").fetchall()  # noqa: S608 - a constant
+    return {row[0]: Totals(*row[1:]) for row in rows}
+
+
+def save_totals(connection: sqlite3.Connection, chat_id: str, totals: Totals) -> None:
+    """Write the chat's row of totals."""
+    connection.execute(_SAVE_TOTALS, (chat_id, *msgspec.structs.astuple(totals)))
+
+
+def list_rows(
+    connection: sqlite3.Connection,
+    *,
+    cwd: str | None = None,
+    chat_id: str | None = None,
+    family: str | None = None,
+    limit: int = 1,
+    empty: bool = False,
+) -> list[tuple[SessionInfo, str | None]]:
+    """Return the chats worth resuming (something was said, or a draft waits), newest first, each with its owner.
+
+    `empty`: the others, too.
+    """
+    rows = connection.execute(
+        """SELECT owner, chats.chat_id, title, updated, messages, cwd, adapter, model, 0, created, first_question,
+            last_question, forked_from, family
+        FROM chats LEFT JOIN leases ON leases.chat_id = chats.chat_id
+        WHERE (?1 IS NULL OR cwd = ?1) AND (?2 IS NULL OR chats.chat_id = ?2)
+          AND (?3 IS NULL OR family = ?3 OR chats.chat_id = ?3)
+          AND (?5 OR messages > 0 OR EXISTS (SELECT 1 FROM scratch WHERE scratch.chat_id = chats.chat_id))
+        ORDER BY updated DESC, chats.chat_id LIMIT ?4""",
+        (cwd if cwd is None else storable(cwd), chat_id, family, limit, empty),
+    ).fetchall()
+    return [(SessionInfo(*info), owner) for owner, *info in rows]
