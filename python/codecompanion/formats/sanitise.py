@@ -76,13 +76,13 @@ def leave_out_orders(text: str, said: str = "") -> tuple[str, int]:
     `said`: what the user typed; a phrase of it stays, it is the user's to say.
     """
     text, count = _HIDDEN_TEXT.subn(REMOVED, text)
-    known = _flat(_without(_INVISIBLE, said)[0])
+    orders = [(match, places) for reading, places in _readings(text) for match in _orders(reading)]
+    known = _flat(_without(_INVISIBLE, said)[0]) if orders else ""
     spans = set[tuple[int, int]]()
-    for reading, places in _readings(text):
-        for match in _orders(reading):
-            start, stop = match.span()
-            if not (known and _flat(reading[start:stop]) in known):
-                spans.add((places[start], places[stop - 1] + 1) if places else (start, stop))
+    for match, places in orders:
+        start, stop = match.span()
+        if not (known and _flat(match.group()) in known):
+            spans.add((places[start], places[stop - 1] + 1) if places else (start, stop))
     parts, end = [], 0
     for first, last in sorted(spans):
         if first >= end:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from codecompanion.formats.regex import regex
 
 HIDDEN = "[hidden]"
 # Shapes of keys that providers echo although we never had them as a secret (a mistyped one, one of a proxy).
+_PREFIXES = "sk pk rk gsk xai hf ghp gho ghu github_pat nvapi pplx csk fw r8".split()
 _KEY_SHAPES = regex(
-    r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghu|github_pat|nvapi|pplx|csk|fw|r8)[-_][\w*.…-]{6,}"
+    rf"\b(?:{'|'.join(_PREFIXES)})[-_][\w*.…-]{{6,}}"
     r"|\bAIza[\w-]{20,}|\beyJ[\w-]{10,}\.[\w-]{5,}\.[\w-]*"
     r"|(?i:\bbearer\s+)[\w*.+/=…-]{8,}"
     r"|(?i:\b(?:api[-_ ]?key|authorization)[\"']?\s*[:=]\s*[\"']?)[\w*.+/=…-]{8,}"
 )
+# How a match begins, and how in lower case: to find these takes a thirtieth of the time.
+_STARTS = (*(prefix + mark for prefix in _PREFIXES for mark in "-_"), "AIza", "eyJ")
+_LOWER_STARTS = ("bearer", "api", "authorization")
+_ALSO_I_S_OR_K = "İıſ\u212a"
+"""Letters that are an i, an s or a k to a pattern that ignores case."""
 _MIN_SECRET_LENGTH = 4
 
 
@@ -22,7 +28,29 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return the text with the secrets, and everything that looks like a key, replaced by `[hidden]`."""
     for secret in sorted({secret for secret in secrets if len(secret) >= _MIN_SECRET_LENGTH}, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
-    return _KEY_SHAPES.sub(HIDDEN, text)
+    return _hide_shapes(text)
+
+
+def _hide_shapes(text: str) -> str:
+    """Return what `_KEY_SHAPES` makes of the text, trying only where it can match."""
+    if not text.isascii() and any(letter in text for letter in _ALSO_I_S_OR_K):
+        return _KEY_SHAPES.sub(HIDDEN, text)
+    parts, end = list[str](), 0
+    for place in sorted((*_places(text, _STARTS), *_places(text.lower(), _LOWER_STARTS))):
+        match = _KEY_SHAPES.match(text, place) if place >= end else None
+        if match:
+            parts += (text[end:place], HIDDEN)
+            end = match.end()
+    return "".join((*parts, text[end:])) if parts else text
+
+
+def _places(text: str, words: Iterable[str]) -> Iterator[int]:
+    """Yield where the words begin in the text, word by word."""
+    for word in words:
+        place = text.find(word)
+        while place >= 0:
+            yield place
+            place = text.find(word, place + 1)
 
 
 def secrets_in_url(url: str) -> list[str]:

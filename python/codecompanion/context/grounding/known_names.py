@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-
-import msgspec
+from functools import cached_property
 
 from codecompanion.context.grounding.planned_files import without_planned
 from codecompanion.context.ledger.calls import read_arguments, strings_in
@@ -26,24 +25,48 @@ _ESCAPE = regex(rf"\\[nrtbf\"'/\\]|{COLOUR.pattern}")
 _HASH = regex(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}")
 _MARK = regex(rf"{re.escape(UNVERIFIED[:-1])}(?:: ([^()\n]*(?:\(\)[^()\n]*)*+))?\)")
 _MAX_NAME_LENGTH = 400
+# Every character that one of the patterns can take in: the others stand between pieces. Beyond ASCII there are digits.
+_TO_SPACES = bytes(byte if byte > 127 or chr(byte).isalnum() or chr(byte) in "_$.,@+~/-" else 32 for byte in range(256))
+_SLICE_BYTES = 65_536
 
 
-class Known(msgspec.Struct, frozen=True):
-    """What occurs. `runs`: every path and word once, between slashes, one a line."""
+class Known:
+    """What occurs in texts, given as each of their pieces once (`_pieces_of`); what nobody asks for is not read.
 
-    words: frozenset[str]
-    numbers: frozenset[str]
-    runs: str
+    `_runs`: every path and word once, between slashes, one a line.
+    """
+
+    def __init__(self, pieces: str) -> None:
+        self._pieces = pieces
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        words = frozenset(WORD.findall(self._pieces))
+        return words.union([word.strip("_") for word in words])
+
+    @cached_property
+    def _numbers(self) -> frozenset[str]:
+        written = frozenset(NUMBER.findall(self._pieces))
+        numbers = {_plain_number(number) for number in written}
+        for number in written:
+            numbers.update(re.split(r"[.,_]", number))
+            numbers.update(number[: place.start()] for place in re.finditer(r"[.,_]", number))
+        return written | numbers
+
+    @cached_property
+    def _runs(self) -> str:
+        runs = {_without_dots(run) for run in _RUN.findall(self._pieces)} | set(filter(is_hash, self._words))
+        return "\n/" + "/\n/".join(runs) + "/\n"
 
     def has_word(self, word: str) -> bool:
         """Return whether the word occurs as a word (emphasis around it does not count), or begins a known hash."""
-        if word in self.words or word.strip("_") in self.words:
+        if word in self._words or word.strip("_") in self._words:
             return True
-        return is_hash(word) and f"\n/{word}" in self.runs
+        return is_hash(word) and f"\n/{word}" in self._runs
 
     def has_number(self, number: str) -> bool:
         """Return whether the number occurs, with or without separators of thousands."""
-        return number in self.numbers or _plain_number(number) in self.numbers
+        return number in self._numbers or _plain_number(number) in self._numbers
 
     def has_path(self, path: str) -> bool:
         """Return whether the path or address occurs, whole or as a part of a longer one.
@@ -53,11 +76,15 @@ class Known(msgspec.Struct, frozen=True):
         """
         path = re.split(r"[?#]", path.rpartition("://")[2])[0]
         bare = "/".join(map(_without_dots, _RUN.findall(path)))
-        if not bare or f"/{bare}/" in self.runs:
+        if not bare:
+            return True
+        if not self._words.issuperset(WORD.findall(bare)):
+            return False
+        if f"/{bare}/" in self._runs:
             return True
         parts = bare.split("/")
         return path.startswith(("/", "~")) and any(
-            f"/{'/'.join(parts[:cut])}/" in self.runs and f"\n/{'/'.join(parts[cut:])}/" in self.runs
+            f"/{'/'.join(parts[:cut])}/" in self._runs and f"\n/{'/'.join(parts[cut:])}/" in self._runs
             for cut in range(1, len(parts))
         )
 
@@ -72,7 +99,7 @@ def known_in(messages: Sequence[Message]) -> Known:
 
     What a summary among them marked, or said was to be written, does not count.
     """
-    return read_known(text for message in messages for text in _texts_of(message))
+    return Known(_pieces_of(text for message in messages for text in _texts_of(message)))
 
 
 def _texts_of(message: Message) -> Iterator[str]:
@@ -107,24 +134,28 @@ def _name_before(text: str) -> str:
     return line.split()[-1] if line and not line[-1].isspace() else ""
 
 
-def read_known(texts: Iterable[str]) -> Known:
-    """Return what occurs in the texts."""
-    words: set[str] = set()
-    numbers: set[str] = set()
-    runs: set[str] = set()
+def _pieces_of(texts: Iterable[str]) -> str:
+    """Return whatever stands between the characters that belong to no name and no number, each once.
+
+    What a pattern finds in the texts it finds in these, and of a long history they are a small part.
+    """
+    pieces: set[bytes] = set()
     for given in texts:
         # A line end inside of JSON is written `\n`: the name after it must not be read as part of it.
-        for text in dict.fromkeys((given, _ESCAPE.sub(" ", given))):
-            words.update(WORD.findall(text))
-            runs.update(_RUN.findall(text))
-            numbers.update(NUMBER.findall(text))
-    for number in tuple(numbers):
-        numbers.add(_plain_number(number))
-        numbers.update(re.split(r"[.,_]", number))
-        numbers.update(number[: place.start()] for place in re.finditer(r"[.,_]", number))
-    words.update([word.strip("_") for word in words])
-    lines = sorted({_without_dots(run) for run in runs} | {word for word in words if is_hash(word)})
-    return Known(frozenset(words), frozenset(numbers), "\n/" + "/\n/".join(lines) + "/\n")
+        plain = _ESCAPE.sub(" ", given) if "\\" in given or "[" in given else given
+        for text in (given,) if plain == given else (given, plain):
+            for part in _slices(text.encode("utf-8", "surrogatepass").translate(_TO_SPACES)):
+                pieces.update(part.split())
+    return b" ".join(pieces).decode("utf-8", "surrogatepass")
+
+
+def _slices(data: bytes) -> Iterator[bytes]:
+    """Yield the data in slices that end at a space: other threads wait as long as one takes."""
+    start = 0
+    while start < len(data):
+        end = data.find(b" ", start + _SLICE_BYTES)
+        yield data[start : end if end >= 0 else len(data)]
+        start = end if end >= 0 else len(data)
 
 
 def _without_dots(run: str) -> str:

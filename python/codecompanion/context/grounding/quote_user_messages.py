@@ -137,13 +137,14 @@ def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count) -> Q
     room = budget - (_size_left_out(said, count) if said.left_out else 0)
     if sum(sizes) <= room or not sizes:
         return said
-    ranks = [_rank(quote) for quote in said.quotes]
+    wanted = [_demands_of(quote.text) for quote in said.quotes]
+    ranks = list(map(_rank, wanted))
     demands = sorted((i for i in range(len(ranks) - 1) if ranks[i]), key=lambda i: (ranks[i], i), reverse=True)
-    short = [_excerpt(quote, excerpt_chars) for quote in said.quotes]
+    short = [_excerpt(quote, excerpt_chars, said) for quote, said in zip(said.quotes, wanted, strict=True)]
     short_sizes = [_size([quote], count) for quote in short]
     for chars in (excerpt_chars // 2, excerpt_chars // 4):
         for i in demands if sum(short_sizes[i] for i in demands) > room // 2 else ():
-            short[i] = _excerpt(said.quotes[i], chars)
+            short[i] = _excerpt(said.quotes[i], chars, wanted[i])
             short_sizes[i] = _size([short[i]], count)
     if sum(short_sizes) + sum(sizes[i] - short_sizes[i] for i in demands) > room:
         all_keys = _joined(said.left_keys, span_of([quote.key for quote in said.quotes]))
@@ -199,9 +200,8 @@ def demands_something(text: str) -> bool:
     return bool(_demands_of(text))
 
 
-def _rank(quote: Quote) -> int:
+def _rank(demands: tuple[str, ...]) -> int:
     """Return 2 for a message with a strict demand, 1 for one with another demand, 0 for one without."""
-    demands = _demands_of(quote.text)
     return bool(demands) + any(map(is_strict, demands))
 
 
@@ -224,7 +224,7 @@ def _shortened(quote: Quote, excerpt: Quote, budget: int, count: Count) -> Quote
     return excerpt
 
 
-def _excerpt(quote: Quote, chars: int) -> Quote:
+def _excerpt(quote: Quote, chars: int, demands: tuple[str, ...]) -> Quote:
     """Return one line of the message with the demands in it; a message that is one short line stays whole."""
     line = " ".join(quote.text.split())
     if line == quote.text and len(line) <= chars:
@@ -232,7 +232,7 @@ def _excerpt(quote: Quote, chars: int) -> Quote:
     if len(line) <= chars:
         return Quote(line, whole=False, key=quote.key)
     head = cut_line(line, chars)
-    for demand in sorted(_demands_of(quote.text), key=is_strict, reverse=True):
+    for demand in sorted(demands, key=is_strict, reverse=True):
         said = " ".join(demand.split())
         if said not in head and len(head) + len(said) < _MAX_EXCERPTS * chars:
             head = f"{head} {said}"

@@ -45,6 +45,17 @@ _WORDS = regex(
     re.IGNORECASE,
 )
 _BEFORE = r"(?:(?:please|also|and|but|remember|note|important|rule|ok(?:ay)?|bitte|then)[ ,:]+)*"
+# No match of these patterns in ASCII is without one of these words: to look for them takes a hundredth of the time.
+_STRICT_HINTS = frozenset(
+    b"never always must mustn do don dont under niemals nie immer muss musst darf darfst auf jamais toujours doit"
+    b" doivent il ne nunca siempre debe debes deben sempre deve devem devono".split()
+)
+_WORDS_HINTS = frozenset(
+    b"without only allowed forbidden limits required mandatory may should shouldn shall more most least sure ensure now"
+    b" avoid prefer prefers preferred instead rather stick untouched every each before whenever default please nur ohne"
+    b" kein keine keinn keinr keiner keinen solle sollen sollte vermeide stattdessen uniquement seulement".split()
+)
+_TO_WORDS = bytes(ord(letter.lower()) if letter == "_" or letter.isalnum() else 32 for letter in map(chr, range(256)))
 _STANDING = regex(
     rf"{_BEFORE}(?:keep(?! going)|avoid|prefer|stick|stay|only|refrain|beware|remember|no(?! (?:idea|problem|worr|thank"
     r"|luck|way|that|it|this|i|you|we|one|the|errors?|output|more errors|change|longer|need)\b)) \S",
@@ -87,7 +98,11 @@ def find_demands(texts: Iterable[str]) -> tuple[str, ...]:
     One that tries to override what a model was told is left out: whoever wrote it, it is no rule of the work.
     """
     found = dict.fromkeys(
-        said for text in texts for said in sentences(text) if is_demand(said, len(text) <= _SHORT_CHARS)
+        said
+        for text in texts
+        if len(text) <= _SHORT_CHARS or _has_hint(text, _STRICT_HINTS | _WORDS_HINTS)
+        for said in sentences(text)
+        if is_demand(said, len(text) <= _SHORT_CHARS)
     )
     return tuple(said for said in found if not leave_out_orders(said)[1])
 
@@ -107,7 +122,7 @@ def is_demand(sentence: str, in_short_message: bool = True) -> bool:
     """Return whether the sentence demands or forbids, or states in a short message how things are in general."""
     if sentence.endswith(("?", "？")) and not (_POLITE.match(sentence) and is_strict(sentence)):
         return False
-    is_one = is_strict(sentence) or _WORDS.search(sentence) is not None
+    is_one = is_strict(sentence) or (_has_hint(sentence, _WORDS_HINTS) and _WORDS.search(sentence) is not None)
     if not is_one and in_short_message and len(sentence) <= _MAX_STATEMENT_LENGTH:
         is_one = bool(_STANDING.match(sentence) or _ONE_MORE.match(sentence)) or _is_general(sentence)
     return is_one and not _TOLD.search(sentence)
@@ -124,4 +139,9 @@ def asks_for_no_work(sentence: str) -> bool:
 
 def is_strict(sentence: str) -> bool:
     """Return whether it says never, must, always or do not: such a demand stays before all others (R-317)."""
-    return _STRICT.search(sentence) is not None
+    return _has_hint(sentence, _STRICT_HINTS) and _STRICT.search(sentence) is not None
+
+
+def _has_hint(text: str, hints: frozenset[bytes]) -> bool:
+    """Return false when the pattern that the hints belong to cannot match the text."""
+    return not text.isascii() or not hints.isdisjoint(text.encode().translate(_TO_WORDS).split())

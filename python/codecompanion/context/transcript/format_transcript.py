@@ -132,7 +132,7 @@ def _text(message: Message, caps: Caps) -> str:
     """Return the text of the message within its cap, without embedded base64 data."""
     cap = {"user": caps.user, "assistant": caps.assistant, "tool": caps.tool}.get(message.role, 0)
     text = without_keys(message.text) if message.tag == SUMMARY_TAG else message.text
-    return cut_middle_or_tail(_BASE64.sub("[binary data]", text), cap)
+    return cut_middle_or_tail(_without_base64(text), cap)
 
 
 def is_spoken(entry: str) -> bool:
@@ -142,7 +142,12 @@ def is_spoken(entry: str) -> bool:
 
 def escape(text: str) -> str:
     """Return the text unable to open or close the wrapper, and without embedded base64 data."""
-    return _WRAPPER.sub(r"<\\\1\2", _BASE64.sub("[binary data]", text))
+    text = _without_base64(text)
+    return _WRAPPER.sub(r"<\\\1\2", text) if "<" in text else text
+
+
+def _without_base64(text: str) -> str:
+    return _BASE64.sub("[binary data]", text) if ";base64," in text else text
 
 
 def escape_lines(text: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.context.grounding.known_names import known_in
+from codecompanion.context.grounding.known_names import _slices, known_in
 from codecompanion.context.grounding.quote_user_messages import put_quotes
 from codecompanion.context.grounding.verify_summary import VerifySummary, mark_unverified, verify_summary
 from codecompanion.context.work import Details, Work
@@ -260,3 +260,22 @@ def test_marks_are_all_that_is_added(text, history):
     if not missing:
         assert once == text
     assert mark_unverified(once, known)[0] == once
+
+
+def test_what_is_read_of_a_long_history_is_what_is_new_in_it():
+    """Issue 10: of 10 MB the patterns read each piece once, and for what nobody asks about they read nothing."""
+    known = known_in(HISTORY * 1000)
+    assert len(known._pieces) == len(known_in(HISTORY)._pieces)
+    assert mark_unverified("`load_config` is as it was", known) == ("`load_config` is as it was", 1, [])
+    assert "_words" in vars(known)
+    assert not {"_numbers", "_runs"} & set(vars(known))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=40).map(lambda data: data * 9_000))
+def test_a_long_text_is_read_in_slices_that_cut_no_name(data):
+    """Another chat's stream waits as long as one slice takes."""
+    slices = list(_slices(data))
+    assert b"".join(slices) == data
+    assert all(part.startswith(b" ") for part in slices[1:])
+    assert all(len(part) <= 66_000 for part in slices) or b" " not in data
