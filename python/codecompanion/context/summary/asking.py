@@ -78,7 +78,7 @@ class SummaryRun:
         """Return what is said of a window in which no summary can be asked for."""
         return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
 
-    def count(self, entries: Sequence[str]) -> int:
+    def count(self, entries: tuple[str, ...]) -> int:
         """Return the estimate of the entries; each is counted once."""
         return sum(map(self.count_text, entries))
 

@@ -20,10 +20,13 @@ from codecompanion.context.summary.reply import inside_form
 from codecompanion.context.summary.sections import check_schema
 from codecompanion.context.transcript.chunking import chunk_entries, fit_entry
 from codecompanion.context.transcript.format_transcript import escape
+from codecompanion.context.transcript.size import roughly
 from codecompanion.context.work import Env, Failed, Outcome, Skipped, Steps, SummaryReply, SummaryRequest, Work
 from codecompanion.model.messages import is_system_prompt
 
 _SAFETY = 0.9
+_EASILY = 0.7
+"""A transcript that roughly takes so much of the room fits; of what takes more every entry is counted."""
 _SMALLEST_BUDGET = 200
 _MAX_FOR_QUOTES = 16_000
 # Three summaries of parts must fit into one request, or putting parts together would never end.
@@ -120,6 +123,7 @@ class _Run(SummaryRun):
 
     def __init__(self, work: Work, params: SummarizeOne, env: Env, budget: int) -> None:
         super().__init__(work, env, params.schema, budget, 1 / 4)
+        self._estimate, self._sizes = env.count_text, dict[tuple[str, ...], int]()
         taken = self.count_text(self.prompt) + self.count_text(prompts.load("summary_again"))
         self.available = int((self.window - self.output) * _SAFETY / self.ratio) - taken
 
@@ -154,3 +158,11 @@ class _Run(SummaryRun):
             f'<message role="summary of part {number}">{escape(text)}</message>' for number, text in enumerate(texts, 1)
         ]
         return tuple(fit_entry(part, output, self.count_text)[0] for part in parts)
+
+    def count(self, entries: tuple[str, ...]) -> int:
+        """Return the estimate of the entries, a rough one where that is enough: they fit easily, whatever it is."""
+        if entries not in self._sizes:
+            rough = roughly(entries, self._estimate)
+            is_enough = 0 < rough <= _EASILY * self.available
+            self._sizes[entries] = rough if is_enough else super().count(entries)
+        return self._sizes[entries]

@@ -1,15 +1,32 @@
-"""Fit a transcript into a number of characters (R-439): what is newest matters, and what the user said.
+"""How large a transcript is, and how it fits into a number of characters (R-439).
 
-Whole entries are left out, never the first and never the newest; a marker says how many. The user's go last.
+What is newest matters, and what the user said. Whole entries are left out, never the first and never the newest; a
+marker says how many. The user's go last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 _MARKER = "[messages left out: {count}]"
 # A marker with a number of six digits and its newline.
 _MARKER_CHARS = len(_MARKER.format(count=999_999)) + 1
+
+_SAMPLES, _SAMPLE_CHARS = 64, 2048
+_LONG_CHARS = 4 * _SAMPLES * _SAMPLE_CHARS
+
+
+def roughly(entries: Sequence[str], count: Callable[[str], int]) -> int:
+    """Return about how many tokens a long transcript has, of a small part of it from everywhere; 0 of a short one.
+
+    It may be a tenth off: for what only has to be known so well.
+    """
+    text = "\n".join(entries)
+    if len(text) < _LONG_CHARS:
+        return 0
+    step = len(text) // _SAMPLES
+    counted = sum(count(text[place * step : place * step + _SAMPLE_CHARS]) for place in range(_SAMPLES))
+    return round(counted * len(text) / (_SAMPLES * _SAMPLE_CHARS))
 
 
 def fit_entries(entries: tuple[str, ...], spoken: Sequence[bool], limit: int) -> tuple[str, ...]:

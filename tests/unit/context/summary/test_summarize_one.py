@@ -196,3 +196,22 @@ def test_the_transcript_is_counted_once(window):
     assert all(counted.count(entry) == 1 for entry in work.transcript)
     assert max(map(len, counted)) < 15_000, "no text that holds the entries is counted as well"
     assert all(abs(request.prompt_tokens - chars4(request.prompt)) <= 101 for request in asked), "but for roundings"
+
+
+@pytest.mark.parametrize(("window", "max_read"), [(4_000_000, 0.4), (1_200_000, 2.1)])
+def test_of_a_long_transcript_that_fits_easily_only_samples_are_counted(window, max_read):
+    """Issue 10: counting 10 MB took 0.7 s; near the limit each entry is counted, once, as the decision hangs on it."""
+    work = work_of(*(user(f"{number} " + "word " * 400) for number in range(2_000)))
+    total, counted = sum(map(len, work.transcript)), list[int]()
+
+    def count_text(text):
+        counted.append(len(text))
+        return chars4(text)
+
+    environment = env(work.before, window, summariser_window=window, count_text=count_text)
+    summary = "".join(f"{load_schema('cc_9').heading(n)}\n- it went well\n" for n in range(1, 10))
+    done, asked = drive(work, SummarizeOne(), environment, lambda _: SummaryReply(text=summary))
+    assert done.summary.strip() == summary.strip()
+    assert len(asked) == 1
+    assert abs(asked[0].prompt_tokens / chars4(asked[0].prompt) - 1) < 0.01
+    assert sum(counted) < max_read * total
