@@ -141,7 +141,8 @@ end
 
 ---@param request CodeCompanion.HostRequest
 local function send(request)
-  local changes = request.verb ~= "hello" and require("codecompanion.secret_environment").changes()
+  local needs_keys = request.verb ~= "hello" and request.verb ~= "save_draft"
+  local changes = needs_keys and require("codecompanion.secret_environment").changes()
   if changes then
     pcall(vim.rpcnotify, state.channel, "codecompanion", "give_environment", vim.json.encode(changes))
   end

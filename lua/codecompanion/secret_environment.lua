@@ -113,7 +113,7 @@ end
 ---@return table<string, string> hidden To be told in `hello`
 function M.divide(settings)
   rules = make_rules(settings)
-  seen = vim.fn.environ()
+  seen = vim.uv.os_environ()
   local open = {}
   told = vim.empty_dict() -- so that it is an object as JSON
   for name, value in pairs(seen) do
@@ -129,7 +129,7 @@ function M.changes()
   if not rules then
     return nil
   end
-  local now = vim.fn.environ()
+  local now = vim.uv.os_environ()
   local changed, gone = vim.empty_dict(), {}
   for name, value in pairs(now) do
     if seen[name] ~= value and (told[name] or is_secret(name, value)) then

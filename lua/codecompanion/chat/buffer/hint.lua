@@ -15,10 +15,10 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.hint")
 ---@param chat CodeCompanion.Chat
 function M.draw(chat)
   local row = anchors.position(chat, "input")
-  api.nvim_buf_del_extmark(chat.bufnr, M.ns, 1)
   local empty = row == api.nvim_buf_line_count(chat.bufnr) - 1
     and api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] == ""
   if not empty then
+    api.nvim_buf_del_extmark(chat.bufnr, M.ns, 1)
     return
   end
   local intro = options.display().intro_message

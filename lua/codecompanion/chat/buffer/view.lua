@@ -31,19 +31,24 @@ local function text_rows(win)
 end
 
 ---The first line to show so that the last line is the last on the screen (1-based); called inside the window.
+---Many lines are measured at once, fewer where they do not fit: each call costs more than what it measures.
 ---@param win integer
 ---@param last integer Line count
 ---@return integer
 local function topline_for_end(win, last)
-  local rows, used, line = text_rows(win), 0, last + 1
-  while line > 1 do
-    local above = vim.fn.foldclosed(line - 1)
-    above = above == -1 and line - 1 or above
-    used = used + api.nvim_win_text_height(win, { start_row = above - 1, end_row = line - 2 }).all
-    if used > rows then
+  local room, line, step, grow = text_rows(win), last + 1, 8, 2
+  while line > 1 and room > 0 do
+    step = math.min(step, room, line - 1)
+    local fold = vim.fn.foldclosed(line - step)
+    local first = fold == -1 and line - step or fold
+    local used = api.nvim_win_text_height(win, { start_row = first - 1, end_row = line - 2 }).all
+    if used <= room then
+      room, line, step = room - used, first, step * grow
+    elseif step == 1 then
       break
+    else
+      step, grow = math.floor(step / 2), 1
     end
-    line = above
   end
   return math.min(line, last)
 end
@@ -73,7 +78,9 @@ function M.cursor_to_input(chat, win)
   if api.nvim_win_get_buf(win) == chat.bufnr then
     local last = api.nvim_buf_line_count(chat.bufnr)
     local line = api.nvim_buf_get_lines(chat.bufnr, last - 1, last, false)[1]
-    api.nvim_win_set_cursor(win, { last, #line })
+    if not vim.deep_equal(api.nvim_win_get_cursor(win), { last, #line }) then
+      api.nvim_win_set_cursor(win, { last, #line })
+    end
   end
 end
 

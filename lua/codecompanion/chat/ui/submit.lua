@@ -31,7 +31,7 @@ function M.send(chat)
   if edit then
     return require("codecompanion.chat.ui.fork").send(chat, edit, text, M.send)
   end
-  draft.save(chat) -- exactly these words: storing them as a message takes them out of the drafts
+  draft.sending(chat)
   local sent ---@type CodeCompanion.Outgoing
   buffer.edit(chat, function() -- one edit: what an edit costs beside its lines is most of what is felt
     draft.take(chat)

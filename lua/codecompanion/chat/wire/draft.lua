@@ -183,15 +183,20 @@ local function save_soon(chat)
   )
 end
 
----React to a change of the buffer; `typing` while in insert mode.
+---The input is about to be sent. What the host has of it must be exactly these words: storing them as a message takes
+---them out of the drafts. Where it has nothing, nothing has to be taken out.
 ---@param chat CodeCompanion.Chat
----@param typing boolean
-function M.changed(chat, typing)
-  if chat.damaged then
-    return -- the buffer is about to be drawn again, with the draft as it was
+function M.sending(chat)
+  if chat.draft.saved ~= "" then
+    M.save(chat)
   end
-  buffer.ensure_input(chat)
-  local text = buffer.input_text(chat)
+end
+
+---React to a change of the input, which is where it should be.
+---@param chat CodeCompanion.Chat
+---@param text string What stands there
+---@param typing boolean
+local function react(chat, text, typing)
   if not typing or (is_blank(text) and chat.draft.edits[chat.draft.at]) then
     push(chat, text) -- an emptied input is no edit any more, also within one insert
   end
@@ -203,6 +208,16 @@ function M.changed(chat, typing)
     if text ~= chat.draft.saved then
       save_soon(chat)
     end
+  end
+end
+
+---React to a change of the buffer; `typing` while in insert mode.
+---@param chat CodeCompanion.Chat
+---@param typing boolean
+function M.changed(chat, typing)
+  if not chat.damaged then -- such a buffer is about to be drawn again, with the draft as it was
+    buffer.ensure_input(chat)
+    react(chat, buffer.input_text(chat), typing)
   end
 end
 
@@ -237,7 +252,7 @@ function M.set(chat, text)
   push(chat, buffer.input_text(chat))
   buffer.set_input(chat, text)
   push(chat, text)
-  M.changed(chat, true)
+  react(chat, text, true)
 end
 
 ---Take a message that was sent back into the input, as one step that can be undone.

@@ -39,7 +39,6 @@ end
 local function draw_block(chat, outgoing, is_first)
   local right = mark_of(chat, outgoing)
   outgoing.block = blocks.user(outgoing.text, { submit_id = outgoing.submit_id }, right)
-  buffer.ensure_input(chat)
   draw.sequence(chat, (anchors.position(chat, "header")), { outgoing.block })
   -- the block belongs below the tail, but marks at its row moved along with it
   if is_first then
@@ -47,7 +46,7 @@ local function draw_block(chat, outgoing, is_first)
   end
 end
 
----Show `text` above the input as a message that is being sent.
+---Show `text` above the input, which is where it should be, as a message that is being sent.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@return CodeCompanion.Outgoing

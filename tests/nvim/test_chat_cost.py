@@ -1,0 +1,79 @@
+"""What sending and following the end cost: counted, because a clock says something else on each machine (issue 10)."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat_driver import ChatDriver
+from codecompanion.wire import events
+
+COUNT = """
+_G.counted = {}
+local places = { nvim_win_text_height = vim.api, follow = require('codecompanion.chat.buffer.view') }
+for name, holder in pairs(places) do
+  local real = holder[name]
+  holder[name] = function(...)
+    _G.counted[name] = (_G.counted[name] or 0) + 1
+    return real(...)
+  end
+end
+"""
+BY_LINES = """
+local win = vim.api.nvim_get_current_win()
+local rows = vim.api.nvim_win_get_height(win) - (vim.wo[win].winbar ~= '' and 1 or 0)
+local line, used = vim.api.nvim_buf_line_count(0) + 1, 0
+while line > 1 do
+  local above = vim.fn.foldclosed(line - 1)
+  above = above == -1 and line - 1 or above
+  used = used + vim.api.nvim_win_text_height(win, { start_row = above - 1, end_row = line - 2 }).all
+  if used > rows then break end
+  line = above
+end
+return { math.min(line, vim.api.nvim_buf_line_count(0)), vim.fn.line('w0'), vim.fn.line('w$') }
+"""
+
+
+def test_what_is_sent_at_once_asks_the_host_once(chat: ChatDriver) -> None:
+    """A draft the host has nothing of need not be stored to be taken out."""
+    chat.submit("first")
+    chat.submit("second")
+    assert [len(chat.sent(verb)) for verb in ("submit", "save_draft")] == [2, 0]
+
+
+def test_a_draft_the_host_has_is_made_the_words_that_are_sent(chat: ChatDriver) -> None:
+    """Storing the message takes exactly these words out of the drafts."""
+    chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), 'half')")
+    chat.nvim.wait_for(lambda: chat.sent("save_draft"), "the draft")
+    chat.submit("half a sentence")
+    assert [draft["text"] for draft in chat.sent("save_draft")] == ["half", "half a sentence"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(f"line {number}" for number in range(200)),
+        "\n\n".join(f"paragraph {number} " + "word and word " * (7 * number % 40) for number in range(80)),
+        "a short one\n" * 70 + "one endless line " * 3000,
+    ],
+)
+def test_the_end_is_followed_with_a_few_measurements(chat: ChatDriver, text: str) -> None:
+    """Many lines are measured at once; what is shown is what measuring line by line would show."""
+    chat.accept("question")
+    chat.reply(text[: len(text) // 2], end=False)
+    chat.nvim.lua(COUNT)
+    chat.push(events.Text(text=text[len(text) // 2 :]))
+    chat.drain()
+    calls = chat.nvim.lua("return _G.counted.nvim_win_text_height / _G.counted.follow")
+    wanted, top, bottom = chat.nvim.lua(BY_LINES)
+    assert (top, bottom) == (wanted, chat.nvim.lua("return vim.api.nvim_buf_line_count(0)"))
+    assert calls <= 12
+
+
+def test_the_end_is_followed_below_closed_folds(chat: ChatDriver) -> None:
+    """A closed fold takes one row, however many lines are in it."""
+    chat.accept("question")
+    chat.reply("\n".join(f"line {number}" for number in range(300)), end=False)
+    chat.nvim.lua("vim.cmd('20,200fold | 210,212fold | 220,290fold')")
+    chat.push(events.Text(text="\nthe last line\nand one more"))
+    wanted, top, bottom = chat.nvim.lua(BY_LINES)
+    assert (top, bottom) == (wanted, chat.nvim.lua("return vim.api.nvim_buf_line_count(0)"))
