@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from codecompanion.counting.model_windows import ModelLimits
+from codecompanion.errors import RequestRejected
 from codecompanion.model.messages import CompactionPart, Message, ToolCall, ToolSpec, Usage
 
 StopReason = Literal["stop", "tool_calls", "length", "filtered", "paused", "compacted", "window"]
@@ -130,7 +131,10 @@ StreamEvent = (
 
 
 class Adapter(Protocol):
-    """A provider endpoint with its key and defaults, made once by the registry."""
+    """A provider endpoint with its key and defaults, made once by the registry.
+
+    What says nothing else is that of one without a provider of its own: who inherits has to say only what it can.
+    """
 
     name: str
     formatted_name: str
@@ -143,19 +147,19 @@ class Adapter(Protocol):
 
     def compacts_natively(self, model: str) -> bool:
         """Return whether the provider compacts by itself during a request with `compact_at` (R-534)."""
-        ...
+        return False
 
     def compacts_on_demand(self, model: str) -> bool:
         """Return whether `compact` can be asked for (R-540)."""
-        ...
+        return False
 
     def counts_tokens(self, model: str) -> bool:
         """Return whether `count_tokens` can be asked for."""
-        ...
+        return False
 
     def limits(self, model: str) -> ModelLimits | None:
         """Return what the endpoint itself has told about the model, None when it has not."""
-        ...
+        return None
 
     def render(self, request: ChatRequest) -> bytes:
         """Return the request body as sent; pure but for a cache of rendered messages."""
@@ -175,7 +179,7 @@ class Adapter(Protocol):
         Raises:
             AdapterError: it did not; nothing was changed.
         """
-        ...
+        raise RequestRejected(f"{self.name}: this adapter does not compact on demand.")
 
     async def count_tokens(self, request: ChatRequest) -> int:
         """Return the provider's own count of the request's prompt.
@@ -183,7 +187,7 @@ class Adapter(Protocol):
         Raises:
             AdapterError: it could not be asked.
         """
-        ...
+        raise RequestRejected(f"{self.name}: this adapter does not count.")
 
     async def list_models(self) -> list[str]:
         """Return the model names the endpoint offers, [] when it has no such list."""
@@ -195,7 +199,7 @@ class Adapter(Protocol):
 
     async def aclose(self) -> None:
         """Close connections."""
-        ...
+        return
 
 
 class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):

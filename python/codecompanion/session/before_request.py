@@ -79,7 +79,7 @@ async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> 
 
 async def _run_policy(control: ContextControl, *, summaries: bool, anyway: bool) -> Prepared:
     """Run the policy, and once more without a model where what brings removed messages back takes room, too."""
-    level = levels_of(control.policy, control.env(), control.log.view.messages).trigger
+    level = levels_of(control.policy, control.shaper.env(), control.log.view.messages).trigger
     await control.sources.read(control.policy, due=control.measured().tokens > level)
     control.offer_recall()  # something may have been removed since
     prepared = await control.run(control.plans.request(summaries=summaries, anyway=anyway))

@@ -22,7 +22,6 @@ from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall
 from codecompanion.session.accounts.accounting import RequestParts
 from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.attachments.context_block import ContextBlock
-from codecompanion.session.files.file_log import FileLog
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.entries import ASKED_TO_GO_ON
 from codecompanion.session.history.recall import Removed
@@ -33,7 +32,7 @@ from codecompanion.session.turn.approval_desk import ApprovalDesk
 from codecompanion.session.turn.grants import Grants
 from codecompanion.session.turn.outbound import OutboundQueue
 from codecompanion.session.turn.reply import ReplySoFar
-from codecompanion.session.turn.tool_round import Recorded, RoundServices, ToolRound
+from codecompanion.session.turn.tool_round import Recorded, RoundParts, ToolRound
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ToolContext
@@ -221,10 +220,6 @@ class Chat:
         await self.context.join(turn_id, cycle)
         return await self.queue.coming(cycle)
 
-    def give_back_queued(self, why: str) -> None:
-        """Return what waits or could not be stored as drafts: the turn that would have taken it ended early."""
-        self.queue.give_back(why or "Not sent, because the turn ended early; your message is back in the input.")
-
     async def attach(self, message: Message) -> None:
         """Attach a message (file, buffer, image, rules) to the next request; once per kind and path."""
         self.context.add(message)
@@ -252,32 +247,24 @@ class Chat:
             turn_id=turn_id,
             ts=self.services.clock(),
         )
-        await self.log.write(MessageAdded(message=self._counted(message)))
+        await self.log.write(MessageAdded(message=self.meter.counted(message)))
         self.notice(Severity.INFO, ASKED_TO_GO_ON)
         return message.id
 
     def tool_round(self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str) -> ToolRound:
         """Return the round that runs these calls."""
-        services = self.services
-        round_services = RoundServices(
-            chat_id=self.chat_id,
-            tools=services.tools.only({spec.name for spec in self.control.specs}),
+        parts = RoundParts(
+            services=self.services,
+            log=self.log,
+            tools=self.services.tools.only({spec.name for spec in self.control.specs}),
             desk=self.desk,
             context=self._tool_context,
-            emit=self.emit,
-            write=self.log.write,
-            store_text=self._store_text,
-            counted=self._counted,
-            clock=services.clock,
-            new_id=services.new_token,
-            limit_chars=services.settings.tools.max_result_chars,
+            counted=self.meter.counted,
             recorded=self._recorded(),
             on_running=lambda title: self.enter(State.RUNNING_TOOLS, f"running {title}"),
-            recorder=self._recorder,
-            hide=services.known_secrets.hide,
         )
         caller = next((m.id for m in reversed(self.log.view.messages) if m.tool_calls), "")
-        self.round = ToolRound(round_services, calls, cycle, turn_id, caller)
+        self.round = ToolRound(parts, calls, cycle, turn_id, caller)
         return self.round
 
     def _recorded(self) -> Recorded | None:
@@ -294,13 +281,3 @@ class Chat:
 
     def _tool_context(self, name: str) -> ToolContext:
         return msgspec.structs.replace(self.services.tool_context(self.snapshot, name), recall=self.removed)
-
-    def _recorder(self, turn_id: str, call_id: str) -> FileLog:
-        services = self.services
-        return FileLog(self.log.write, services.store.put_blob, services.new_token, turn_id, call_id)
-
-    async def _store_text(self, text: str) -> str:
-        return await asyncio.to_thread(self.services.store.put_blob, text.encode("utf-8", "surrogatepass"))
-
-    def _counted(self, message: Message) -> Message:
-        return self.meter.counted(message)

@@ -95,7 +95,7 @@ class Session(Chat):
             ConfigError: there is no such adapter; nothing is changed.
         """
         self.control.use_model(adapter_name, model)
-        self.control.reset_guard()
+        self.control.watch.reset()
         await self.log.write(ModelSet(adapter=self.adapter_name, model=self.model))
         if self.task is None:
             # While a turn runs, its next preparation does this.
@@ -134,7 +134,7 @@ class Session(Chat):
         gone = tuple(message.id for message in self.log.view.messages if message.tag != RULES_TAG)
         if gone:
             await self.context.remove("cleared", gone)
-        self.control.reset_guard()
+        self.control.watch.reset()
         await redraw(self)
         self.context.show()
         self.show_meter()
@@ -230,7 +230,8 @@ class Session(Chat):
             try:
                 if self.queue.are_all(refused) and not answer_again:
                     # Before it is given back: then the same sentence comes twice in a row, and is shown once.
-                    await self.control.tell_refused([*refused.values()][-1])
+                    refusal = [*refused.values()][-1]
+                    await self.control.shaper.give_up(refusal.why, refusal.tokens)
             finally:
                 self.queue.give_back_refused(refused)
             if refused and not self.queue and not answer_again:

@@ -21,10 +21,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     id: int = 0
     chat: str = ""
 
-
-def _without_values(request: Request) -> str:
-    """Return what a log or a traceback may show of a request that brings secrets."""
-    return f"{type(request).__name__}(id={request.id}, chat={request.chat!r}, …)"
+    def __repr__(self) -> str:
+        """Show no value to a log or a traceback: it may be a secret."""
+        return f"{type(self).__name__}(id={self.id}, chat={self.chat!r}, …)"
 
 
 class Buffer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -71,10 +70,6 @@ class Hello(Request, frozen=True, kw_only=True):
     state_dir: str = ""
     secrets: dict[str, str] = {}
     environment: dict[str, str] = {}
-
-    def __repr__(self) -> str:
-        """Show no value: all of it may be a secret."""
-        return _without_values(self)
 
 
 class OpenChat(Request, frozen=True, kw_only=True):
@@ -175,10 +170,6 @@ class SetModel(Request, frozen=True, kw_only=True):
     model: str = ""
     secrets: dict[str, str] = {}
 
-    def __repr__(self) -> str:
-        """Show no value: all of it may be a secret."""
-        return _without_values(self)
-
 
 class SetPolicy(Request, frozen=True, kw_only=True):
     """Manage the chat's context by another policy (`/policy`); "" = as configured."""
@@ -195,20 +186,12 @@ class GiveSecrets(Request, frozen=True, kw_only=True):
 
     secrets: dict[str, str]
 
-    def __repr__(self) -> str:
-        """Show no value: all of it may be a secret."""
-        return _without_values(self)
-
 
 class GiveEnvironment(Request, frozen=True, kw_only=True):
     """Variables of the kind of `Hello.environment` that have changed in the editor since, and those that are gone."""
 
     changed: dict[str, str] = {}
     gone: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        """Show no value: all of it may be a secret."""
-        return _without_values(self)
 
 
 class SetOverrides(Request, frozen=True, kw_only=True):

@@ -36,7 +36,7 @@ async def test_the_parts_of_a_long_history_are_written_at_the_same_time(tmp_path
         window=20_000,
     )
     session = await bench.open()
-    assert not session.control.env().writer_is_proven
+    assert not session.control.shaper.env().writer_is_proven
     session.control.watch.writer_is_proven = True  # by a summary before this one
     for number in range(1, 21):
         session.submit(submit(f"question {number}", number))
@@ -46,7 +46,7 @@ async def test_the_parts_of_a_long_history_are_written_at_the_same_time(tmp_path
     assert bench.of(Compacted), bench.events[-3:]
     assert second.is_set()
     assert {event.tier for event in bench.of(Compacted)} == {2}
-    assert session.control.env().writer_is_proven
+    assert session.control.shaper.env().writer_is_proven
     assert not bench.bugs
 
 

@@ -15,22 +15,22 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 async def test_the_cache_is_warm_after_a_reply_and_cold_when_its_time_is_over(tmp_path: Path) -> None:
     bench = Bench(tmp_path, ScriptedAdapter("first", [says("hi")]))
     session = await bench.open()
-    assert session.control.env().cache.warm_tokens == 0
+    assert session.control.shaper.env().cache.warm_tokens == 0
     session.submit(submit("a question to begin with"))
     await bench.idle(session)
     asked = session.log.view.messages[0].tokens
-    assert session.control.env().cache.warm_tokens == asked > 0
+    assert session.control.shaper.env().cache.warm_tokens == asked > 0
     bench.services.clock = lambda: 1000.0 + bench.adapter.cache_lifetime_s
-    assert session.control.env().cache.warm_tokens == asked
+    assert session.control.shaper.env().cache.warm_tokens == asked
     bench.services.clock = lambda: 1001.0 + bench.adapter.cache_lifetime_s
-    assert session.control.env().cache.warm_tokens == 0
+    assert session.control.shaper.env().cache.warm_tokens == 0
 
 
 async def test_an_adapter_without_a_cache_charges_the_same_for_all(tmp_path: Path) -> None:
     adapter = ScriptedAdapter("first", [])
     adapter.cache_lifetime_s = 0.0
     session = await Bench(tmp_path, adapter).open()
-    assert (session.control.env().cache.read_price, session.control.env().cache.write_price) == (1.0, 1.0)
+    assert (session.control.shaper.env().cache.read_price, session.control.env().cache.write_price) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(

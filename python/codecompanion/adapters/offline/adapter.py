@@ -14,9 +14,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 import msgspec
 
 from codecompanion.adapters.base import (
+    Adapter,
     AdapterSettings,
     ChatRequest,
-    CompactionDone,
     Finished,
     ReasoningDelta,
     StopReason,
@@ -27,7 +27,6 @@ from codecompanion.adapters.base import (
 from codecompanion.adapters.offline.instructions import Instruction, Plan, plan
 from codecompanion.adapters.offline.playback import Playback
 from codecompanion.adapters.offline.report import HELP, report
-from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError, InputError, RequestRejected
 from codecompanion.model.messages import SUMMARY_TAG, Message, ReasoningPart, ToolCall
 
@@ -46,7 +45,7 @@ class OfflineOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     chunk_chars: int = 24
 
 
-class OfflineAdapter:
+class OfflineAdapter(Adapter):
     """See the module's text. `summarise(messages, most tokens)` writes summaries; it runs in a thread."""
 
     origin = ""
@@ -81,22 +80,6 @@ class OfflineAdapter:
         """Return how many replies of the recording the chat has been given."""
         return self._played.get(chat_id, 0)
 
-    def compacts_natively(self, model: str) -> bool:
-        """Return False: its summaries are the client's."""
-        return False
-
-    def compacts_on_demand(self, model: str) -> bool:
-        """Return False."""
-        return False
-
-    def counts_tokens(self, model: str) -> bool:
-        """Return False: the estimate is all there is."""
-        return False
-
-    def limits(self, model: str) -> ModelLimits | None:
-        """Return nothing: the configuration says it."""
-        return None
-
     def render(self, request: ChatRequest) -> bytes:
         """Return the messages as JSON: what a model would have been shown."""
         return msgspec.json.encode({"model": request.model, "messages": request.messages, "tools": request.tools})
@@ -126,14 +109,6 @@ class OfflineAdapter:
         # A recording's usage counted the requests it was recorded with, not ours: none is reported.
         yield Finished(stop, reply.tool_calls, None, request.model or self.default_model)
 
-    async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
-        """Refuse: there is no provider."""
-        raise RequestRejected(f"{self.name}: the offline adapter does not compact on demand.")
-
-    async def count_tokens(self, request: ChatRequest) -> int:
-        """Refuse: there is no provider."""
-        raise RequestRejected(f"{self.name}: the offline adapter does not count.")
-
     async def list_models(self) -> list[str]:
         """Return the names of its models: they all behave alike."""
         return list(self._models) or [self.default_model]
@@ -141,9 +116,6 @@ class OfflineAdapter:
     async def warm_up(self) -> None:
         """Read the recording, when there is one."""
         await self._recording()
-
-    async def aclose(self) -> None:
-        """Close nothing: there are no connections."""
 
     async def _summary(self, request: ChatRequest) -> str:
         subject = request.subject or request.messages

@@ -6,7 +6,7 @@ The decisions are `context.pipeline`'s; here are the effects: model calls with a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
@@ -19,16 +19,17 @@ from codecompanion.context.summary.compaction_notes import NO_MODEL, author_of, 
 from codecompanion.context.work import SummaryReply, SummaryRequest, Work
 from codecompanion.counting.tokens import estimate_text
 from codecompanion.errors import CodeCompanionError
-from codecompanion.model.history import EventPayload, UsageReported, ViewChanged
-from codecompanion.model.messages import Message, Usage
+from codecompanion.model.history import EventPayload, ViewChanged
+from codecompanion.model.messages import Message
 from codecompanion.session.accounts.accounting import RequestRecord
 from codecompanion.session.compaction.announcer import Announcer
 from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.record import CompactionRecord
 from codecompanion.session.compaction.summarise import ask_summary
 from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.services import Services
 from codecompanion.waiting import to_the_end
-from codecompanion.wire.events import ContextEdited, Event, Notice, Retrying, Severity
+from codecompanion.wire.events import ContextEdited, Notice, Retrying, Severity
 
 AT_ONCE = 4
 """Parts of a long history that are summarised at the same time (R-120): more would run into rate limits."""
@@ -56,20 +57,19 @@ class Compactor(msgspec.Struct):
     `announcer` knows the names the policy's documents give to what happens.
     """
 
-    chat_id: str
+    services: Services
     log: ChatLog
-    emit: Callable[[Event], None]
-    new_id: Callable[[], str]
-    timeout_s: float
     summariser: Callable[[bool], Summariser]
     new_record: Callable[[], CompactionRecord]
-    passes_reported: Callable[[str, str, str, Sequence[Usage]], UsageReported]
     announcer: Announcer
     effects: EffectRunner
     was_refused: bool = False
     """Whether a provider refused a request for a summary as such."""
-    thinking: dict[str, int] = msgspec.field(default_factory=dict)
-    """What each model spent at most before a summary; the next one gets that much more room (R-433)."""
+
+    @property
+    def timeout_s(self) -> float:
+        """Return how long one call may take, in seconds."""
+        return self.services.settings.chat.compaction_timeout_s
 
     async def run(self, preparation: Preparation, policy: Policy) -> Prepared:
         """Drive a preparation to its end and commit what it did; the view is then the next request.
@@ -174,7 +174,8 @@ class _Run:
         except CodeCompanionError as error:
             return SummaryReply(error=str(error))
         owner, name, model = self._owner, summariser.adapter.name, summariser.model
-        call = RequestRecord(self.record.new_id(), owner.log, self.record.clock)
+        services, thinking = owner.services, owner.services.summary_thinking
+        call = RequestRecord(services.new_token(), owner.log, services.clock)
         tokens = request.prompt_tokens or await asyncio.to_thread(estimate_text, request.prompt)
         await owner.log.write(call.for_summary(name, model, tokens))
         try:
@@ -183,7 +184,7 @@ class _Run:
                 model,
                 request,
                 timeout_s=min(self._left_s, owner.timeout_s),
-                thinking_tokens=owner.thinking.get(summariser.label, 0),
+                thinking_tokens=thinking.get(summariser.label, 0),
                 on_retry=lambda event: self._tell_retry(call, event),
             )
         except BaseException as error:
@@ -191,11 +192,11 @@ class _Run:
             raise
         if reply.error and self._left_s <= 0:
             reply = msgspec.structs.replace(reply, error=too_long)
-        owner.thinking[summariser.label] = max(owner.thinking.get(summariser.label, 0), reply.thinking_tokens)
+        thinking[summariser.label] = max(thinking.get(summariser.label, 0), reply.thinking_tokens)
         owner.was_refused = owner.was_refused or reply.refused
         ended: list[EventPayload] = [call.ended("failed" if reply.error else reply.stop, reply.error)]
         if reply.usage is not None:
-            reported = owner.passes_reported(name, model, self.record.id, [reply.usage])
+            reported = services.passes_reported(name, model, self.record.id, [reply.usage])
             ended.insert(0, msgspec.structs.replace(reported, request_id=call.id))
         await owner.log.write(*ended)
         return reply
@@ -208,7 +209,7 @@ class _Run:
     def _tell_retry(self, call: RequestRecord, event: RetryScheduled) -> None:
         call.take_retry(event)
         owner, retry = self._owner, msgspec.structs.asdict(event)
-        owner.emit(Retrying(chat=owner.chat_id, **retry))
+        owner.services.emit(Retrying(chat=owner.log.chat_id, **retry))
 
     async def _abandon(self, error: BaseException) -> None:
         """End an announced compaction that cannot go on; nothing was changed."""
@@ -228,7 +229,7 @@ class _Run:
         owner = self._owner
         before = owner.log.view.messages
         if prepared.repair.changed:
-            await owner.log.write(repair_change(before, prepared.repair, owner.new_id()))
+            await owner.log.write(repair_change(before, prepared.repair, owner.services.new_token()))
         current = prepared.repair.messages if prepared.repair.changed else before
         for report in prepared.reports:
             if report.work is None:
@@ -265,7 +266,7 @@ class _Run:
     async def _commit_edit(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
         """Log an edit; it has an id of its own, so that it can be undone apart from the compaction of the same run."""
         owner = self._owner
-        change = view_change(report, work, before, owner.new_id())
+        change = view_change(report, work, before, owner.services.new_token())
         named = owner.announcer.changed(report, change.change_id, "", 0)
         await owner.effects.before(report.stage.effects.before, report, change)
         if change.removed:
@@ -295,14 +296,14 @@ class _Run:
         record.show(change)
         notes = notes_on(report)
         if notes:
-            self._owner.emit(Notice(chat=self._owner.chat_id, level=Severity.WARN, text=notes))
+            self._owner.services.emit(Notice(chat=self._owner.log.chat_id, level=Severity.WARN, text=notes))
         announcer.tell(named)
         self._owner.effects.after_soon(report.stage.effects.after, report)
 
     def _show_edit(self, change: ViewChanged) -> None:
-        self._owner.emit(
+        self._owner.services.emit(
             ContextEdited(
-                chat=self._owner.chat_id,
+                chat=self._owner.log.chat_id,
                 cleared=change.report.cleared or 0,
                 tokens_before=change.tokens_before,
                 tokens_after=change.tokens_after,

@@ -16,7 +16,8 @@ from codecompanion.model.history import PolicyEvent, ViewChanged
 from codecompanion.model.messages import SUMMARY_TAG, Message
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.gone import place_of_card, summary_ids
-from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Event, Notice, Severity
+from codecompanion.session.services import Services
+from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Notice, Severity
 
 STANDARD_CARD = Card()
 
@@ -27,11 +28,8 @@ class CompactionRecord(msgspec.Struct):
     `is_open`: it has begun and has not ended, in the log as in front of the user.
     """
 
-    chat_id: str
+    services: Services
     log: ChatLog
-    emit: Callable[[Event], None]
-    clock: Callable[[], float]
-    new_id: Callable[[], str]
     on_compacting: Callable[[bool], None]
     id: str = ""
     label: str = ""
@@ -60,7 +58,7 @@ class CompactionRecord(msgspec.Struct):
         self.label = label
         if self.is_open:
             return ()
-        self.id, self.trigger, self._started_at = self.new_id(), trigger, self.clock()
+        self.id, self.trigger, self._started_at = self.services.new_token(), trigger, self.services.clock()
         self.card = card
         self.on_compacting(True)
         named = also(self.id)
@@ -75,13 +73,13 @@ class CompactionRecord(msgspec.Struct):
             await self.log.write(began, *named)
         except CodeCompanionError as error:
             text = f"{card.failed}: {str(error).rstrip('.')}. Nothing was changed."
-            self.emit(Notice(chat=self.chat_id, level=Severity.WARN, text=text))
+            self.services.emit(Notice(chat=self.log.chat_id, level=Severity.WARN, text=text))
             raise
         self.is_open = True
         started = CompactionStarted(
-            chat=self.chat_id, compaction_id=self.id, trigger=trigger, summariser=label, label=card.running
+            chat=self.log.chat_id, compaction_id=self.id, trigger=trigger, summariser=label, label=card.running
         )
-        self.emit(started)
+        self.services.emit(started)
         return named
 
     async def fail(self, reason: str, *, cancelled: bool = False, also: Sequence[PolicyEvent] = ()) -> None:
@@ -96,13 +94,13 @@ class CompactionRecord(msgspec.Struct):
                 history.CompactionFailed(compaction_id=self.id, reason=reason, cancelled=cancelled), *also
             )
         finally:
-            failed = CompactionFailed(chat=self.chat_id, compaction_id=self.id, reason=text, cancelled=cancelled)
-            self.emit(failed)
+            failed = CompactionFailed(chat=self.log.chat_id, compaction_id=self.id, reason=text, cancelled=cancelled)
+            self.services.emit(failed)
 
     @property
     def duration_ms(self) -> int:
         """Return how long it has taken so far."""
-        return round((self.clock() - self._started_at) * 1000)
+        return round((self.services.clock() - self._started_at) * 1000)
 
     def report(self, removed: Sequence[Message], summary: str) -> ChangeReport:
         """Return what the change says of itself: who, how many messages, which cycles, how long."""
@@ -128,9 +126,9 @@ class CompactionRecord(msgspec.Struct):
         """Tell the editor of the change that ended it well."""
         self.is_open = False
         report = change.report
-        self.emit(
+        self.services.emit(
             Compacted(
-                chat=self.chat_id,
+                chat=self.log.chat_id,
                 compaction_id=self.id,
                 trigger=cast(Trigger, report.trigger or self.trigger),
                 summariser=self.label,

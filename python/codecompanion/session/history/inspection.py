@@ -59,7 +59,7 @@ def _reasons(control: ContextControl, messages: Messages) -> dict[str, str]:
     """Return why messages were cleared or are kept, by id, where the policy's strategies can tell."""
     steps = (step for stage in control.policy.stages for tier in stage.tiers for step in tier.steps)
     told = ((STRATEGIES[step.use].explain, step.params) for step in steps)
-    found = (explain(messages, params, control.env()) for explain, params in told if explain is not None)
+    found = (explain(messages, params, control.shaper.env()) for explain, params in told if explain is not None)
     return next(filter(None, found), {})
 
 

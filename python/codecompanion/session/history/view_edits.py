@@ -115,7 +115,7 @@ class ViewEdits:
             told = f"{pause.what} paused until you /compact, redo or choose a policy."
             self.control.notice(Severity.INFO, told, while_paused=True)
             return
-        if not self.control.env().fits(self.log.view.messages, self.control.measured()):
+        if not self.control.shaper.env().fits(self.log.view.messages, self.control.measured()):
             text = "The request is now larger than the context window; it will be made smaller before it is sent."
             self.control.notice(Severity.WARN, text)
 

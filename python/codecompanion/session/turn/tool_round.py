@@ -19,14 +19,17 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.history import ChangeShown, EventPayload, MessageAdded, ToolRan
 from codecompanion.model.messages import Message, ToolCall
 from codecompanion.placeholders import CANCELLED_BY_USER
+from codecompanion.session.files.file_log import FileLog
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.services import Services
 from codecompanion.session.turn.approval_desk import ApprovalDesk, Verdict
 from codecompanion.session.turn.tame_calls import one_line
-from codecompanion.tools.base import ApprovalQuestion, FileChange, NotRecorded, Recorder, ToolContext, ToolOutput
+from codecompanion.tools.base import ApprovalQuestion, FileChange, ToolContext, ToolOutput
 from codecompanion.tools.limit import shorten
 from codecompanion.tools.registry import ToolRegistry
 from codecompanion.tools.runner import ResolveOnce, approval_question, failed, question_now, run_call
 from codecompanion.wire import events
-from codecompanion.wire.events import Event, Notice, Severity, ToolFinished, ToolStarted
+from codecompanion.wire.events import Notice, Severity, ToolFinished, ToolStarted
 
 Status = Literal["ok", "error", "cancelled", "rejected"]
 Recorded = Callable[[int], Message | None]
@@ -37,27 +40,17 @@ MAX_DIFF_CHARS = 16_000
 """So much of a diff is drawn and kept beside the call; the whole one can be made from the log."""
 
 
-class RoundServices(msgspec.Struct, frozen=True):
-    """What a round needs of its chat. `store_text` keeps a long result whole and returns its sha256.
+class RoundParts(msgspec.Struct, frozen=True):
+    """What a round needs of its chat. `context` gives what a call of the tool of that name may know."""
 
-    `recorder(turn_id, call_id)` logs the changes of files that a call makes. `hide` takes known keys out of a text.
-    """
-
-    chat_id: str
+    services: Services
+    log: ChatLog
     tools: ToolRegistry
     desk: ApprovalDesk
     context: Callable[[str], ToolContext]
-    emit: Callable[[Event], None]
-    write: Callable[..., Awaitable[Sequence[object]]]
-    store_text: Callable[[str], Awaitable[str]]
     counted: Callable[[Message], Message]
-    clock: Callable[[], float]
-    new_id: Callable[[], str]
-    limit_chars: int
-    recorded: Recorded | None = None
-    on_running: Callable[[str], None] = lambda title: None
-    recorder: Callable[[str, str], Recorder] = lambda turn_id, call_id: NotRecorded()
-    hide: Callable[[str], str] = lambda text: text
+    recorded: Recorded | None
+    on_running: Callable[[str], None]
 
 
 class _Ran(msgspec.Struct, frozen=True):
@@ -71,10 +64,10 @@ class ToolRound:
     """The calls of one reply."""
 
     def __init__(
-        self, services: RoundServices, calls: Sequence[ToolCall], cycle: int, turn_id: str, reply_id: str = ""
+        self, parts: RoundParts, calls: Sequence[ToolCall], cycle: int, turn_id: str, reply_id: str = ""
     ) -> None:
         """`reply_id` is the message that made the calls."""
-        self._services, self._calls = services, tuple(calls)
+        self._parts, self._services, self._calls = parts, parts.services, tuple(calls)
         self._cycle, self._turn_id, self._reply_id = cycle, turn_id, reply_id
         self._announced: dict[int, ToolStarted] = {}
         self._done: set[int] = set()
@@ -109,27 +102,27 @@ class ToolRound:
         return range(first, max(end, first + 1))
 
     def _only_reads(self, call: ToolCall) -> bool:
-        if self._services.recorded is not None:
+        if self._parts.recorded is not None:
             return True
         try:
-            tool = self._services.tools.get(call.name)
+            tool = self._parts.tools.get(call.name)
         except ToolError:
             return True
-        return tool.effect == "read" and not self._services.desk.approvals.asks_before(tool)
+        return tool.effect == "read" and not self._parts.desk.approvals.asks_before(tool)
 
     def _title(self, call: ToolCall) -> str:
         try:
-            tool = self._services.tools.get(call.name)
-            return one_line(tool.title(self._services.tools.validate(call.name, call.arguments)))
+            tool = self._parts.tools.get(call.name)
+            return one_line(tool.title(self._parts.tools.validate(call.name, call.arguments)))
         except ToolError:
             return one_line(recorded_title(call))
 
     def _announce(self, index: int) -> None:
         call = self._calls[index]
         title = self._title(call)
-        self._services.on_running(title)
+        self._parts.on_running(title)
         self._announced[index] = ToolStarted(
-            chat=self._services.chat_id, call_id=call.id, name=call.name, title=title, reply_id=self._reply_id
+            chat=self._parts.log.chat_id, call_id=call.id, name=call.name, title=title, reply_id=self._reply_id
         )
         self._services.emit(self._announced[index])
 
@@ -139,19 +132,19 @@ class ToolRound:
         return tuple(started for index, started in self._announced.items() if index not in self._done)
 
     async def _run_one(self, index: int) -> _Ran:
-        services, call = self._services, self._calls[index]
+        parts, services, call = self._parts, self._services, self._calls[index]
         title = self._title(call)
-        if services.recorded is not None:
-            output = _recorded_output(services.recorded(index))
+        if parts.recorded is not None:
+            output = _recorded_output(parts.recorded(index))
             return _Ran(call, output, "error" if output.is_error else "ok", title)
         try:
-            tool = services.tools.get(call.name)
-            arguments = services.tools.validate(call.name, call.arguments)
-            recorder = services.recorder(self._turn_id, call.id)
-            context = services.context(call.name)
+            tool = parts.tools.get(call.name)
+            arguments = parts.tools.validate(call.name, call.arguments)
+            recorder = FileLog(parts.log.write, services.store.put_blob, services.new_token, self._turn_id, call.id)
+            context = parts.context(call.name)
             resolve = ResolveOnce(context.resolve)
             context = msgspec.structs.replace(context, recorder=recorder, resolve=resolve)
-            question = await approval_question(tool, arguments, context, services.desk.approvals)
+            question = await approval_question(tool, arguments, context, parts.desk.approvals)
         except ToolError as error:
             return _Ran(call, failed(str(error)), "error", title)
         if question is not None:
@@ -159,7 +152,7 @@ class ToolRound:
 
                 async def now() -> ApprovalQuestion | None:
                     resolve.forget()
-                    return await question_now(tool, arguments, context, services.desk.approvals)
+                    return await question_now(tool, arguments, context, parts.desk.approvals)
 
                 verdict = await self._ask(call, question, now)
             except ToolError as error:
@@ -168,13 +161,13 @@ class ToolRound:
                 refused = ToolOutput(text=verdict.refusal, summary="rejected", is_error=True)
                 return _Ran(call, refused, "rejected", title)
             context = msgspec.structs.replace(context, accepted=verdict.accepted)
-            services.on_running(title)
+            parts.on_running(title)
         output = await run_call(tool, arguments, context)
         return _Ran(call, await self._without_keys(output), "error" if output.is_error else "ok", title)
 
     async def _without_keys(self, output: ToolOutput) -> ToolOutput:
         """Take known keys out of a result: nothing has stored, shown or sent it yet."""
-        hide, change = self._services.hide, output.change
+        hide, change = self._services.known_secrets.hide, output.change
         text = await asyncio.to_thread(hide, output.text) if len(output.text) > LONG_CHARS else hide(output.text)
         if change is not None:
             change = msgspec.structs.replace(change, diff=hide(change.diff))
@@ -189,7 +182,7 @@ class ToolRound:
             ToolError: the change cannot be made any more; its text is the call's result.
         """
         while True:
-            verdict = await self._services.desk.ask(call, question)
+            verdict = await self._parts.desk.ask(call, question)
             if verdict.refusal is not None or not question.path:
                 return verdict
             current = await now()
@@ -197,16 +190,16 @@ class ToolRound:
                 return verdict
             lost = "" if verdict.accepted is None else " What you had changed in the proposal was not written."
             text = f"{Path(question.path).name} changed while the approval was open; here is the change again.{lost}"
-            self._services.emit(Notice(chat=self._services.chat_id, level=Severity.WARN, text=text))
+            self._services.emit(Notice(chat=self._parts.log.chat_id, level=Severity.WARN, text=text))
             question = current
 
     async def _store(self, text: str) -> str:
         """Return the sha256 of a long result, "" when there is no room for it: the model gets its ends all the same."""
         try:
-            return await self._services.store_text(text)
+            return await asyncio.to_thread(self._services.store.put_blob, text.encode("utf-8", "surrogatepass"))
         except StoreError as error:
             told = f"Only the ends of a long result are kept: {error}"
-            self._services.emit(Notice(chat=self._services.chat_id, level=Severity.WARN, text=told))
+            self._services.emit(Notice(chat=self._parts.log.chat_id, level=Severity.WARN, text=told))
             return ""
 
     async def _record(self, ran: Mapping[int, _Ran]) -> None:
@@ -215,7 +208,7 @@ class ToolRound:
         recorded = [await self._result(one) for one in ran.values()]
         self._done.update(ran)
         try:
-            await services.write(*(payload for payloads, _ in recorded for payload in payloads))
+            await self._parts.log.write(*(payload for payloads, _ in recorded for payload in payloads))
         except StoreError:
             for _, finished in recorded:
                 failure = "ran, but could not be stored"
@@ -227,13 +220,13 @@ class ToolRound:
     async def _result(self, ran: _Ran) -> tuple[tuple[EventPayload, ...], ToolFinished]:
         """Return what is logged of a result and what the editor is told of it."""
         services = self._services
-        text, blob = ran.output.text, ""
-        if len(text) > services.limit_chars:
+        text, blob, limit = ran.output.text, "", services.settings.tools.max_result_chars
+        if len(text) > limit:
             blob = await self._store(text)
-            text = shorten(text, services.limit_chars, blob)
-        message = services.counted(
+            text = shorten(text, limit, blob)
+        message = self._parts.counted(
             Message(
-                id=services.new_id(),
+                id=services.new_token(),
                 role="tool",
                 content=text or "(no output)",
                 tool_call_id=ran.call.id,
@@ -256,7 +249,7 @@ class ToolRound:
             change=shown_change(change),
         )
         finished = ToolFinished(
-            chat=services.chat_id,
+            chat=self._parts.log.chat_id,
             call_id=ran.call.id,
             message_id=message.id,
             name=ran.call.name,

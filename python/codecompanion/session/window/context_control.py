@@ -13,7 +13,6 @@ from typing import Any, Literal
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.context.policy.schema import StageEvent
 from codecompanion.context.report import Preparation, Prepared
-from codecompanion.context.work import Env
 from codecompanion.errors import ContextOverflow, EncryptedRefused, RequestRejected
 from codecompanion.model.messages import Usage
 from codecompanion.session.accounts.usage_check import sentence
@@ -34,7 +33,6 @@ from codecompanion.session.window.native_side import NativeSide
 from codecompanion.session.window.pause import Pause
 from codecompanion.session.window.plans import Plans
 from codecompanion.session.window.request_shaper import RequestShaper
-from codecompanion.session.window.too_large import Refusal
 from codecompanion.session.window.window_watch import WindowWatch
 from codecompanion.wire.events import Meter, Severity
 
@@ -109,7 +107,7 @@ class ContextControl(ChatModel):
         """
         self.policy = self.services.policy(self.overrides, name, self.adapter_name)
         self.chosen_policy = name
-        self.reset_guard()
+        self.watch.reset()
         self.compose_prompt()
         if self.adapter_name:
             self.window.resolve()
@@ -121,17 +119,9 @@ class ContextControl(ChatModel):
             names = ", ".join(ignored)
             self.notice(Severity.WARN, f"Policy {self.policy.name} has no option {names}: these settings are not used.")
 
-    def reset_guard(self) -> None:
-        """Forget failures: the view was cleared or the model changed."""
-        self.watch.reset()
-
     def request(self) -> ChatRequest:
         """Return the request made of the view, shaped (R-338)."""
         return self.shaper.request_of(self.shaper.take(), self.native.ask())
-
-    async def tell_refused(self, refusal: Refusal) -> None:
-        """Log under the policy's name for it that a message cannot be sent, if it has one (R-335)."""
-        await self.shaper.give_up(refusal.why, refusal.tokens)
 
     async def compact(self, instructions: str) -> bool:
         """Compact, by the provider where it can (R-540); return whether the view changed. The user is told if not.
@@ -239,14 +229,7 @@ class ContextControl(ChatModel):
 
     def new_record(self) -> CompactionRecord:
         """Return the record of a compaction that may come."""
-        return CompactionRecord(
-            chat_id=self.chat_id,
-            log=self.log,
-            emit=self.services.emit,
-            clock=self.services.clock,
-            new_id=self.services.new_token,
-            on_compacting=self._on_compacting,
-        )
+        return CompactionRecord(self.services, self.log, self._on_compacting)
 
     async def run(self, preparation: Preparation) -> Prepared:
         """Carry a preparation out: ask who writes summaries, commit what each stage changed, tell the user.
@@ -255,17 +238,12 @@ class ContextControl(ChatModel):
             StoreError: a change could not be stored; the view is as before.
         """
         compactor = Compactor(
-            chat_id=self.chat_id,
+            services=self.services,
             log=self.log,
-            emit=self.services.emit,
-            new_id=self.services.new_token,
-            timeout_s=self.services.settings.chat.compaction_timeout_s,
             summariser=self._summariser,
             new_record=self.new_record,
-            passes_reported=self.services.passes_reported,
             effects=self.effects,
             announcer=self._announcer(),
-            thinking=self.services.summary_thinking,
         )
         try:
             prepared = await compactor.run(preparation, self.policy)
@@ -288,10 +266,6 @@ class ContextControl(ChatModel):
         """Return how often a checkpoint is due: the user's wish, else the policy's (R-464)."""
         wish = self.services.settings.chat.checkpoint_every_messages
         return self.policy.checkpoint_every_messages if wish is None else wish
-
-    def env(self) -> Env:
-        """Return what is known of the next request besides its messages."""
-        return self.shaper.env()
 
     def _summariser(self, use_chat_adapter: bool) -> Summariser:
         """Return who writes the summary (R-504, R-529); raises `ConfigError` for a name that does not resolve."""

@@ -102,7 +102,9 @@ class NativeCompaction:
         """Log the change that puts the block in place of what it stands for, then show it."""
         record, view = self._record, self._log.view
         await self._begin()
-        block = Message(id=record.new_id(), role="assistant", cycle=max(1, view.cycle), ts=record.clock())
+        block = Message(
+            id=record.services.new_token(), role="assistant", cycle=max(1, view.cycle), ts=record.services.clock()
+        )
         work = replace_by_block(view.messages, part, self._count, block)
         removed, replaced, inserted = difference(view.messages, work.messages)
         report = record.report(work.removed, work.summary or UNREADABLE)
