@@ -8,11 +8,8 @@ Every exit leaves a valid history: unanswered calls are completed, what arrived 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from functools import partial
 from typing import Literal, assert_never
-
-import msgspec
 
 from codecompanion.adapters.base import Finished
 from codecompanion.errors import (
@@ -21,30 +18,22 @@ from codecompanion.errors import (
     ContextOverflow,
     EncryptedRefused,
     RequestRejected,
-    StoreError,
-    StoreUnavailable,
 )
 from codecompanion.model.history import (
-    EventPayload,
-    MessageAdded,
-    RequestSent,
-    ServerEdited,
     TurnEnded,
     TurnStarted,
-    UsageReported,
 )
-from codecompanion.model.messages import Message, ToolCall, is_typed_by_user
+from codecompanion.model.messages import ToolCall, is_typed_by_user
 from codecompanion.model.view import open_tool_calls
-from codecompanion.session.accounts.accounting import RequestRecord
 from codecompanion.session.before_request import prepare_request
 from codecompanion.session.chat import Chat
 from codecompanion.session.state import State, Stop
+from codecompanion.session.turn.exchange import Exchange
 from codecompanion.session.turn.guards import over_request_limit, repeated_call
-from codecompanion.session.turn.reply import ReplySoFar, stream_reply
 from codecompanion.session.window.paused_and_full import Answer, PausedAndFull
 from codecompanion.session.window.too_large import NOT_SENT, largest_part
 from codecompanion.waiting import to_the_end
-from codecompanion.wire.events import ReplyFinished, ReplyStarted, Severity, TurnFinished
+from codecompanion.wire.events import Severity, TurnFinished
 
 Reason = Literal["done", "stopped", "failed", "limit"]
 MAX_PAUSES = 16
@@ -62,11 +51,9 @@ class Turn:
         self._is_paused = False
         """Whether the provider wants its reply back just as it is: nothing may join it, nothing be summarised."""
         self._compactions = chat.log.compactions
-        self._prepared_for = ("", "")
-        """Adapter and model of the request that was prepared last; the user may choose others at any time."""
+        self._exchange = Exchange(chat, turn_id, cycle)
         self._calls: list[ToolCall] = []
         self._started_at = chat.services.clock()
-        self._reply: ReplySoFar | None = None
         self.was_stopped = False
         """Whether the user stopped it."""
         self.asking = PausedAndFull(chat, partial(chat.coming, turn_id, cycle))
@@ -144,7 +131,7 @@ class Turn:
         """
         chat = self._chat
         chat.enter(State.PREPARING)
-        self._prepared_for = chat.control.named
+        self._exchange.prepared_for = chat.control.named
         declined = await prepare_request(chat, self.asking, is_continued=self._is_paused)
         chat.show_meter()
         return declined or self._waits()
@@ -167,8 +154,8 @@ class Turn:
         match finished.stop:
             case "paused" | "compacted":
                 self._pauses += 1
-                self._is_paused = finished.stop == "paused" and not self._is_switched
-                if finished.stop == "paused" and self._is_switched:
+                self._is_paused = finished.stop == "paused" and not self._exchange.is_switched
+                if finished.stop == "paused" and self._exchange.is_switched:
                     # Nobody else goes on from another one's words.
                     await self._chat.ask_to_go_on(self.turn_id, self.cycle)
                 return Stop() if self._pauses > MAX_PAUSES else self._waits()
@@ -214,12 +201,13 @@ class Turn:
         recovered, distrusted, suspected = 0, False, False
         while True:
             # Lesson 4: what was prepared, was so for another window and without what is this provider's own.
-            if self._is_switched and (waits := await self._prepare()):
+            if self._exchange.is_switched and (waits := await self._prepare()):
                 return waits
+            self._requests += 1
             try:
-                return await self._request()
+                return await self._exchange.send()
             except ContextOverflow as error:
-                answer = Answer.SEND if self._is_switched else await self.asking.after_refusal(error)
+                answer = Answer.SEND if self._exchange.is_switched else await self.asking.after_refusal(error)
                 if answer is Answer.NOT_ASKED:
                     attempts = chat.control.policy.recovery.attempts
                     if recovered >= attempts or not await chat.control.recover(error, recovered + 1):
@@ -238,157 +226,19 @@ class Turn:
                     suspected = not suspected and await chat.control.recover_suspected(error)
                     if not suspected:
                         raise
-            self._reply = self._chat.arrived = None
+            self._exchange.forget()
             chat.show_meter()
             if isinstance(answer, Stop):
                 return answer
             if answer is Answer.NOT_ASKED and (waits := self._waits()):
                 return waits
 
-    @property
-    def _is_switched(self) -> bool:
-        """Return whether the user has chosen another model since the request was prepared."""
-        return self._prepared_for != self._chat.control.named
-
-    async def _request(self) -> Finished:
-        chat = self._chat
-        chat.enter(State.PREPARING)
-        adapter = chat.services.adapters.get(chat.adapter_name)
-        self._requests += 1
-        request = chat.control.request()
-        with chat.control.shaper.as_sent() as sent_view:
-            estimated = chat.meter.estimated_prompt(sent_view)
-        record = RequestRecord(chat.services.new_token(), chat.log, chat.services.clock)
-        sent = RequestSent(
-            turn_id=self.turn_id,
-            adapter=chat.adapter_name,
-            model=chat.model,
-            messages=len(request.messages),
-            estimated_tokens=chat.control.shaper.current().measure.tokens,
-            request_id=record.id,
-            shaping=chat.control.shaper.savings(),
-        )
-        chat.log.write_unawaited(chat.parts.described(request, sent))
-        chat.enter(State.STREAMING, "waiting for the model")
-        chat.emit(ReplyStarted(chat=chat.chat_id, adapter=chat.adapter_name, model=chat.model))
-        self._reply = reply = ReplySoFar()
-        self._chat.arrived = reply, ""
-        native = chat.control.native.compaction()
-        try:
-            finished = await stream_reply(
-                adapter,
-                request,
-                reply,
-                emit=chat.emit,
-                on_label=lambda label: chat.enter(State.STREAMING, label),
-                save_partial=chat.save_partial,
-                on_compaction=native.take,
-                on_retry=record.take_retry,
-            )
-        except BaseException as error:
-            await native.end(error)
-            await record.fail(error)
-            raise
-        await native.end()
-        if finished.stop == "compacted" and not native.done:
-            chat.control.native.expect(missed=True)
-        await self._log_reply(record, reply, finished, estimated, compacted=native.done)
-        return finished
-
-    async def _log_reply(
-        self, record: RequestRecord, reply: ReplySoFar, finished: Finished, estimated: int, *, compacted: bool
-    ) -> None:
-        chat, usage = self._chat, finished.usage
-        self._reply = None
-        message = self._message(reply, finished)
-        self._chat.arrived = reply, message.id
-        # A reply may be nothing but the provider's compaction, which is in the view already.
-        empty = finished.stop == "compacted" and not message.content
-        payloads: list[EventPayload] = [] if empty else [MessageAdded(message=message)]
-        reported = self._reported(message.id, finished, estimated, empty=empty)
-        payloads += [msgspec.structs.replace(usage, request_id=record.id) for usage in reported]
-        keep = partial(self._keep_for_later, message, reply, payloads[len(payloads) - len(reported) :])
-        try:
-            await chat.log.write(*payloads, record.ended(finished.stop), on_failure=keep)
-        except StoreError as failure:
-            lost = "No tool was run, because the calls could not be stored" if finished.tool_calls else ""
-            raise StoreUnavailable(f"{lost or 'The reply is not stored yet'}: {failure}") from failure
-        if usage is not None and not empty and not self._is_switched:
-            cleared = sum(edit.cleared_tokens for edit in finished.server_edits)
-            chat.control.learn(usage, estimated, compacted=compacted, cleared=cleared)
-            chat.keep_calibration()
-        chat.emit(
-            ReplyFinished(
-                chat=chat.chat_id,
-                message_id=message.id,
-                stop=finished.stop,
-                prompt_tokens=usage.prompt_tokens if usage else 0,
-                output_tokens=usage.output_tokens if usage else 0,
-            )
-        )
-        if finished.stop == "stop" and not finished.tool_calls and not message.text.strip():
-            self._notice("The model sent an empty reply. Send another message, or regenerate.")
-        chat.control.window.take_in()
-        chat.control.window.tell_no_room()
-        for edit in finished.server_edits:
-            self._notice(
-                f"{self._prepared_for[0]} cleared {edit.cleared_items} old tool results on its side"
-                f" ({edit.cleared_tokens:,} tokens; {edit.kind})."
-            )
-        chat.show_meter()
-
-    def _keep_for_later(self, message: Message, reply: ReplySoFar, reported: Sequence[EventPayload]) -> None:
-        """Let a reply that was shown be stored with what comes next; its calls do not count, they were not run."""
-        if message.tool_calls:
-            reply.finished = None
-            message = msgspec.structs.replace(self._message(reply, None), id=message.id)
-        kept: tuple[EventPayload, ...] = (MessageAdded(message=message),) if message.text.strip() else ()
-        self._chat.log.write_later(*kept, *reported)
-
     def _told(self, failure: CodeCompanionError) -> str:
         """Return what the user is told of a failure: also what is kept of a reply that was arriving (lesson 39)."""
         told = str(failure)
-        if isinstance(failure, AdapterError) and self._reply is not None and not self._reply.is_empty:
+        if isinstance(failure, AdapterError) and self._exchange.has_words:
             told = told.rstrip(".") + ". The part that arrived is kept; /continue continues it."
         return told
-
-    def _reported(self, message_id: str, finished: Finished, estimated: int, *, empty: bool) -> list[UsageReported]:
-        """Return what is logged of the figures of a reply, nothing when the provider gave none."""
-        chat, usage, others = self._chat, finished.usage, finished.other_passes
-        (adapter, model), services = self._prepared_for, chat.services
-        if usage is None or empty:
-            passes = (*([usage] if usage else []), *others)
-            return [services.passes_reported(adapter, model, message_id, passes)] if passes else []
-        edits = tuple(
-            ServerEdited(edit.kind, edit.cleared_tokens, edit.cleared_items) for edit in finished.server_edits
-        )
-        reported = UsageReported(
-            message_id=message_id,
-            adapter=adapter,
-            model=model,
-            usage=usage,
-            estimated_prompt_tokens=estimated,
-            other_passes=others,
-            server_edits=edits,
-        )
-        return [services.priced(reported)]
-
-    def _message(self, reply: ReplySoFar, finished: Finished | None) -> Message:
-        """Return the reply as a message; without an end marker it is marked as cut and its calls do not count."""
-        chat = self._chat
-        return chat.meter.counted(
-            Message(
-                id=chat.services.new_token(),
-                role="assistant",
-                content=reply.content(),
-                tool_calls=finished.tool_calls if finished else (),
-                cycle=self.cycle,
-                turn_id=self.turn_id,
-                cut=finished is None,
-                ts=chat.services.clock(),
-                usage=finished.usage if finished else None,
-            )
-        )
 
     async def _run_tools(self, finished: Finished) -> None:
         chat = self._chat
@@ -401,20 +251,13 @@ class Turn:
         chat = self._chat
         try:
             await chat.log.settled()
-            if self._reply is not None and self._reply.is_empty:
-                chat.services.store.clear_partial(chat.chat_id)
-            elif self._reply is not None:
-                message = self._message(self._reply, None)
-                self._chat.arrived = self._reply, message.id
-                chat.log.write_later(MessageAdded(message=message))
-                await chat.log.write()
-                chat.emit(ReplyFinished(chat=chat.chat_id, message_id=message.id, stop="cut"))
+            await self._exchange.keep_what_arrived()
             calls = open_tool_calls(chat.log.view)
             if calls:
                 await chat.tool_round(calls, self.cycle, self.turn_id).complete_as_cancelled()
         except CodeCompanionError as failure:
             self._notice(f"The part that arrived is not stored yet: {failure}")
-        self._reply = self._chat.arrived = None
+        self._exchange.forget()
 
     async def _end(self, reason: Reason, error: str) -> None:
         chat = self._chat

@@ -1,0 +1,196 @@
+"""One request of a turn and its reply: sent, shown as it arrives, logged, or kept for as far as it came (lesson 39)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from codecompanion.adapters.base import Finished
+from codecompanion.errors import StoreError, StoreUnavailable
+from codecompanion.model.history import EventPayload, MessageAdded, RequestSent, ServerEdited, UsageReported
+from codecompanion.model.messages import Message
+from codecompanion.session.accounts.accounting import RequestRecord
+from codecompanion.session.chat import Chat
+from codecompanion.session.state import State
+from codecompanion.session.turn.reply import ReplySoFar, stream_reply
+from codecompanion.wire.events import ReplyFinished, ReplyStarted, Severity
+
+
+class Exchange:
+    """The exchanges of one turn with the model, one at a time."""
+
+    def __init__(self, chat: Chat, turn_id: str, cycle: int) -> None:
+        self._chat, self.turn_id, self.cycle = chat, turn_id, cycle
+        self.prepared_for = ("", "")
+        """Adapter and model of the request that was prepared last; the user may choose others at any time."""
+        self.reply: ReplySoFar | None = None
+
+    @property
+    def is_switched(self) -> bool:
+        """Return whether the user has chosen another model since the request was prepared."""
+        return self.prepared_for != self._chat.control.named
+
+    @property
+    def has_words(self) -> bool:
+        """Return whether something of a reply has arrived that is not logged."""
+        return self.reply is not None and not self.reply.is_empty
+
+    def forget(self) -> None:
+        """Show nothing as arriving any more."""
+        self.reply = self._chat.arrived = None
+
+    async def send(self) -> Finished:
+        """Send the next request and log its reply; what arrives is shown as it comes.
+
+        Raises:
+            CodeCompanionError: the request was refused or its reply cut, or could not be stored.
+        """
+        chat = self._chat
+        chat.enter(State.PREPARING)
+        adapter = chat.services.adapters.get(chat.adapter_name)
+        request = chat.control.request()
+        with chat.control.shaper.as_sent() as sent_view:
+            estimated = chat.meter.estimated_prompt(sent_view)
+        record = RequestRecord(chat.services.new_token(), chat.log, chat.services.clock)
+        sent = RequestSent(
+            turn_id=self.turn_id,
+            adapter=chat.adapter_name,
+            model=chat.model,
+            messages=len(request.messages),
+            estimated_tokens=chat.control.shaper.current().measure.tokens,
+            request_id=record.id,
+            shaping=chat.control.shaper.savings(),
+        )
+        chat.log.write_unawaited(chat.parts.described(request, sent))
+        chat.enter(State.STREAMING, "waiting for the model")
+        chat.emit(ReplyStarted(chat=chat.chat_id, adapter=chat.adapter_name, model=chat.model))
+        self.reply = reply = ReplySoFar()
+        self._chat.arrived = reply, ""
+        native = chat.control.native.compaction()
+        try:
+            finished = await stream_reply(
+                adapter,
+                request,
+                reply,
+                emit=chat.emit,
+                on_label=lambda label: chat.enter(State.STREAMING, label),
+                save_partial=chat.save_partial,
+                on_compaction=native.take,
+                on_retry=record.take_retry,
+            )
+        except BaseException as error:
+            await native.end(error)
+            await record.fail(error)
+            raise
+        await native.end()
+        if finished.stop == "compacted" and not native.done:
+            chat.control.native.expect(missed=True)
+        await self._log_reply(record, reply, finished, estimated, compacted=native.done)
+        return finished
+
+    async def _log_reply(
+        self, record: RequestRecord, reply: ReplySoFar, finished: Finished, estimated: int, *, compacted: bool
+    ) -> None:
+        chat, usage = self._chat, finished.usage
+        self.reply = None
+        message = self.message(reply, finished)
+        self._chat.arrived = reply, message.id
+        # A reply may be nothing but the provider's compaction, which is in the view already.
+        empty = finished.stop == "compacted" and not message.content
+        payloads: list[EventPayload] = [] if empty else [MessageAdded(message=message)]
+        reported = self._reported(message.id, finished, estimated, empty=empty)
+        payloads += [msgspec.structs.replace(usage, request_id=record.id) for usage in reported]
+        keep = partial(self._keep_for_later, message, reply, payloads[len(payloads) - len(reported) :])
+        try:
+            await chat.log.write(*payloads, record.ended(finished.stop), on_failure=keep)
+        except StoreError as failure:
+            lost = "No tool was run, because the calls could not be stored" if finished.tool_calls else ""
+            raise StoreUnavailable(f"{lost or 'The reply is not stored yet'}: {failure}") from failure
+        if usage is not None and not empty and not self.is_switched:
+            cleared = sum(edit.cleared_tokens for edit in finished.server_edits)
+            chat.control.learn(usage, estimated, compacted=compacted, cleared=cleared)
+            chat.keep_calibration()
+        chat.emit(
+            ReplyFinished(
+                chat=chat.chat_id,
+                message_id=message.id,
+                stop=finished.stop,
+                prompt_tokens=usage.prompt_tokens if usage else 0,
+                output_tokens=usage.output_tokens if usage else 0,
+            )
+        )
+        if finished.stop == "stop" and not finished.tool_calls and not message.text.strip():
+            chat.notice(Severity.INFO, "The model sent an empty reply. Send another message, or regenerate.")
+        chat.control.window.take_in()
+        chat.control.window.tell_no_room()
+        for edit in finished.server_edits:
+            chat.notice(
+                Severity.INFO,
+                f"{self.prepared_for[0]} cleared {edit.cleared_items} old tool results on its side"
+                f" ({edit.cleared_tokens:,} tokens; {edit.kind}).",
+            )
+        chat.show_meter()
+
+    def _keep_for_later(self, message: Message, reply: ReplySoFar, reported: Sequence[EventPayload]) -> None:
+        """Let a reply that was shown be stored with what comes next; its calls do not count, they were not run."""
+        if message.tool_calls:
+            reply.finished = None
+            message = msgspec.structs.replace(self.message(reply, None), id=message.id)
+        kept: tuple[EventPayload, ...] = (MessageAdded(message=message),) if message.text.strip() else ()
+        self._chat.log.write_later(*kept, *reported)
+
+    async def keep_what_arrived(self) -> None:
+        """Log what has come of a reply that ended early, marked as cut.
+
+        Raises:
+            StoreError: it is not stored yet; it is written with what comes next.
+        """
+        chat = self._chat
+        if self.reply is not None and self.reply.is_empty:
+            chat.services.store.clear_partial(chat.chat_id)
+        elif self.reply is not None:
+            message = self.message(self.reply, None)
+            chat.arrived = self.reply, message.id
+            chat.log.write_later(MessageAdded(message=message))
+            await chat.log.write()
+            chat.emit(ReplyFinished(chat=chat.chat_id, message_id=message.id, stop="cut"))
+
+    def _reported(self, message_id: str, finished: Finished, estimated: int, *, empty: bool) -> list[UsageReported]:
+        """Return what is logged of the figures of a reply, nothing when the provider gave none."""
+        chat, usage, others = self._chat, finished.usage, finished.other_passes
+        (adapter, model), services = self.prepared_for, chat.services
+        if usage is None or empty:
+            passes = (*([usage] if usage else []), *others)
+            return [services.passes_reported(adapter, model, message_id, passes)] if passes else []
+        edits = tuple(
+            ServerEdited(edit.kind, edit.cleared_tokens, edit.cleared_items) for edit in finished.server_edits
+        )
+        reported = UsageReported(
+            message_id=message_id,
+            adapter=adapter,
+            model=model,
+            usage=usage,
+            estimated_prompt_tokens=estimated,
+            other_passes=others,
+            server_edits=edits,
+        )
+        return [services.priced(reported)]
+
+    def message(self, reply: ReplySoFar, finished: Finished | None) -> Message:
+        """Return the reply as a message; without an end marker it is marked as cut and its calls do not count."""
+        chat = self._chat
+        return chat.meter.counted(
+            Message(
+                id=chat.services.new_token(),
+                role="assistant",
+                content=reply.content(),
+                tool_calls=finished.tool_calls if finished else (),
+                cycle=self.cycle,
+                turn_id=self.turn_id,
+                cut=finished is None,
+                ts=chat.services.clock(),
+                usage=finished.usage if finished else None,
+            )
+        )
