@@ -21,10 +21,10 @@ _ENDLESS = regex(r"\d{400}")
 _STRINGS = regex(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 
-def is_too_deep(text: str, deepest: int = DEEPEST_JSON) -> bool:
-    """Return whether a JSON text nests deeper than that, or has a number without end; reads it without recursion."""
+def is_too_deep(text: str) -> bool:
+    """Return whether a JSON text is nested too deep or has a number without end; reads it without recursion."""
     is_endless = _ENDLESS.search(text) is not None
-    if not is_endless and text.count("{") + text.count("[") <= deepest:
+    if not is_endless and text.count("{") + text.count("[") <= DEEPEST_JSON:
         return False
     bare = _STRINGS.sub("", text)
     if is_endless and _ENDLESS.search(bare):
@@ -32,6 +32,6 @@ def is_too_deep(text: str, deepest: int = DEEPEST_JSON) -> bool:
     depth = 0
     for bracket in re.findall(r"[\[\]{}]", bare):
         depth += 1 if bracket in "[{" else -1
-        if depth > deepest:
+        if depth > DEEPEST_JSON:
             return True
     return False

@@ -30,7 +30,7 @@ async def test_an_adapter_without_a_cache_charges_the_same_for_all(tmp_path: Pat
     adapter = ScriptedAdapter("first", [])
     adapter.cache_lifetime_s = 0.0
     session = await Bench(tmp_path, adapter).open()
-    assert (session.control.shaper.env().cache.read_price, session.control.env().cache.write_price) == (1.0, 1.0)
+    assert (session.control.shaper.env().cache.read_price, session.control.shaper.env().cache.write_price) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(

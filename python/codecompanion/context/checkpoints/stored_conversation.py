@@ -40,13 +40,8 @@ def cut_text(text: str, limit: int) -> str:
     return text[:kept] + CUT.format(left=len(text) - kept)
 
 
-def write_conversation(messages: Sequence[Message]) -> tuple[dict[str, Any], ...]:
-    """Return the messages as objects: texts cut to R-463, an image as a line with its type and size."""
-    return tuple(map(write_stored_message, messages))
-
-
 def write_stored_message(message: Message) -> dict[str, Any]:
-    """Return one message so."""
+    """Return the message as an object: texts cut to R-463, an image as a line with its type and size."""
     limit = MAX_TOOL_RESULT_CHARS if message.role == "tool" else MAX_TEXT_CHARS
     value = write_message(with_changes(message, content=_limited(message.content, limit)))
     meta = value.setdefault("meta", {})

@@ -155,15 +155,14 @@ async def stream_reply(
     on_label: Callable[[str], None],
     save_partial: Callable[[str], None],
     on_compaction: OnCompaction,
-    on_retry: Callable[[RetryScheduled], None] = lambda event: None,
-    monotonic: Callable[[], float] = time.monotonic,
+    on_retry: Callable[[RetryScheduled], None],
 ) -> Finished:
     """Stream one reply into `reply`, which keeps what arrived when this is cancelled or fails.
 
     Raises:
         AdapterError: the request failed, or the reply was cut off before its end.
     """
-    chat, next_save = request.chat_id, monotonic() + PARTIAL_EVERY_S
+    chat, next_save = request.chat_id, time.monotonic() + PARTIAL_EVERY_S
     async with aclosing(adapter.stream(request)) as events:
         async for event in events:
             match event:
@@ -191,8 +190,8 @@ async def stream_reply(
                     reply.finished = tame(event)
                 case _:
                     assert_never(event)
-            if monotonic() >= next_save:
-                next_save = monotonic() + PARTIAL_EVERY_S
+            if time.monotonic() >= next_save:
+                next_save = time.monotonic() + PARTIAL_EVERY_S
                 save_partial(reply.text)
     if reply.finished is None:
         raise StreamCut(f"{adapter.formatted_name}: the reply ended before its end marker")

@@ -29,7 +29,7 @@ from codecompanion.context.checkpoints.stored_conversation import (
     MAX_TEXT_CHARS,
     MAX_TOOL_RESULT_CHARS,
     read_conversation,
-    write_conversation,
+    write_stored_message,
 )
 from codecompanion.context.checkpoints.structured_summary import parse_summary
 from codecompanion.errors import InputError
@@ -49,6 +49,11 @@ from codecompanion.model.history import (
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall, Usage
 from tests.unit.context.builders import assistant, chat, tool, user
+
+
+def write_conversation(messages):
+    return tuple(map(write_stored_message, messages))
+
 
 LEGACY = Path(__file__).parent / "legacy"
 SAID = chat(user("question"), assistant("", ("c1", "read_file")), tool("c1", "result"), assistant("answer"))
