@@ -64,6 +64,11 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     repair: Repair
     reports: tuple[StageReport, ...] = ()
 
+    @property
+    def changed(self) -> tuple[StageReport, ...]:
+        """Return what the stages say that changed something."""
+        return tuple(report for report in self.reports if report.work is not None)
+
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A summary request on its way out: which stage wants it, and whether the chat's own adapter must be used."""

@@ -74,7 +74,7 @@ async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> 
         await control.recover(ContextOverflow("the request is larger than the window"))
     if not is_asked and prepared_for == control.named:  # else prepared again, for the other window
         await _must_fit(control)
-    await control.shaper.announce(compacted=any(report.outcome == "changed" for report in prepared.reports))
+    await control.shaper.announce(compacted=bool(prepared.changed))
 
 
 async def _run_policy(control: ContextControl, *, summaries: bool, anyway: bool) -> Prepared:

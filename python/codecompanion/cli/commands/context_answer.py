@@ -26,7 +26,7 @@ def write_answer(
     The messages are those of the request: what shaping left out of it alone is a placeholder in them (R-338).
     """
     before, after = env.measure(transcript.messages).tokens, shaped.measure.tokens
-    changed = [report for report in prepared.reports if report.outcome == "changed"]
+    changed = prepared.changed
     actions = ["repaired"] if prepared.repair.changed else []
     actions += [_ACTIONS[report.event] for report in changed]
     actions += ["shaped"] if shaped.pruned else []

@@ -113,11 +113,15 @@ class ContextBlock:
     async def reread_rules(self) -> list[str]:
         """Take in rule files that changed since they were read (R-549); return what could not be read, in words."""
         replaced, problems = await self.rules.changed(self._log.view)
-        if replaced:
-            counted = tuple(self._control.meter.counted(with_changes(message)) for message in replaced)
+        await self.take_rules(replaced)
+        return list(problems)
+
+    async def take_rules(self, reread: tuple[Message, ...]) -> None:
+        """Log the new texts of rules; nothing where none is new."""
+        if reread:
+            counted = tuple(map(self._control.meter.counted, reread))
             change_id = self._services.new_token()
             await self._log.write(ViewChanged(change_id=change_id, kind="rules_reread", replaced=counted))
-        return list(problems)
 
     async def _detach_older(self, message: Message) -> None:
         tags = _CHANGES if message.tag in _CHANGES else (message.tag,)

@@ -71,7 +71,7 @@ class Announcer(msgspec.Struct, frozen=True):
         first = prepared.reports[0].before if prepared.reports else prepared.measure
         if not self.policy.status_event or warning_level(first.tokens, self.room.window) == "none":
             return ()
-        compacted = [report for report in prepared.reports if report.outcome == "changed"]
+        compacted = prepared.changed
         occasion = Occasion(
             tokens=first.tokens,
             window=self.room.window,

@@ -31,7 +31,7 @@ def forecast(control: ContextControl, log: ChatLog) -> dict[str, Any]:
     prepared, asks = dry_run_and_asks(control.plans.compaction())
     # The length of the text that was asked for last; 0: no model writes one.
     longest = asks[-1].request.max_output_tokens if asks else 0
-    changed = [report for report in prepared.reports if report.outcome == "changed"]
+    changed = prepared.changed
     if not changed:
         why = next((report.detail for report in prepared.reports if report.detail), "")
         return {"before": before, "after": 0, "why": why, **kept}

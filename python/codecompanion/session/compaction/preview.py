@@ -76,7 +76,7 @@ def _by_the_provider(control: ContextControl, before: Messages) -> str:
 
 
 def _section(title: str, before: Messages, prepared: Prepared) -> str:
-    changed = [report for report in prepared.reports if report.outcome == "changed"]
+    changed = prepared.changed
     if not changed:
         why = "; ".join(report.detail for report in prepared.reports if report.detail)
         return f"# {title}: nothing changes{f' ({why})' if why else ''}"

@@ -12,9 +12,10 @@ from codecompanion.context.editing.cache_state import find_cache_state
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.work import Messages
 from codecompanion.errors import InputError
-from codecompanion.model.history import LogEvent, MessageAdded
+from codecompanion.model.history import LogEvent
 from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message
 from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.history.put_back import find, logged
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.native import UNREADABLE
 
@@ -136,12 +137,7 @@ def original(events: Sequence[LogEvent], view_messages: Sequence[Message], item:
     Raises:
         InputError: nothing in this chat has that id.
     """
-    current = next((m for m in view_messages if m.id == item), None)
-    for event in reversed(events):
-        if isinstance(event.payload, MessageAdded):
-            message = event.payload.message
-            if message.id == item or (message.role == "tool" and message.tool_call_id == item):
-                return message
-    if current is not None:
-        return current
-    raise InputError(f"Nothing in this chat has the id {item!r}")
+    found = find(logged(events), item) or next((m for m in view_messages if m.id == item), None)
+    if found is None:
+        raise InputError(f"Nothing in this chat has the id {item!r}")
+    return found

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError, LeaseHeld
-from codecompanion.model.history import ChatCreated, CompactionFailed, LogEvent, MessageAdded, ViewChanged
+from codecompanion.model.history import ChatCreated, CompactionFailed, LogEvent, MessageAdded
 from codecompanion.model.view import project
 from codecompanion.session.attachments.outside_rules import ask_about_outside_rules
 from codecompanion.session.compaction.record import STANDARD_CARD
@@ -189,9 +189,7 @@ def _announce(
 
 async def _refresh_rules(session: Session) -> None:
     """Take in rule files that changed while the chat was closed."""
-    fresh = await session.context.rules.resume(session.log.view, session.services.root(session.snapshot))
+    fresh = await session.context.rules.resume(session.log.view, session.root())
     if fresh:
-        counted = tuple(session.meter.counted(message) for message in fresh)
-        change_id = session.services.new_token()
-        await session.log.write(ViewChanged(change_id=change_id, kind="rules_reread", replaced=counted))
+        await session.context.take_rules(fresh)
         session.show_meter()

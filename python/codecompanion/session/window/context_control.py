@@ -149,7 +149,7 @@ class ContextControl(ChatModel):
         await forget_foreign_blocks(self.log, "")
         await self.sources.read(self.policy, due=True)
         prepared = await self.run(self.plans.compaction(instructions))
-        if self._summary_refused and not any(report.outcome == "changed" for report in prepared.reports):
+        if self._summary_refused and not prepared.changed:
             # Lesson 48: what the provider does not take must not keep the chat from getting smaller.
             prepared = await self.run(self.plans.without_model())
         for report in prepared.reports:
