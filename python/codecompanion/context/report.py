@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Literal
 
 import msgspec
@@ -81,3 +81,15 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Preparation = Generator[Ask, SummaryReply, Prepared]
+
+
+def drive(preparation: Preparation, answer: Callable[[Ask], SummaryReply]) -> tuple[Prepared, list[Ask]]:
+    """Run a preparation to its end; return what came of it, and what was asked, each answered at once by `answer`."""
+    asked: list[Ask] = []
+    try:
+        ask = next(preparation)
+        while True:
+            asked.append(ask)
+            ask = preparation.send(answer(ask))
+    except StopIteration as stop:
+        return stop.value, asked

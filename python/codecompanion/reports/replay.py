@@ -24,7 +24,7 @@ from codecompanion.context.editing.repair_pairs import repair_pairs
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.pipeline import prepare
 from codecompanion.context.policy.schema import Policy
-from codecompanion.context.report import Prepared
+from codecompanion.context.report import Ask, Prepared, drive
 from codecompanion.context.shaping.shape import Kept, Parts, shape
 from codecompanion.context.work import Env, Folds, Measure, Messages, SummaryReply
 from codecompanion.counting.model_windows import reply_reserve
@@ -165,18 +165,18 @@ class _Walker:
     def _prepared(self, policy: Policy, now: float) -> tuple[Messages, Figures]:
         """Return what is sent once the policy has had its say, and what that took; the changes are committed."""
         counter, asked, written = self._recording.counter, 0, 0
+
+        def answer(ask: Ask) -> SummaryReply:
+            nonlocal asked, written
+            asked += counter.text(ask.request.prompt)
+            text = summarise(ask.request.subject, ask.request.max_output_tokens, counter.text)
+            written += counter.text(text)
+            return SummaryReply(text=text, source="code")
+
         preparation = prepare(self.view, policy, self._env(now))
-        try:
-            ask = next(preparation)
-            while True:
-                asked += counter.text(ask.request.prompt)
-                text = summarise(ask.request.subject, ask.request.max_output_tokens, counter.text)
-                written += counter.text(text)
-                ask = preparation.send(SummaryReply(text=text, source="code"))
-        except StopIteration as stop:
-            prepared: Prepared = stop.value
+        prepared, _ = drive(preparation, answer)
         self._commit(prepared)
-        changed = [report.event for report in prepared.reports if report.work is not None]
+        changed = [report.event for report in prepared.changed]
         ratio = self._recording.sizes.ratio
         return self._shaped(policy, now), Figures(
             edits=changed.count("context_edited"),

@@ -25,7 +25,7 @@ from codecompanion.context.pipeline import compact, prepare
 from codecompanion.context.policy.catalog import load_policy
 from codecompanion.context.policy.options import with_options
 from codecompanion.context.policy.schema import Policy, SummaryAdapter
-from codecompanion.context.report import Ask, Preparation, Prepared
+from codecompanion.context.report import Ask, drive
 from codecompanion.context.shaping.shape import Parts, shape
 from codecompanion.context.work import Env, Measure, Messages, SummaryReply
 from codecompanion.counting.token_sizes import parse_tokens
@@ -202,7 +202,7 @@ def prepare_with_policy(transcript: Transcript, policy: Policy, options: Options
     parts = Parts(system=Message(id="system", role="system"), specs=(), fixed=lambda system, specs: 0)
     sent = (lambda messages: shape(messages, parts, policy, env).measure) if policy.shape else None
     planned = make(view, policy, msgspec.structs.replace(env, sent=sent))
-    prepared, asked = _drive(planned, _answerer(options, policy.summary_adapter))
+    prepared, asked = drive(planned, _answerer(options, policy.summary_adapter))
     shaped = shape(prepared.messages, parts, policy, env)
     return write_answer(transcript, policy, options.policy, env, prepared, shaped, asked)
 
@@ -237,18 +237,6 @@ def _env(options: Options, window: int, counter: MessageCounter, chat: Messages,
         new_id=new_id,
         cache=find_cache_state(chat, chat[-1].ts if chat else 0.0),
     )
-
-
-def _drive(preparation: Preparation, answer: Callable[[Ask], SummaryReply]) -> tuple[Prepared, list[Ask]]:
-    """Run the preparation to its end and return what came of it and what was asked."""
-    asked: list[Ask] = []
-    try:
-        ask = next(preparation)
-        while True:
-            asked.append(ask)
-            ask = preparation.send(answer(ask))
-    except StopIteration as stop:
-        return stop.value, asked
 
 
 def _answerer(options: Options, configured: SummaryAdapter) -> Callable[[Ask], SummaryReply]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from codecompanion.context.report import drive
 from codecompanion.model.messages import RULES_TAG
 from codecompanion.session.attachments.pins import pinned
-from codecompanion.session.compaction.dry_run import dry_run_and_asks
+from codecompanion.session.compaction.dry_run import unwritten
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.window.context_control import ContextControl
 
@@ -28,7 +29,7 @@ def forecast(control: ContextControl, log: ChatLog) -> dict[str, Any]:
     kept = {"pins": len(pinned(log.view)), "rules": sum(message.tag == RULES_TAG for message in messages)}
     if control.native.compacts_on_demand:
         return {"before": before, "after": 0, "why": "", **kept}
-    prepared, asks = dry_run_and_asks(control.plans.compaction())
+    prepared, asks = drive(control.plans.compaction(), unwritten)
     # The length of the text that was asked for last; 0: no model writes one.
     longest = asks[-1].request.max_output_tokens if asks else 0
     changed = prepared.changed
