@@ -6,6 +6,7 @@ body that is no event stream at all each get their sentence here. What a payload
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,7 +19,7 @@ from codecompanion.formats.outside_text import NOT_READABLE
 _ERROR_WORDS = (b'"error"', b'"message"', b'"detail"')
 
 
-class ReplyDecoder:
+class ReplyDecoder(ABC):
     """Feed it the bytes of the body, then ask for the end.
 
     Errors do not interrupt `feed`: what arrived before is returned first and the error stands in `problem`.
@@ -54,24 +55,25 @@ class ReplyDecoder:
             events = self._read_whole(body)
         return events
 
+    @abstractmethod
     def _read_whole(self, body: bytes) -> list[StreamEvent]:
-        raise NotImplementedError
+        """Take in a whole reply; return its events."""
 
+    @abstractmethod
     def _read(self, payload: bytes) -> None:
         """Take in one payload."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _collect(self) -> list[StreamEvent]:
         """Return the events since the last time; `seen_output` is right after it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _flush(self) -> None:
         """Make an event of what has arrived and was held back; `seen_output` is right after it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _close(self, events: list[StreamEvent]) -> None:
         """Append `Finished`, or say in `problem` why the reply is not complete."""
-        raise NotImplementedError
 
     def _take(self, payloads: list[bytes]) -> list[StreamEvent]:
         for payload in payloads:

@@ -6,6 +6,7 @@ The transport (`http/adapter.py`), retries and errors are the same for all of th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
@@ -17,7 +18,7 @@ from codecompanion.adapters.base import ChatRequest, CompactionDone
 from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.counting.model_windows import ModelLimits
-from codecompanion.errors import AdapterError
+from codecompanion.errors import AdapterError, MalformedReply
 
 KEY_TEMPLATE = "${api_key}"
 
@@ -38,7 +39,7 @@ class HttpCall(msgspec.Struct, frozen=True):
     headers: dict[str, str] = {}
 
 
-class WireFormat:
+class WireFormat(ABC):
     """Base of all wire formats: what most of them do not have."""
 
     key_header = "Authorization"
@@ -56,13 +57,13 @@ class WireFormat:
     origin_name = ""
     """What `origin` of encrypted parts begins with; the host of the endpoint follows."""
 
+    @abstractmethod
     def render(self, request: ChatRequest) -> HttpCall:
         """Return the request as sent."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decoder(self, endpoint: Endpoint) -> ReplyDecoder:
         """Return a fresh decoder for one reply."""
-        raise NotImplementedError
 
     def compacts_natively(self, model: str) -> bool:
         """Return whether `ChatRequest.compact_at` means something to this model."""
@@ -73,8 +74,8 @@ class WireFormat:
         return None
 
     def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
-        """Return what came back; raises `MalformedReply`."""
-        raise NotImplementedError
+        """Return what came back from a request that `render_compaction` made; raises `MalformedReply`."""
+        raise MalformedReply(endpoint.say("this kind of endpoint does not compact."))
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
         """Return the request that counts a prompt, None when the endpoint cannot."""
@@ -84,15 +85,15 @@ class WireFormat:
         """Return the count, None when the answer holds none."""
         return None
 
+    @abstractmethod
     def read_models(self, body: bytes) -> list[str]:
         """Return the model names in a listing, and remember what it says about them."""
-        raise NotImplementedError
 
     def limits(self, model: str) -> ModelLimits | None:
         """Return what the endpoint has told about the model."""
         return None
 
-    def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:
+    def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:  # noqa: B027
         """Take in why `render_compaction` or `render_count` failed: an endpoint that has no such thing says so."""
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
