@@ -9,10 +9,18 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from codecompanion.adapters.base import AdapterSettings, ChatRequest, Finished, StreamEvent, TextDelta
+from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.context.policy.table import policy_from_table
+from codecompanion.errors import StreamCut
+from codecompanion.model.messages import Message
+from tests.providers.loopback.answers import Answer
+from tests.providers.loopback.server import LoopbackServer, Received
 
 REPO = Path(__file__).parents[2]
 HOW_TO = REPO / "doc/dev/how-to"
@@ -77,6 +85,37 @@ def test_the_tool_passes_its_own_test(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from tests.unit.tools.conftest import *\n", encoding="utf-8")
     (tmp_path / "test_count_lines.py").write_text(test, encoding="utf-8")
     run_tests(tmp_path, copy, "test_count_lines.py")
+
+
+async def test_the_wire_format_holds_a_conversation() -> None:
+    """Against a server of its own: texts arrive, an error in the stream and a missing end are told as such."""
+    (source,) = blocks("adapter.md", "python")
+    module: dict[str, Any] = {}
+    exec(compile(source, "say.py", "exec"), module)  # noqa: S102 - the page is ours
+
+    class Server(LoopbackServer):
+        pieces: tuple[dict[str, Any], ...] = ()
+
+        def answer(self, request: Received) -> Answer:
+            asked = [one["say"] for one in request.json["texts"]]
+            events = ({"say": f"{asked[-1]}, "}, *self.pieces)
+            return Answer(parts=tuple(b"data: %s\n\n" % msgspec.json.encode(event) for event in events))
+
+    async with Server() as server:
+        settings = AdapterSettings(name="say", kind="openai", base_url=server.url, max_retries=0)
+        adapter = HttpAdapter(settings, module["Say"](), read_key=lambda settings: "k")
+        request = ChatRequest(messages=[Message(id="a", role="user", content="hello")], model="m")
+
+        async def ask(*pieces: dict[str, Any]) -> list[StreamEvent]:
+            server.pieces = pieces
+            return [event async for event in adapter.stream(request)]
+
+        assert await ask({"say": "you"}, {"end": True}) == [TextDelta("hello, "), TextDelta("you"), Finished("stop")]
+        with pytest.raises(StreamCut, match="cut off"):
+            await ask({"say": "you"})
+        with pytest.raises(StreamCut, match="no more words"):
+            await ask({"error": {"message": "no more words"}})
+        await adapter.aclose()
 
 
 def run_tests(folder: Path, package: Path, name: str) -> None:
