@@ -11,23 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from codecompanion.model.history import (
-    ChangeUndone,
-    ChatForked,
-    CompactionFailed,
-    CompactionStarted,
-    LogEvent,
-    MessageAdded,
-    PolicyEvent,
-    Prices,
-    RequestEnded,
-    RequestSent,
-    ToolRan,
-    TurnEnded,
-    TurnStarted,
-    UsageReported,
-    ViewChanged,
-)
+from codecompanion.model import history
 from codecompanion.model.messages import GO_ON_TAG, Usage, is_typed_by_user
 
 _CONTINUED = "(continued)"
@@ -41,9 +25,9 @@ class Call(msgspec.Struct):
     adapter: str
     model: str
     purpose: str = "chat"
-    sent: RequestSent | None = None
-    ended: RequestEnded | None = None
-    reported: list[UsageReported] = msgspec.field(default_factory=list)
+    sent: history.RequestSent | None = None
+    ended: history.RequestEnded | None = None
+    reported: list[history.UsageReported] = msgspec.field(default_factory=list)
 
     @property
     def passes(self) -> Iterator[Usage]:
@@ -72,7 +56,7 @@ class Call(msgspec.Struct):
         return None if not costs or None in costs else sum(cost for cost in costs if cost is not None)
 
     @property
-    def prices(self) -> Prices | None:
+    def prices(self) -> history.Prices | None:
         """Return the list prices of the call."""
         return next((report.prices for report in self.reported if report.prices), None)
 
@@ -90,14 +74,14 @@ class Stretch(msgspec.Struct):
     cycle: int = 0
     began: float = 0.0
     question: str = ""
-    end: TurnEnded | None = None
+    end: history.TurnEnded | None = None
     ended_at: float = 0.0
     calls: list[Call] = msgspec.field(default_factory=list)
-    tools: list[ToolRan] = msgspec.field(default_factory=list)
+    tools: list[history.ToolRan] = msgspec.field(default_factory=list)
     tool_tokens: dict[str, int] = msgspec.field(default_factory=dict)
-    changes: list[ViewChanged] = msgspec.field(default_factory=list)
-    failures: list[CompactionFailed] = msgspec.field(default_factory=list)
-    named: list[PolicyEvent] = msgspec.field(default_factory=list)
+    changes: list[history.ViewChanged] = msgspec.field(default_factory=list)
+    failures: list[history.CompactionFailed] = msgspec.field(default_factory=list)
+    named: list[history.PolicyEvent] = msgspec.field(default_factory=list)
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -108,7 +92,7 @@ class Record(msgspec.Struct, frozen=True):
 
     turns: tuple[Stretch, ...]
     between: Stretch
-    order: tuple[Call | ViewChanged, ...]
+    order: tuple[Call | history.ViewChanged, ...]
     undone: frozenset[str]
     forked_from: str = ""
 
@@ -136,59 +120,59 @@ class LogReader:
         self.turns: list[Stretch] = []
         self.between = Stretch()
         self.now = self.between
-        self.order: list[Call | ViewChanged] = []
+        self.order: list[Call | history.ViewChanged] = []
         self.undone: set[str] = set()
         self._question = ""
-        self._began: dict[str, CompactionStarted] = {}
+        self._began: dict[str, history.CompactionStarted] = {}
         self._by_id: dict[str, Call] = {}
         self._newest: Call | None = None
 
-    def read(self, event: LogEvent) -> None:
+    def read(self, event: history.LogEvent) -> None:
         """Take one more event into account."""
         self.last_seq = event.seq
         match event.payload:
-            case ChatForked(from_title=title):
+            case history.ChatForked(from_title=title):
                 self._start_over()
                 self.forked_from = title or "an untitled chat"
-            case TurnStarted(turn_id=turn_id, cycle=cycle):
+            case history.TurnStarted(turn_id=turn_id, cycle=cycle):
                 self.now = Stretch(len(self.turns) + 1, turn_id, cycle, event.ts, self._question)
                 self.turns.append(self.now)
                 self._newest = None
-            case TurnEnded() as end:
+            case history.TurnEnded() as end:
                 self.now.end, self.now.ended_at = end, event.ts
                 self.now, self._newest = self.between, None
-            case MessageAdded(message=message) if is_typed_by_user(message):
+            case history.MessageAdded(message=message) if is_typed_by_user(message):
                 self._question = message.text
                 if not self.now.calls:
                     self.now.question = message.text
-            case MessageAdded(message=message) if message.tag == GO_ON_TAG:
+            case history.MessageAdded(message=message) if message.tag == GO_ON_TAG:
                 self._question = _CONTINUED
                 if not self.now.calls:
                     self.now.question = _CONTINUED
-            case MessageAdded(message=message) if message.role == "tool":
+            case history.MessageAdded(message=message) if message.role == "tool":
                 self.now.tool_tokens[message.id] = message.tokens
-            case RequestSent() as sent:
+            case history.RequestSent() as sent:
                 call = Call(event.ts, sent.adapter, sent.model, sent.purpose, sent)
                 self._add(call)
                 self._by_id[sent.request_id or f"#{event.seq}"] = self._newest = call
-            case RequestEnded() as ended if ended.request_id in self._by_id:
+            case history.RequestEnded() as ended if ended.request_id in self._by_id:
                 self._by_id[ended.request_id].ended = ended
-            case UsageReported() as report:
+            case history.UsageReported() as report:
                 self._call_of(report, event.ts).reported.append(report)
-            case ToolRan() as ran:
+            case history.ToolRan() as ran:
                 self.now.tools.append(ran)
-            case ViewChanged() as change:
+            case history.ViewChanged() as change:
                 if change.kind == "compacted" and self.now is self.between:
                     self._question = _AFTER_COMPACTION  # what the next turn answers, unless the user writes first
                 self.now.changes.append(change)
                 self.order.append(change)
-            case ChangeUndone(change_id=change_id, redone=redone):
+            case history.ChangeUndone(change_id=change_id, redone=redone):
                 (self.undone.discard if redone else self.undone.add)(change_id)
-            case CompactionStarted() as began:
+            case history.CompactionStarted() as began:
                 self._began[began.compaction_id] = began
-            case CompactionFailed() as failed:
+            case history.CompactionFailed() as failed:
                 self.now.failures.append(failed)
-            case PolicyEvent() as named:
+            case history.PolicyEvent() as named:
                 self.now.named.append(named)
             case _:
                 pass
@@ -201,7 +185,7 @@ class LogReader:
         self.now.calls.append(call)
         self.order.append(call)
 
-    def _call_of(self, report: UsageReported, ts: float) -> Call:
+    def _call_of(self, report: history.UsageReported, ts: float) -> Call:
         """Return the call a report is about; a summary's is a call of its own."""
         if report.request_id in self._by_id:
             return self._by_id[report.request_id]

@@ -14,17 +14,8 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.adapters.errors import error_words
 from codecompanion.adapters.errors.error_body import Said, decode_body, quote, read_error
-from codecompanion.adapters.errors.error_words import (
-    FILTER,
-    KEY_NAMES,
-    NO_CREDIT,
-    NO_MODEL,
-    OVERLOAD_NAMES,
-    RATE_NAMES,
-    is_encrypted,
-    read_wait,
-)
 from codecompanion.adapters.errors.exception_kinds import kind_of
 from codecompanion.adapters.errors.overflow_words import is_overflow
 from codecompanion.adapters.errors.retry import parse_retry_after
@@ -115,17 +106,17 @@ def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: En
     said = f" The provider says: {_end(told.quote)}" if quote else ""
     if status == 413 or (status not in (401, 403, 404) and is_overflow(code, quote)):
         return ContextOverflow(endpoint.say(f"the request is too long for the model ({status}).{said}"), *told.figures)
-    if status in (400, 404, 422) and is_encrypted(code, quote):
+    if status in (400, 404, 422) and error_words.is_encrypted(code, quote):
         return EncryptedRefused(
             endpoint.say(f"the provider does not accept its own signed or encrypted data back ({status}).{said}")
         )
     if status == 401:
         return AuthenticationFailed(endpoint.say(_key_sentence(status, endpoint)))
-    if status == 403 and not FILTER.search(quote):
+    if status == 403 and not error_words.FILTER.search(quote):
         return AuthenticationFailed(endpoint.say(f"access was denied ({status}).{said} Check the key and the account."))
     if status == 404:
         return _not_found(told, endpoint)
-    if status == 402 or (status in (400, 429) and NO_CREDIT.search(f"{code} {quote}")):
+    if status == 402 or (status in (400, 429) and error_words.NO_CREDIT.search(f"{code} {quote}")):
         return _final(RateLimited(endpoint.say(f"the account has no credit left ({status}).{said}")))
     if status == 429:
         wait = parse_retry_after(headers)
@@ -136,9 +127,9 @@ def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: En
     if status == 409 or status >= 500:
         overloaded = Overloaded(endpoint.say(f"the provider failed ({status}).{said}"), parse_retry_after(headers))
         return overloaded if status != 501 else _final(overloaded)
-    if FILTER.search(f"{code} {quote}"):
+    if error_words.FILTER.search(f"{code} {quote}"):
         return ContentRefused(endpoint.say(f"a content filter refused the request ({status}).{said}"))
-    if status in (400, 422) and NO_MODEL.search(f"{code} {quote}"):
+    if status in (400, 422) and error_words.NO_MODEL.search(f"{code} {quote}"):
         return _not_found(told, endpoint, status)
     if 300 <= status < 400:
         target = plain_url(headers.get("location", "")) or "another address"
@@ -162,18 +153,18 @@ def _of_payload(told: Said, endpoint: Endpoint) -> AdapterError:
     said = f" The provider says: {_end(told.quote)}" if quote else ""
     if is_overflow(code, quote):
         return ContextOverflow(endpoint.say(f"the request is too long for the model.{said}"), *told.figures)
-    if is_encrypted(code, quote):
+    if error_words.is_encrypted(code, quote):
         refusal = f"the provider does not accept its own signed or encrypted data back.{said}"
         return EncryptedRefused(endpoint.say(refusal))
-    if code in KEY_NAMES:
+    if code in error_words.KEY_NAMES:
         return AuthenticationFailed(endpoint.say(_key_sentence(0, endpoint)))
-    if code in RATE_NAMES:
-        return RateLimited(endpoint.say(f"too many requests.{said}"), read_wait(quote))
-    if code in OVERLOAD_NAMES or "overloaded" in quote.lower():
+    if code in error_words.RATE_NAMES:
+        return RateLimited(endpoint.say(f"too many requests.{said}"), error_words.read_wait(quote))
+    if code in error_words.OVERLOAD_NAMES or "overloaded" in quote.lower():
         return Overloaded(endpoint.say(f"the provider failed.{said}"))
-    if FILTER.search(f"{code} {quote}"):
+    if error_words.FILTER.search(f"{code} {quote}"):
         return ContentRefused(endpoint.say(f"a content filter refused the request.{said}"))
-    if NO_MODEL.search(f"{code} {quote}"):
+    if error_words.NO_MODEL.search(f"{code} {quote}"):
         return _not_found(told, endpoint, 200)
     return RequestRejected(endpoint.say(f"the provider reported an error.{said}"))
 
@@ -202,7 +193,7 @@ def _key_sentence(status: int, endpoint: Endpoint) -> str:
 
 
 def _not_found(told: Said, endpoint: Endpoint, status: int = 404) -> AdapterError:
-    if not told.sentence or NO_MODEL.search(f"{told.code} {told.sentence}"):
+    if not told.sentence or error_words.NO_MODEL.search(f"{told.code} {told.sentence}"):
         model = f"the model {endpoint.model}" if endpoint.model else "the model"
         tail = "" if told.sentence else f" Or the address is wrong: {plain_url(endpoint.base_url)}."
         number = f" ({status})" if status != 200 else ""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from codecompanion import errors
 from codecompanion.adapters.base import (
     AdapterSettings,
     ChatRequest,
@@ -36,15 +37,6 @@ from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.wire_format import KEY_TEMPLATE, HttpCall, WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
-from codecompanion.errors import (
-    AdapterError,
-    AuthenticationFailed,
-    MalformedReply,
-    ModelNotFound,
-    NetworkFailed,
-    RequestRejected,
-    StreamCut,
-)
 
 if TYPE_CHECKING:
     import httpx2
@@ -128,13 +120,13 @@ class HttpAdapter:
                         yielded = True
                         yield event
                 return
-            except AdapterError as caught:
+            except errors.AdapterError as caught:
                 error = caught
             if not yielded and lessons < _MAX_LESSONS and self._wire.learn_refusal(error, request):
                 _log.info("sent again without what the model does not have: %s", error)
                 call, lessons = self._wire.render(request), lessons + 1
                 continue
-            if isinstance(error, AuthenticationFailed):
+            if isinstance(error, errors.AuthenticationFailed):
                 # The next request reads the key again: the user may have mended it.
                 self._key = None
             wait = None if yielded else self._wait(error, attempt)
@@ -156,7 +148,7 @@ class HttpAdapter:
             "compaction", request, endpoint, lambda: self._wire.render_compaction(request, instructions)
         )
         if body is None:
-            raise RequestRejected(f"{self.name}: {request.model} does not compact on demand.")
+            raise errors.RequestRejected(f"{self.name}: {request.model} does not compact on demand.")
         return self._wire.read_compaction(body, endpoint)
 
     async def count_tokens(self, request: ChatRequest) -> int:
@@ -168,10 +160,10 @@ class HttpAdapter:
         endpoint = await self._endpoint(request.model)
         body = await self._ask("count", request, endpoint, lambda: self._wire.render_count(request))
         if body is None:
-            raise RequestRejected(f"{self.name}: the endpoint has no way to count {request.model}.")
+            raise errors.RequestRejected(f"{self.name}: the endpoint has no way to count {request.model}.")
         count = self._wire.read_count(body)
         if count is None:
-            raise MalformedReply(endpoint.say("the answer to a count holds no count."))
+            raise errors.MalformedReply(endpoint.say("the answer to a count holds no count."))
         return count
 
     async def list_models(self) -> list[str]:
@@ -180,7 +172,7 @@ class HttpAdapter:
         names: list[str] = []
         try:
             names = self._wire.read_models(await self._get(path))
-        except (ModelNotFound, RequestRejected) as error:
+        except (errors.ModelNotFound, errors.RequestRejected) as error:
             _log.info("%s lists no models: %s", self.name, error)
         if self._settings.limits_path not in ("", path):
             await self._windows.ask()
@@ -206,7 +198,7 @@ class HttpAdapter:
         try:
             async with asyncio.timeout(LISTING_LIMIT_S):
                 await self.list_models()
-        except (AdapterError, TimeoutError) as error:
+        except (errors.AdapterError, TimeoutError) as error:
             _log.info("the models could not be listed: %s", error)
 
     async def aclose(self) -> None:
@@ -247,7 +239,7 @@ class HttpAdapter:
             try:
                 response = await self._send(call, endpoint, stream=False)
                 return response.content
-            except AdapterError as caught:
+            except errors.AdapterError as caught:
                 error = caught
             if lessons < _MAX_LESSONS and self._wire.learn_refusal(error, request):
                 call, lessons = render(), lessons + 1
@@ -266,12 +258,12 @@ class HttpAdapter:
         endpoint = msgspec.structs.replace(await self._endpoint(model), silence_s=silence_s)
         decoder = self._wire.decoder(endpoint)
         response = await self._send(call, endpoint, stream=True)
-        error: AdapterError | None = None
+        error: errors.AdapterError | None = None
         try:
             async with aclosing(read_reply(response, decoder, endpoint, lambda: self._clock() > deadline)) as events:
                 async for event in events:
                     yield event
-        except AdapterError:
+        except errors.AdapterError:
             raise
         except Exception as caught:
             _log.info("the stream of %s ended with %s", self.name, type(caught).__name__)
@@ -279,8 +271,8 @@ class HttpAdapter:
         finally:
             await response.aclose()
         if error is not None:
-            if isinstance(error, NetworkFailed | StreamCut) and decoder.seen_output:
-                error = StreamCut(str(error).replace(" Send again to ask once more.", ""))
+            if isinstance(error, errors.NetworkFailed | errors.StreamCut) and decoder.seen_output:
+                error = errors.StreamCut(str(error).replace(" Send again to ask once more.", ""))
             raise error
 
     async def _send(self, call: HttpCall, endpoint: Endpoint, *, stream: bool) -> httpx2.Response:
@@ -295,7 +287,7 @@ class HttpAdapter:
             error = error_from_exception(caught, endpoint)
         raise error
 
-    def _wait(self, error: AdapterError, attempt: int) -> float | None:
+    def _wait(self, error: errors.AdapterError, attempt: int) -> float | None:
         return wait_before_retry(error, attempt, max_retries=self._settings.max_retries, random=self._random())
 
     async def _first_model(self) -> str:
@@ -303,7 +295,9 @@ class HttpAdapter:
         if not self.default_model:
             names = await self.list_models()
             if not names:
-                raise ModelNotFound(f"{self.name}: no model is configured and the endpoint lists none. Choose with ga.")
+                raise errors.ModelNotFound(
+                    f"{self.name}: no model is configured and the endpoint lists none. Choose with ga."
+                )
             self.default_model = names[0]
         return self.default_model
 

@@ -16,34 +16,7 @@ from codecompanion.context.checkpoints.event_conversation import usage_from_even
 from codecompanion.context.checkpoints.evidence import is_meaningful
 from codecompanion.context.checkpoints.stored_conversation import MAX_TEXT_CHARS, cut_text
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.model.checkpoint import (
-    Checkpoint,
-    EvidencePacket,
-    Kind,
-    LoopState,
-    QueueState,
-    RecoveryState,
-    Snapshot,
-    SourceMetadata,
-    StructuredSummary,
-    ToolingState,
-    ToolResultRef,
-    TranscriptState,
-    UsageTotals,
-    VerificationState,
-)
-from codecompanion.model.history import (
-    ChangeUndone,
-    ChatCreated,
-    ChatForked,
-    LogEvent,
-    MessageAdded,
-    ModelSet,
-    TitleSet,
-    ToolRan,
-    TurnEnded,
-    ViewChanged,
-)
+from codecompanion.model import checkpoint, history
 from codecompanion.model.messages import Message, is_typed_by_user
 
 MAX_RESULTS, MAX_VERIFICATIONS = 50, 8
@@ -75,9 +48,9 @@ class Tally(msgspec.Struct):
     """When (ms), tokens before, tokens after."""
     summarised: int = 0
     """How many messages were summarised so far."""
-    usage: UsageTotals = msgspec.field(default_factory=UsageTotals)
+    usage: checkpoint.UsageTotals = msgspec.field(default_factory=checkpoint.UsageTotals)
     tool_counts: dict[str, int] = msgspec.field(default_factory=dict)
-    results: list[ToolResultRef] = msgspec.field(default_factory=list)
+    results: list[checkpoint.ToolResultRef] = msgspec.field(default_factory=list)
     checks: list[tuple[str, str]] = msgspec.field(default_factory=list)
     files: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     fresh_files: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
@@ -85,14 +58,14 @@ class Tally(msgspec.Struct):
     _reads: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-def read_tally(tally: Tally, events: Iterable[LogEvent]) -> None:
+def read_tally(tally: Tally, events: Iterable[history.LogEvent]) -> None:
     """Take in events after those that were read."""
     fresh = [event for event in events if event.seq > tally.last_seq]
-    forked = max((event.seq for event in fresh if isinstance(event.payload, ChatForked)), default=0)
+    forked = max((event.seq for event in fresh if isinstance(event.payload, history.ChatForked)), default=0)
     if forked:  # what was copied was paid for in another chat
-        tally.usage = UsageTotals()
+        tally.usage = checkpoint.UsageTotals()
     used = usage_from_events([event for event in fresh if event.seq > forked])
-    tally.usage = UsageTotals(
+    tally.usage = checkpoint.UsageTotals(
         input_tokens=tally.usage.input_tokens + used.input_tokens,
         output_tokens=tally.usage.output_tokens + used.output_tokens,
         cost=tally.usage.cost + used.cost,
@@ -100,27 +73,27 @@ def read_tally(tally: Tally, events: Iterable[LogEvent]) -> None:
     for event in fresh:
         _read(tally, event)
         tally.last_seq = event.seq
-        if isinstance(event.payload, MessageAdded | ViewChanged | ChangeUndone):
+        if isinstance(event.payload, history.MessageAdded | history.ViewChanged | history.ChangeUndone):
             tally.last_change = event.seq
 
 
-def _read(tally: Tally, event: LogEvent) -> None:
+def _read(tally: Tally, event: history.LogEvent) -> None:
     match event.payload:
-        case ChatCreated(adapter=adapter, model=model, policy=policy, cwd=cwd):
+        case history.ChatCreated(adapter=adapter, model=model, policy=policy, cwd=cwd):
             tally.adapter, tally.model, tally.policy, tally.cwd = adapter, model, policy, cwd
-        case ModelSet(adapter=adapter, model=model):
+        case history.ModelSet(adapter=adapter, model=model):
             tally.adapter, tally.model = adapter, model
-        case TitleSet(title=title):
+        case history.TitleSet(title=title):
             tally.title = title
-        case MessageAdded(message=message):
+        case history.MessageAdded(message=message):
             _read_message(tally, message)
-        case ToolRan() as ran:
+        case history.ToolRan() as ran:
             _read_tool(tally, ran)
-        case TurnEnded(reason=reason, error=error):
+        case history.TurnEnded(reason=reason, error=error):
             failed = reason in ("failed", "limit")
             tally.retries = tally.retries + 1 if failed else 0
             tally.last_failure = error if failed else tally.last_failure
-        case ViewChanged(kind="compacted") as change:
+        case history.ViewChanged(kind="compacted") as change:
             tally.compactions += 1
             tally.last_compaction = (round(event.ts * 1000), change.tokens_before, change.tokens_after)
             tally.summarised += change.report.messages or 0
@@ -146,9 +119,9 @@ def _read_message(tally: Tally, message: Message) -> None:
         tally.fresh_files[path] = tally.files[path]
 
 
-def _read_tool(tally: Tally, ran: ToolRan) -> None:
+def _read_tool(tally: Tally, ran: history.ToolRan) -> None:
     tally.tool_counts[ran.name] = tally.tool_counts.get(ran.name, 0) + 1
-    ref = ToolResultRef(call_id=ran.call_id, message_id=ran.message_id, name=ran.name, status=ran.status)
+    ref = checkpoint.ToolResultRef(call_id=ran.call_id, message_id=ran.message_id, name=ran.name, status=ran.status)
     tally.results = [*tally.results, ref][-MAX_RESULTS:]
     if ran.name in CHECK_TOOLS:
         tally.checks = [*tally.checks, (ran.title, ran.summary or ran.status)][-MAX_VERIFICATIONS:]
@@ -173,7 +146,7 @@ def build_snapshot(
     *,
     pending: Sequence[str] = (),
     last_flush: tuple[int, int] = (0, 0),
-) -> Snapshot | None:
+) -> checkpoint.Snapshot | None:
     """Return the state of a chat with so many messages in view, None when there is nothing to keep (R-463).
 
     It is without the conversation and the files read, which are stored in increments (`model.conversation_lines`).
@@ -183,7 +156,7 @@ def build_snapshot(
     if not count:
         return None
     at, before, after = tally.last_compaction
-    return Snapshot(
+    return checkpoint.Snapshot(
         timestamp=now_ms,
         chat_id=chat_id,
         title=tally.title,
@@ -193,8 +166,8 @@ def build_snapshot(
         policy=tally.policy,
         message_count=count,
         transcript=_transcript(tally, summary),
-        tooling=ToolingState(usage_counts=dict(tally.tool_counts), results=tuple(tally.results)),
-        loop=LoopState(
+        tooling=checkpoint.ToolingState(usage_counts=dict(tally.tool_counts), results=tuple(tally.results)),
+        loop=checkpoint.LoopState(
             cycle=tally.cycle,
             compaction_count=tally.compactions,
             last_compaction_at=at,
@@ -203,16 +176,16 @@ def build_snapshot(
             last_pre_compaction_flush_at=last_flush[0],
             last_pre_compaction_flush_token_count=last_flush[1],
         ),
-        recovery=RecoveryState(last_failure=tally.last_failure, retries=tally.retries),
-        queues=QueueState(pending_follow_ups=tuple(pending)),
-        verification=VerificationState(last_results=tuple(tally.checks)),
+        recovery=checkpoint.RecoveryState(last_failure=tally.last_failure, retries=tally.retries),
+        queues=checkpoint.QueueState(pending_follow_ups=tuple(pending)),
+        verification=checkpoint.VerificationState(last_results=tuple(tally.checks)),
         usage_totals=tally.usage,
     )
 
 
-def _transcript(tally: Tally, summary: Message | None) -> TranscriptState:
+def _transcript(tally: Tally, summary: Message | None) -> checkpoint.TranscriptState:
     """Return what was said last, and the summary that stands in the view."""
-    last = TranscriptState(last_user_message=tally.last_user, last_assistant_text=tally.last_assistant)
+    last = checkpoint.TranscriptState(last_user_message=tally.last_user, last_assistant_text=tally.last_assistant)
     if summary is None:
         return last
     return msgspec.structs.replace(
@@ -224,19 +197,19 @@ def _transcript(tally: Tally, summary: Message | None) -> TranscriptState:
 
 
 def build_checkpoint(
-    snapshot: Snapshot,
-    kind: Kind,
+    snapshot: checkpoint.Snapshot,
+    kind: checkpoint.Kind,
     checkpoint_id: str,
-    summary: StructuredSummary,
-    packet: EvidencePacket,
+    summary: checkpoint.StructuredSummary,
+    packet: checkpoint.EvidencePacket,
     *,
     trigger: str,
     source_event_id: str = "",
     meaningful: int = 0,
-) -> Checkpoint:
+) -> checkpoint.Checkpoint:
     """Return the checkpoint made of the snapshot, a structured summary and an evidence packet (R-467)."""
-    fields: Mapping[str, Any] = {name: getattr(snapshot, name) for name in Snapshot.__struct_fields__}
-    return Checkpoint(
+    fields: Mapping[str, Any] = {name: getattr(snapshot, name) for name in checkpoint.Snapshot.__struct_fields__}
+    return checkpoint.Checkpoint(
         **fields,
         id=checkpoint_id,
         checkpoint_kind=kind,
@@ -245,7 +218,7 @@ def build_checkpoint(
         structured_summary=summary,
         evidence_packet=packet,
         dedupe_hash=packet.span_hash,
-        source_metadata=SourceMetadata(trigger_event_type=trigger, meaningful_exchange_count=meaningful),
+        source_metadata=checkpoint.SourceMetadata(trigger_event_type=trigger, meaningful_exchange_count=meaningful),
     )
 
 

@@ -25,17 +25,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from codecompanion.errors import StoreError
-from codecompanion.store.damage.marks import (
-    BESIDE,
-    adopt,
-    beside,
-    copy_unlocked,
-    identity,
-    is_ours,
-    is_settled,
-    mark_of,
-    mark_of_file,
-)
+from codecompanion.store.damage import marks
 from codecompanion.store.damage.salvage import keep_damaged
 from codecompanion.store.database.connection import (
     Database,
@@ -85,11 +75,11 @@ class FileWatch:
 
     def _remember(self) -> None:
         path = self._database.path
-        self._known = identity(path)
+        self._known = marks.identity(path)
         if path is None:
             return
-        self._beside = {suffix: identity(beside(path, suffix)) for suffix in BESIDE}
-        adopt(path.resolve(), self._database.writer)
+        self._beside = {suffix: marks.identity(marks.beside(path, suffix)) for suffix in marks.BESIDE}
+        marks.adopt(path.resolve(), self._database.writer)
 
     def state(self) -> State:
         """Return what has become of the file; a few microseconds."""
@@ -108,7 +98,7 @@ class FileWatch:
             return "emptied"
         stamp = found.st_size, found.st_mtime_ns
         if stamp != self._sound:
-            if not is_ours(path.resolve()):
+            if not marks.is_ours(path.resolve()):
                 return "overwritten"
             self._sound = stamp
         return "sound"
@@ -130,7 +120,7 @@ class FileWatch:
             place = path.resolve()
             state = told = self.state()
             if state in ("emptied", "overwritten"):  # what is open is lost, so whoever wants to use it waits
-                if not is_settled(place, SETTLE_S) and self.state() == state:
+                if not marks.is_settled(place, SETTLE_S) and self.state() == state:
                     return None
                 state = told = self.state()
             is_checked = state == "overwritten"
@@ -172,15 +162,15 @@ class FileWatch:
     def _separate(self, place: Path) -> State:
         """Make a file that was copied over ours one of its own; return what has become of ours then."""
         with contextlib.suppress(sqlite3.DatabaseError):
-            if mark_of_file(place) == mark_of(self._database.writer):  # changed through SQLite itself
-                adopt(place, self._database.writer)
+            if marks.mark_of_file(place) == marks.mark_of(self._database.writer):  # changed through SQLite itself
+                marks.adopt(place, self._database.writer)
                 return "sound"
-        theirs = beside(place, ".theirs")
+        theirs = marks.beside(place, ".theirs")
         try:
-            for suffix in ("", *BESIDE):
-                beside(theirs, suffix).unlink(missing_ok=True)
+            for suffix in ("", *marks.BESIDE):
+                marks.beside(theirs, suffix).unlink(missing_ok=True)
             create_private_file(theirs)
-            copy_unlocked(place, theirs)
+            marks.copy_unlocked(place, theirs)
             self._check(theirs)
             self._set_aside(place)
             theirs.replace(place)
@@ -200,7 +190,7 @@ class FileWatch:
         turn = FileLock(path.parent / "opening.lock")
         place = path.resolve()
         try:
-            aside = beside(place, _ASIDE)
+            aside = marks.beside(place, _ASIDE)
             place.rename(aside)
             try:
                 self._database.close_unlocked()
@@ -245,7 +235,7 @@ class FileWatch:
         """
         fresh = place.with_name(place.name + ".renewed")
         for suffix in ("", "-wal", "-shm"):
-            beside(fresh, suffix).unlink(missing_ok=True)
+            marks.beside(fresh, suffix).unlink(missing_ok=True)
         saved = self._make(fresh, place)
         if _look(place) != found or (found is not None and found.size and not may_have_content):
             fresh.unlink()
@@ -253,7 +243,7 @@ class FileWatch:
         self._set_aside(place)
         for suffix in self._beside:  # not ours, but of no file that is there: SQLite would add it to the new one
             with contextlib.suppress(FileNotFoundError):
-                beside(place, suffix).replace(beside(place, f"{suffix}.old"))
+                marks.beside(place, suffix).replace(marks.beside(place, f"{suffix}.old"))
         if found is None and not _link(fresh, place):
             fresh.unlink()
             return None
@@ -268,8 +258,8 @@ class FileWatch:
         The open connections keep it; one that belongs to the other file is left alone.
         """
         for suffix, known in self._beside.items():
-            file = beside(place, suffix)
-            if known is not None and identity(file) == known:
+            file = marks.beside(place, suffix)
+            if known is not None and marks.identity(file) == known:
                 file.unlink(missing_ok=True)
 
     def _make(self, fresh: Path, path: Path) -> bool:
@@ -287,7 +277,7 @@ class FileWatch:
 
 def put_back(path: Path) -> None:
     """Give a file its name back that a host was killed over (`close_aside`); the caller holds the turn to open it."""
-    aside = beside(path, _ASIDE)
+    aside = marks.beside(path, _ASIDE)
     if aside.exists() and not path.exists():
         aside.rename(path)
 

@@ -6,15 +6,7 @@ import sqlite3
 
 import msgspec
 
-from codecompanion.model.history import (
-    ChatCreated,
-    ChatForked,
-    EventPayload,
-    MessageAdded,
-    ModelSet,
-    TitleSet,
-    UsageReported,
-)
+from codecompanion.model import history
 from codecompanion.model.messages import is_typed_by_user
 from codecompanion.store.log.encoding import storable
 from codecompanion.store.log.previews import preview_of
@@ -76,30 +68,30 @@ class Totals(msgspec.Struct):
     forked_from: str = ""
     family: str = ""
 
-    def count(self, payload: EventPayload, ts: float) -> None:
+    def count(self, payload: history.EventPayload, ts: float) -> None:
         """Take one more event into account. A new name makes a chat no newer."""
         self.last_seq += 1
-        if not (isinstance(payload, TitleSet) and payload.by_user):
+        if not (isinstance(payload, history.TitleSet) and payload.by_user):
             self.updated = ts
         match payload:
-            case ChatCreated():
+            case history.ChatCreated():
                 self.adapter, self.model, self.cwd = map(storable, (payload.adapter, payload.model, payload.cwd))
-            case ModelSet():
+            case history.ModelSet():
                 self.adapter, self.model = storable(payload.adapter), storable(payload.model)
-            case TitleSet():
+            case history.TitleSet():
                 self.title = storable(payload.title)
-            case ChatForked():
+            case history.ChatForked():
                 self.forked_from, self.family = payload.from_chat, payload.family
                 self.cost_usd, self.unpriced = 0.0, 0  # what was copied was paid for in the other chat
-            case MessageAdded(message=message) if is_typed_by_user(message):
+            case history.MessageAdded(message=message) if is_typed_by_user(message):
                 self.messages += 1
                 self.last_question = preview_of(message.text)
                 self.first_question = self.first_question or self.last_question
-            case MessageAdded(message=message) if message.role == "assistant":
+            case history.MessageAdded(message=message) if message.role == "assistant":
                 self.messages += 1
-            case UsageReported(cost_usd=None):
+            case history.UsageReported(cost_usd=None):
                 self.unpriced += 1
-            case UsageReported(cost_usd=float() as cost):
+            case history.UsageReported(cost_usd=float() as cost):
                 self.cost_usd += cost
             case _:
                 pass

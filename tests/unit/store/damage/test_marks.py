@@ -170,7 +170,7 @@ def test_a_copied_file_is_not_written_to_at_the_end_when_nothing_could_be_done(
         raise OSError(28, "No space left on device")
 
     store, losses = watched(desk)
-    monkeypatch.setattr(lost_file, "copy_unlocked", full)
+    monkeypatch.setattr(marks, "copy_unlocked", full)
     shutil.copyfile(backup, desk.path)
     assert texts(store, "open")
     store.close()
