@@ -8,15 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codecompanion.cli.importing.fields import (
-    count_tokens,
-    expect_list,
-    expect_object,
-    expect_text,
-    joined,
-    make_call,
-    with_meta,
-)
+from codecompanion.cli.importing import fields
 
 USAGE = {
     "input_tokens": "input_tokens", "output_tokens": "output_tokens",
@@ -31,17 +23,17 @@ def read_user(content: Any, where: str) -> list[dict[str, Any]]:
         return [{"role": "user", "content": content}]
     messages: list[dict[str, Any]] = []
     parts: list[dict[str, Any]] = []
-    for index, value in enumerate(expect_list(content, where, "a string or a list of content blocks")):
+    for index, value in enumerate(fields.expect_list(content, where, "a string or a list of content blocks")):
         at = f"{where}: content[{index}]"
-        block = expect_object(value, at, A_BLOCK)
+        block = fields.expect_object(value, at, A_BLOCK)
         if block.get("type") == "tool_result":
-            call_id = expect_text(block.get("tool_use_id"), at, "tool_use_id")
+            call_id = fields.expect_text(block.get("tool_use_id"), at, "tool_use_id")
             result = {"role": "tool", "tool_call_id": call_id, "content": _read_result(block.get("content"), at)}
-            messages.append(with_meta(result, is_error=bool(block.get("is_error"))))
+            messages.append(fields.with_meta(result, is_error=bool(block.get("is_error"))))
         else:
             parts.append(read_part(block, at))
     if parts:
-        messages.append({"role": "user", "content": joined(parts)})
+        messages.append({"role": "user", "content": fields.joined(parts)})
     return messages
 
 
@@ -52,20 +44,20 @@ def read_assistant(content: Any, where: str) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
     thoughts: list[str] = []
-    for index, value in enumerate(expect_list(content, where, "a string or a list of content blocks")):
+    for index, value in enumerate(fields.expect_list(content, where, "a string or a list of content blocks")):
         at = f"{where}: content[{index}]"
-        block = expect_object(value, at, A_BLOCK)
+        block = fields.expect_object(value, at, A_BLOCK)
         match block.get("type"):
             case "tool_use":
-                name = expect_text(block.get("name"), at, "name")
-                calls.append(make_call(expect_text(block.get("id"), at, "id"), name, block.get("input")))
+                name = fields.expect_text(block.get("name"), at, "name")
+                calls.append(fields.make_call(fields.expect_text(block.get("id"), at, "id"), name, block.get("input")))
             case "thinking":
-                thoughts.append(expect_text(block.get("thinking"), at, "thinking"))
+                thoughts.append(fields.expect_text(block.get("thinking"), at, "thinking"))
             case "redacted_thinking":
                 continue
             case _:
                 parts.append(read_part(block, at))
-    message: dict[str, Any] = {"role": "assistant", "content": joined(parts)}
+    message: dict[str, Any] = {"role": "assistant", "content": fields.joined(parts)}
     if any(thoughts):
         message["reasoning_content"] = "\n".join(filter(None, thoughts))
     if calls:
@@ -77,22 +69,22 @@ def read_part(block: dict[str, Any], where: str) -> dict[str, Any]:
     """Return a block that is neither call, result nor reasoning as a content part."""
     kind = block.get("type")
     if kind == "text":
-        return {"type": "text", "text": expect_text(block.get("text"), where, "text")}
+        return {"type": "text", "text": fields.expect_text(block.get("text"), where, "text")}
     if kind == "image":
-        source = expect_object(block.get("source"), where, 'an image source, {"type", "media_type", "data"}')
+        source = fields.expect_object(block.get("source"), where, 'an image source, {"type", "media_type", "data"}')
         url = source.get("url") or f"data:{source.get('media_type', 'image/png')};base64,{source.get('data', '')}"
-        return {"type": "image_url", "image_url": {"url": expect_text(url, where, "source.url")}}
+        return {"type": "image_url", "image_url": {"url": fields.expect_text(url, where, "source.url")}}
     name = block.get("title") or block.get("name") or ""
-    return {"type": "text", "text": f"[{expect_text(kind, where, 'type')}{f': {name}' if name else ''}]"}
+    return {"type": "text", "text": f"[{fields.expect_text(kind, where, 'type')}{f': {name}' if name else ''}]"}
 
 
 def _read_result(content: Any, where: str) -> str | list[dict[str, Any]]:
     if content is None or isinstance(content, str):
         return content or ""
-    blocks = expect_list(content, where, "a string or a list of content blocks")
-    return joined([read_part(expect_object(block, where, A_BLOCK), where) for block in blocks])
+    blocks = fields.expect_list(content, where, "a string or a list of content blocks")
+    return fields.joined([read_part(fields.expect_object(block, where, A_BLOCK), where) for block in blocks])
 
 
 def read_usage(usage: Any) -> dict[str, int] | None:
     """Return what the API reported for one call under our names."""
-    return count_tokens(usage, USAGE)
+    return fields.count_tokens(usage, USAGE)

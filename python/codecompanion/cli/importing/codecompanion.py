@@ -8,15 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codecompanion.cli.importing.fields import (
-    Found,
-    Skipped,
-    expect_list,
-    expect_object,
-    numbered,
-    read_values,
-    with_meta,
-)
+from codecompanion.cli.importing import fields
 from codecompanion.cli.importing.openai_api import read_messages
 from codecompanion.formats.transcript_format import read_message, write_message
 from codecompanion.model.messages import TAGS
@@ -24,28 +16,28 @@ from codecompanion.model.messages import TAGS
 EXPECTED = 'an export of a session (one message per line), or a saved chat, {"messages": […]}'
 
 
-def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any]]:
+def read(raw: bytes, source: str, skipped: fields.Skipped = None) -> list[dict[str, Any]]:
     """Return the conversation.
 
     Raises:
         InputError: something is not as expected; the text names file and place.
     """
-    values = read_values(raw, source, EXPECTED, skipped)
+    values = fields.read_values(raw, source, EXPECTED, skipped)
     whole = values[0].value
     if len(values) == 1 and isinstance(whole, dict) and "messages" in whole:
         where = f"{values[0].where}: messages"
-        items = list(numbered(expect_list(whole["messages"], where, "a list of messages"), where))
+        items = list(fields.numbered(fields.expect_list(whole["messages"], where, "a list of messages"), where))
         return [_read_saved(item, number) for number, item in enumerate(items)]
     if len(values) == 1 and isinstance(whole, list):
-        values = list(numbered(whole, values[0].where))
+        values = list(fields.numbered(whole, values[0].where))
     return [
         write_message(read_message(item.value, f"m{number}", item.where), item.value)
         for number, item in enumerate(values)
     ]
 
 
-def _read_saved(item: Found, number: int) -> dict[str, Any]:
-    saved = expect_object(item.value, item.where, "a message object")
+def _read_saved(item: fields.Found, number: int) -> dict[str, Any]:
+    saved = fields.expect_object(item.value, item.where, "a message object")
     tools = _as_object(saved.get("tools"))
     notes = {
         name: value for part in ("opts", "_meta", "context") for name, value in _as_object(saved.get(part)).items()
@@ -59,10 +51,10 @@ def _read_saved(item: Found, number: int) -> dict[str, Any]:
         chat["tool_call_id"] = call_id
     thoughts = saved.get("reasoning")
     chat["reasoning_content"] = thoughts.get("content") if isinstance(thoughts, dict) else thoughts
-    message = read_messages([Found(chat, item.where)])[0]
+    message = read_messages([fields.Found(chat, item.where)])[0]
     tag, path = notes.get("tag"), notes.get("path")
     cycle = saved.get("cycle") or notes.get("cycle")
-    return with_meta(
+    return fields.with_meta(
         message,
         tag=tag if message["role"] == "user" and tag in TAGS else None,
         path=path if isinstance(path, str) else None,
