@@ -1,4 +1,4 @@
----Adapters as the user configures them: `extend`, names, and the one place where entries become settings for the host.
+---Adapters as the user configures them: `extend`, names, and what is known of them here and told to the host.
 
 ---@class CodeCompanion.AdapterInfo What functions of the configuration are told about an adapter
 ---@field name string
@@ -23,14 +23,14 @@ end
 ---@param http table `adapters.http` of the options
 ---@return string[] names Sorted
 function M.names(http)
-  return require("codecompanion.adapters.resolve").names(http, require("codecompanion.adapters.builtin"))
+  return require("codecompanion.adapters.entry").names(http)
 end
 
 ---@param name string
 ---@param http table `adapters.http` of the options
 ---@return CodeCompanion.Resolving
 function M.resolve(name, http)
-  return require("codecompanion.adapters.resolve").resolve(name, http, require("codecompanion.adapters.builtin"))
+  return require("codecompanion.adapters.entry").resolve(name, http)
 end
 
 ---What functions in the configuration are told about an adapter.

@@ -34,6 +34,25 @@ end
 ---@field description string
 ---@field run fun(arguments: string[])
 
+---Show what is wrong with the configuration, once the host has said what it found, where there can be a host.
+local function show_problems()
+  local host = require("codecompanion.host")
+  local function open(is_complete)
+    require("codecompanion.config.findings").open(require("codecompanion.config").findings(), is_complete)
+  end
+  if host.status() == "ready" or not require("codecompanion.install").can_start() then
+    return open(host.status() == "ready")
+  end
+  local unsubscribe
+  unsubscribe = host.subscribe(function(event)
+    if event.type == "host_ready" or event.type == "host_exit" then
+      unsubscribe()
+      open(event.type == "host_ready")
+    end
+  end)
+  host.start()
+end
+
 ---@type table<string, CodeCompanion.Subcommand>
 local subcommands = {
   chat = {
@@ -119,9 +138,7 @@ local subcommands = {
   },
   problems = {
     description = "show what is wrong with the configuration",
-    run = function()
-      require("codecompanion.config.findings").open(require("codecompanion.config").findings())
-    end,
+    run = show_problems,
   },
   help = {
     description = "open the manual",

@@ -55,7 +55,7 @@ end
 ---@param result CodeCompanion.Checked
 local function check_adapters(result)
   local adapters = require("codecompanion.adapters")
-  local resolve = require("codecompanion.adapters.resolve")
+  local resolve = require("codecompanion.adapters.entry")
   local http = result.options.adapters.http
   local names = adapters.names(http)
   for _, name in ipairs(names) do
@@ -138,6 +138,15 @@ function M.for_host()
   local settings, problems = require("codecompanion.config.host").settings(now.options, now.given)
   report(now, problems)
   return settings
+end
+
+---What `hello` tells of the adapters, and what must not stand in the environment of the host's process.
+---@return { entries: table<string, table>, proxy: string, keys: string[], sent: string[] }
+function M.adapters()
+  local now = result()
+  local told, problems = require("codecompanion.config.host").adapters(now.options)
+  report(now, problems)
+  return told
 end
 
 ---The functions in `context_management` evaluated for a chat: the payload of the request `set_overrides`.

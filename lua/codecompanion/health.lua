@@ -52,8 +52,23 @@ local function context_values(opts)
   )
 end
 
+---Wait for the host, for a bounded time.
+---@return string status
+---@return string text
+local function wait_for_host()
+  local host = require("codecompanion.host")
+  if require("codecompanion.install").can_start() then
+    host.start()
+  end
+  vim.wait(HOST_WAIT_MS, function()
+    return host.status() ~= "starting"
+  end, 20)
+  return host.status()
+end
+
 local function check_configuration()
   health.start("Configuration")
+  local status = wait_for_host() -- it checks what adapters and policies say
   local ok, found = pcall(function()
     return require("codecompanion.config").findings()
   end)
@@ -67,7 +82,8 @@ local function check_configuration()
     health.warn(name)
   end
   if #found.problems == 0 then
-    health.ok("No mistakes")
+    local limits = status == "ready" and "" or "; adapters and policies are checked further by the host, once it runs"
+    health.ok("No mistakes" .. limits)
   end
   if #found.foreign > 0 then
     health.info("Options of codecompanion.nvim that do nothing here:\n- " .. table.concat(found.foreign, "\n- "))
@@ -123,20 +139,6 @@ local function check_environment()
     local advice = "The next chat renews it and uses it as it is if that fails; or run :CodeCompanion install"
     health.warn(text .. " was made for an older version of the plugin", advice)
   end
-end
-
----Wait for the host, for a bounded time.
----@return string status
----@return string text
-local function wait_for_host()
-  local host = require("codecompanion.host")
-  if require("codecompanion.install").can_start() then
-    host.start()
-  end
-  vim.wait(HOST_WAIT_MS, function()
-    return host.status() ~= "starting"
-  end, 20)
-  return host.status()
 end
 
 local function check_host()
@@ -232,7 +234,7 @@ local function check_adapters()
       local purpose = configured[name]
       if purpose then
         -- Neither a password nor a token that stands in the address.
-        local address = settings.base_url:gsub("?.*$", ""):gsub("//[^/]*@", "//")
+        local address = settings.address:gsub("?.*$", ""):gsub("//[^/]*@", "//")
         local where = address ~= "" and ", " .. address or ""
         local line = ("%s%s: %s%s; %s"):format(name, purpose, settings.kind, where, text)
         if there == false and purpose ~= "" then

@@ -172,9 +172,12 @@ local function prepare_hello()
   local config = require("codecompanion.config")
   local version = vim.version()
   local settings = config.for_host()
-  local open, hidden = require("codecompanion.secret_environment").divide(settings)
+  local adapters = config.adapters()
+  local open, hidden = require("codecompanion.secret_environment").divide(settings, adapters)
   local payload = {
     settings = settings,
+    adapters = adapters.entries,
+    proxy = adapters.proxy,
     environment = hidden,
     secrets = (config.secrets()), -- an error is shown by the config; the adapter says that it has no key
     data_dir = vim.fn.stdpath("data") .. "/codecompanion",

@@ -43,18 +43,15 @@ local function matches(text, list)
 end
 
 ---@param settings table What `hello` sends
+---@param adapters { keys: string[], sent: string[] } Where they have their keys; what goes to their endpoints
 ---@return CodeCompanion.SecretRules
-local function make_rules(settings)
+local function make_rules(settings, adapters)
   local environment = require("codecompanion.environment")
   local path = environment.root() .. "/python/codecompanion/tools/commands/secret_variables.json"
   local listed = vim.json.decode(environment.read(path) or "{}")
-  local names, sent = {}, {}
-  for _, adapter in pairs(settings.adapters or {}) do
-    if adapter.key and not adapter.key:find(":", 1, true) then
-      names[adapter.key] = true
-    end
-    table.insert(sent, adapter.base_url)
-    vim.list_extend(sent, vim.tbl_values(adapter.headers or {}))
+  local names = {}
+  for _, key in ipairs(adapters.keys) do
+    names[key] = not key:find(":", 1, true) or nil
   end
   local hidden = {}
   for _, tool in pairs(vim.tbl_get(settings, "tools", "entries") or {}) do
@@ -65,7 +62,9 @@ local function make_rules(settings)
     patterns = patterns(vim.list_extend(hidden, listed.names or {})),
     plain = patterns(listed.plain_names or {}),
     beginnings = listed.key_beginnings or {},
-    sent = sent,
+    sent = vim.tbl_filter(function(text)
+      return type(text) == "string"
+    end, adapters.sent),
   }
 end
 
@@ -109,10 +108,11 @@ end
 
 ---Divide the environment as it is now; what follows is told by `changes`.
 ---@param settings table What `hello` sends
+---@param adapters { keys: string[], sent: string[] }
 ---@return table<string, string> open For the host's process
 ---@return table<string, string> hidden To be told in `hello`
-function M.divide(settings)
-  rules = make_rules(settings)
+function M.divide(settings, adapters)
+  rules = make_rules(settings, adapters)
   seen = vim.uv.os_environ()
   local open = {}
   told = vim.empty_dict() -- so that it is an object as JSON

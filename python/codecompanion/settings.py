@@ -4,8 +4,9 @@ The defaults live once, in the option schema `lua/codecompanion/config/schema.lu
 file is generated from it (`make doc`), so the command line works without Neovim. Lua has
 already checked what the user wrote; the checks here hold for the command line and for a Lua side of another version.
 
-Adapter entries stay plain dicts in the shape of `adapters.base.AdapterSettings` (an edge this module may not import):
-inheritance and CodeCompanion's shapes (`env`, `schema`) are resolved in one place, `lua/codecompanion/adapters.lua`.
+Adapter entries stay plain dicts in the shape of `adapters.base.AdapterSettings` (an edge this module may not import).
+Those that are built in are `builtin_adapters.json`, which Lua reads too; what the user's entries say is resolved in
+`adapters/entries`.
 `context_management` holds only what the user set: the policy brings its own defaults.
 """
 
@@ -181,9 +182,22 @@ _NAMED_TABLES: dict[str, type[msgspec.Struct]] = {
 
 
 def defaults() -> dict[str, Any]:
-    """Return the defaults as `config.for_host()` sends them for an empty configuration (a fresh copy)."""
-    loaded: dict[str, Any] = msgspec.json.decode(_defaults_json())
-    return loaded
+    """Return the settings of an empty configuration (a fresh copy): what `config.for_host()` sends, and adapters."""
+    loaded: dict[str, Any] = msgspec.json.decode(_data("settings_defaults.json"))
+    return {**loaded, "adapters": {name: builtin_entry(name) for name in builtin_adapters()}}
+
+
+def builtin_adapters() -> dict[str, dict[str, Any]]:
+    """Return what the built-in adapters say about themselves (a fresh copy)."""
+    adapters: dict[str, dict[str, Any]] = msgspec.json.decode(_data("builtin_adapters.json"))["adapters"]
+    return adapters
+
+
+def builtin_entry(name: str) -> dict[str, Any]:
+    """Return a built-in adapter in the shape of `AdapterSettings` (a fresh copy)."""
+    data = msgspec.json.decode(_data("builtin_adapters.json"))
+    entry = {**data["base"], **data["adapters"][name], "name": name}
+    return {key: value for key, value in entry.items() if key in data["base"] or key == "name"}
 
 
 def load(given: Mapping[str, Any]) -> Settings:
@@ -228,8 +242,8 @@ def key_path(field_path: str) -> str:
 
 
 @cache
-def _defaults_json() -> bytes:
-    return Path(__file__).with_name("settings_defaults.json").read_bytes()
+def _data(name: str) -> bytes:
+    return Path(__file__).with_name(name).read_bytes()
 
 
 def _merge(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from test_generated import HELP, REPO, find_nvim
 
+from codecompanion.adapters.entries.resolve import resolve_adapters
+
 README = REPO / "README.md"
 
 _CHECK = """
 vim.opt.runtimepath:prepend(%(root)s)
-local said = {}
+local said, hellos = {}, {}
 local config = require("codecompanion.config")
 local given
 require("codecompanion").setup = function(options) given = options end
@@ -27,13 +29,15 @@ local function run(code)
   if not ok then return answer end
   config.setup(given or answer)
   config.for_host()
+  local adapters = config.adapters()
+  hellos[#hellos + 1] = { adapters = adapters.entries, proxy = adapters.proxy }
   vim.list_extend(said, require("codecompanion.config.findings").report(config.findings()))
 end
 for number, code in ipairs(vim.json.decode(%(examples)s)) do
   local problem = run(code)
   if problem then said[#said + 1] = ("example %%d: %%s"):format(number, problem) end
 end
-io.stdout:write(vim.json.encode(said))
+io.stdout:write(vim.json.encode({ said = said, hellos = hellos }))
 """
 
 
@@ -52,7 +56,10 @@ def messages_about(examples: list[str], tmp_path: Path) -> list[str]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    said: list[str] = json.loads(done.stdout)
+    answer = json.loads(done.stdout)
+    said: list[str] = answer["said"]
+    for hello in answer["hellos"]:
+        said += resolve_adapters(hello["adapters"] or {}, proxy=hello["proxy"], environ={}).mistakes
     return said
 
 
@@ -78,6 +85,8 @@ def test_the_configurations_of_the_readme_have_no_mistakes(tmp_path: Path) -> No
 
 def test_a_mistake_in_an_example_would_be_found(tmp_path: Path) -> None:
     assert "displya" in "".join(messages_about(['require("codecompanion").setup({ displya = {} })'], tmp_path))
+    adapter = "return { adapters = { http = { openai = { opts = { timeuot = 1 } } } } }"
+    assert "did you mean `timeout`" in "".join(messages_about([adapter], tmp_path))
 
 
 def test_the_configurations_of_the_help_file_have_no_mistakes(tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ def test_every_option_is_read_by_some_code() -> None:
     """An option that nothing reads would be a promise in the help file that is not kept."""
     find_nvim()
     files = [*REPO.glob("lua/**/*.lua"), *REPO.glob("python/codecompanion/**/*.py"), *REPO.glob("python/**/*.toml")]
+    files.append(REPO / "python/codecompanion/builtin_adapters.json")
     no_code = re.compile(r"/config/(options/|schema|foreign)|/types\.lua$")
     code = "\n".join(path.read_text(encoding="utf-8") for path in files if not no_code.search(path.as_posix()))
     names = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -19,6 +20,7 @@ from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.context.policy.table import policy_from_table
 from codecompanion.errors import StreamCut
 from codecompanion.model.messages import Message
+from codecompanion.settings import builtin_adapters
 from tests.providers.loopback.answers import Answer
 from tests.providers.loopback.server import LoopbackServer, Received
 
@@ -48,17 +50,17 @@ def test_the_python_is_python(page: str, parts: int) -> None:
             ast.parse(text)
 
 
-@pytest.mark.parametrize(
-    ("page", "file", "beside"),
-    [
-        ("slash-command.md", "lua/codecompanion/slash/commands.lua", '    name = "help",'),
-        ("adapter.md", "lua/codecompanion/adapters/endpoints.lua", "  mistral = {"),
-    ],
-)
-def test_the_lua_has_the_shape_of_its_neighbours(page: str, file: str, beside: str) -> None:
-    (text,) = blocks(page, "lua")
-    neighbours = (REPO / file).read_text(encoding="utf-8")
-    assert beside in neighbours
+def test_the_adapter_has_the_fields_of_its_neighbours() -> None:
+    (text,) = blocks("adapter.md", "json")
+    adapter = json.loads(f"{{{text.strip().rstrip(',')}}}")["groq"]
+    assert set(adapter) <= {"about", *AdapterSettings.__struct_fields__}
+    assert set(adapter) <= set(builtin_adapters()["xai"])
+
+
+def test_the_slash_command_has_the_shape_of_its_neighbours() -> None:
+    (text,) = blocks("slash-command.md", "lua")
+    neighbours = (REPO / "lua/codecompanion/slash/commands.lua").read_text(encoding="utf-8")
+    assert '    name = "help",' in neighbours
     for field in re.findall(r"(?m)^    (\w+) = ", text):
         assert re.search(rf"(?m)^    {field} = ", neighbours), field
 

@@ -9,6 +9,8 @@ import msgspec
 
 from codecompanion import settings
 from codecompanion.adapters.base import AdapterSettings
+from codecompanion.engine.configured import with_adapters
+from codecompanion.wire.requests import Hello
 from harness import Nvim
 
 FRESH = """
@@ -22,13 +24,22 @@ _G.extend = require("codecompanion.adapters").extend
 """
 
 
+HELLO = """
+local adapters = config.adapters()
+return vim.json.encode({ settings = config.for_host(), adapters = adapters.entries, proxy = adapters.proxy })
+"""
+
+
 class Adapters:
     """The adapters of a configuration: `entry(name)` as the host would take it, `said` all that was found wrong."""
 
     def __init__(self, nvim: Nvim, http: str) -> None:
         self.nvim = nvim
         nvim.lua(f"{FRESH} config.setup({{ adapters = {{ http = {http} }} }})")
-        self.told: dict[str, Any] = json.loads(nvim.lua("return vim.json.encode(config.for_host())"))
+        self.hello: dict[str, Any] = json.loads(nvim.lua(HELLO))
+        environ = nvim.lua("return vim.fn.environ()")
+        request = Hello(**self.hello, data_dir="", cache_dir="", log_path="", nvim="")
+        self.told, self.mistakes = with_adapters(request, environ)
 
     def entry(self, name: str) -> AdapterSettings:
         """Return the entry, decoded as the registry does."""
@@ -37,7 +48,8 @@ class Adapters:
     @property
     def said(self) -> str:
         """Everything that `:CodeCompanion problems` shows, "" when nothing was said."""
+        self.nvim.lua("config.take_from_host(...)", self.mistakes)
         self.nvim.settle()
-        if not self.nvim.lua("return #said > 0"):
+        if not self.mistakes and not self.nvim.lua("return #said > 0"):
             return ""
         return "\n".join(self.nvim.lua("return require('codecompanion.config.findings').report(config.findings())"))

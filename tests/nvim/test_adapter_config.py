@@ -198,7 +198,7 @@ def test_a_key_in_the_configuration_itself_is_refused_and_never_shown(child: Nvi
     adapters = Adapters(child, f'{{ mine = {{ extends = "openai", env = {{ api_key = "{key}" }} }} }}')
     assert "adapters.http.mine.env.api_key: is not the name of an environment variable" in adapters.said
     assert key not in adapters.said
-    assert key not in json.dumps(adapters.told)
+    assert key not in json.dumps(adapters.hello)
 
 
 def test_a_key_function_is_only_called_when_its_adapter_is_used(child: Nvim) -> None:
@@ -210,7 +210,7 @@ def test_a_key_function_is_only_called_when_its_adapter_is_used(child: Nvim) -> 
              end } } }""",
     )
     assert adapters.entry("mine").key == FROM_FUNCTION
-    assert "s3cret" not in json.dumps(adapters.told)
+    assert "s3cret" not in json.dumps(adapters.hello)
     assert child.lua("return _G.asked") is None
     assert child.lua('return config.secrets("offline")') == {}
     assert child.lua('return config.secrets("mine")') == {"mine": "s3cret-openai"}

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from codecompanion import settings
+from codecompanion.engine.configured import with_adapters
+from codecompanion.wire.requests import Hello
 from harness import REPO, Nvim
 
 ERROR, WARN, INFO = 4, 3, 2
@@ -540,7 +542,7 @@ def test_a_system_prompt_function_that_fails_leaves_the_built_in_one(config: Con
 def test_the_python_defaults_are_those_of_the_schema(config: Config) -> None:
     """A drift here is mended with `make doc`."""
     config.nvim.lua(_FRESH)
-    assert config.for_host() == settings.defaults()
+    assert {**config.for_host(), "adapters": settings.defaults()["adapters"]} == settings.defaults()
 
 
 def test_the_schema_and_the_default_policy_agree(config: Config) -> None:
@@ -647,7 +649,10 @@ def test_nothing_is_said_about_a_configuration_of_codecompanion_nvim_that_fits(c
           opts = { log_level = "DEBUG" },
         }"""
     )
-    assert config.for_host()["adapters"]["openai"]["parameters"] == {"temperature": 0.2}
+    assert config.eval("config.adapters()")["entries"]["openai"]["schema"] == {
+        "model": {"default": "gpt-4.1"},
+        "temperature": {"default": 0.2},
+    }
     assert config.said == []
 
 
@@ -697,7 +702,10 @@ def test_no_value_at_any_key_breaks_the_check_or_what_the_host_is_told(config: C
               local _ = config.options.display.chat.window.layout
               config.evaluate_overrides({ adapter = "openai", model = "m", window = 1000 })
               config.secrets()
-              return vim.json.encode(config.for_host())
+              local adapters = config.adapters()
+              return vim.json.encode({
+                settings = config.for_host(), adapters = adapters.entries, proxy = adapters.proxy,
+              })
             end)
             if not ok then
               broken[#broken + 1] = table.concat(path, ".") .. " = " .. index .. ": " .. tostring(answer)
@@ -714,7 +722,8 @@ def test_no_value_at_any_key_breaks_the_check_or_what_the_host_is_told(config: C
     assert len(outcomes["told"]) > 30
     for text, origin in outcomes["told"].items():
         try:
-            settings.load(json.loads(text))
+            request = Hello(**json.loads(text), data_dir="", cache_dir="", log_path="", nvim="")
+            settings.load(with_adapters(request, {})[0])
         except Exception as error:
             raise AssertionError(f"{origin}: {error}") from error
 

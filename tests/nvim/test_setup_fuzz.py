@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from codecompanion.engine.configured import take_settings
+from codecompanion.engine.configured import take_settings, with_adapters
 from codecompanion.engine.runtime import Runtime
 from codecompanion.wire.requests import Hello, OpenChat, Snapshot
 from harness import REPO, Nvim
@@ -72,7 +72,8 @@ for index, text in ipairs(...) do
     for _, problem in ipairs(config.findings().problems) do
       assert(problem:match("^[^ ]"), problem)
     end
-    return vim.json.encode(config.for_host())
+    local adapters = config.adapters()
+    return vim.json.encode({ settings = config.for_host(), adapters = adapters.entries, proxy = adapters.proxy })
   end, debug.traceback)
   answers[index] = { ok = ok, answer = answer }
 end
@@ -149,7 +150,8 @@ def check(nvim: Nvim, tables: list[Any]) -> None:
     answers = nvim.lua(_TRY, [json.dumps(table) for table in tables])
     for table, answer in zip(tables, answers, strict=True):
         assert answer["ok"], f"{table}: {answer['answer']}"
-        told = json.loads(answer["answer"])
+        folders = {"nvim": "0.11", "data_dir": "", "cache_dir": "", "log_path": ""}
+        told, _ = with_adapters(Hello(**json.loads(answer["answer"]), **folders), {})
         loaded, _, mistakes = take_settings(told)
         assert mistakes == [], f"{table}: {mistakes}"
         assert loaded.chat.adapter in loaded.adapters
@@ -194,9 +196,7 @@ async def test_what_was_told_for_any_table_greets_a_host(child: Nvim, tmp_path: 
         told: list[Any] = []
         host = Runtime(told.append)
         folder = str(tmp_path / str(number))
-        hello = Hello(
-            settings=json.loads(answer["answer"]), nvim="0.11", data_dir=folder, cache_dir=folder, log_path=folder
-        )
+        hello = Hello(**json.loads(answer["answer"]), nvim="0.11", data_dir=folder, cache_dir=folder, log_path=folder)
         await host.handle(hello)
         await host.handle(OpenChat(chat="chat", snapshot=Snapshot(cwd=str(REPO))))
         await host.aclose()

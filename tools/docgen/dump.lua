@@ -4,8 +4,6 @@
 
 local root = vim.fn.fnamemodify(arg[0], ":p:h:h:h")
 vim.opt.runtimepath:prepend(root)
--- What is generated must not depend on who generates it.
-vim.env.OLLAMA_HOST, vim.env.AZURE_OPENAI_ENDPOINT = nil, nil
 
 ---A Lua literal of a default, with the keys of tables in order.
 ---@param value any
@@ -44,7 +42,6 @@ io.stdout:write(
   vim.json.encode({
     schema = plain(require("codecompanion.config.schema")),
     for_host = require("codecompanion.config").for_host(),
-    adapter_opts = require("codecompanion.adapters.opts"),
     slash = vim.tbl_map(function(command)
       return { name = command.name, argument = command.argument, description = command.description }
     end, require("codecompanion.slash").list()),

@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from codecompanion.adapters.entries.options import adapter_options
 from codecompanion.tools.files.code_files import GROUPS
 from tools.docgen.option_help import keymap_lines, option_lines, tool_lines
 from tools.docgen.schema import Dump
@@ -82,11 +83,10 @@ def _options(dump: Dump) -> Iterator[str]:
         yield _right(tagged[1], tagged[2]) if tagged and not line.startswith(" ") else line
 
 
-def _adapter_opts(dump: Dump) -> Iterator[str]:
-    for name, opt in sorted(dump.adapter_opts.items()):
+def _adapter_opts(_: Dump) -> Iterator[str]:
+    for name, opt in sorted(adapter_options().items()):
         kinds = f"; {', '.join(opt.kinds)}" if opt.kinds else ""
-        types = opt.type if isinstance(opt.type, str) else " or ".join(opt.type)
-        yield from wrapped(f"`{name}` ({types}{kinds})", 4)
+        yield from wrapped(f"`{name}` ({' or '.join(opt.types)}{kinds})", 4)
         yield from wrapped(opt.description, 8)
 
 

@@ -59,14 +59,6 @@ class Autocmd(msgspec.Struct, frozen=True):
     data: dict[str, str] | list[str]
 
 
-class AdapterOpt(msgspec.Struct, frozen=True):
-    """A key of an adapter's `opts`; one of several types may do."""
-
-    type: str | list[str]
-    description: str
-    kinds: tuple[str, ...] = ()
-
-
 class Slash(msgspec.Struct, frozen=True):
     """A slash command of the chat buffer."""
 
@@ -80,7 +72,6 @@ class Dump(msgspec.Struct, frozen=True):
 
     schema: Option
     for_host: dict[str, Any]
-    adapter_opts: dict[str, AdapterOpt]
     slash: list[Slash]
     autocmds: list[Autocmd]
     highlights: list[tuple[str, str, str]]

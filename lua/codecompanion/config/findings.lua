@@ -97,10 +97,15 @@ end
 
 ---Show everything in a float.
 ---@param findings CodeCompanion.Findings
-function M.open(findings)
+---@param is_complete boolean Whether the host has checked what only it knows
+function M.open(findings, is_complete)
   local lines = M.report(findings)
   if #lines == 0 then
-    return require("codecompanion.say").line("no mistakes in the configuration")
+    local none = "no mistakes in the configuration"
+    return require("codecompanion.say").line({
+      is_complete and none or none .. "; adapters and policies are checked further when a chat opens",
+      none,
+    })
   end
   local float = require("codecompanion.screen.float")
   float.open({ title = "Configuration", lines = lines, filetype = "markdown", footer = "q close" })

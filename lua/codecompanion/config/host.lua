@@ -203,33 +203,30 @@ local function rules(options, evaluation)
   }
 end
 
+---What the host is told of adapters, and what the environment of its process is searched for.
 ---@param options table
----@param evaluation CodeCompanion.Evaluation
----@return table<string, CodeCompanion.AdapterSettings> entries
----@return table<string, integer> windows Context windows that adapters know of their models
-local function adapter_entries(options, evaluation)
-  local entries, windows = {}, {}
-  for _, name in ipairs(adapters.names(options.adapters.http)) do
-    local resolved = adapters.resolve(name, options.adapters.http)
-    vim.list_extend(evaluation.problems, resolved.problems)
-    entries[name] = resolved.settings
-    windows = vim.tbl_extend("keep", windows, resolved.windows)
+---@return { entries: table<string, table>, proxy: string, keys: string[], sent: string[] } told
+---@return string[] problems
+function M.adapters(options)
+  local http = options.adapters.http
+  local told = { entries = {}, proxy = vim.tbl_get(http, "opts", "proxy") or "", keys = {}, sent = {} }
+  local problems = {}
+  for _, name in ipairs(adapters.names(http)) do
+    local resolved = adapters.resolve(name, http)
+    vim.list_extend(problems, resolved.problems)
+    if resolved.settings then
+      table.insert(told.keys, resolved.settings.key)
+    end
+    local entry = resolved.told
+    if entry then
+      told.entries[name] = entry
+      table.insert(told.sent, entry.url)
+      vim.list_extend(told.sent, vim.tbl_values(entry.env))
+      vim.list_extend(told.sent, vim.tbl_values(entry.headers))
+    end
   end
-  return entries, windows
-end
-
----@param options table
----@param windows table<string, integer>
----@return table
-local function models(options, windows)
-  local limits = {}
-  for name, window in pairs(windows) do
-    limits[name] = { context_window = window }
-  end
-  for name, model in pairs(options.models) do
-    limits[name] = object(vim.tbl_extend("force", limits[name] or {}, model))
-  end
-  return object(limits)
+  told.entries = object(told.entries)
+  return told, problems
 end
 
 ---@param options table
@@ -238,12 +235,10 @@ end
 ---@return string[] problems
 function M.settings(options, given)
   local evaluation = setmetatable({ problems = {} }, Evaluation)
-  local entries, windows = adapter_entries(options, evaluation)
   local root = evaluation:value("workspace.root", options.workspace.root, "string", "")
   local settings = {
     chat = chat(options, given, evaluation),
-    adapters = entries,
-    models = models(options, windows),
+    models = object(vim.tbl_map(object, options.models)),
     tools = tools(options),
     rules = rules(options, evaluation),
     workspace = { root = root and root ~= "" and vim.fs.normalize(root) or "" },

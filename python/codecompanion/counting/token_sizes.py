@@ -12,6 +12,7 @@ from codecompanion.formats.regex import regex
 TOKEN_FORMS = 'a number of tokens, such as 16000, "16k" or "1M"'  # noqa: S105 - no password
 _FORM = regex(r"(\d{1,15})([km]?)", re.ASCII | re.IGNORECASE)
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+_MAX_WHOLE = 2**53
 
 
 def parse_tokens(text: str) -> int:
@@ -30,3 +31,14 @@ def parse_tokens(text: str) -> int:
 def is_short_form(value: object) -> bool:
     """Return whether the value is a text with a unit, which nothing but a number of tokens has."""
     return isinstance(value, str) and value[-1:] in ("k", "K", "m", "M") and _FORM.fullmatch(value) is not None
+
+
+def tokens_of(value: object) -> int | None:
+    """Return the tokens that a number or a text of a configuration stands for, None when it is no number of tokens."""
+    if isinstance(value, str):
+        try:
+            return parse_tokens(value)
+        except ValueError:
+            return None
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and value >= 1 and value % 1 == 0
+    return int(value) if whole and isinstance(value, int | float) and value < _MAX_WHOLE else None

@@ -16,6 +16,7 @@ import msgspec
 
 from codecompanion import settings
 from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.entries.resolve import resolve_adapters
 from codecompanion.adapters.keys.redact import redact as hide_keys
 from codecompanion.adapters.registry import read_settings
 from codecompanion.context.policy.catalog import load_policy, policy_names
@@ -91,6 +92,18 @@ def _keeping(services: Services, request: Hello) -> Keeping:
         services.mistakes.append(f"{error}. Nothing is remembered until this is fixed.")
     files, memories = CheckpointFiles(state_dir), MemoryFiles(services.memory_dir, state_dir)
     return Keeping(files, memories, lambda text: hide_keys(hide_secrets(text)), remembers, exclusions, count_secrets)
+
+
+def with_adapters(request: Hello, environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the settings with the adapters that the user's entries describe, and what is wrong with the entries."""
+    resolved = resolve_adapters(request.adapters, proxy=request.proxy, environ=environ)
+    given = dict(request.settings)
+    limits: dict[str, Any] = {model: {"context_window": tokens} for model, tokens in resolved.windows.items()}
+    for model, said in dict(given.get("models") or {}).items():
+        limits[model] = {**limits.get(model, {}), **said} if isinstance(said, Mapping) else said
+    given["models"] = limits
+    given["adapters"] = {**resolved.adapters, **dict(given.get("adapters") or {})}
+    return given, resolved.mistakes
 
 
 def take_settings(given: Mapping[str, Any]) -> tuple[Settings, dict[str, AdapterSettings], list[str]]:

@@ -20,7 +20,7 @@ from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.counting import tokens
 from codecompanion.counting.model_windows import ModelLimits
-from codecompanion.engine.configured import configure, take_settings
+from codecompanion.engine.configured import configure, take_settings, with_adapters
 from codecompanion.engine.log import register_secrets
 from codecompanion.engine.loop import one_sentence
 from codecompanion.engine.user_environment import UserEnvironment
@@ -140,15 +140,16 @@ class Runtime:
 
     async def _greet(self, request: requests.Hello) -> list[str]:
         """Take the settings and build what they describe; return what is wrong with them."""
-        loaded, adapter_settings, mistakes = take_settings(request.settings)
+        known, environment = KnownSecrets(), UserEnvironment()
+        environment.take(request.environment)
+        given, mistakes = with_adapters(request, environment)
+        loaded, adapter_settings, unusable = take_settings(given)
         chosen = adapter_settings.get(loaded.chat.adapter)
         if chosen is not None and chosen.kind != "offline":
             # While the store waits for the disk, and the editor for its user.
             self._start_in_background(asyncio.to_thread(import_transport))
         data_dir = Path(request.data_dir)
         store = await asyncio.to_thread(self._open_store, data_dir)
-        known, environment = KnownSecrets(), UserEnvironment()
-        environment.take(request.environment)
 
         def learn(key: str) -> None:
             register_secrets((key,))
@@ -173,7 +174,7 @@ class Runtime:
             memory_dir=data_dir / "memories",
             count_text=await self._text_counter(loaded.chat.tokenizer, Path(request.cache_dir)),
             report_bug=_report_bug,
-            mistakes=mistakes,
+            mistakes=[*mistakes, *unusable],
             editor=self._asks,
             known_secrets=known,
             environment=environment,

@@ -59,6 +59,7 @@ class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
 class Hello(Request, frozen=True, kw_only=True):
     """First request: the user's settings (see `settings.py`), folders, the Neovim version.
 
+    `adapters`: the user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none.
     `environment`: what the process was started without, because programs of the same user could read it there.
     """
 
@@ -68,6 +69,8 @@ class Hello(Request, frozen=True, kw_only=True):
     log_path: str
     nvim: str
     state_dir: str = ""
+    adapters: dict[str, Any] = {}
+    proxy: str = ""
     secrets: dict[str, str] = {}
     environment: dict[str, str] = {}
 

@@ -1,7 +1,7 @@
 """What an endpoint turned out not to take, learned from its own words; the request is sent again without it, once.
 
 Chat Completions is copied by many servers, each with gaps, and behind a gateway they change with the model. What is
-known beforehand is data of the entry (`lua/codecompanion/adapters/endpoints.lua`); this is for the rest. Sources: the
+known beforehand is data of the entry (`builtin_adapters.json`); this is for the rest. Sources: the
 error texts of OpenAI ("Unsupported parameter"), pydantic servers ("Extra inputs are not permitted": Mistral, vLLM),
 DeepSeek and Moonshot ("reasoning_content … must be passed back", "… is missing"), Gemini ("missing a
 thought_signature"), OpenAI behind gateways ("tool_calls[0].id: string too long"), Mistral's models behind gateways

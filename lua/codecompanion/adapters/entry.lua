@@ -1,5 +1,8 @@
----From an entry of `adapters.http` to the settings the host gets: inheritance, CodeCompanion's shapes, checks.
+---From an entry of `adapters.http` to what the host is told of it: its layers merged, its functions answered, keys left
+---out. What an entry means (addresses, headers, parameters, options) is decided by the host
+---(`python/codecompanion/adapters/entries/resolve.py`).
 
+local builtin = require("codecompanion.adapters.builtin")
 local nearest = require("codecompanion.config.nearest")
 local plain = require("codecompanion.config.plain")
 local sorted = require("codecompanion.config.sorted")
@@ -27,17 +30,24 @@ local FOREIGN_KEYS = {
   type = true,
   vendor = true,
 }
+
+---@class CodeCompanion.AdapterSettings What the editor itself needs to know of an adapter
+---@field name string
+---@field kind "openai"|"openai_compatible"|"openai_responses"|"anthropic"|"offline"
+---@field formatted_name string
+---@field key string Where the key is: ENV_NAME, `cmd:…`, `file:…`, "function" or "" for none
+---@field model string "" = the first the endpoint lists
+---@field address string As it was written
+
 ---@class CodeCompanion.Resolving
 ---@field name string
 ---@field path string Key path of the entry
 ---@field http table `adapters.http` of the options
----@field builtin table<string, CodeCompanion.BuiltinAdapter>
----@field touched boolean The user has said something about it
 ---@field problems string[]
 ---@field foreign string[] Keys of codecompanion.nvim that do nothing here
 ---@field entry CodeCompanion.AdapterEntry All layers merged
----@field settings CodeCompanion.AdapterSettings
----@field windows table<string, integer> Context window by model, from `schema.model.choices`
+---@field settings? CodeCompanion.AdapterSettings nil when it cannot be used at all
+---@field told? table What the host is told; nil for a built-in adapter that nothing is said about
 ---@field key_function? fun(adapter: table): string
 local Resolving = {}
 Resolving.__index = Resolving
@@ -60,19 +70,11 @@ local function no_such_adapter(name, known)
 end
 
 ---@param http table `adapters.http` of the options
----@param builtin table<string, CodeCompanion.BuiltinAdapter>
 ---@return string[] names Sorted
-local function names_of(http, builtin)
-  local names = {}
-  for name in pairs(builtin) do
-    names[name] = true
-  end
-  for name, entry in pairs(http) do
-    if name ~= "opts" and name ~= "extend" and entry ~= nil then
-      names[name] = true
-    end
-  end
-  names = vim.tbl_keys(names)
+local function names_of(http)
+  local all = vim.tbl_extend("keep", builtin, http)
+  all.opts, all.extend = nil, nil
+  local names = vim.tbl_keys(all)
   table.sort(names)
   return names
 end
@@ -126,10 +128,10 @@ end
 function Resolving:layers(name, seen)
   local entry = self.http[name]
   if entry == nil or entry == name then
-    if self.builtin[name] then
+    if builtin[name] then
       return name, {}
     end
-    self:problem("", no_such_adapter(name, names_of(self.http, self.builtin)))
+    self:problem("", no_such_adapter(name, names_of(self.http)))
     return nil, {}
   end
   if seen[name] then
@@ -154,16 +156,16 @@ function Resolving:layers(name, seen)
     return nil, {}
   end
   self:check_keys(layer)
-  local base = layer.extends or (self.builtin[name] and name)
+  local base = layer.extends or (builtin[name] and name)
   if not base then
     self:problem("", 'it needs `extends`, for instance extends = "openai_compatible"')
     return nil, {}
   end
   local builtin_name, layers
-  if base == name and self.builtin[name] then
+  if base == name and builtin[name] then
     builtin_name, layers = name, {}
   elseif base == name then
-    self:problem("", no_such_adapter(name, vim.tbl_keys(self.builtin)))
+    self:problem("", no_such_adapter(name, vim.tbl_keys(builtin)))
     return nil, {}
   else
     builtin_name, layers = self:layers(base, seen)
@@ -202,36 +204,21 @@ function Resolving:env(key)
   return value
 end
 
----@param template string
----@param key string Key path below the entry, for errors
----@return string
-function Resolving:interpolate(template, key)
-  return (
-    template:gsub("%${([%w_]+)}", function(name)
-      if name == "api_key" then
-        return nil
-      end
-      local value = self:env(name)
-      if value == nil then
-        self:problem(key, ("${%s} is not in env"):format(name))
-      end
-      return value
-    end)
-  )
-end
-
-function Resolving:set_key()
+---@param place string Where the built-in adapter has its key
+---@return string place Of this entry's
+function Resolving:key_place(place)
   local key = (self.entry.env or {}).api_key
-  if key == nil then
-    return
-  elseif type(key) == "function" then
-    self.settings.key, self.key_function = "function", key
+  if type(key) == "function" then
+    self.key_function = key
+    return "function"
+  elseif key == nil then
+    return place
   elseif type(key) ~= "string" then
     self:problem("env.api_key", ("got %s; expected a string or a function"):format(type(key)))
-  elseif key == "" or key:match("^cmd:.") or key:match("^file:.") then
-    self.settings.key = key
-  elseif key:match("^[%u_][%u%d_]*$") or (key:match("^[%a_][%w_]*$") and vim.env[key]) then
-    self.settings.key = key
+  elseif key == "" or key:match("^cmd:.") or key:match("^file:.") or key:match("^[%u_][%u%d_]*$") then
+    return key
+  elseif key:match("^[%a_][%w_]*$") and vim.env[key] then
+    return key
   else
     -- It may be a key: the text itself must not be shown.
     self:problem(
@@ -240,46 +227,114 @@ function Resolving:set_key()
         .. ' "cmd:…", "file:…" or a function'
     )
   end
+  return place
 end
 
----Headers the host makes by itself, by name in lower case.
----@param name string
----@param value string
----@return boolean
-local function is_made_by_host(name, value)
-  return name == "content-type"
-    or (name == "authorization" and value == "Bearer ${api_key}")
-    or (name == "x-api-key" and value == "${api_key}")
+---Names of `env` that the host needs: not the key, nor anything that nothing refers to.
+---@return string[]
+function Resolving:needed_env()
+  local needed = {}
+  for _, name in ipairs({ "url", "chat_url", "models_endpoint", "limits_endpoint" }) do
+    needed[name] = (self.entry.env or {})[name] ~= nil or nil
+  end
+  for _, text in ipairs(vim.list_extend({ self.entry.url }, vim.tbl_values(self.entry.headers or {}))) do
+    for name in tostring(text):gmatch("%${([%w_]+)}") do
+      needed[name] = true
+    end
+  end
+  needed.api_key = nil
+  return vim.tbl_keys(needed)
 end
 
-function Resolving:set_headers()
-  local headers = self.entry.headers or {}
-  local bearer = vim.iter(pairs(headers)):any(function(name)
-    return tostring(name):lower() == "authorization"
-  end)
-  for name, value in sorted(headers) do
-    if type(value) ~= "string" then
-      self:problem("headers." .. tostring(name), ("got %s; expected a string"):format(type(value)))
-    elseif self.settings.kind ~= "offline" and is_made_by_host(tostring(name):lower(), value) then
-      self.settings.headers[name] = nil
-    elseif value == "${api_key}" and not bearer then
-      self.settings.key_header = name
+---The models of `schema.model.choices`: a list of names, or a table by name, or both mixed.
+---@param choices any
+---@return table[]? models
+function Resolving:models(choices)
+  local ok, value = evaluate(choices, self.entry)
+  if not ok or (value ~= nil and type(value) ~= "table") then
+    self:problem("schema.model.choices", ok and "expected a table" or ("the function failed: %s"):format(value))
+    return nil
+  end
+  local models = {}
+  for key, choice in sorted(value or {}) do
+    local name = type(key) == "number" and choice or key
+    local window = type(choice) == "table" and vim.tbl_get(choice, "meta", "context_window") or nil
+    models[#models + 1] = { name = name, context_window = window }
+  end
+  return models
+end
+
+---`schema` with its functions answered.
+---@return table<string, any>
+function Resolving:answered_schema()
+  local schema = {}
+  for name, parameter in sorted(self.entry.schema or {}) do
+    if type(parameter) == "table" then
+      local answered = vim.tbl_map(function(value)
+        return type(value) == "function" and true or value -- `condition` and the like do nothing here
+      end, parameter)
+      for _, key in ipairs({ "enabled", "default" }) do
+        local ok, value = evaluate(parameter[key], self.entry)
+        answered[key] = ok and value
+        if not ok then
+          self:problem("schema." .. name, ("a function failed: %s"):format(value))
+          answered.enabled, answered.default = nil, nil
+          break
+        end
+      end
+      if name == "model" and parameter.choices ~= nil then
+        answered.choices = self:models(parameter.choices)
+      end
+      schema[name] = answered
     else
-      self.settings.headers[name] = self:interpolate(value, "headers." .. name)
+      schema[name] = parameter
     end
   end
+  return schema
 end
 
----Put the built-in value in the place of what cannot be sent to the host.
----@param builtin CodeCompanion.BuiltinAdapter
-function Resolving:keep_plain(builtin)
-  for field, value in sorted(self.settings) do
-    local wrong = plain.problem(value, ("%s.%s"):format(self.path, field))
-    if wrong then
-      table.insert(self.problems, wrong)
-      self.settings[field] = vim.deepcopy(builtin[field])
+---The table without what cannot be sent.
+---@param part string Key path below the entry, with its dot
+---@param given? table
+---@return table<string, any>
+function Resolving:plain(part, given)
+  local kept = vim.empty_dict()
+  for name, value in sorted(given or {}) do
+    local wrong = type(name) ~= "string" and "it is half a list; expected names"
+    wrong = wrong or not plain.is_utf8(name) and "a name in it is not UTF-8 text"
+    local problem = wrong and ("%s%s: %s"):format(self.path, part, wrong)
+      or plain.problem(value, ("%s%s.%s"):format(self.path, part, name))
+    if problem then
+      table.insert(self.problems, problem)
+    else
+      kept[name] = value
     end
   end
+  return kept
+end
+
+---Put together what the host is told.
+---@param builtin_name string
+function Resolving:tell(builtin_name)
+  local entry, env = self.entry, {}
+  for _, name in ipairs(self:needed_env()) do
+    env[name] = self:env(name)
+  end
+  local texts = self:plain("", { formatted_name = entry.formatted_name, url = entry.url })
+  self.told = {
+    builtin = builtin_name,
+    formatted_name = texts.formatted_name,
+    url = texts.url,
+    key = self.settings.key,
+    env = self:plain(".env", env),
+    headers = self:plain(".headers", entry.headers),
+    parameters = self:plain(".parameters", entry.parameters),
+    schema = self:plain(".schema", self:answered_schema()),
+    opts = self:plain(".opts", entry.opts),
+  }
+  local model = vim.tbl_get(self.told.schema, "model", "default")
+  self.settings.model = type(model) == "string" and model or self.settings.model
+  self.settings.address = env.url or (texts.url or self.settings.address):gsub("%${([%w_]+)}", env)
 end
 
 local M = {}
@@ -288,17 +343,14 @@ M.names = names_of
 
 ---@param name string
 ---@param http table `adapters.http` of the options
----@param builtin table<string, CodeCompanion.BuiltinAdapter>
 ---@return CodeCompanion.Resolving resolved `settings` is nil when the entry cannot be used at all
-function M.resolve(name, http, builtin)
+function M.resolve(name, http)
   local self = setmetatable({
     name = name,
     path = "adapters.http." .. name,
     http = http,
-    builtin = builtin,
     problems = {},
     foreign = {},
-    windows = {},
     entry = {},
   }, Resolving)
   local builtin_name, layers = self:layers(name, {})
@@ -315,24 +367,19 @@ function M.resolve(name, http, builtin)
     self.path = "adapters.http." .. name
     layers[#layers + 1] = layer
   end
-  local base = vim.deepcopy(builtin[builtin_name])
-  self.entry, self.touched = base.entry or {}, #layers > 0
-  base.entry, base.about = nil, nil
-  for _, layer in ipairs(layers) do
-    self.entry = vim.tbl_deep_extend("force", self.entry, layer)
+  local base = builtin[builtin_name]
+  self.entry = vim.tbl_deep_extend("force", {}, base.entry or {}, unpack(layers))
+  self.settings = {
+    name = name,
+    kind = base.kind,
+    formatted_name = self.entry.formatted_name or (builtin[name] or {}).formatted_name or name,
+    key = self:key_place(base.key),
+    model = base.model,
+    address = vim.env[base.address_variable or ""] or base.base_url,
+  }
+  if #layers > 0 then
+    self:tell(builtin_name)
   end
-  self.settings = base
-  self.settings.name = name
-  self.settings.formatted_name = self.entry.formatted_name or (builtin[name] or {}).formatted_name or name
-  self:set_key()
-  require("codecompanion.adapters.address").set(self)
-  self:set_headers()
-  require("codecompanion.adapters.parameters").set(self)
-  require("codecompanion.adapters.check_opts").set(self)
-  if self.settings.kind ~= "offline" then
-    self.settings.proxy = vim.tbl_get(http, "opts", "proxy") or ""
-  end
-  self:keep_plain(builtin[builtin_name])
   return self
 end
 

@@ -1,0 +1,17 @@
+"""Entries of `adapters.http` as users write them, in codecompanion.nvim's shapes too → `AdapterSettings`.
+
+The editor merges the layers of an entry and evaluates its functions (`lua/codecompanion/adapters/entry.lua`); what they
+mean is decided here. The built-in entries are `codecompanion/builtin_adapters.json`, read from each endpoint's own
+documentation (2026-11). What is not said there is learned from what the endpoint refuses (`openai_chat/refusals.py`):
+
+* `limits_path` is where a local server tells the window a request really has; the model's own figure would let it cut
+  prompts silently. Ollama and LM Studio know it once the model is loaded. Mistral's names that end in `latest` are in
+  no table of windows, but in its own list.
+* `send_reasoning = "tool_turns"`: the reasoning of turns that called tools goes back. DeepSeek and Moonshot refuse
+  requests without it; templates of local models put it where it belongs and drop the rest.
+* `one_system_message`: Gemini keeps one instruction beside the messages; Mistral's format and the templates of local
+  models put a system message in front or refuse it.
+* Mistral reports usage without being asked, refuses `max_completion_tokens`, and takes call ids of nine letters and
+  digits only.
+* `address_variable` names the variable that Ollama's own command line reads; `entry` is a layer below the user's.
+"""

@@ -1,0 +1,93 @@
+"""Where the requests of an adapter go: `url`, or `env.url` with the paths after it, in codecompanion.nvim's shapes."""
+
+from __future__ import annotations
+
+import re
+
+from codecompanion.adapters.entries.draft import Draft
+from codecompanion.adapters.entries.lua_values import shown
+from codecompanion.formats.regex import regex
+
+# How the address of a reply ends, by kind of adapter.
+_ENDS = {
+    "openai": ("/chat/completions",),
+    "openai_compatible": ("/chat/completions",),
+    "openai_responses": ("/responses",),
+    "anthropic": ("/v1/messages", "/messages"),
+}
+# Paths that may be said by themselves.
+_PATHS = {"chat_url": "chat_path", "models_endpoint": "models_path", "limits_endpoint": "limits_path"}
+_VERSION = regex(r"/v\d+[a-zA-Z0-9]*/", re.ASCII)
+_ADDRESS = regex(r"https?://[^/]")
+_ORIGIN = regex(r"(\w+://[^/]+)(.*)", re.ASCII | re.DOTALL)
+_PORT = regex(r":\d+$", re.ASCII)
+_DEFAULT_PORT = 11434
+
+
+def ollama_address(host: str) -> str:
+    """Return where Ollama is: OLLAMA_HOST as its own command line reads it, an address to bind to as one to call."""
+    host = host.rstrip("/")
+    if not host.startswith(("http://", "https://")):
+        host = f"http://{host if _PORT.search(host) else f'{host}:{_DEFAULT_PORT}'}"
+    return host.replace("//0.0.0.0", "//127.0.0.1")
+
+
+def set_address(draft: Draft) -> None:
+    """Set the address and the paths; a wrong address is noted, and refused when the adapter is used.
+
+    No key goes to another address than the one that was meant.
+    """
+    entry, settings = draft.entry, draft.settings
+    if entry.url and entry.url != "${url}${chat_url}":
+        _set_whole(draft, draft.interpolate(entry.url, "url"))
+    if "url" in draft.env:
+        _set_base(draft, draft.env["url"].rstrip("/"))
+    for key, setting in _PATHS.items():
+        settings[setting] = draft.env.get(key, settings[setting])
+    if draft.kind != "offline" and not _ADDRESS.match(settings["base_url"]):
+        settings["base_url"] = settings["base_url"] or entry.url
+        key = "env.url" if "url" in draft.env else "url"
+        draft.problem(key, f"got {shown(settings['base_url'])}; expected http://… or https://…")
+
+
+def _set_whole(draft: Draft, url: str) -> None:
+    """Take the whole address of a reply apart; its query is put after each path by the adapter."""
+    settings = draft.settings
+    address, mark, query = url.partition("?")
+    address = re.sub("([^:])//+", r"\1/", address).rstrip("/")
+    ending = next((ending for ending in _ENDS.get(draft.kind, ()) if address.endswith(ending)), "")
+    base = address.removesuffix(ending)
+    if not ending:
+        origin = _ORIGIN.match(address)
+        settings["base_url"] = origin[1] if origin else ""
+        settings["chat_path"] = origin[2] + mark + query if origin else settings["chat_path"]
+        return
+    if ending == "/chat/completions" and not _is_versioned(base):
+        settings["base_url"], settings["chat_path"] = base, ending
+    else:
+        _set_base(draft, base)
+    settings["base_url"] += mark + query
+
+
+def _set_base(draft: Draft, base: str) -> None:
+    """Set the address without a slash at its end that paths come after."""
+    settings = draft.settings
+    if draft.kind == "anthropic":
+        settings["base_url"] = base.removesuffix("/v1")
+    elif draft.kind == "openai_responses":
+        settings["base_url"] = base if _is_versioned(base) else f"{base}/v1"
+    elif settings["chat_path"].startswith("/v1/") and (base.endswith("/v1") or not _is_versioned(base)):
+        # A server whose other pages do not stand below the version.
+        settings["base_url"] = base.removesuffix("/v1")
+    else:
+        # CodeCompanion's base ends before the version; one that ends with it (`…/v1`) is meant as it stands.
+        version = "" if _is_versioned(base) else "/v1"
+        asks_listing = settings["limits_path"] == settings["models_path"]
+        settings["base_url"] = base
+        settings["chat_path"] = f"{version}/chat/completions"
+        settings["models_path"] = f"{version}/models"
+        settings["limits_path"] = settings["models_path"] if asks_listing else ""
+
+
+def _is_versioned(base: str) -> bool:
+    return _VERSION.search(base.partition("?")[0] + "/") is not None

@@ -1,0 +1,69 @@
+"""An entry on its way to `AdapterSettings`: what the editor told, the fields so far, what was wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from codecompanion.formats.regex import regex
+
+_REFERENCE = regex(r"\$\{(\w+)\}", re.ASCII)
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry as the editor tells it: its layers merged, its functions answered.
+
+    `builtin` is the adapter it starts from. `env` holds the answers that are needed, never a key; `key` is where the
+    key is, None = as built in. `headers`, `parameters`, `schema` and `opts` are what the user wrote.
+    """
+
+    builtin: str
+    formatted_name: str = ""
+    url: str = ""
+    key: str | None = None
+    env: Any = ()
+    headers: Any = ()
+    parameters: Any = ()
+    schema: Any = ()
+    opts: Any = ()
+
+
+@dataclass(slots=True)
+class Draft:
+    """The fields of an adapter so far (`settings`), and a sentence for each mistake, with its key path.
+
+    `windows`: the context window by model, from `schema.model.choices`, in tokens.
+    """
+
+    name: str
+    entry: Entry
+    settings: dict[str, Any]
+    env: Mapping[str, str]
+    mistakes: list[str] = field(default_factory=list)
+    windows: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """Return the kind of the adapter."""
+        return str(self.settings["kind"])
+
+    def problem(self, key: str, text: str) -> None:
+        """Note a mistake; `key` is the key path below the entry."""
+        self.mistakes.append(f"adapters.http.{self.name}.{key}: {text}")
+
+    def interpolate(self, template: str, key: str) -> str:
+        """Return the text with the values of `env` in the place of their names; `${api_key}` stays for the request."""
+
+        def value(reference: re.Match[str]) -> str:
+            name = reference[1]
+            if name in self.env:
+                return self.env[name]
+            if name != "api_key":
+                self.problem(key, f"{reference[0]} is not in env")
+            return reference[0]
+
+        return _REFERENCE.sub(value, template)

@@ -1,0 +1,30 @@
+"""Values of the configuration as their writer knows them: Lua's names of types, Lua's way to write them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+_NAMES = {str: "string", bool: "boolean", int: "number", float: "number", type(None): "nil"}
+
+
+def lua_type(value: object) -> str:
+    """Return what Lua's `type()` calls the value."""
+    return _NAMES.get(type(value), "table")
+
+
+def shown(value: object) -> str:
+    """Return the value as Lua writes it, in one line."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {shown(inner)}' for key, inner in value.items())} }}" if value else "{}"
+    if isinstance(value, list | tuple):
+        return f"{{ {', '.join(map(shown, value))} }}" if value else "{}"
+    return "nil" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def pairs(table: object) -> Iterator[tuple[str, object]]:
+    """Yield names and values in the order of the names. Names of a list are its positions; no table has none."""
+    if isinstance(table, Mapping):
+        yield from sorted(table.items())
+    elif isinstance(table, list | tuple):
+        yield from ((str(number), value) for number, value in enumerate(table, 1))

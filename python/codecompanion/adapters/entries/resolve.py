@@ -1,0 +1,81 @@
+"""From the entries that the editor tells to the tables of `AdapterSettings`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from codecompanion.adapters.entries.address import ollama_address, set_address
+from codecompanion.adapters.entries.draft import Draft, Entry
+from codecompanion.adapters.entries.lua_values import lua_type, pairs
+from codecompanion.adapters.entries.options import set_options
+from codecompanion.adapters.entries.parameters import set_parameters
+from codecompanion.settings import builtin_adapters, builtin_entry
+
+
+@dataclass(slots=True)
+class Resolved:
+    """Adapters by name, in the shape of `AdapterSettings`; what models hold; a sentence for each mistake."""
+
+    adapters: dict[str, dict[str, Any]] = field(default_factory=dict)
+    windows: dict[str, int] = field(default_factory=dict)
+    mistakes: list[str] = field(default_factory=list)
+
+
+def resolve_adapters(told: Mapping[str, Any], *, proxy: str, environ: Mapping[str, str]) -> Resolved:
+    """Return all adapters: the built-in ones, and those of the user's entries. A mistake leaves out what is wrong.
+
+    `told` are the entries by name (`draft.Entry`), `environ` the variables of the user's environment.
+    """
+    result = Resolved()
+    for name in sorted({*builtin_adapters(), *told}):
+        draft = _start(name, msgspec.convert(told.get(name, {"builtin": name}), Entry), environ)
+        for take in (set_address, _set_headers, set_parameters, set_options):
+            take(draft)
+        if draft.kind != "offline":
+            draft.settings["proxy"] = proxy
+        result.adapters[name] = draft.settings
+        result.mistakes += draft.mistakes if name in told else ()  # a built-in one without an address: nobody asked
+        result.windows = {**draft.windows, **result.windows}
+    return result
+
+
+def _start(name: str, entry: Entry, environ: Mapping[str, str]) -> Draft:
+    """Return the built-in entry, with the layer below the user's that depends on the environment."""
+    settings = builtin_entry(entry.builtin)
+    about = builtin_adapters()[entry.builtin]
+    below = about.get("entry", {})
+    named = {key: environ.get(variable, variable) for key, variable in below.get("env", {}).items()}
+    env = {**named, **{key: str(value) for key, value in pairs(entry.env)}}
+    settings["name"] = name
+    settings["formatted_name"] = entry.formatted_name or builtin_adapters().get(name, {}).get("formatted_name", name)
+    if entry.key is not None:
+        settings["key"] = entry.key
+    if environ.get(about.get("address_variable", "")):
+        settings["base_url"] = ollama_address(environ[about["address_variable"]])
+    if not entry.url:
+        entry = msgspec.structs.replace(entry, url=below.get("url", ""))
+    return Draft(name, entry, settings, env)
+
+
+def _set_headers(draft: Draft) -> None:
+    """Take over headers, but for those that the host makes by itself; one that is the bare key takes the key."""
+    headers = dict(pairs(draft.entry.headers))
+    has_bearer = any(name.lower() == "authorization" for name in headers)
+    for name, value in headers.items():
+        if not isinstance(value, str):
+            draft.problem(f"headers.{name}", f"got {lua_type(value)}; expected a string")
+        elif draft.kind != "offline" and _is_made_here(name.lower(), value):
+            draft.settings["headers"].pop(name, None)
+        elif value == "${api_key}" and not has_bearer:
+            draft.settings["key_header"] = name
+        else:
+            draft.settings["headers"][name] = draft.interpolate(value, f"headers.{name}")
+
+
+def _is_made_here(name: str, value: str) -> bool:
+    with_key = {"authorization": "Bearer ${api_key}", "x-api-key": "${api_key}"}
+    return name == "content-type" or with_key.get(name) == value

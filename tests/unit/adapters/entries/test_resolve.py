@@ -1,0 +1,88 @@
+"""Entries as the editor tells them → settings; in a real Neovim: `tests/nvim/test_adapter_config.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.entries.lua_values import shown
+from codecompanion.adapters.entries.resolve import Resolved, resolve_adapters
+from codecompanion.settings import builtin_adapters
+
+
+def resolved(environ: dict[str, str] | None = None, **entry: Any) -> Resolved:
+    """Return what becomes of one entry, `mine`."""
+    return resolve_adapters({"mine": {"builtin": "openai", **entry}}, proxy="", environ=environ or {})
+
+
+def test_the_built_in_adapters_are_there_without_an_entry() -> None:
+    """A missing address is no mistake before somebody asks for the adapter."""
+    found = resolve_adapters({}, proxy="http://proxy:1", environ={})
+    assert set(found.adapters) == set(builtin_adapters())
+    assert found.mistakes == []
+    assert {name for name, table in found.adapters.items() if table["proxy"]} == {*builtin_adapters()} - {"offline"}
+    for name, table in found.adapters.items():
+        assert msgspec.convert(table, AdapterSettings).name == name
+
+
+def test_two_entries_of_one_adapter_share_nothing() -> None:
+    """Parameters of one never reach the other."""
+    one = {"builtin": "openai", "parameters": {"a": 1}, "schema": {"x.y": {"default": 2}}, "headers": {"H": "1"}}
+    found = resolve_adapters({"one": one, "two": {"builtin": "openai"}}, proxy="", environ={})
+    assert found.adapters["one"]["parameters"] == {"a": 1, "x": {"y": 2}}
+    assert found.adapters["two"]["parameters"] == found.adapters["openai"]["parameters"] == {}
+    assert found.adapters["two"]["headers"] == {}
+    assert one["parameters"] == {"a": 1}
+
+
+def test_the_environment_decides_where_some_are() -> None:
+    environ = {"OLLAMA_HOST": "0.0.0.0", "AZURE_OPENAI_ENDPOINT": "https://me.openai.azure.com"}  # noqa: S104
+    found = resolve_adapters({}, proxy="", environ=environ).adapters
+    assert found["ollama"]["base_url"] == "http://127.0.0.1:11434"
+    assert found["azure_openai"]["base_url"] == "https://me.openai.azure.com/openai/v1"
+
+
+def test_the_first_of_two_windows_of_a_model_counts() -> None:
+    models = {"choices": [{"name": "m", "context_window": "16k"}, {"name": "n"}]}
+    found = resolved(schema={"model": models})
+    assert (found.windows, found.adapters["mine"]["models"]) == ({"m": 16_000}, ["m", "n"])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a", '"a"'),
+        (1, "1"),
+        (1.5, "1.5"),
+        (True, "true"),
+        (None, "nil"),
+        ([], "{}"),
+        ({"a": [1, "b"]}, '{ a = { 1, "b" } }'),
+    ],
+)
+def test_values_are_shown_as_lua_writes_them(value: Any, text: str) -> None:
+    assert shown(value) == text
+
+
+NAMES = st.sampled_from(["model", "max_tokens", "thinking_budget", "timeout", "clear_tool_uses", "keep", "x", "a.b"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 2**60) | st.floats(-10, 1e20) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    builtin=st.sampled_from(sorted(builtin_adapters())),
+    parts=st.dictionaries(st.sampled_from(["headers", "parameters", "schema", "opts"]), VALUES),
+)
+def test_any_entry_becomes_settings_or_mistakes(builtin: str, parts: dict[str, Any]) -> None:
+    """Whatever stands in an entry, the adapter can be made."""
+    found = resolved(builtin=builtin, **parts)
+    assert msgspec.convert(found.adapters["mine"], AdapterSettings).kind == found.adapters["mine"]["kind"]
+    assert all(mistake.startswith("adapters.http.mine.") for mistake in found.mistakes)
