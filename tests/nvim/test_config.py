@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from codecompanion import settings
-from codecompanion.engine.configured import with_adapters
+from codecompanion.engine.configured import take_settings, with_adapters
 from codecompanion.wire.requests import Hello
 from harness import REPO, Nvim
 
@@ -151,11 +151,6 @@ def test_options_are_merged_and_lists_replaced(config: Config) -> None:
             "max_provider_requests_per_turn: 0 would forbid",
         ),
         (at("interactions.chat.opts.budget", "-1"), "interactions.chat.opts.budget: got -1; the smallest value is 0"),
-        (at("interactions.chat.opts.budget_warn", "80"), "budget_warn: got 80; expected a share between 0 and 1"),
-        (
-            at("interactions.chat.opts.total_budget_warn", "0.5"),
-            "total_budget_warn: has no effect without `interactions.chat.opts.total_budget`",
-        ),
         (at("interactions.chat.opts.on_compact", "'never'"), 'expected "auto", "submit", "ask" or "stop"'),
         (at("interactions.chat.tools.read_fil", "{}"), "did you mean `interactions.chat.tools.read_file`?"),
         (at("interactions.chat.tools.run_command.opts.timeout", "0"), "run_command.opts.timeout: got 0; the smallest"),
@@ -237,40 +232,29 @@ def test_one_mistake_is_said_itself(config: Config) -> None:
         ("0.5", 0.5),
         ("2", 2),
         ("60000", 60000),
-        ("'60k'", 60000),
-        ("'85%'", 0.85),
-        ("' 7.5 % '", 0.075),
+        ("'60k'", "60k"),
+        ("'85%'", "85%"),
         ("false", False),
         ("0.999", 0.999),
+        ("1", 1),
     ],
 )
-def test_a_trigger_may_be_a_fraction_tokens_a_percentage_or_false(config: Config, given: str, expected: Any) -> None:
-    """R-502."""
+def test_a_trigger_reaches_the_host_as_it_was_written(config: Config, given: str, expected: Any) -> None:
+    """R-502: what it means, and whether it is one, is known there."""
     config.setup(at(f"{CM}.compaction.trigger", given))
     assert config.errors == ""
-    assert config.get(f"{CM}.compaction.trigger") == pytest.approx(expected)
     assert config.for_host()["chat"]["context_management"] == {"compaction": {"trigger": pytest.approx(expected)}}
 
 
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ("1", "1 could mean 100 % or one token"),
-        ("1.0", "1 could mean 100 % or one token"),
-        ("0", "0 is not positive; false turns the stage off"),
-        ("-5", "-5 is not positive"),
-        ("0/0", "is not positive"),
-        ("math.huge", "is not a whole number of tokens"),
-        ("2.5", "2.5 is not a whole number of tokens"),
-        ("true", "true is not a trigger; false turns the stage off"),
-        ("'banana%'", '"banana%" is not a share of the window'),
-        ("'0.85'", '"0.85" is not a share of the window'),
-        ("'100%'", '"100%" is not between 0% and 100%'),
-        ("'0%'", '"0%" is not between 0% and 100%'),
+        ("0/0", "expected a number"),
+        ("math.huge", "expected a number"),
         ("{}", "expected number, string, boolean or function"),
     ],
 )
-def test_a_trigger_that_means_nothing_is_refused_with_the_reason(config: Config, given: str, reason: str) -> None:
+def test_a_trigger_that_cannot_be_sent_is_refused_with_the_reason(config: Config, given: str, reason: str) -> None:
     """R-502: nothing is clamped (lesson 13); the default stays in force."""
     config.setup(at(f"{CM}.editing.trigger", given))
     assert f"{CM}.editing.trigger: " in config.errors
@@ -297,47 +281,28 @@ def test_the_new_name_wins_over_the_old_one(config: Config) -> None:
 
 
 def test_the_old_name_with_a_bad_value_is_an_error_at_the_new_one(config: Config) -> None:
-    assert f"{CM}.compaction.trigger: 1 could mean" in config.setup(at(f"{CM}.trigger", "1")).errors
+    assert f"{CM}.compaction.trigger: got " in config.setup(at(f"{CM}.trigger", "{}")).errors
 
 
 def test_the_thresholds_have_the_names_of_kodacodes_document_too(config: Config) -> None:
-    """R-305: they reach the host as they are, normalised; what they mean is the policy's business."""
+    """R-305: they reach the host as they are; what they mean, and whether they agree, is the policy's business."""
     config.setup(at(CM, "{ compaction_threshold = '70%', compaction_target_threshold = 0.5 }"))
     assert config.errors == ""
     assert config.for_host()["chat"]["context_management"] == {
-        "compaction_threshold": pytest.approx(0.7),
+        "compaction_threshold": "70%",
         "compaction_target_threshold": 0.5,
     }
-    assert config.setup(at(CM, "{ compaction_threshold = 0.7, compaction = { trigger = 0.7 } }")).errors == ""
-    assert config.setup(at(CM, "{ compaction_threshold = '90k', compaction_target_threshold = 0.5 }")).errors == ""
+    errors = config.setup(at(CM, "{ compaction_treshold = 0.5, compaction_target_threshold = false }")).errors
+    assert f"did you mean `{CM}.compaction_threshold`?" in errors
+    assert "compaction_target_threshold: got boolean false; expected number or string" in errors
 
 
-@pytest.mark.parametrize(
-    ("options", "said", "kept"),
-    [
-        ("{ compaction_threshold = 0.7, compaction = { trigger = 0.8 } }",
-         f"compaction_threshold: 0.7, but `{CM}.compaction.trigger` is 0.8, which is used: they are one setting; set"
-         " one of them", {"compaction": {"trigger": 0.8}}),
-        ("{ compaction_threshold = 0.7, compaction = { trigger = function() return 0.8 end } }",
-         f"compaction_threshold: 0.7, but `{CM}.compaction.trigger` is a function, which is used", {}),
-        ("{ compaction_threshold = 0.6, compaction_target_threshold = '80%' }",
-         "compaction_target_threshold: 0.8 is not below `compaction_threshold` (0.6); expected a smaller one",
-         {"compaction_threshold": 0.6}),
-        ("{ compaction = { trigger = '50k' }, compaction_target_threshold = '60k' }",
-         "compaction_target_threshold: 60000 is not below `compaction_threshold` (50000); expected a smaller one",
-         {"compaction": {"trigger": 50000}}),
-        ("{ compaction_threshold = false }", "compaction_threshold: got boolean false; expected number or string", {}),
-        ("{ compaction_target_threshold = 1 }", "compaction_target_threshold: 1 could mean 100 % or one token", {}),
-        ("{ compaction_treshold = 0.5 }", f"did you mean `{CM}.compaction_threshold`?", {}),
-    ],
-)  # fmt: skip
-def test_thresholds_in_conflict_are_a_mistake_that_names_both(
-    config: Config, options: str, said: str, kept: dict[str, Any]
-) -> None:
-    """R-305, lesson 13: what contradicts another option is told and not used."""
-    config.setup(at(CM, options))
-    assert said in config.errors
-    assert config.for_host()["chat"]["context_management"] == kept
+def test_a_threshold_beside_a_trigger_function_is_a_mistake(config: Config) -> None:
+    """Only the editor knows of functions."""
+    config.setup(at(CM, "{ compaction_threshold = 0.7, compaction = { trigger = function() return 0.8 end } }"))
+    ask = 'config.evaluate_overrides({ adapter = "offline", model = "", window = 1000 })'
+    assert config.eval(ask) == {"compaction": {"trigger": 0.8}}
+    assert f"{CM}.compaction_threshold: `{CM}.compaction.trigger` is a function, which is used" in config.errors
 
 
 def test_only_what_the_user_set_reaches_the_policy(config: Config) -> None:
@@ -374,7 +339,7 @@ def test_functions_of_context_management_are_evaluated_for_a_chat(config: Config
     }
     assert config.eval(ask % ("x", 8000)) == {
         "enabled": True,
-        "editing": {"trigger": 0.4},
+        "editing": {"trigger": "40%"},
         "compaction": {"trigger": 0.9},
     }
     assert config.said == []
@@ -384,7 +349,7 @@ def test_functions_of_context_management_are_evaluated_for_a_chat(config: Config
     ("function", "said"),
     [
         ("function() error('no idea') end", "editing.trigger: the function failed: "),
-        ("function() return 1 end", "editing.trigger: the function returned 1 could mean 100 % or one token"),
+        ("function() return 0/0 end", "editing.trigger: of the function's answer: got "),
         (
             "function() return {} end",
             "editing.trigger: the function returned table; expected number or string or boolean",
@@ -471,21 +436,6 @@ def test_allowed_prefixes_and_guarded_files_reach_the_host(config: Config) -> No
     assert loaded.entries["run_command"].allowed_prefixes == ("git status", "make test")
     assert loaded.entries["run_command"].keep_variables == ("PG*",)
     assert loaded.entries["read_file"].allowed_prefixes == ()
-
-
-def test_a_variable_that_cannot_be_is_refused_with_its_key(config: Config) -> None:
-    key = "interactions.chat.tools.run_command.opts.hide_variables"
-    config.setup(at(key, "{ 'MINE', 'A=b' }"))
-    assert f"{key}: item 2: " in config.errors
-    assert "expected the name of an environment variable" in config.errors
-
-
-@pytest.mark.parametrize("prefix", ["git status; rm", "a && b", "A=b make", "", "ls *", "echo $X"])
-def test_a_prefix_with_more_than_words_is_refused_with_its_key(config: Config, prefix: str) -> None:
-    key = "interactions.chat.tools.run_command.opts.allowed_prefixes"
-    config.setup(at(key, f"{{ '{prefix}' }}"))
-    assert f"{key}: " in config.errors
-    assert "expected the plain beginning of a command" in config.errors
 
 
 def test_codecompanions_name_of_the_edit_tool_is_understood(config: Config) -> None:
@@ -721,11 +671,10 @@ def test_no_value_at_any_key_breaks_the_check_or_what_the_host_is_told(config: C
     assert outcomes["paths"] > 150
     assert len(outcomes["told"]) > 30
     for text, origin in outcomes["told"].items():
-        try:
-            request = Hello(**json.loads(text), data_dir="", cache_dir="", log_path="", nvim="")
-            settings.load(with_adapters(request, {})[0])
-        except Exception as error:
-            raise AssertionError(f"{origin}: {error}") from error
+        request = Hello(**json.loads(text), data_dir="", cache_dir="", log_path="", nvim="")
+        _, _, mistakes = take_settings(with_adapters(request, {})[0])
+        key = origin.partition(" = ")[0]
+        assert all(mistake.startswith(f"{key}: ") for mistake in mistakes), f"{origin}: {mistakes}"
 
 
 @pytest.mark.parametrize(

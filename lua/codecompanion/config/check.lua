@@ -296,51 +296,12 @@ function Walk:section(node, value, path)
       merged[name] = default_of(field)
     end
   end
-  for _, field in ipairs(node.fields) do
-    local needs = field.needs
-    if needs and (given[field.name] or 0) ~= 0 and (given[needs] or 0) == 0 then
-      local other = table.concat(at(path, needs), ".")
-      self:problem(at(path, field.name), ("has no effect without `%s`; expected both or none"):format(other))
-      merged[field.name], given[field.name] = default_of(field), nil
-    end
-  end
-  self:contradictions(node, path, merged, given)
   self:free_keys(node, source, known, path, merged, given)
   if node.require and given[node.require] == nil then
     self:problem(path, ("`%s` is missing; no built-in one has this name"):format(node.require))
     return nil, nil
   end
   return merged, next(given) ~= nil and given or nil
-end
-
----Two names of one setting that differ, and a smaller value that is not smaller: neither is guessed at.
----@param node CodeCompanion.Option
----@param path string[]
----@param merged table Changed: an option that contradicts another one keeps its default
----@param given table Changed
-function Walk:contradictions(node, path, merged, given)
-  local function drop(field, problem, ...)
-    self:problem(at(path, field.name), problem:format(...))
-    merged[field.name], given[field.name] = default_of(field), nil
-  end
-  local aliases = {}
-  for _, field in ipairs(node.fields) do
-    local value = given[field.name]
-    if field.same_as then
-      local other = vim.tbl_get(given, unpack(vim.split(field.same_as, ".", { plain = true })))
-      aliases[field.name] = other
-      if value ~= nil and other ~= nil and other ~= value then
-        local ours = table.concat(at(path, field.same_as), ".")
-        local shown = type(other) == "function" and "a function" or tostring(other)
-        drop(field, "%s, but `%s` is %s, which is used: they are one setting; set one of them", value, ours, shown)
-      end
-    end
-    local above = field.below and (aliases[field.below] or given[field.below])
-    local comparable = type(value) == "number" and type(above) == "number" and (value < 1) == (above < 1)
-    if comparable and value >= above then
-      drop(field, "%s is not below `%s` (%s); expected a smaller one", value, field.below, above)
-    end
-  end
 end
 
 ---The keys of a section that are not in its schema: free ones, foreign ones, mistyped ones.

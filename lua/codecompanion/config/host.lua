@@ -1,6 +1,7 @@
 ---What the host is told: the settings of `python/codecompanion/settings.py`, functions evaluated or left out.
 
 local adapters = require("codecompanion.adapters")
+local plain = require("codecompanion.config.plain")
 
 ---@class CodeCompanion.SystemPromptContext
 ---@field default_system_prompt string Stands for the built-in prompt wherever it is put
@@ -41,6 +42,11 @@ function Evaluation:value(path, value, expected, fallback, ...)
   if not vim.list_contains(types, type(answer)) then
     local text = "%s: the function returned %s; expected %s"
     table.insert(self.problems, text:format(path, type(answer), table.concat(types, " or ")))
+    return fallback
+  end
+  local wrong = plain.problem(answer, path)
+  if wrong then
+    table.insert(self.problems, (wrong:gsub(": ", ": of the function's answer: ", 1)))
     return fallback
   end
   return answer
@@ -254,26 +260,22 @@ end
 ---@return string[] problems
 function M.overrides(given, ctx)
   local evaluation = setmetatable({ problems = {} }, Evaluation)
-  local check_trigger = require("codecompanion.config.trigger")
   local base = "interactions.chat.opts.context_management"
   local managed = vim.tbl_get(given, "interactions", "chat", "opts", "context_management") or {}
   local overrides = {}
   if type(managed.enabled) == "function" then
     overrides.enabled = evaluation:value(base .. ".enabled", managed.enabled, "boolean", nil, ctx.adapter)
   end
+  if type((managed.compaction or {}).trigger) == "function" and managed.compaction_threshold ~= nil then
+    local text = "%s.compaction_threshold: `%s.compaction.trigger` is a function, which is used; set one of them"
+    table.insert(evaluation.problems, text:format(base, base))
+  end
   for _, stage in ipairs({ "editing", "compaction" }) do
     local trigger = (managed[stage] or {}).trigger
     if type(trigger) == "function" then
       local path = ("%s.%s.trigger"):format(base, stage)
       local answer = evaluation:value(path, trigger, { "number", "string", "boolean" }, nil, ctx)
-      if answer ~= nil then
-        local wrong, normalised = check_trigger(answer)
-        if wrong then
-          table.insert(evaluation.problems, ("%s: the function returned %s"):format(path, wrong))
-        else
-          overrides[stage] = { trigger = normalised }
-        end
-      end
+      overrides[stage] = answer ~= nil and { trigger = answer } or nil
     end
   end
   return object(overrides), evaluation.problems

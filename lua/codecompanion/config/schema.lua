@@ -19,9 +19,6 @@
 ---@field disable? boolean `false` in place of the section switches it off
 ---@field replace? boolean The user's table replaces the default instead of being merged
 ---@field require? string A field without which the section makes no sense
----@field needs? string A number beside it that must be given, too, and not be 0
----@field same_as? string Another option of the section that is the same setting, as a path: what both say must agree
----@field below? string An option beside it that must be larger where both are given
 ---@field legacy? table<string, string> Old key → new key, relative to the section
 ---@field alias? table<string, string> CodeCompanion's key → ours, where ours is the better name
 ---@field adapter? boolean Names an adapter: "name" or { name = …, model = … }

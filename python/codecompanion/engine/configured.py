@@ -228,11 +228,13 @@ def _check_options(services: Services) -> None:
                 except ConfigError as error:
                     wrong[name] = str(error)
     for policy in policies:
-        sound = {name: value for name, value in given.items() if name not in wrong}
-        try:
-            with_options(policy, known_options(policy, sound), OPTIONS_KEY)
-        except ConfigError as error:
-            wrong[error.key.removeprefix(f"{OPTIONS_KEY}.")] = str(error)
+        for _ in given:  # one may contradict two others
+            good = {name: value for name, value in given.items() if name not in wrong}
+            try:
+                with_options(policy, known_options(policy, good), OPTIONS_KEY)
+                break
+            except ConfigError as error:
+                wrong[error.key.removeprefix(f"{OPTIONS_KEY}.")] = str(error)
     if wrong:
         services.mistakes += [f"{problem}. The policy's own value is used instead." for problem in wrong.values()]
         _use(services, context_management={name: value for name, value in given.items() if name not in wrong})

@@ -200,8 +200,8 @@ def test_the_documents_own_names_are_options(options, expected):
 @pytest.mark.parametrize(
     ("options", "key", "said"),
     [
-        ({"compaction_threshold": 0.7, "compaction": {"trigger": 0.8}}, "compaction.trigger",
-         "0.8, but cm.compaction_threshold is 0.7: they are one setting; expected one of them"),
+        ({"compaction_threshold": 0.7, "compaction": {"trigger": 0.8}}, "compaction_threshold",
+         "0.7, but cm.compaction.trigger is 0.8: they are one setting; expected one of them"),
         ({"compaction": {"target": 0.5}, "compaction_target_threshold": 0.4}, "compaction_target_threshold",
          "0.4, but cm.compaction.target is 0.5: they are one setting; expected one of them"),
         ({"compaction_threshold": 0.6, "compaction_target_threshold": 0.6}, "compaction_target_threshold",

@@ -127,7 +127,7 @@ async def test_options_that_contradict_each_other_are_said_and_one_of_them_is_no
     told = await open_chats(tmp_path, 1, policy="kodacode", context_management=both)
     notices = [event.text for event in told if isinstance(event, Notice)]
     assert len(notices) == 1
-    assert "context_management.compaction.trigger: 0.6, but" in notices[0]
+    assert "context_management.compaction_threshold: 0.5, but" in notices[0]
     assert notices[0].endswith("they are one setting; expected one of them. The policy's own value is used instead.")
 
 
@@ -202,6 +202,40 @@ async def test_an_option_that_does_not_fit_is_left_out_and_the_others_hold(tmp_p
     told = await open_chats(tmp_path, context_management=wrong)
     (notice,) = [event for event in told if isinstance(event, Notice)]
     assert notice.text.startswith("interactions.chat.opts.context_management.editing.trigger: 'soon' is not a trigger")
+
+
+async def test_one_option_that_contradicts_two_others_costs_only_itself(tmp_path: Path) -> None:
+    """R-305: what is left does not contradict itself, so that the chat opens."""
+    options = {"compaction_threshold": 0.5, "compaction": {"trigger": 0.6}, "compaction_target_threshold": 0.7}
+    told = await open_chats(tmp_path, policy="kodacode", context_management=options)
+    notices = [event.text for event in told if isinstance(event, Notice)]
+    assert [text.split(".context_management.")[1].split(":")[0] for text in notices] == [
+        "compaction_threshold",
+        "compaction_target_threshold",
+    ]
+    assert [event.policy for event in told if isinstance(event, ChatOpened)] == ["kodacode"]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (1, "1 would mean one token"),
+        (0, "0 is not positive; false turns the stage off"),
+        (-5, "-5 is negative"),
+        (2.5, "2.5 is not a whole number of tokens"),
+        (True, "true is not a trigger; false turns the stage off"),
+        ("banana%", "'banana%' is not a trigger"),
+        ("0.85", "'0.85' is not a trigger"),
+        ("100%", "100% is not between 0 % and 100 %"),
+        ("0%", "0% is not between 0 % and 100 %"),
+    ],
+)
+async def test_a_trigger_that_means_nothing_is_refused_with_the_reason(tmp_path: Path, value: Any, reason: str) -> None:
+    """R-502: nothing is clamped (lesson 13); the policy's own value stays in force."""
+    told = await open_chats(tmp_path, context_management={"editing": {"trigger": value}})
+    (notice,) = [event for event in told if isinstance(event, Notice)]
+    assert notice.text.startswith(f"interactions.chat.opts.context_management.editing.trigger: {reason}")
+    assert notice.text.endswith("The policy's own value is used instead.")
 
 
 async def test_settings_that_nobody_checked_never_keep_the_host_from_answering(tmp_path: Path) -> None:

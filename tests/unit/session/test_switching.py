@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from codecompanion.adapters.base import AdapterSettings, Finished, TextDelta
-from codecompanion.errors import ContextOverflow, Overloaded
+from codecompanion.errors import ConfigError, ContextOverflow, Overloaded
 from codecompanion.model.history import UsageReported
 from codecompanion.model.messages import GO_ON_TAG, Usage
 from codecompanion.wire.events import Meter, TurnFinished
@@ -65,6 +67,17 @@ async def test_a_model_chosen_while_a_request_is_prepared_gets_one_prepared_for_
     await bench.idle(session)
     assert [request.purpose for request in other.requests] == ["summary", "chat"]
     assert session.log.view.messages[-1].text == "answered"
+
+
+async def test_a_function_with_a_wrong_answer_leaves_the_answers_of_the_others(tmp_path):
+    """R-502: functions of the configuration; what each returned counts by itself, the wrong one is named."""
+    bench = Bench(tmp_path, ScriptedAdapter("first", []), window=20_000)
+    session = await bench.open()
+    with pytest.raises(ConfigError, match=r"context_management.editing.trigger: 1 would mean"):
+        session.use_overrides({"editing": {"trigger": 1}, "compaction": {"trigger": "50%"}})
+    assert [stage.trigger.at for stage in session.control.policy.stages][-1] == 0.5
+    session.use_overrides({})
+    assert [stage.trigger.at for stage in session.control.policy.stages][-1] == 0.85
 
 
 async def test_an_overflow_of_the_model_before_is_no_reason_to_shrink(tmp_path):

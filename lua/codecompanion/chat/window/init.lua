@@ -35,8 +35,8 @@ function M.dress(chat, win)
     winbar = shown.wants_winbar(win) and shown.WINBAR or nil,
   }, config.opts or {})
   for name, value in pairs(values) do
-    -- one that is so already is left alone: to set 'foldlevel' closes what the user opened. But Neovim 0.12 gives a float
-    -- its status line only when the option is set, not when the window takes it over from the last one of its buffer.
+    -- one that is so already is left alone: to set 'foldlevel' closes what the user opened. But Neovim 0.12 gives a
+    -- float its status line only when the option is set, not when it takes it over from the last window of its buffer.
     local is_so, present = pcall(api.nvim_get_option_value, name, { scope = "local", win = win })
     local ok, problem = is_so and present == value and name ~= "statusline", nil
     if not ok then

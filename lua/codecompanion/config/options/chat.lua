@@ -1,13 +1,7 @@
----Options of the chat: `interactions.chat` without its keymaps.
+---Options of the chat: `interactions.chat` without its keymaps. What commands, variables, shares and triggers may be is
+---known to the host, which checks them when it is greeted (python/codecompanion/engine/configured.py).
 
 local context = require("codecompanion.config.options.context")
-
----@param value number
----@return string? problem
----@return number share
-local function check_share(value)
-  return not (value >= 0 and value <= 1) and ("got %s; expected a share between 0 and 1"):format(value) or nil, value
-end
 
 ---@param name string
 ---@param description string
@@ -56,43 +50,13 @@ local function tool(name, description, overrides)
   }
 end
 
----What is wrong with the beginnings of commands; the host decides what they cover.
----@param prefixes any[] Items that are no strings are the list's own mistake, found apart from this
----@return string? problem
----@return string[] prefixes
-local function check_prefixes(prefixes)
-  for _, prefix in ipairs(prefixes) do
-    prefix = type(prefix) == "string" and prefix or "-"
-    if prefix:find("^%s*$") or prefix:find("[;&|<>()$`\\{}*?%[%]!\r\n]") or prefix:find("^%s*[%a_][%w_]*=") then
-      local expected = "expected the plain beginning of a command, without operators, variables or wildcards"
-      return ("%q: %s"):format(prefix, expected), prefixes
-    end
-  end
-  return nil, prefixes
-end
-
 local prefixes = {
   name = "allowed_prefixes",
   type = "list",
   default = {},
   items = { type = "string", description = "The beginning of a command, such as `git status`." },
-  check = check_prefixes,
   description = "Commands that run without asking, given by their first words; see |codecompanion-approvals|.",
 }
-
----What is wrong with patterns of environment variables.
----@param patterns any[] Items that are no strings are the list's own mistake, found apart from this
----@return string? problem
----@return string[] patterns
-local function check_variables(patterns)
-  for number, pattern in ipairs(patterns) do
-    if type(pattern) == "string" and not pattern:find("^[%w_*?]+$") then
-      local expected = "expected the name of an environment variable, in which * stands for any letters"
-      return ("item %d: %q: %s"):format(number, pattern, expected), patterns
-    end
-  end
-  return nil, patterns
-end
 
 ---@param name string
 ---@param description string
@@ -103,7 +67,6 @@ local function variables(name, description)
     type = "list",
     default = {},
     items = { type = "string", description = "The name of an environment variable, or a pattern such as `PG*`." },
-    check = check_variables,
     description = description .. " See |codecompanion-command-environment|.",
   }
 end
@@ -287,8 +250,6 @@ return {
         name = "budget_warn",
         type = "number",
         default = 0,
-        needs = "budget",
-        check = check_share,
         description = "Warn when this share of `budget` is spent, between 0 and 1; 0 = never.",
       },
       {
@@ -302,8 +263,6 @@ return {
         name = "total_budget_warn",
         type = "number",
         default = 0,
-        needs = "total_budget",
-        check = check_share,
         description = "Warn when this share of `total_budget` is spent, between 0 and 1; 0 = never.",
       },
       {

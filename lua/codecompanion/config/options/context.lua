@@ -1,9 +1,13 @@
 ---Options of context editing and compaction: `interactions.chat.opts.context_management` (R-501 … R-504, R-529).
 ---
 ---The defaults are those of policy `codecompanion` (python/codecompanion/context/policies/codecompanion.toml; a test
----compares them). Only what the user sets is sent to the host: other policies bring their own.
+---compares them). Only what the user sets is sent to the host: other policies bring their own. What triggers may be and
+---which contradict each other is known there (`context/policy/budget.py`, `context/policy/options.py`).
 
-local check_trigger = require("codecompanion.config.trigger")
+---@class CodeCompanion.TriggerContext
+---@field adapter CodeCompanion.AdapterInfo
+---@field model string
+---@field window integer Tokens
 
 local TRIGGER = { "number", "string", "boolean", "function" }
 
@@ -24,7 +28,6 @@ return {
         name = "trigger",
         type = TRIGGER,
         default = 0.65,
-        check = check_trigger,
         signature = "fun(ctx: CodeCompanion.TriggerContext): number",
         description = "When editing begins: a fraction of the context window (0 < t < 1), a number of tokens (2 or"
           .. ' more), a percentage ("65%"), a function that returns one of these, or false for never.',
@@ -54,7 +57,6 @@ return {
         name = "trigger",
         type = TRIGGER,
         default = 0.85,
-        check = check_trigger,
         signature = "fun(ctx: CodeCompanion.TriggerContext): number",
         description = "When compaction begins, written like the trigger of editing; false for never (`/compact` still"
           .. " works).",
@@ -88,8 +90,6 @@ return {
     name = "compaction_threshold",
     type = { "number", "string" },
     optional = true,
-    check = check_trigger,
-    same_as = "compaction.trigger",
     description = "KodaCode's own name of `compaction.trigger`, for policy `kodacode`: the share of the model's input"
       .. " limit (0.8 there), or the number of tokens, above which older history is summarised.",
   },
@@ -97,8 +97,6 @@ return {
     name = "compaction_target_threshold",
     type = { "number", "string" },
     optional = true,
-    check = check_trigger,
-    below = "compaction_threshold",
     description = "For policy `kodacode`: any summary that brings the history to this share of the input limit (0.6"
       .. " there), or to that number of tokens, is good enough. Smaller than `compaction_threshold`.",
   },

@@ -74,12 +74,16 @@ def parse_at(value: Any, key: str, *, whole: bool = False) -> float | None:
         if not 0 < fraction < 1 and not (whole and fraction == 1):
             raise ConfigError(key, f"{percent.group(0).strip()} is not between 0 % and 100 %", TRIGGER_FORMS)
         return fraction
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST < value < _LARGEST:
+    if value is True:
+        raise ConfigError(key, "true is not a trigger; false turns the stage off", TRIGGER_FORMS)
+    if not isinstance(value, int | float) or not -_LARGEST < value < _LARGEST:
         raise ConfigError(key, f"{value!r} is not a trigger", TRIGGER_FORMS)
     if value == 1 and not whole:
         raise ConfigError(key, "1 would mean one token, and 100% of the window is too late", TRIGGER_FORMS)
     if value <= 0:
-        raise ConfigError(key, f"{value} is not positive", TRIGGER_FORMS)
+        raise ConfigError(key, f"{value} is not positive; false turns the stage off", TRIGGER_FORMS)
+    if value > 1 and value % 1:
+        raise ConfigError(key, f"{value} is not a whole number of tokens", TRIGGER_FORMS)
     return float(value)
 
 

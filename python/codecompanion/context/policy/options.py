@@ -52,7 +52,7 @@ def with_options(policy: Policy, options: Mapping[str, Any], key: str) -> Policy
 def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -> None:
     """Refuse two names of one setting that differ, and KodaCode's target that is not below its threshold (R-305)."""
     told: dict[str, str] = {}
-    for name in given:
+    for name in sorted(given):  # our own name counts, whatever the order they were written in
         place = policy.options.get(name, "")
         other = told.setdefault(place, name) if place else name
         if given[other] != given[name]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.context.policy.schema import StageEvent
 from codecompanion.context.report import Preparation, Prepared
-from codecompanion.errors import ContextOverflow, EncryptedRefused, RequestRejected
+from codecompanion.errors import ConfigError, ContextOverflow, EncryptedRefused, RequestRejected
 from codecompanion.model.messages import Usage
 from codecompanion.session.accounts.usage_check import sentence
 from codecompanion.session.compaction.announcer import Announcer
@@ -94,10 +94,20 @@ class ContextControl(ChatModel):
         """Lay the chat's own settings over the policy (triggers that are functions in the configuration).
 
         Raises:
-            ConfigError: an option does not exist or does not fit; the policy stays as it was.
+            ConfigError: an option does not exist or does not fit; the others are taken.
         """
-        self.policy = self.services.policy(overrides, self.chosen_policy, self.adapter_name)
-        self.overrides = overrides
+        refused: ConfigError | None = None
+        self.overrides = {}
+        self.policy = self.services.policy({}, self.chosen_policy, self.adapter_name)
+        for name, value in overrides.items():
+            taken = {**self.overrides, name: value}
+            try:
+                self.policy = self.services.policy(taken, self.chosen_policy, self.adapter_name)
+                self.overrides = taken
+            except ConfigError as error:
+                refused = refused or error
+        if refused:
+            raise refused
 
     def use_policy(self, name: str) -> None:
         """Manage the context by another policy from the next request on; "" = as configured.
