@@ -1,14 +1,12 @@
----Makes the private Python environment (`build.lua`, `:CodeCompanion install`, first use) and chooses the Python.
----
----Everything runs in child processes; the editor is never blocked. `uv` is used when present, else `venv` and pip with
----the hashes of requirements.lock.
+---When the private Python environment is made (`build.lua`, `:CodeCompanion install`, first use), who is told, and what
+---Python the host runs with. Everything runs in child processes (`install/make.lua`): the editor never waits.
 
 local uv = vim.uv or vim.loop
 
 -- build.lua loads this file while the plugin is not on the runtimepath yet.
 local here = vim.fs.dirname(debug.getinfo(1, "S").source:sub(2))
 local environment = dofile(here .. "/environment.lua")
-local output = dofile(here .. "/install/output.lua")
+local make = dofile(here .. "/install/make.lua")
 local claims = dofile(here .. "/install/claim.lua")
 
 local M = {}
@@ -17,216 +15,9 @@ M.root = environment.root
 M.environment = environment.find
 M.data_dir = environment.data_dir
 M.discard = environment.discard
+M.log_path = make.log_path
 
----@alias CodeCompanion.Report fun(message: string)
-
-local CANDIDATES = { "python3", "python3.14", "python3.13", "python3.12", "python3.11", "python" }
-local PROBE = [[
-import sys
-try:
-    import ensurepip, venv
-    complete = 1
-except ImportError:
-    complete = 0
-print(*sys.version_info[:3], complete)
-]]
 local WAIT_MS = 250
-local ASK_VERSION = "import platform; print(platform.python_version())"
--- The user's own Python settings must not leak into the environment.
-local CLEAN = {
-  PYTHONPATH = "",
-  PYTHONHOME = "",
-  PIP_USER = "0",
-  PIP_REQUIRE_VIRTUALENV = "0",
-  PIP_DISABLE_PIP_VERSION_CHECK = "1",
-  PIP_NO_INPUT = "1",
-  VIRTUAL_ENV = "",
-  UV_NO_PROGRESS = "1",
-}
-
----@return string
-function M.log_path()
-  return vim.fn.stdpath("log") .. "/codecompanion-install.log"
-end
-
----@param text string
-local function log(text)
-  pcall(vim.fn.mkdir, vim.fs.dirname(M.log_path()), "p")
-  local descriptor = uv.fs_open(M.log_path(), "a", 384) -- 0600
-  if descriptor then
-    uv.fs_write(descriptor, text)
-    uv.fs_close(descriptor)
-  end
-end
-
----@type vim.SystemObj? The tool that runs
-local tool_running
-
----Run a command; only inside `run`. Returns exit status and all output.
----@async
----@param command string[]
----@param read? fun(chunk: string) Gets the output as it comes, on the main loop
----@return integer code
----@return string printed
-local function execute(command, read)
-  local thread = coroutine.running()
-  local printed = {}
-  ---@param chunk string?
-  local function take(_, chunk)
-    table.insert(printed, chunk)
-    if chunk and read then
-      vim.schedule(function()
-        read(chunk)
-      end)
-    end
-  end
-  local ok, child = pcall(vim.system, command, { env = CLEAN, stdout = take, stderr = take }, function(result)
-    vim.schedule(function()
-      tool_running = nil
-      local text = table.concat(printed)
-      log(("$ %s\n%s[status %d]\n"):format(table.concat(command, " "), text, result.code))
-      coroutine.resume(thread, result.code, text)
-    end)
-  end)
-  if not ok then
-    log(("$ %s\n%s\n"):format(table.concat(command, " "), tostring(child)))
-    return 127, tostring(child)
-  end
-  tool_running = child
-  return coroutine.yield()
-end
-
----Find a Python that can make an environment.
----@async
----@return string? python
----@return string? problem
-local function find_python()
-  local incomplete
-  local found = {}
-  for _, name in ipairs(CANDIDATES) do
-    local path = vim.fn.exepath(name)
-    if path ~= "" and not vim.list_contains(found, path) then
-      table.insert(found, path)
-      local code, printed = execute({ path, "-I", "-c", PROBE })
-      local major, minor, _, complete = printed:match("(%d+) (%d+) (%d+) (%d)")
-      if code == 0 and tonumber(major) == 3 and tonumber(minor) >= 11 then
-        if complete == "1" then
-          return path
-        end
-        incomplete = incomplete or ("%s.%s"):format(major, minor)
-      end
-    end
-  end
-  if incomplete then
-    local advice = "Python %s has no venv module: install the package python%s-venv (sudo apt install python%s-venv)"
-    return nil, advice:format(incomplete, incomplete, incomplete)
-  end
-  return nil, "No Python 3.11 or newer was found: install uv, or Python (sudo apt install python3 python3-venv)"
-end
-
----@async
----@param dir string
----@param report CodeCompanion.Report
----@return string? tool
----@return string? problem
-local function make(dir, report)
-  local lock, python = environment.lock_path(), environment.python_of(dir)
-  local has_uv = vim.fn.executable("uv") == 1
-  local code, printed, base, problem
-  report("creating the environment")
-  if has_uv then
-    code, printed = execute({ "uv", "venv", "--no-project", "--python", ">=3.11", dir })
-  else
-    base, problem = find_python()
-    if not base then
-      return nil, problem
-    end
-    code, printed = execute({ base, "-I", "-m", "venv", dir })
-  end
-  if code ~= 0 then
-    return nil, output.explain(printed, "the Python environment was not created")
-  end
-  report("downloading")
-  local read = output.reader(output.count(environment.read(lock) or ""), report)
-  if has_uv then
-    local command = { "uv", "pip", "install", "--python", python, "--require-hashes", "--compile-bytecode", "-r", lock }
-    code, printed = execute(command, read)
-  else
-    local options = { "--require-hashes", "--retries", "1", "--timeout", "20", "--no-color", "-r", lock }
-    code, printed = execute(vim.list_extend({ python, "-I", "-m", "pip", "install" }, options), read)
-  end
-  if code ~= 0 then
-    return nil, output.explain(printed, "the Python packages were not installed")
-  end
-  return has_uv and "uv" or "pip"
-end
-
----Check the environment in `dir` and put the stamp on it: from now on it is the one in use.
----@async
----@param dir string
----@param tool string
----@return string? problem
-local function finish(dir, tool)
-  local python = environment.python_of(dir)
-  local command = { python, environment.root() .. "/python/codecompanion/engine/__main__.py", "--check" }
-  local code, printed = execute(command)
-  if code ~= 0 then
-    return output.explain(printed, "the new Python environment does not work")
-  end
-  local _, version = execute({ python, "-I", "-c", ASK_VERSION })
-  local stamp = {
-    lock = environment.lock_hash(),
-    python = vim.trim(version),
-    interpreter = uv.fs_realpath(python),
-    tool = tool,
-  }
-  if not environment.write_stamp(dir, stamp) then
-    return "The environment could not be completed: its folder cannot be written"
-  end
-end
-
----Remove installations nobody needs: those that were never finished, and all but the newest two (another editor may
----still use the last one). Only while we have the claim: nobody else is making one then.
----@async
----@param python string
-local function clean_up(python)
-  local doomed, kept = {}, 0
-  for _, dir in ipairs(environment.all_dirs()) do
-    local finished = environment.has_stamp(dir)
-    kept = kept + (finished and 1 or 0)
-    if not finished or kept > 2 then
-      table.insert(doomed, dir)
-    end
-  end
-  if #doomed > 0 then
-    local remove = "import shutil, sys\nfor folder in sys.argv[1:]: shutil.rmtree(folder, ignore_errors=True)"
-    execute(vim.list_extend({ python, "-I", "-c", remove }, doomed))
-  end
-end
-
----@async
----@param report CodeCompanion.Report
----@return string? problem
-local function install(report)
-  if environment.lock_hash() == "" then
-    return "requirements.lock is missing from " .. environment.root()
-  end
-  log(("\n%s\n"):format(os.date("%Y-%m-%d %H:%M:%S")))
-  local dir = environment.new_dir()
-  if not pcall(vim.fn.mkdir, vim.fs.dirname(dir), "p", 448) then
-    return "The data folder cannot be written: " .. vim.fn.fnamemodify(environment.data_dir(), ":~")
-  end
-  local tool, problem = make(dir, report)
-  if tool then
-    report("checking")
-    problem = finish(dir, tool)
-  end
-  local python = problem and vim.fn.exepath("python3") or environment.python_of(dir)
-  if python ~= "" then
-    clean_up(python)
-  end
-  return problem
-end
 
 ---@class CodeCompanion.InstallProgress
 ---@field text string What is being done: "12 of 37 downloaded"
@@ -292,21 +83,19 @@ local function work(claim)
     desc = "End the installation of the Python packages; the unfinished folder is removed by the next",
     callback = function()
       claim.release()
-      if tool_running then
-        tool_running:kill("sigterm")
-      end
+      make.stop()
     end,
   })
   coroutine.wrap(function()
-    local ok, problem = xpcall(install, debug.traceback, function(text)
+    local ok, problem = xpcall(make.install, debug.traceback, function(text)
       claim.tell(text)
       tell(text, false)
     end)
     if not ok then
-      log(problem .. "\n")
+      make.log(problem .. "\n")
       problem = "The installation failed: " .. problem:match("^[^\n]*")
     elseif problem then
-      log(problem .. "\n")
+      make.log(problem .. "\n")
     end
     claim.release()
     vim.api.nvim_del_autocmd(leaving)
@@ -425,7 +214,7 @@ function M.find_tool(answer)
     return answer(nil, "uv")
   end
   coroutine.wrap(function()
-    local python, problem = find_python()
+    local python, problem = make.find_python()
     answer(problem, python or "")
   end)()
 end
@@ -444,7 +233,7 @@ end
 local function try_provider(python, answer)
   coroutine.wrap(function()
     local check = environment.root() .. "/python/codecompanion/engine/__main__.py"
-    answer(execute({ python, check, "--check" }) == 0)
+    answer(make.execute({ python, check, "--check" }) == 0)
   end)()
 end
 

@@ -7,6 +7,7 @@ local moved = require("codecompanion.config.moved")
 local nearest = require("codecompanion.config.nearest")
 local plain = require("codecompanion.config.plain")
 local sorted = require("codecompanion.config.sorted")
+local values = require("codecompanion.config.values")
 
 ---@class CodeCompanion.Checked
 ---@field options table Defaults with everything good of the user's merged over them
@@ -39,128 +40,22 @@ local function at(path, part)
   return longer
 end
 
----@param value any
----@return string
-local function kind_of(value)
-  if type(value) == "table" and #value > 0 and vim.islist(value) then
-    return "a list"
-  end
-  local shown = type(value) == "string" and (" " .. vim.inspect(value:sub(1, 60))) or ""
-  if type(value) == "number" or type(value) == "boolean" then
-    shown = " " .. tostring(value)
-  end
-  return type(value) .. shown
-end
-
----@param types string[]
----@return string
-local function either(types)
-  if #types == 1 then
-    return types[1]
-  end
-  return table.concat(types, ", ", 1, #types - 1) .. " or " .. types[#types]
-end
-
----@param value any
----@param wanted string
----@return boolean
-local function is_a(value, wanted)
-  if wanted == "integer" then
-    return type(value) == "number" and value % 1 == 0 and value == value and math.abs(value) < 2 ^ 53
-  elseif wanted == "list" then
-    return type(value) == "table" and vim.islist(value)
-  elseif wanted == "number" then
-    return type(value) == "number"
-  end
-  return type(value) == wanted
-end
-
----@param node CodeCompanion.Option
----@return string[]
-local function types_of(node)
-  return type(node.type) == "table" and node.type --[[@as string[] ]] or {
-    node.type --[[@as string]],
-  }
-end
-
----The default of an option, or the defaults of a section.
----@param node CodeCompanion.Option
----@return any
-local function default_of(node)
-  if not node.fields then
-    return type(node.default) == "table" and vim.deepcopy(node.default) or node.default
-  end
-  local defaults = {}
-  for _, field in ipairs(node.fields) do
-    defaults[field.name] = default_of(field)
-  end
-  return defaults
-end
-
----What is wrong with the keys of { name = …, model = … }.
----@param value table
----@return string?
-local function bad_adapter_reference(value)
-  for key in pairs(value) do
-    if key ~= "name" and key ~= "model" then
-      return ("unknown key %q; expected { name = …, model = … }"):format(tostring(key))
-    end
-  end
-  if type(value.name) ~= "string" or (value.model ~= nil and type(value.model) ~= "string") then
-    return "expected { name = string, model = string }"
-  end
-end
-
----What is wrong with a value that has the right type, or nil and the normalised value.
----@param node CodeCompanion.Option
----@param value any
----@return string? problem
----@return any normalised
-local function further(node, value)
-  if node.enum and type(value) == "string" and not vim.list_contains(node.enum, value) then
-    local quoted = vim.tbl_map(vim.inspect, node.enum)
-    local near = nearest.word(value, node.enum)
-    local advice = near and ("; did you mean %q?"):format(near) or ""
-    return ("got %s; expected %s%s"):format(vim.inspect(value), either(quoted), advice)
-  end
-  if node.min and type(value) == "number" and value < node.min then
-    return ("got %s; the smallest value is %s"):format(value, node.min)
-  end
-  if node.adapter and type(value) == "table" then
-    local wrong = bad_adapter_reference(value)
-    if wrong then
-      return wrong
-    end
-  end
-  if node.check then
-    return node.check(value)
-  end
-  return nil, value
-end
-
 ---@param node CodeCompanion.Option
 ---@param value any
 ---@param path string[]
 ---@return boolean ok
 ---@return any normalised
 function Walk:leaf(node, value, path)
-  local types, fits = types_of(node), false
-  for _, wanted in ipairs(types) do
-    fits = fits or is_a(value, wanted)
-  end
-  if not fits then
-    self:problem(path, ("got %s; expected %s"):format(kind_of(value), either(types)))
-    return false
-  end
-  if type(value) == "string" and not plain.is_utf8(value) then
-    self:problem(path, "it is not UTF-8 text")
+  local unfit = values.unfit(node, value)
+  if unfit then
+    self:problem(path, unfit)
     return false
   end
   if node.items and type(value) == "table" then
     -- First, so that a check of the whole meets only elements of the right type.
     value = vim.islist(value) and self:list(node, value, path) or self:map(node, value, path)
   end
-  local wrong, normalised = further(node, value)
+  local wrong, normalised = values.further(node, value)
   if not wrong and type(normalised) == "number" and (normalised ~= normalised or math.abs(normalised) == math.huge) then
     wrong = ("got %s; expected a number"):format(normalised)
   end
@@ -282,8 +177,8 @@ function Walk:section(node, value, path)
     return false, false
   end
   if type(value) ~= "table" then
-    self:problem(path, ("got %s; expected a table%s"):format(kind_of(value), node.disable and " or false" or ""))
-    return default_of(node), nil
+    self:problem(path, ("got %s; expected a table%s"):format(values.kind_of(value), node.disable and " or false" or ""))
+    return values.default_of(node), nil
   end
   local source = self:without_aliases(node, self:without_legacy(node, value, path), path)
   local merged, given, known = {}, {}, {}
@@ -293,7 +188,7 @@ function Walk:section(node, value, path)
     if source[name] ~= nil then
       merged[name], given[name] = self:option(field, source[name], at(path, name))
     elseif not node.replace then
-      merged[name] = default_of(field)
+      merged[name] = values.default_of(field)
     end
   end
   self:free_keys(node, source, known, path, merged, given)
@@ -337,7 +232,7 @@ function Walk:option(node, value, path)
   end
   local ok, normalised = self:leaf(node, value, path)
   if not ok then
-    return default_of(node), nil
+    return values.default_of(node), nil
   elseif node.type == "table" and type(node.default) == "table" then
     return vim.tbl_deep_extend("force", node.default, normalised), normalised
   end

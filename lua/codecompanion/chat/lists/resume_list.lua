@@ -5,62 +5,21 @@
 
 local api = vim.api
 local choose = require("codecompanion.screen.choose")
-local fit = require("codecompanion.screen.fit")
 local host = require("codecompanion.host")
-local numbers = require("codecompanion.screen.numbers")
+local lines = require("codecompanion.chat.lists.stored_lines")
 local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local stored = require("codecompanion.chat.lists.stored")
-local scratch = require("codecompanion.screen.scratch")
 
 local M = {}
 
 local MAX, NEWEST = 200, 20 -- the newest ones may be drafts that are open here
 local FRESH_MS, AGAIN_MS = 60000, 500
-local MINUTE, HOUR, DAY = 60, 3600, 86400
-
----@class CodeCompanion.StoredChat
----@field id string
----@field title string
----@field updated number Seconds since the epoch
----@field messages integer
----@field cwd string
----@field owned boolean Open in another Neovim
----@field first_question? string
----@field last_question? string
----@field here? boolean Of this project
----@field current? boolean The one the list is asked for in
 
 ---What the host answered last; completion must not wait.
 ---@type CodeCompanion.StoredChat[]
 local known = {}
-
----@param count integer
----@param unit string
----@return string
-local function ago(count, unit)
-  return ("%d %s ago"):format(count, unit)
-end
-
----How long ago something was, in two or three words.
----@param seconds number Since the epoch
----@param now? number
----@return string
-function M.age(seconds, now)
-  local age = math.max(0, (now or os.time()) - seconds)
-  if age < MINUTE then
-    return "just now"
-  elseif age < HOUR then
-    return ago(math.floor(age / MINUTE), "min")
-  elseif age < DAY then
-    return ago(math.floor(age / HOUR), "h")
-  elseif age < 60 * DAY then
-    local days = math.floor(age / DAY)
-    return ago(days, days == 1 and "day" or "days")
-  end
-  return tostring(os.date("%Y-%m-%d", math.floor(seconds)))
-end
 
 ---@param inner string
 ---@param outer string
@@ -116,59 +75,6 @@ function M.list(callback, limit, on_error)
     end
     callback(items)
   end)
-end
-
----@param item CodeCompanion.StoredChat
----@return string
-local function title_of(item)
-  return item.title ~= "" and (item.title:gsub("%s+", " ")) or "(untitled)"
-end
-
----@param count integer
----@return string
-local function messages(count)
-  return numbers.counted(count, "message")
-end
-
----What was asked, unless the title says it.
----@param item CodeCompanion.StoredChat
----@return string
-local function preview(item)
-  local found, title = {}, title_of(item):lower()
-  for _, text in ipairs({ item.first_question or "", item.last_question or "" }) do
-    text = vim.trim((text:gsub("%s+", " ")))
-    local said = text == "" or text == found[1] or vim.startswith(title, text:lower())
-    if not said and not vim.startswith(text:lower(), (title:gsub("…$", ""))) then
-      found[#found + 1] = text
-    end
-  end
-  return table.concat(found, " … ")
-end
-
----The facts of a chat besides its title.
----@param item CodeCompanion.StoredChat
----@return string
-local function facts(item)
-  local parts = { item.messages > 0 and messages(item.messages) or "draft" }
-  if item.current then
-    parts[#parts + 1] = "this chat"
-  end
-  if not item.here then
-    parts[#parts + 1] = vim.fn.fnamemodify(item.cwd, ":~")
-  end
-  if item.owned then
-    parts[#parts + 1] = "open elsewhere"
-  end
-  return table.concat(parts, " · ")
-end
-
----One line for pickers: the age, the title, the rest.
----@param item CodeCompanion.StoredChat
----@return string
-function M.line(item)
-  local shown = preview(item)
-  local line = ("%-11s  %s · %s"):format(M.age(item.updated), title_of(item), facts(item))
-  return shown == "" and line or (line .. " · " .. shown)
 end
 
 local asked
@@ -254,54 +160,10 @@ local function rename(item, done)
   stored.rename(item.id, nil, { present = item.title, done = done })
 end
 
-local RULE = "other projects"
-local AGE, WIDEST, MIN_TITLE = 13, 110, 20
-
----The lines of the float, and the chat of each line.
----@param items CodeCompanion.StoredChat[]
----@return string[] lines
----@return table<integer, CodeCompanion.StoredChat> at
-local function float_lines(items)
-  local lines, at = {}, {}
-  local room = math.min(WIDEST, vim.o.columns - 2) - AGE
-  local function add(line, item)
-    lines[#lines + 1] = line
-    at[#lines] = item
-  end
-  for index, item in ipairs(items) do
-    if not item.here and (index == 1 or items[index - 1].here) then
-      add(("── %s ──"):format(RULE), nil)
-    end
-    local known_of = " · " .. facts(item)
-    local left = room - api.nvim_strwidth(known_of)
-    if left >= MIN_TITLE then
-      add(("%-11s  %s%s"):format(M.age(item.updated), fit.cut(title_of(item), left), known_of), item)
-    else
-      add(("%-11s  %s"):format(M.age(item.updated), fit.cut(title_of(item), room)), item)
-      add((" "):rep(AGE) .. fit.cut(facts(item), room), item)
-    end
-    local shown = preview(item)
-    if shown ~= "" then
-      add((" "):rep(AGE) .. fit.cut(shown, room), item)
-    end
-  end
-  return lines, at
-end
-
----@param bufnr integer
-local function colour(bufnr)
-  scratch.colour(bufnr, "codecompanion.chat.stored", function(line)
-    if line:find("^── ") or line:find("^ ") then
-      return "CodeCompanionHint"
-    end
-    return "CodeCompanionTokens", 0, #(line:match("^.-  ") or "")
-  end)
-end
-
 ---@param items CodeCompanion.StoredChat[]
 ---@param callback fun(id: string)
 local function show_float(items, callback)
-  local lines, at = float_lines(items)
+  local rows, at = lines.float(items)
   local function then_again(change_it)
     return function(item, close)
       change_it(item, function()
@@ -310,11 +172,11 @@ local function show_float(items, callback)
       end)
     end
   end
-  local bufnr = choose.list(lines, function(line)
+  local bufnr = choose.list(rows, function(line)
     return at[line]
   end, {
     title = "Resume a chat",
-    width = WIDEST,
+    width = lines.WIDEST,
     keys = {
       { key = "r", label = "rename", action = then_again(rename) },
       { key = "d", label = "delete", action = then_again(stored.delete) },
@@ -325,9 +187,9 @@ local function show_float(items, callback)
     end
   end)
   vim.bo[bufnr].filetype = "codecompanion_resume"
-  colour(bufnr)
+  lines.colour(bufnr)
   if not at[1] then
-    api.nvim_win_set_cursor(0, { math.min(2, #lines), 0 })
+    api.nvim_win_set_cursor(0, { math.min(2, #rows), 0 })
   end
 end
 
@@ -342,7 +204,7 @@ local function select(items, prompt, extra, on_choice)
     prompt = prompt,
     kind = "codecompanion.session",
     format_item = function(item)
-      return item.manage and "Rename or delete a chat…" or M.line(item)
+      return item.manage and "Rename or delete a chat…" or lines.one(item)
     end,
   }
   local all = vim.list_extend(vim.list_slice(items), extra)
@@ -357,7 +219,7 @@ end
 ---@param callback fun(id: string)
 local function manage(items, callback)
   select(items, "Rename or delete which chat?", {}, function(item)
-    local options = { prompt = title_of(item), kind = "codecompanion.session_action" }
+    local options = { prompt = lines.title_of(item), kind = "codecompanion.session_action" }
     choose.select({ "Rename", "Delete" }, options, function(action)
       local change_it = action == "Rename" and rename or action == "Delete" and stored.delete
       if change_it then

@@ -3,132 +3,6 @@
 
 local context = require("codecompanion.config.options.context")
 
----@param name string
----@param description string
----@param overrides? { ask?: boolean, never_yolo?: boolean, timeout?: integer, more?: CodeCompanion.Option[] }
----@return CodeCompanion.Option
-local function tool(name, description, overrides)
-  overrides = overrides or {}
-  return {
-    name = name,
-    description = description,
-    disable = true,
-    tool = true,
-    fields = {
-      {
-        name = "enabled",
-        type = "boolean",
-        default = true,
-        description = "Offer the tool to the model.",
-      },
-      {
-        name = "opts",
-        description = "How the tool runs.",
-        fields = vim.list_extend({
-          {
-            name = "require_approval_before",
-            type = "boolean",
-            default = overrides.ask or false,
-            description = "Ask before each call.",
-          },
-          {
-            name = "allowed_in_yolo_mode",
-            type = "boolean",
-            default = not overrides.never_yolo,
-            description = "Run this tool without asking in YOLO mode; false asks even then.",
-          },
-          {
-            name = "timeout",
-            type = "integer",
-            min = 1,
-            default = overrides.timeout or 60000,
-            description = "Time limit of a call, in milliseconds.",
-          },
-        }, overrides.more or {}),
-      },
-    },
-  }
-end
-
-local prefixes = {
-  name = "allowed_prefixes",
-  type = "list",
-  default = {},
-  items = { type = "string", description = "The beginning of a command, such as `git status`." },
-  description = "Commands that run without asking, given by their first words; see |codecompanion-approvals|.",
-}
-
----@param name string
----@param description string
----@return CodeCompanion.Option
-local function variables(name, description)
-  return {
-    name = name,
-    type = "list",
-    default = {},
-    items = { type = "string", description = "The name of an environment variable, or a pattern such as `PG*`." },
-    description = description .. " See |codecompanion-command-environment|.",
-  }
-end
-
-local keep = variables("keep_variables", "Environment variables that commands get although they look like secrets.")
-local hide = variables("hide_variables", "Environment variables that commands do not get, besides those hidden anyway.")
-
-local tools = {
-  tool("read_file", "Reads a file, or a range of its lines."),
-  tool("file_search", "Finds files by name."),
-  tool("grep_search", "Searches the text of the files."),
-  tool("get_diagnostics", "Reads the diagnostics of the editor."),
-  tool("insert_edit", "Changes a file by search and replace.", { ask = true }),
-  tool("create_file", "Creates a file.", { ask = true }),
-  tool("delete_file", "Deletes a file.", { ask = true, never_yolo = true }),
-  tool(
-    "run_command",
-    "Runs a shell command.",
-    { ask = true, never_yolo = true, timeout = 300000, more = { prefixes, keep, hide } }
-  ),
-  tool("memory", "Keeps notes across chats, in a separate folder."),
-  tool("recall", "Finds and reads what was removed from the chat."),
-}
-
-table.insert(tools, {
-  name = "opts",
-  description = "Options of all tools.",
-  fields = {
-    { name = "enabled", type = "boolean", default = true, description = "Offer tools to the model." },
-    {
-      name = "yolo",
-      type = "boolean",
-      default = false,
-      description = "Start new chats in YOLO mode: tools run without asking, except those with"
-        .. " `allowed_in_yolo_mode = false`.",
-    },
-    {
-      name = "save_with_autocmds",
-      type = "boolean",
-      default = true,
-      description = "Run your `BufWrite*` autocommands, such as format on save, when saving a file that a tool"
-        .. " changed in a loaded buffer. False saves it like `:noautocmd write`.",
-    },
-    {
-      name = "guarded_files",
-      type = "list",
-      default = {},
-      items = { type = "string", description = "A pattern as in a `.gitignore`." },
-      description = "More files whose changes always ask, as patterns of a `.gitignore`; a pattern with `!` in front"
-        .. " excludes files of the built-in list. The last matching pattern wins. See |codecompanion-guarded-files|.",
-    },
-    {
-      name = "max_result_chars",
-      type = "integer",
-      min = 1000,
-      default = 40000,
-      description = "Maximum length of a tool result in characters. The model gets the beginning and the end of a"
-        .. " longer one and a note on how to read the rest; the history keeps all of it.",
-    },
-  },
-})
-
 return {
   {
     name = "adapter",
@@ -172,7 +46,7 @@ return {
   {
     name = "tools",
     description = "Tools that the model can call. Set a tool to false to switch it off.",
-    fields = tools,
+    fields = require("codecompanion.config.options.tools"),
     alias = { insert_edit_into_file = "insert_edit" },
   },
   {

@@ -1,0 +1,149 @@
+---How a stored chat is written down: in one line for pickers, in up to three for the float of `:CodeCompanionChat
+---Resume`.
+
+local api = vim.api
+local fit = require("codecompanion.screen.fit")
+local numbers = require("codecompanion.screen.numbers")
+local scratch = require("codecompanion.screen.scratch")
+
+local M = {}
+
+local MINUTE, HOUR, DAY = 60, 3600, 86400
+
+---@class CodeCompanion.StoredChat
+---@field id string
+---@field title string
+---@field updated number Seconds since the epoch
+---@field messages integer
+---@field cwd string
+---@field owned boolean Open in another Neovim
+---@field first_question? string
+---@field last_question? string
+---@field here? boolean Of this project
+---@field current? boolean The one the list is asked for in
+
+---@param count integer
+---@param unit string
+---@return string
+local function ago(count, unit)
+  return ("%d %s ago"):format(count, unit)
+end
+
+---How long ago something was, in two or three words.
+---@param seconds number Since the epoch
+---@param now? number
+---@return string
+function M.age(seconds, now)
+  local age = math.max(0, (now or os.time()) - seconds)
+  if age < MINUTE then
+    return "just now"
+  elseif age < HOUR then
+    return ago(math.floor(age / MINUTE), "min")
+  elseif age < DAY then
+    return ago(math.floor(age / HOUR), "h")
+  elseif age < 60 * DAY then
+    local days = math.floor(age / DAY)
+    return ago(days, days == 1 and "day" or "days")
+  end
+  return tostring(os.date("%Y-%m-%d", math.floor(seconds)))
+end
+
+---@param item CodeCompanion.StoredChat
+---@return string
+function M.title_of(item)
+  return item.title ~= "" and (item.title:gsub("%s+", " ")) or "(untitled)"
+end
+
+---@param count integer
+---@return string
+local function messages(count)
+  return numbers.counted(count, "message")
+end
+
+---What was asked, unless the title says it.
+---@param item CodeCompanion.StoredChat
+---@return string
+local function preview(item)
+  local found, title = {}, M.title_of(item):lower()
+  for _, text in ipairs({ item.first_question or "", item.last_question or "" }) do
+    text = vim.trim((text:gsub("%s+", " ")))
+    local said = text == "" or text == found[1] or vim.startswith(title, text:lower())
+    if not said and not vim.startswith(text:lower(), (title:gsub("…$", ""))) then
+      found[#found + 1] = text
+    end
+  end
+  return table.concat(found, " … ")
+end
+
+---The facts of a chat besides its title.
+---@param item CodeCompanion.StoredChat
+---@return string
+local function facts(item)
+  local parts = { item.messages > 0 and messages(item.messages) or "draft" }
+  if item.current then
+    parts[#parts + 1] = "this chat"
+  end
+  if not item.here then
+    parts[#parts + 1] = vim.fn.fnamemodify(item.cwd, ":~")
+  end
+  if item.owned then
+    parts[#parts + 1] = "open elsewhere"
+  end
+  return table.concat(parts, " · ")
+end
+
+---One line for pickers: the age, the title, the rest.
+---@param item CodeCompanion.StoredChat
+---@return string
+function M.one(item)
+  local shown = preview(item)
+  local line = ("%-11s  %s · %s"):format(M.age(item.updated), M.title_of(item), facts(item))
+  return shown == "" and line or (line .. " · " .. shown)
+end
+
+local RULE = "other projects"
+local AGE, MIN_TITLE = 13, 20
+M.WIDEST = 110
+
+---The lines of the float, and the chat of each line.
+---@param items CodeCompanion.StoredChat[]
+---@return string[] lines
+---@return table<integer, CodeCompanion.StoredChat> at
+function M.float(items)
+  local lines, at = {}, {}
+  local room = math.min(M.WIDEST, vim.o.columns - 2) - AGE
+  local function add(line, item)
+    lines[#lines + 1] = line
+    at[#lines] = item
+  end
+  for index, item in ipairs(items) do
+    if not item.here and (index == 1 or items[index - 1].here) then
+      add(("── %s ──"):format(RULE), nil)
+    end
+    local known_of = " · " .. facts(item)
+    local left = room - api.nvim_strwidth(known_of)
+    if left >= MIN_TITLE then
+      add(("%-11s  %s%s"):format(M.age(item.updated), fit.cut(M.title_of(item), left), known_of), item)
+    else
+      add(("%-11s  %s"):format(M.age(item.updated), fit.cut(M.title_of(item), room)), item)
+      add((" "):rep(AGE) .. fit.cut(facts(item), room), item)
+    end
+    local shown = preview(item)
+    if shown ~= "" then
+      add((" "):rep(AGE) .. fit.cut(shown, room), item)
+    end
+  end
+  return lines, at
+end
+
+---@param bufnr integer
+function M.colour(bufnr)
+  scratch.colour(bufnr, "codecompanion.chat.stored", function(line)
+    if line:find("^── ") or line:find("^ ") then
+      return "CodeCompanionHint"
+    end
+    return "CodeCompanionTokens", 0, #(line:match("^.-  ") or "")
+  end)
+end
+
+return M
