@@ -2,6 +2,8 @@
 ---
 ---Nothing here waits for Python: requests are `rpcnotify`, answers come as `reply` events. The host is started by the
 ---first request, never before. When it dies the next request starts a new one.
+---
+---Longer than other files because everything in it reads and changes one state: what runs, what waits for it.
 
 local process = require("codecompanion.process")
 local say = require("codecompanion.say")

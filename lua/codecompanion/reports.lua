@@ -7,11 +7,10 @@ local api = vim.api
 local float = require("codecompanion.screen.float")
 local host = require("codecompanion.host")
 local life = require("codecompanion.chat.ui.life")
-local numbers = require("codecompanion.screen.numbers")
+local page = require("codecompanion.report_page")
 local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
-local shown = require("codecompanion.chat.buffer.shown")
 local window = require("codecompanion.chat.window")
 local scratch = require("codecompanion.screen.scratch")
 
@@ -33,52 +32,6 @@ local SHARE_OF_ROWS = 0.6
 ---@type table<integer, CodeCompanion.Report>
 local reports = {}
 
----Fold sections and, inside them, what is long: for `foldexpr`. The empty line before a heading stays outside.
----@return string
-function M.fold_level()
-  local line = vim.fn.getline(vim.v.lnum)
-  local depth = line:match("^##(#?) ")
-  if depth then
-    return ">" .. 1 + #depth
-  end
-  local below = line == "" and vim.fn.getline(vim.v.lnum + 1):match("^##(#?) ")
-  return below and tostring(#below) or "="
-end
-
----The line of a closed fold: for `foldtext`.
----@return { [1]: string, [2]: string }[]
-function M.fold_text()
-  local title, lines = vim.fn.getline(vim.v.foldstart):gsub("^#+%s*", ""), vim.v.foldend - vim.v.foldstart
-  return {
-    { "▸ ", "CodeCompanionFoldMark" },
-    { title, "CodeCompanionFold" },
-    { "  " .. numbers.counted(lines, "line"), "CodeCompanionFoldMark" },
-  }
-end
-
----@param lines string[]
----@return string
-local function joined(lines)
-  return table.concat(lines, "\n") .. "\n"
-end
-
----@param bufnr integer
----@param text string
-local function draw(bufnr, text)
-  local lines = vim.split(text, "\n", { plain = true })
-  local before = joined(api.nvim_buf_get_lines(bufnr, 0, -1, false))
-  local hunks = vim.diff(before, joined(lines), { result_type = "indices" }) --[[@as integer[][] ]]
-  vim.bo[bufnr].modifiable = true
-  for index = #hunks, 1, -1 do
-    local from, gone, to, fresh = unpack(hunks[index])
-    local first = gone == 0 and from or from - 1 -- nothing gone: the new lines come after line `from`
-    api.nvim_buf_set_lines(bufnr, first, first + gone, false, vim.list_slice(lines, to, to + fresh - 1))
-  end
-  vim.bo[bufnr].modifiable = false
-  vim.bo[bufnr].modified = false
-end
-
-local STATUSLINE = "%<%f%=  %{%v:lua.require'codecompanion.reports'.hints()%}  %P "
 local HINTS = { show_cost = "<CR> trace of a turn", show_trace = "[t ]t other turns" }
 local ROOM_FOR_HINTS = 60
 
@@ -89,37 +42,6 @@ function M.hints()
   local report = reports[api.nvim_win_get_buf(win)]
   local wide = report and api.nvim_win_get_width(win) >= ROOM_FOR_HINTS
   return (wide and HINTS[report.verb] .. " · " or "") .. "q close"
-end
-
----@param win integer
-local function dress(win)
-  local is_plain = shown.is_plain_statusline()
-  local values = {
-    statusline = is_plain and STATUSLINE or "", -- a status line of the user's own stays
-    foldmethod = "expr",
-    foldexpr = "v:lua.require'codecompanion.reports'.fold_level()",
-    foldtext = "v:lua.require'codecompanion.reports'.fold_text()",
-    foldlevel = 1,
-    foldenable = true,
-    foldcolumn = "0",
-    number = false,
-    relativenumber = false,
-    signcolumn = "no",
-    list = false,
-    spell = false,
-    wrap = true,
-    linebreak = true,
-    breakindent = true,
-    breakindentopt = "list:-1",
-    conceallevel = 0,
-    winfixheight = true,
-  }
-  for name, value in pairs(values) do
-    api.nvim_set_option_value(name, value, { scope = "local", win = win })
-  end
-  api.nvim_win_call(win, function()
-    vim.opt_local.fillchars:append({ fold = " " })
-  end)
 end
 
 ---The window of this tab page that shows a report.
@@ -145,7 +67,7 @@ local function show(bufnr)
     local height = math.max(MIN_ROWS, math.floor(vim.o.lines * SHARE_OF_ROWS))
     win = api.nvim_open_win(bufnr, true, { split = "below", win = -1, height = height })
   end
-  dress(win)
+  page.dress(win)
   return win
 end
 
@@ -209,7 +131,7 @@ end
 local function refresh(report)
   if vim.fn.bufwinid(report.bufnr) ~= -1 then
     ask(report, report.turn, function(result)
-      draw(report.bufnr, result.text)
+      page.draw(report.bufnr, result.text)
       rename(report)
     end)
   end
@@ -232,7 +154,7 @@ local function go_to(report, turn)
   end
   ask(report, turn, function(result)
     stay(report, result)
-    draw(report.bufnr, result.text)
+    page.draw(report.bufnr, result.text)
     api.nvim_win_set_cursor(vim.fn.bufwinid(report.bufnr), { 1, 0 })
   end)
 end
@@ -336,7 +258,7 @@ local function open(chat, verb, turn, refuse)
   ask(report, turn, function(result)
     report.bufnr = new_buffer()
     stay(report, result)
-    draw(report.bufnr, result.text)
+    page.draw(report.bufnr, result.text)
     local current = registry.by_buffer(api.nvim_get_current_buf())
     report.beside = current and current.id == report.chat and current or nil
     show(report.bufnr)

@@ -25,6 +25,7 @@ ORDER = (
         "chat.ui",
         "slash",
         "reports",
+        "report_page",
         "files.list",
         "files.revert",
         "files.quickfix",
@@ -33,7 +34,7 @@ ORDER = (
     ),
     ("completion",),
     ("chat",),
-    ("", "commands", "reload", "health"),
+    ("", "commands", "subcommands", "reload", "health"),
 )
 MAX_FILES_IN_A_ROOM = 14
 

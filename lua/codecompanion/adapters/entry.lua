@@ -3,33 +3,9 @@
 ---(`python/codecompanion/adapters/entries/resolve.py`).
 
 local builtin = require("codecompanion.adapters.builtin")
-local nearest = require("codecompanion.config.nearest")
+local layering = require("codecompanion.adapters.layers")
 local plain = require("codecompanion.config.plain")
 local sorted = require("codecompanion.config.sorted")
-
----@class CodeCompanion.AdapterEntry
----@field extends? string
----@field name? string Accepted for entries written for codecompanion.nvim; the key in the configuration counts
----@field formatted_name? string
----@field url? string
----@field env? table<string, string|function>
----@field headers? table<string, string>
----@field parameters? table<string, any>
----@field schema? table<string, table>
----@field opts? table<string, any>
-
-local ENTRY_KEYS = { "extends", "name", "formatted_name", "url", "env", "headers", "parameters", "schema", "opts" }
-local FOREIGN_KEYS = {
-  available_tools = true,
-  body = true,
-  features = true,
-  handlers = true,
-  methods = true,
-  raw = true,
-  roles = true,
-  type = true,
-  vendor = true,
-}
 
 ---@class CodeCompanion.AdapterSettings What the editor itself needs to know of an adapter
 ---@field name string
@@ -58,27 +34,6 @@ function Resolving:problem(key, text)
   table.insert(self.problems, ("%s%s: %s"):format(self.path, key ~= "" and "." .. key or "", text))
 end
 
----@param name string
----@param known string[]
----@return string
-local function no_such_adapter(name, known)
-  local near = nearest.word(name, known)
-  return ('there is no adapter "%s"%s'):format(
-    name,
-    near and ('; did you mean "%s"?'):format(near) or ("; there are %s"):format(table.concat(known, ", "))
-  )
-end
-
----@param http table `adapters.http` of the options
----@return string[] names Sorted
-local function names_of(http)
-  local all = vim.tbl_extend("keep", builtin, http)
-  all.opts, all.extend = nil, nil
-  local names = vim.tbl_keys(all)
-  table.sort(names)
-  return names
-end
-
 ---@param value any
 ---@param ... any Arguments, when `value` is a function
 ---@return boolean ok
@@ -88,90 +43,6 @@ local function evaluate(value, ...)
     return true, value
   end
   return pcall(value, ...)
-end
-
----@param layer table Values of the wrong type are taken out
-function Resolving:check_keys(layer)
-  for name in sorted(layer) do
-    local text = tostring(name)
-    if FOREIGN_KEYS[name] then
-      table.insert(self.foreign, ("%s.%s: the host makes and reads the requests"):format(self.path, text))
-    elseif not vim.list_contains(ENTRY_KEYS, name) then
-      local near = nearest.word(text, ENTRY_KEYS)
-      self:problem(
-        text,
-        near and ("unknown key; did you mean `%s`?"):format(near)
-          or ("unknown key; the keys of an adapter are %s"):format(table.concat(ENTRY_KEYS, ", "))
-      )
-    end
-  end
-  for _, name in ipairs({ "env", "headers", "parameters", "schema", "opts" }) do
-    local kind = type(layer[name]) == "table" and #layer[name] > 0 and "a list" or type(layer[name])
-    if layer[name] ~= nil and kind ~= "table" then
-      self:problem(name, ("got %s; expected a table"):format(kind))
-      layer[name] = nil
-    end
-  end
-  for _, name in ipairs({ "extends", "name", "formatted_name", "url" }) do
-    if layer[name] ~= nil and type(layer[name]) ~= "string" then
-      self:problem(name, ("got %s; expected a string"):format(type(layer[name])))
-      layer[name] = nil
-    end
-  end
-end
-
----The chain of entries an adapter is made of, the most general first. The first names a built-in entry.
----@param name string
----@param seen table<string, boolean>
----@return string? builtin_name nil when the chain is broken (a problem has been noted)
----@return CodeCompanion.AdapterEntry[] layers
-function Resolving:layers(name, seen)
-  local entry = self.http[name]
-  if entry == nil or entry == name then
-    if builtin[name] then
-      return name, {}
-    end
-    self:problem("", no_such_adapter(name, names_of(self.http)))
-    return nil, {}
-  end
-  if seen[name] then
-    self:problem("", ('extends itself by way of "%s"'):format(name))
-    return nil, {}
-  end
-  seen[name] = true
-  local ok, value = evaluate(entry)
-  if not ok then
-    self:problem("", ("the function failed: %s"):format(value))
-    return nil, {}
-  end
-  if type(value) == "string" then
-    value = { extends = value }
-  elseif type(value) ~= "table" then
-    self:problem("", ("the function returned %s; expected a table"):format(type(value)))
-    return nil, {}
-  end
-  local layer = plain.copy(value)
-  if not layer then
-    self:problem("", "it holds what no entry can: a coroutine, userdata or a table inside itself")
-    return nil, {}
-  end
-  self:check_keys(layer)
-  local base = layer.extends or (builtin[name] and name)
-  if not base then
-    self:problem("", 'it needs `extends`, for instance extends = "openai_compatible"')
-    return nil, {}
-  end
-  local builtin_name, layers
-  if base == name and builtin[name] then
-    builtin_name, layers = name, {}
-  elseif base == name then
-    self:problem("", no_such_adapter(name, vim.tbl_keys(builtin)))
-    return nil, {}
-  else
-    builtin_name, layers = self:layers(base, seen)
-  end
-  layers[#layers + 1] = layer
-  return builtin_name, layers
 end
 
 ---The value of `env.<key>`: what a function returns, what an environment variable holds, or the text itself.
@@ -338,8 +209,8 @@ function Resolving:tell(builtin_name)
 end
 
 local M = {}
-M.no_such_adapter = no_such_adapter
-M.names = names_of
+M.no_such_adapter = layering.no_such_adapter
+M.names = layering.names
 
 ---@param name string
 ---@param http table `adapters.http` of the options
@@ -353,7 +224,7 @@ function M.resolve(name, http)
     foreign = {},
     entry = {},
   }, Resolving)
-  local builtin_name, layers = self:layers(name, {})
+  local builtin_name, layers = layering.collect(self, name, {})
   if not builtin_name then
     return self
   end
@@ -363,7 +234,7 @@ function M.resolve(name, http)
   elseif override then
     local layer = plain.copy(override) or {}
     self.path = "adapters.http.extend." .. name
-    self:check_keys(layer)
+    layering.check_keys(self, layer)
     self.path = "adapters.http." .. name
     layers[#layers + 1] = layer
   end

@@ -1,5 +1,7 @@
 ---What is drawn, as plain tables: text in, lines and decorations out. Nothing here touches a buffer.
 ---
+---Longer than other files because the look of everything stands in one: signs, words and colours are compared there.
+---
 ---@class CodeCompanion.Block
 ---@field kind string "user", "header", "text", "reasoning", "tool", "notice", "approval", "edited", "card"
 ---@field lines string[] Without the blank line after the block

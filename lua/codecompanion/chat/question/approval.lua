@@ -1,4 +1,5 @@
 ---Questions of tool calls: a block with the exact command or diff, answered with a key while the cursor is on it.
+---Longer than other files because asking, answering and putting away share the state of a question.
 ---
 ---A question takes neither the focus nor the cursor: who is typing goes on typing, and a key goes to the block.
 

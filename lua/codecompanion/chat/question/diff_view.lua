@@ -1,6 +1,8 @@
 ---The proposal of a file tool as a real diff: a tab page with what the user sees now and the proposal beside it, which
 ---can be edited; hunks are taken and left out with Vim's own `do`, `dp` and `u`. Closing the tab keeps the
 ---question open, and what was edited.
+---
+---Longer than other files because the tab page has one life, from opening to wiping, and each part undoes another.
 
 local api = vim.api
 local float = require("codecompanion.screen.float")

@@ -2,13 +2,13 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
-local buffer = require("codecompanion.chat.buffer.text")
-local draft = require("codecompanion.chat.wire.draft")
+local code = require("codecompanion.chat.ui.code")
 local marks = require("codecompanion.chat.buffer.marks")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 local submit = require("codecompanion.chat.ui.submit")
+local travel = require("codecompanion.chat.ui.travel")
 
 ---@type table<string, fun(chat: CodeCompanion.Chat)>
 local M = {}
@@ -30,6 +30,8 @@ function M.completion()
   end
 end
 
+M.codeblock = code.insert
+M.yank_code = code.yank
 M.send = submit.send
 M.regenerate = session.regenerate
 M.clear = session.clear
@@ -97,55 +99,6 @@ end
 ---Take the message under the cursor back into the input; sending it forks the chat there.
 function M.edit_message(chat)
   require("codecompanion.chat.ui.fork").edit(chat, cursor_row())
-end
-
----An empty code block at the cursor, with the language of the buffer one came from.
-function M.codeblock(chat)
-  local filetype = ""
-  local previous = vim.fn.bufnr("#")
-  if previous > 0 and previous ~= chat.bufnr then
-    filetype = vim.bo[previous].filetype
-  end
-  local row = math.max(cursor_row(), (anchors.position(chat, "input")))
-  local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] or ""
-  local first = line == "" and row or row + 1
-  vim.bo[chat.bufnr].modifiable = true
-  api.nvim_buf_set_lines(chat.bufnr, first, line == "" and row + 1 or first, false, { "```" .. filetype, "", "```" })
-  api.nvim_win_set_cursor(0, { first + 2, 0 })
-end
-
----The fenced blocks of the transcript, from the top. A fence is closed by one that is at least as long.
----@param lines string[]
----@return { first: integer, last: integer }[] 1-based lines of the fences
-local function code_blocks(lines)
-  local found, first, opener = {}, nil, nil
-  for row, line in ipairs(lines) do
-    local fence, info = line:match("^ ? ? ?(```+)(.*)$")
-    if fence and not first and not info:find("`") then
-      first, opener = row, #fence
-    elseif fence and first and #fence >= opener and info:find("^%s*$") then
-      found[#found + 1] = { first = first, last = row }
-      first = nil
-    end
-  end
-  return found
-end
-
----Yank the code block under the cursor; elsewhere the last one above it.
-function M.yank_code(chat)
-  local lines = api.nvim_buf_get_lines(chat.bufnr, 0, (anchors.position(chat, "header")), false)
-  local line, chosen = cursor_row() + 1, nil
-  for _, block in ipairs(code_blocks(lines)) do
-    if block.first <= line then
-      chosen = block
-    end
-  end
-  if not chosen then
-    return say.hint("There is no code block here or above.")
-  end
-  local code = vim.list_slice(lines, chosen.first + 1, chosen.last - 1)
-  vim.fn.setreg(vim.v.register, code, "l")
-  say.hint(("%d line%s of code yanked"):format(#code, #code == 1 and "" or "s"))
 end
 
 ---@param chat CodeCompanion.Chat
@@ -313,47 +266,6 @@ function M.open_file(chat)
     return
   end
   require("codecompanion.files.show").file(vim.fn.fnamemodify(path, ":p"))
-end
-
----Undo above the input: attachments come back in the context block; elsewhere there is nothing to undo.
----@param chat CodeCompanion.Chat
----@param step -1|1
-local function undo_elsewhere(chat, step)
-  local history = require("codecompanion.chat.wire.history")
-  local in_context = cursor_row() < anchors.position(chat, "top")
-  if in_context and step < 0 and chat.undo_kind == "detached" then
-    return history.undo(chat, chat.next_undo)
-  elseif in_context and step > 0 and chat.next_redo then
-    return history.redo(chat, chat.next_redo)
-  end
-  local word = step < 0 and "undo" or "redo"
-  say.hint(("Nothing to %s here: it works in the input, on cards and on ✂ lines."):format(word))
-end
-
----@param chat CodeCompanion.Chat
----@param step -1|1
-local function travel(chat, step)
-  local change = require("codecompanion.chat.draw.view_marks").at(chat, cursor_row())
-  if change then
-    local history = require("codecompanion.chat.wire.history")
-    return (step < 0 and history.undo or history.redo)(chat, change.id)
-  end
-  local in_input = cursor_row() >= anchors.position(chat, "header")
-  if step < 0 and chat.just_detached and chat.just_detached == buffer.input_text(chat) then
-    return require("codecompanion.chat.wire.attachments").attach_again(chat)
-  end
-  if step < 0 and chat.just_cleared and not (in_input and draft.can_undo(chat)) then
-    return require("codecompanion.chat.wire.history").undo(chat)
-  end
-  if in_input then
-    for _ = 1, vim.v.count1 do
-      if not draft.travel(chat, step) then
-        break
-      end
-    end
-  else
-    undo_elsewhere(chat, step)
-  end
 end
 
 function M.undo(chat)

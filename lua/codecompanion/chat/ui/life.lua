@@ -1,4 +1,6 @@
 ---The life of a chat in the editor: open, show, hide, resume, close; the way of the host's events to the right one.
+---
+---Longer than other files because every way in and out of a chat is here, to be read beside the others.
 
 local api = vim.api
 local activity = require("codecompanion.chat.draw.activity")

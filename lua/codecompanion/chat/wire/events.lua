@@ -1,4 +1,6 @@
 ---One handler per event of the host; the wire is described in `python/codecompanion/wire/events.py`.
+---
+---Longer than other files because it is the table of the wire: what an event does is found by its name, in one place.
 
 local activity = require("codecompanion.chat.draw.activity")
 local approval = require("codecompanion.chat.question.approval")

@@ -1,0 +1,145 @@
+---The entries an adapter is made of: names, inheritance, keys. What they say together is read in `adapters/entry.lua`.
+
+local builtin = require("codecompanion.adapters.builtin")
+local nearest = require("codecompanion.config.nearest")
+local plain = require("codecompanion.config.plain")
+local sorted = require("codecompanion.config.sorted")
+
+---@class CodeCompanion.AdapterEntry
+---@field extends? string
+---@field name? string Accepted for entries written for codecompanion.nvim; the key in the configuration counts
+---@field formatted_name? string
+---@field url? string
+---@field env? table<string, string|function>
+---@field headers? table<string, string>
+---@field parameters? table<string, any>
+---@field schema? table<string, table>
+---@field opts? table<string, any>
+
+
+local ENTRY_KEYS = { "extends", "name", "formatted_name", "url", "env", "headers", "parameters", "schema", "opts" }
+local FOREIGN_KEYS = {
+  available_tools = true,
+  body = true,
+  features = true,
+  handlers = true,
+  methods = true,
+  raw = true,
+  roles = true,
+  type = true,
+  vendor = true,
+}
+
+local M = {}
+
+---@param name string
+---@param known string[]
+---@return string
+function M.no_such_adapter(name, known)
+  local near = nearest.word(name, known)
+  return ('there is no adapter "%s"%s'):format(
+    name,
+    near and ('; did you mean "%s"?'):format(near) or ("; there are %s"):format(table.concat(known, ", "))
+  )
+end
+
+---@param http table `adapters.http` of the options
+---@return string[] names Sorted
+function M.names(http)
+  local all = vim.tbl_extend("keep", builtin, http)
+  all.opts, all.extend = nil, nil
+  local names = vim.tbl_keys(all)
+  table.sort(names)
+  return names
+end
+
+---@param self CodeCompanion.Resolving
+---@param layer table Values of the wrong type are taken out
+function M.check_keys(self, layer)
+  for name in sorted(layer) do
+    local text = tostring(name)
+    if FOREIGN_KEYS[name] then
+      table.insert(self.foreign, ("%s.%s: the host makes and reads the requests"):format(self.path, text))
+    elseif not vim.list_contains(ENTRY_KEYS, name) then
+      local near = nearest.word(text, ENTRY_KEYS)
+      self:problem(
+        text,
+        near and ("unknown key; did you mean `%s`?"):format(near)
+          or ("unknown key; the keys of an adapter are %s"):format(table.concat(ENTRY_KEYS, ", "))
+      )
+    end
+  end
+  for _, name in ipairs({ "env", "headers", "parameters", "schema", "opts" }) do
+    local kind = type(layer[name]) == "table" and #layer[name] > 0 and "a list" or type(layer[name])
+    if layer[name] ~= nil and kind ~= "table" then
+      self:problem(name, ("got %s; expected a table"):format(kind))
+      layer[name] = nil
+    end
+  end
+  for _, name in ipairs({ "extends", "name", "formatted_name", "url" }) do
+    if layer[name] ~= nil and type(layer[name]) ~= "string" then
+      self:problem(name, ("got %s; expected a string"):format(type(layer[name])))
+      layer[name] = nil
+    end
+  end
+end
+
+---The chain of entries an adapter is made of, the most general first. The first names a built-in entry.
+---@param self CodeCompanion.Resolving
+---@param name string
+---@param seen table<string, boolean>
+---@return string? builtin_name nil when the chain is broken (a problem has been noted)
+---@return CodeCompanion.AdapterEntry[] layers
+function M.collect(self, name, seen)
+  local entry = self.http[name]
+  if entry == nil or entry == name then
+    if builtin[name] then
+      return name, {}
+    end
+    self:problem("", M.no_such_adapter(name, M.names(self.http)))
+    return nil, {}
+  end
+  if seen[name] then
+    self:problem("", ('extends itself by way of "%s"'):format(name))
+    return nil, {}
+  end
+  seen[name] = true
+  local ok, value = type(entry) ~= "function" or nil, entry
+  if not ok then
+    ok, value = pcall(entry)
+  end
+  if not ok then
+    self:problem("", ("the function failed: %s"):format(value))
+    return nil, {}
+  end
+  if type(value) == "string" then
+    value = { extends = value }
+  elseif type(value) ~= "table" then
+    self:problem("", ("the function returned %s; expected a table"):format(type(value)))
+    return nil, {}
+  end
+  local layer = plain.copy(value)
+  if not layer then
+    self:problem("", "it holds what no entry can: a coroutine, userdata or a table inside itself")
+    return nil, {}
+  end
+  M.check_keys(self, layer)
+  local base = layer.extends or (builtin[name] and name)
+  if not base then
+    self:problem("", 'it needs `extends`, for instance extends = "openai_compatible"')
+    return nil, {}
+  end
+  local builtin_name, layers
+  if base == name and builtin[name] then
+    builtin_name, layers = name, {}
+  elseif base == name then
+    self:problem("", M.no_such_adapter(name, vim.tbl_keys(builtin)))
+    return nil, {}
+  else
+    builtin_name, layers = M.collect(self, base, seen)
+  end
+  layers[#layers + 1] = layer
+  return builtin_name, layers
+end
+
+return M

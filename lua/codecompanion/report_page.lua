@@ -1,0 +1,88 @@
+---How a report stands in its buffer and window: changed line by line, sections folded.
+
+local api = vim.api
+local numbers = require("codecompanion.screen.numbers")
+local shown = require("codecompanion.chat.buffer.shown")
+
+local M = {}
+
+---Fold sections and, inside them, what is long: for `foldexpr`. The empty line before a heading stays outside.
+---@return string
+function M.fold_level()
+  local line = vim.fn.getline(vim.v.lnum)
+  local depth = line:match("^##(#?) ")
+  if depth then
+    return ">" .. 1 + #depth
+  end
+  local below = line == "" and vim.fn.getline(vim.v.lnum + 1):match("^##(#?) ")
+  return below and tostring(#below) or "="
+end
+
+---The line of a closed fold: for `foldtext`.
+---@return { [1]: string, [2]: string }[]
+function M.fold_text()
+  local title, lines = vim.fn.getline(vim.v.foldstart):gsub("^#+%s*", ""), vim.v.foldend - vim.v.foldstart
+  return {
+    { "▸ ", "CodeCompanionFoldMark" },
+    { title, "CodeCompanionFold" },
+    { "  " .. numbers.counted(lines, "line"), "CodeCompanionFoldMark" },
+  }
+end
+
+---@param lines string[]
+---@return string
+local function joined(lines)
+  return table.concat(lines, "\n") .. "\n"
+end
+
+---Put the text into the buffer; cursor and folds stay where they are.
+---@param bufnr integer
+---@param text string
+function M.draw(bufnr, text)
+  local lines = vim.split(text, "\n", { plain = true })
+  local before = joined(api.nvim_buf_get_lines(bufnr, 0, -1, false))
+  local hunks = vim.diff(before, joined(lines), { result_type = "indices" }) --[[@as integer[][] ]]
+  vim.bo[bufnr].modifiable = true
+  for index = #hunks, 1, -1 do
+    local from, gone, to, fresh = unpack(hunks[index])
+    local first = gone == 0 and from or from - 1 -- nothing gone: the new lines come after line `from`
+    api.nvim_buf_set_lines(bufnr, first, first + gone, false, vim.list_slice(lines, to, to + fresh - 1))
+  end
+  vim.bo[bufnr].modifiable = false
+  vim.bo[bufnr].modified = false
+end
+
+local STATUSLINE = "%<%f%=  %{%v:lua.require'codecompanion.reports'.hints()%}  %P "
+
+---@param win integer
+function M.dress(win)
+  local is_plain = shown.is_plain_statusline()
+  local values = {
+    statusline = is_plain and STATUSLINE or "", -- a status line of the user's own stays
+    foldmethod = "expr",
+    foldexpr = "v:lua.require'codecompanion.report_page'.fold_level()",
+    foldtext = "v:lua.require'codecompanion.report_page'.fold_text()",
+    foldlevel = 1,
+    foldenable = true,
+    foldcolumn = "0",
+    number = false,
+    relativenumber = false,
+    signcolumn = "no",
+    list = false,
+    spell = false,
+    wrap = true,
+    linebreak = true,
+    breakindent = true,
+    breakindentopt = "list:-1",
+    conceallevel = 0,
+    winfixheight = true,
+  }
+  for name, value in pairs(values) do
+    api.nvim_set_option_value(name, value, { scope = "local", win = win })
+  end
+  api.nvim_win_call(win, function()
+    vim.opt_local.fillchars:append({ fold = " " })
+  end)
+end
+
+return M

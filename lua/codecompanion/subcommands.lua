@@ -1,0 +1,131 @@
+---What `:CodeCompanion` takes, by name.
+
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+
+---@class CodeCompanion.Subcommand
+---@field description string
+---@field run fun(arguments: string[])
+
+---Show what is wrong with the configuration, once the host has said what it found, where there can be a host.
+local function show_problems()
+  local host = require("codecompanion.host")
+  local function open(is_complete)
+    require("codecompanion.config.findings").open(require("codecompanion.config").findings(), is_complete)
+  end
+  if host.status() == "ready" or not require("codecompanion.install").can_start() then
+    return open(host.status() == "ready")
+  end
+  local unsubscribe
+  unsubscribe = host.subscribe(function(event)
+    if event.type == "host_ready" or event.type == "host_exit" then
+      unsubscribe()
+      open(event.type == "host_ready")
+    end
+  end)
+  host.start()
+end
+
+---@type table<string, CodeCompanion.Subcommand>
+return {
+  chat = {
+    description = "open a chat",
+    run = function()
+      require("codecompanion.chat").open()
+    end,
+  },
+  toggle = {
+    description = "show or hide the last chat",
+    run = function()
+      require("codecompanion.chat").toggle()
+    end,
+  },
+  approval = {
+    description = "go to the tool call that is waiting for your approval",
+    run = function()
+      require("codecompanion.chat").go_to_approval()
+    end,
+  },
+  approvals = {
+    description = "list what runs without asking in the chat, and take it back",
+    run = function()
+      local chat = require("codecompanion.chat").current()
+      if not chat then
+        return say.line("No chat is open; :CodeCompanionChat opens one")
+      end
+      require("codecompanion.chat.lists.grants").open(chat)
+    end,
+  },
+  resume = {
+    description = "resume a stored chat",
+    run = function(arguments)
+      require("codecompanion.chat").resume(table.concat(arguments, " "), { check = true })
+    end,
+  },
+  restore = {
+    description = "restore a chat from a checkpoint",
+    run = function(arguments)
+      require("codecompanion.chat").restore(arguments[1])
+    end,
+  },
+  install = {
+    description = "create the Python environment again",
+    run = function()
+      require("codecompanion.install").run_visibly(function(problem)
+        local host = require("codecompanion.host")
+        if not problem and host.status() ~= "stopped" then
+          host.restart()
+        end
+      end)
+    end,
+  },
+  restart = {
+    description = "restart the Python host",
+    run = function()
+      require("codecompanion.host").restart()
+    end,
+  },
+  stop = {
+    description = "stop the Python host; the next action starts it again",
+    run = function()
+      require("codecompanion.host").stop()
+    end,
+  },
+  log = {
+    description = "open the log file",
+    run = function()
+      local path = require("codecompanion.log").path()
+      if not (vim.uv or vim.loop).fs_stat(path) then
+        return say.line("The log is empty: " .. path)
+      end
+      vim.cmd.tabedit(vim.fn.fnameescape(path))
+      vim.bo.readonly, vim.bo.autoread = true, true
+      vim.cmd.normal({ "G", bang = true })
+    end,
+  },
+  health = {
+    description = "check everything",
+    run = function()
+      vim.cmd.checkhealth("codecompanion")
+    end,
+  },
+  problems = {
+    description = "show what is wrong with the configuration",
+    run = show_problems,
+  },
+  help = {
+    description = "open the manual",
+    run = function()
+      if pcall(vim.cmd.help, "codecompanion") then
+        return
+      end
+      -- Nobody has made the help tags (`:helptags ALL`, plugin managers do it); the text is there all the same.
+      local path = vim.api.nvim_get_runtime_file("doc/codecompanion.txt", false)[1]
+      if not path then
+        return say.line("doc/codecompanion.txt is missing; install the plugin again", severity.ERROR)
+      end
+      vim.cmd.split(vim.fn.fnameescape(path))
+      vim.bo.filetype, vim.bo.readonly, vim.bo.modifiable = "help", true, false
+    end,
+  },
+}
