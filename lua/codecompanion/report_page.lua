@@ -52,13 +52,12 @@ function M.draw(bufnr, text)
   vim.bo[bufnr].modified = false
 end
 
-local STATUSLINE = "%<%f%=  %{%v:lua.require'codecompanion.reports'.hints()%}  %P "
-
 ---@param win integer
-function M.dress(win)
+---@param statusline string Where the user has none
+function M.dress(win, statusline)
   local is_plain = shown.is_plain_statusline()
   local values = {
-    statusline = is_plain and STATUSLINE or "", -- a status line of the user's own stays
+    statusline = is_plain and statusline or "", -- a status line of the user's own stays
     foldmethod = "expr",
     foldexpr = "v:lua.require'codecompanion.report_page'.fold_level()",
     foldtext = "v:lua.require'codecompanion.report_page'.fold_text()",

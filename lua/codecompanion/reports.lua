@@ -32,6 +32,7 @@ local SHARE_OF_ROWS = 0.6
 ---@type table<integer, CodeCompanion.Report>
 local reports = {}
 
+local STATUSLINE = "%<%f%=  %{%v:lua.require'codecompanion.reports'.hints()%}  %P "
 local HINTS = { show_cost = "<CR> trace of a turn", show_trace = "[t ]t other turns" }
 local ROOM_FOR_HINTS = 60
 
@@ -67,7 +68,7 @@ local function show(bufnr)
     local height = math.max(MIN_ROWS, math.floor(vim.o.lines * SHARE_OF_ROWS))
     win = api.nvim_open_win(bufnr, true, { split = "below", win = -1, height = height })
   end
-  page.dress(win)
+  page.dress(win, STATUSLINE)
   return win
 end
 
