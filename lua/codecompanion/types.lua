@@ -428,6 +428,7 @@
 
 ---First request: the user's settings (see `settings.py`), folders, the Neovim version.
 ---
+---`adapters`: the user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none.
 ---`environment`: what the process was started without, because programs of the same user could read it there.
 ---@class CodeCompanion.Request.Hello
 ---@field id? integer
@@ -438,6 +439,8 @@
 ---@field log_path string
 ---@field nvim string
 ---@field state_dir? string
+---@field adapters? table<string, any>
+---@field proxy? string
 ---@field secrets? table<string, string>
 ---@field environment? table<string, string>
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -32,8 +31,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     opts: Any = ()
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(msgspec.Struct):
     """The fields of an adapter so far (`settings`), and a sentence for each mistake, with its key path.
 
     `windows`: the context window by model, from `schema.model.choices`, in tokens.
@@ -43,8 +41,8 @@ class Draft:
     entry: Entry
     settings: dict[str, Any]
     env: Mapping[str, str]
-    mistakes: list[str] = field(default_factory=list)
-    windows: dict[str, int] = field(default_factory=dict)
+    mistakes: list[str] = []
+    windows: dict[str, int] = {}
 
     @property
     def kind(self) -> str:

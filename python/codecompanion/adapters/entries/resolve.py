@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -16,13 +15,12 @@ from codecompanion.adapters.entries.parameters import set_parameters
 from codecompanion.settings import builtin_adapters, builtin_entry
 
 
-@dataclass(slots=True)
-class Resolved:
+class Resolved(msgspec.Struct):
     """Adapters by name, in the shape of `AdapterSettings`; what models hold; a sentence for each mistake."""
 
-    adapters: dict[str, dict[str, Any]] = field(default_factory=dict)
-    windows: dict[str, int] = field(default_factory=dict)
-    mistakes: list[str] = field(default_factory=list)
+    adapters: dict[str, dict[str, Any]] = {}
+    windows: dict[str, int] = {}
+    mistakes: list[str] = []
 
 
 def resolve_adapters(told: Mapping[str, Any], *, proxy: str, environ: Mapping[str, str]) -> Resolved:
