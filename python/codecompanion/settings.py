@@ -187,17 +187,24 @@ def defaults() -> dict[str, Any]:
     return {**loaded, "adapters": {name: builtin_entry(name) for name in builtin_adapters()}}
 
 
-def builtin_adapters() -> dict[str, dict[str, Any]]:
-    """Return what the built-in adapters say about themselves (a fresh copy)."""
+@cache
+def builtin_adapters() -> Mapping[str, Mapping[str, Any]]:
+    """Return what the built-in adapters say about themselves (read-only)."""
     adapters: dict[str, dict[str, Any]] = msgspec.json.decode(_data("builtin_adapters.json"))["adapters"]
     return adapters
 
 
 def builtin_entry(name: str) -> dict[str, Any]:
     """Return a built-in adapter in the shape of `AdapterSettings` (a fresh copy)."""
-    data = msgspec.json.decode(_data("builtin_adapters.json"))
-    entry = {**data["base"], **data["adapters"][name], "name": name}
-    return {key: value for key, value in entry.items() if key in data["base"] or key == "name"}
+    entry: dict[str, Any] = msgspec.json.decode(_entry(name))
+    return entry
+
+
+@cache
+def _entry(name: str) -> bytes:
+    base = msgspec.json.decode(_data("builtin_adapters.json"))["base"]
+    said = {key: value for key, value in builtin_adapters()[name].items() if key in base}
+    return msgspec.json.encode({**base, **said, "name": name})
 
 
 def load(given: Mapping[str, Any]) -> Settings:

@@ -16,7 +16,6 @@ local sorted = require("codecompanion.config.sorted")
 ---@field schema? table<string, table>
 ---@field opts? table<string, any>
 
-
 local ENTRY_KEYS = { "extends", "name", "formatted_name", "url", "env", "headers", "parameters", "schema", "opts" }
 local FOREIGN_KEYS = {
   available_tools = true,
