@@ -7,6 +7,7 @@ T ?=
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 WORKERS ?= $(shell echo $$(($(CORES) + 1)))
 BENCH ?=
+PEER ?=
 SCREENS ?=
 HISTORIES ?= 16667
 # Without cached bytecode every process compiles what it imports: the suite takes half as long again.
@@ -80,8 +81,8 @@ lock: ## solve the dependencies anew: uv.lock, requirements.lock (needs uv)
 	@uv export --no-header --no-config --locked --no-dev --no-emit-project \
 	  --format requirements-txt --default-index https://pypi.org/simple --quiet --output-file requirements.lock
 
-bench: setup ## measure start-up, first paint, stalls, passes; BENCH=--quick to see that it works
-	@$(PYTHON_ENV) -m bench.editor $(BENCH)
+bench: setup ## measure start-up, first paint, stalls, passes; BENCH=--quick; PEER=checkout of codecompanion.nvim
+	@$(PYTHON_ENV) -m bench.editor $(BENCH) $(if $(PEER),--peer $(PEER))
 
 ci: export HYPOTHESIS_PROFILE = ci
 ci: setup lint types doc-check test ## what .ci/run runs

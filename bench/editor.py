@@ -1,10 +1,11 @@
 """Measures the plugin in a real Neovim with an attached UI, the real host and a loopback Chat Completions server.
 
-    python -m bench.editor [--quick] [--only NAME …] [--json FILE]
+    python -m bench.editor [--quick] [--only NAME …] [--json FILE] [--peer CHECKOUT]
 
 Every figure is a median (p95 where it says so) of several runs in one process; the last column is what issue 2 asks
 for. Figures of one run can be compared with each other, not with those of another machine. `--quick` uses small
-histories and few repetitions, to see that the measurement itself works.
+histories and few repetitions, to see that the measurement itself works. `--peer` measures a checkout of
+codecompanion.nvim in the same run (`bench.peer`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ REPO = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPO), str(REPO / "python"), str(REPO / "tests" / "nvim")]
 
 
+from bench.peer import checkout, compare  # noqa: E402
 from codecompanion.counting.tokens import MessageCounter  # noqa: E402
 from codecompanion.model.history import ChatCreated, MessageAdded, TitleSet, TurnEnded, TurnStarted  # noqa: E402
 from codecompanion.model.messages import Message, ToolCall  # noqa: E402
@@ -92,6 +94,7 @@ class Bench:
 
     quick: bool
     folder: Path
+    peer: Path | None = None
     results: list[Result] = field(default_factory=list)
 
     def add(self, name: str, samples: list[float], unit: str = "ms", target: str = "") -> None:
@@ -528,13 +531,16 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="small histories, few repetitions")
     parser.add_argument("--only", action="append", choices=MEASUREMENTS, default=[], help="run only these")
     parser.add_argument("--json", type=Path, help="write the figures there too")
+    parser.add_argument("--peer", type=checkout, help="a checkout of codecompanion.nvim, plenary.nvim beside it")
     arguments = parser.parse_args()
     print(f"Neovim {find_nvim()}; {os.cpu_count()} cores; Python {sys.version.split()[0]}")
     print(f"{'what':<66} {'median':>10} {'p95':>10}")
     with tempfile.TemporaryDirectory(prefix="codecompanion-bench-") as folder:
-        bench = Bench(arguments.quick, Path(folder))
+        bench = Bench(arguments.quick, Path(folder), arguments.peer)
         for name in arguments.only or MEASUREMENTS:
             MEASUREMENTS[name](bench)
+        if bench.peer:
+            compare(bench, TICKER, marker)
     if arguments.json:
         figures = [{"name": r.name, "median": r.median, "p95": r.p95, "unit": r.unit} for r in bench.results]
         arguments.json.write_text(json.dumps(figures, indent=1, ensure_ascii=False), encoding="utf-8")
