@@ -57,7 +57,7 @@ class ChatSettings(_Section, frozen=True):
     unlimited. `budget` and `total_budget` are US dollars, 0 = unlimited; `…_warn` are shares of them, 0..1, 0 = never.
     `context_window` is for every model, in tokens; 0 = each has its own (R-103).
     `context_management` holds only the keys the user set (R-503); triggers are 0 < t < 1 of the window,
-    tokens ≥ 2, or False. `checkpoint_every_messages` None = what the policy says, 0 = none.
+    tokens ≥ 2, or False. `checkpoint_every_messages` 0 = only the checkpoints a policy asks for.
     """
 
     adapter: str
@@ -76,7 +76,7 @@ class ChatSettings(_Section, frozen=True):
     on_compact: OnCompact
     tokenizer: Literal["estimate", "exact"]
     compaction_timeout_s: float
-    checkpoint_every_messages: int | None
+    checkpoint_every_messages: int
     memory: MemorySettings
     response_style: ResponseStyle | None
     context_packet: ContextPacketSettings

@@ -8,16 +8,17 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from test_generated import find_nvim
 
 from codecompanion.adapters.base import AdapterSettings, ChatRequest, Finished, StreamEvent, TextDelta
 from codecompanion.adapters.http.adapter import HttpAdapter
-from codecompanion.context.policy.table import policy_from_table
+from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.policy_file import read_policy_file
 from codecompanion.errors import StreamCut
 from codecompanion.model.messages import Message
 from codecompanion.settings import builtin_adapters
@@ -36,9 +37,22 @@ def blocks(name: str, language: str) -> list[str]:
 
 def test_the_policy_is_one() -> None:
     (text,) = blocks("policy.md", "toml")
-    policy = policy_from_table(tomllib.loads(text), "policy")
+    policy = read_policy_file(text, "policies/tidy.toml")
     assert [stage.id for stage in policy.stages] == ["editing", "compaction"]
     assert set(policy.options) == {"editing.trigger", "editing.keep_cycles", "compaction.trigger"}
+
+
+def test_the_policy_of_ones_own_is_one(tmp_path: Path) -> None:
+    """As it goes from a configuration to the host."""
+    (text,) = blocks("policy.md", "lua")
+    script = tmp_path / "policy.lua"
+    script.write_text(f"local options = {{ {text} }}\nio.stdout:write(vim.json.encode(options.policies))", "utf-8")
+    command = [find_nvim(), "--clean", "--headless", "-l", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True)
+    mine = load_policy("mine", json.loads(done.stdout))
+    assert [stage.id for stage in mine.stages] == ["editing", "compaction"]
+    assert mine.stages[0].trigger.tokens == 40_000
+    assert [step.use for step in mine.stages[0].tiers[0].steps] == ["clear_tool_results", "require_savings"]
 
 
 @pytest.mark.parametrize(("page", "parts"), [("strategy.md", 3), ("tool.md", 2)])

@@ -108,15 +108,6 @@ local function system_prompt(evaluation, options)
   })
 end
 
----@param wish? integer|false
----@return integer|vim.NIL
-local function checkpoint_every(wish)
-  if wish == nil then
-    return vim.NIL
-  end
-  return wish or 0
-end
-
 ---@param options table
 ---@param given table
 ---@param evaluation CodeCompanion.Evaluation
@@ -145,7 +136,7 @@ local function chat(options, given, evaluation)
     compaction_timeout_s = opts.compaction_timeout / 1000,
     response_style = opts.response_style or vim.NIL,
     context_packet = { enabled_sections = opts.context_packet.enabled_sections },
-    checkpoint_every_messages = checkpoint_every(opts.checkpoint_every_messages),
+    checkpoint_every_messages = opts.checkpoint_every_messages or 0,
     memory = { enabled = opts.memory.enabled, exclude = opts.memory.exclude },
     context_management = object(static(managed)),
   }

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from codecompanion.context.editing.fit_tool_results import FitToolResults, fit_tool_results, unseen_results
-from codecompanion.context.policy.budget import ALWAYS, Trigger, room_of, threshold_tokens
+from codecompanion.context.policy.budget import Size, room_of, threshold_tokens
 from codecompanion.context.policy.catalog import OLDER_RESULTS, arrival_stages
 from codecompanion.context.policy.schema import Policy, Stage, Step
 from codecompanion.context.work import Env, Messages, Work
@@ -34,7 +34,7 @@ def arrival(policy: Policy, messages: Messages, env: Env, *, clears: bool) -> tu
         if stage.id == OLDER_RESULTS:
             if not clears or not _clears_results(policy):
                 continue
-            target = Trigger(at=float(max_without_summary(policy.stages, messages, env)), measure="all")
+            target = Size(tokens=max_without_summary(policy.stages, messages, env))
             stage = msgspec.structs.replace(_sparing(stage, policy), target=target)
         made.append(stage)
     return tuple(made)
@@ -45,7 +45,7 @@ def max_without_summary(stages: tuple[Stage, ...], messages: Messages, env: Env,
 
     One that is asked before every request decides by itself.
     """
-    ways = [stage.trigger for stage in stages if stage.summarises and stage.trigger.at != ALWAYS]
+    ways = [stage.trigger for stage in stages if stage.summarises and not stage.trigger.always]
     room = room_of(env, messages, *ways)
     limits = (threshold_tokens(trigger, room) for trigger in ways)
     return min([room.window - room.reserve, *(at - 1 for at in limits if at is not None and at - 1 > least)])
@@ -53,8 +53,8 @@ def max_without_summary(stages: tuple[Stage, ...], messages: Messages, env: Env,
 
 def _clears_results(policy: Policy) -> bool:
     """Return whether results may be cleared at all: what is switched off stays off (lesson 13)."""
-    edits = [stage.trigger.at for stage in policy.stages if stage.event == "context_edited"]
-    return None not in edits and any(stage.trigger.at is not None for stage in policy.stages)
+    edits = (stage.trigger.is_on for stage in policy.stages if stage.event == "context_edited")
+    return all(edits) and any(stage.trigger.is_on for stage in policy.stages)
 
 
 def _sparing(stage: Stage, policy: Policy) -> Stage:

@@ -249,7 +249,7 @@ def _fitting_stages(policy: Policy) -> tuple[Stage, ...]:
 def _stages_on(policy: Policy) -> tuple[Stage, ...]:
     if not policy.enabled:
         return ()
-    return tuple(stage for stage in policy.stages if stage.trigger.at is not None and stage.event != "memory_flushed")
+    return tuple(stage for stage in policy.stages if stage.trigger.is_on and stage.event != "memory_flushed")
 
 
 def _without_paused(policy: Policy, paused: frozenset[str]) -> Policy:
@@ -264,14 +264,14 @@ def _without_paused(policy: Policy, paused: frozenset[str]) -> Policy:
 
 def _usable(stage: Stage, policy: Policy, automatic_summaries: bool) -> tuple[Tier, ...]:
     """Return the tiers that may run: what they need is on, and nobody else summarises instead (K15)."""
-    on = {other.id for other in policy.stages if other.trigger.at is not None}
+    on = {other.id for other in policy.stages if other.trigger.is_on}
     tiers = tuple(tier for tier in stage.tiers if on.issuperset(tier.needs))
     return tiers if automatic_summaries else tuple(takewhile(lambda tier: not tier.summarises, tiers))
 
 
 def _is_due(stage: Stage, policy: Policy, draft: _Draft, automatic_summaries: bool) -> bool:
     """Return whether the stage runs now: its trigger is crossed, or a crossed later stage wants it first (K11)."""
-    if stage.trigger.at is None:
+    if not stage.trigger.is_on:
         return False
     later = [
         other for other in policy.stages if stage.id in other.after and (automatic_summaries or not other.summarises)

@@ -20,8 +20,8 @@ from codecompanion.adapters.entries.resolve import resolve_adapters
 from codecompanion.adapters.keys.redact import redact as hide_keys
 from codecompanion.adapters.registry import read_settings
 from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.policy.hints import nearest
 from codecompanion.context.policy.options import COMMON_OPTIONS, flatten, known_options, with_options
-from codecompanion.context.policy.table_checks import nearest
 from codecompanion.engine.log import count_secrets
 from codecompanion.engine.log import redact as hide_secrets
 from codecompanion.errors import ConfigError, InputError

@@ -12,11 +12,12 @@ import pytest
 from codecompanion.cli.commands.context import Options, prepare_transcript
 from codecompanion.context.policy.catalog import load_policy
 from codecompanion.context.policy.named_events import Occasion, applies
-from codecompanion.context.policy.table import policy_from_table, policy_to_table
+from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.work import SummaryReply
 from codecompanion.errors import ConfigError
 from codecompanion.formats.transcript_format import read_objects
 from tests.unit.context.builders import run
+from tests.unit.context.policy.written import policy_to_table
 
 SUMMARY = "The port is 8089."
 HEADER = "[Conversation Summary \u2014 {} earlier messages compacted]\n\n"
@@ -405,12 +406,12 @@ def test_the_options_of_the_policy_reach_their_strategies():
 def test_a_policy_of_the_users_own_extends_it():
     """R-108: the rule of the source as a policy; single values of nested tables."""
     rule = {"at": 1.0, "measure": "messages", "basis": "budget", "op": ">"}
-    own = {"mine": {"extends": "codebuddy", "compaction.trigger": rule, "compaction.chunk": {"cap": 9000}}}
+    own = {"mine": {"extends": "codebuddy", "compaction.trigger": rule, "compaction.chunk": {"max_tokens": 9000}}}
     policy = load_policy("mine", own, "policies")
     (stage,) = policy.stages
     assert (stage.trigger.basis, stage.trigger.op) == ("budget", ">")
     chunk = next(step.params.chunk for step in stage.tiers[1].steps if step.use == "summarize_chunked")
-    assert (chunk.cap, chunk.ratio) == (9000, 0.4)
+    assert (chunk.max_tokens, chunk.ratio) == (9000, 0.4)
 
 
 def test_a_step_is_optional_or_not():

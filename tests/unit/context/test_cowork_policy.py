@@ -387,11 +387,11 @@ USER_POLICIES: dict[str, dict[str, Any]] = {
         "extends": "cowork",
         "compaction": {
             "trigger": {"at": 0.90, "measure": "messages", "basis": "available", "op": ">="},
-            "target": {"at": 0.50, "measure": "messages", "basis": "available", "op": "<="},
+            "target": {"at": 0.50, "measure": "messages", "basis": "available"},
             "transcript": {"previous_summary": "out"},
             "placement": {"carry": "overwrite"},
             "summary": {"share_of_slack": 0.6},
-            "guard": {"limit": {"at": 0.95, "measure": "messages", "basis": "available", "op": "<="}},
+            "guard": {"limit": {"at": 0.95, "measure": "messages", "basis": "available"}},
         },
     },
 }  # fmt: skip

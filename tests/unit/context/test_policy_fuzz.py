@@ -13,10 +13,11 @@ from codecompanion.cli.commands.context import Options, prepare_with_policy
 from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.policy.options import COMMON_OPTIONS, with_options
 from codecompanion.context.policy.schema import Policy, Stage
-from codecompanion.context.policy.table import policy_from_table, policy_to_table
+from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
 from codecompanion.errors import ConfigError
 from codecompanion.formats.transcript_format import read_objects
+from tests.unit.context.policy.written import policy_to_table
 
 POLICIES = policy_names()
 OPTIONS = sorted({*COMMON_OPTIONS, *(name for policy in POLICIES for name in load_policy(policy).options)})
@@ -28,6 +29,7 @@ WORDS = sorted(
 KEYS = sorted(
     {*Policy.__struct_fields__, *Stage.__struct_fields__, *PARAMETERS, *OPTIONS}
     | {"stage", "step", "tier", "like", "use", "at", "basis", "measure", "op", "unit", "count", "extends", "from"}
+    | {"tokens", "always", "steps"}
 )
 
 anything = st.recursive(
@@ -114,7 +116,10 @@ def test_any_own_policy_is_one_or_names_its_mistake(table: Any, base: str) -> No
 def test_an_almost_right_policy_is_one_or_names_its_mistake_and_runs(table: dict[str, Any], base: str) -> None:
     """The whole table, and what of it a user may write; an accepted one prepares a request."""
     read(lambda: policy_from_table(table, "k"), "k")
-    own = {"extends": base, **{key: value for key, value in table.items() if key in ("stage", "cooldown", "recovery")}}
+    own = {
+        "extends": base,
+        **{key: value for key, value in table.items() if key in ("stage", "steps", "cooldown", "recovery")},
+    }
     policy = read(lambda: load_policy("mine", {"mine": own}, "policies"), "policies.mine")
     if policy is not None and len(policy.stages) < 12:
         for manual in (False, True):

@@ -13,9 +13,10 @@ import pytest
 import codecompanion.context
 from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.policy.options import with_options
-from codecompanion.context.policy.table import policy_from_table, policy_to_table
+from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.errors import ConfigError
+from tests.unit.context.policy.written import policy_to_table
 
 FOLDER = Path(codecompanion.context.__file__).parent
 
@@ -50,9 +51,9 @@ def test_every_option_of_every_policy_can_be_set_to_what_it_is() -> None:
             for id in target.split(".")[0].split("+"):
                 stage = policy.stage(id)
                 assert stage is not None, (name, option)
-                if target.endswith(".trigger.at"):
+                if target.endswith(".trigger"):
                     changed = with_options(policy, {option: 12_345}, "k")
-                    assert changed.stage(stage.id).trigger.at == 12_345  # type: ignore[union-attr]
+                    assert changed.stage(stage.id).trigger.tokens == 12_345  # type: ignore[union-attr]
 
 
 MINE = {
@@ -163,9 +164,9 @@ def test_a_mistake_names_its_key(table: Any, where: str) -> None:
 def test_a_tier_falls_back_only_on_what_writes_a_summary() -> None:
     """K9: an `on_fail` that names anything else is a mistake."""
     table = policy_to_table(load_policy("codecompanion"))
-    table["stage"][1]["tier"][0]["on_fail"] = ["clear_tool_results"]
+    table["stage"][1]["tier"][1]["on_fail"] = ["clear_tool_results"]
     with pytest.raises(ConfigError, match="writes no summary"):
         policy_from_table(table, "k")
-    table["stage"][1]["tier"][0]["on_fail"] = ["chat_adapter", "summarize_ledger"]
-    assert policy_from_table(table, "k").stages[1].tiers[0].on_fail == ("chat_adapter", "summarize_ledger")
+    table["stage"][1]["tier"][1]["on_fail"] = ["chat_adapter", "summarize_ledger"]
+    assert policy_from_table(table, "k").stages[1].tiers[1].on_fail == ("chat_adapter", "summarize_ledger")
     assert not STRATEGIES["summarize_ledger"].asks_model

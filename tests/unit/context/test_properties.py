@@ -99,7 +99,7 @@ MADE_UP = {
             "event": "context_compacted",
             "trigger": {"at": 0.5, "measure": "messages", "basis": "budget", "op": ">"},
             # On the same basis as the trigger: a target above it would leave the next run something to do.
-            "target": {"at": 0.3, "measure": "messages", "basis": "budget", "op": "<="},
+            "target": {"at": 0.3, "measure": "messages", "basis": "budget"},
             "manual": True,
             "tier": [
                 {"id": "cut", "number": 1, "accept": "target", "step": [{"use": "truncate_tool_results"}]},

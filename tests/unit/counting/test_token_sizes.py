@@ -41,7 +41,7 @@ def test_a_policy_takes_a_size_wherever_it_takes_tokens() -> None:
     policy = load_policy("mine", {"mine": mine})
     proactive = policy.stage("proactive")
     assert proactive is not None
-    assert (policy.default_window, proactive.trigger.at) == (16_000, 12_000)
+    assert (policy.default_window, proactive.trigger.tokens) == (16_000, 12_000)
     steps = {step.use: step.params for tier in proactive.tiers for step in tier.steps}
     assert steps["summarize_one"].max_tokens == 2_000
     assert steps["truncate_tool_results"].max_tokens == 1_000
@@ -50,7 +50,7 @@ def test_a_policy_takes_a_size_wherever_it_takes_tokens() -> None:
 def test_an_option_takes_a_size_and_refuses_what_only_looks_like_one() -> None:
     policy = load_policy("codecompanion")
     changed = with_options(policy, {"editing.trigger": "16k", "compaction.min_token_savings": "2k"}, "k")
-    assert changed.stages[0].trigger.at == 16_000
+    assert changed.stages[0].trigger.tokens == 16_000
     with pytest.raises(ConfigError, match=r"k.compaction.min_token_savings: got a string; expected a whole number"):
         with_options(policy, {"compaction.min_token_savings": "0k"}, "k")
     with pytest.raises(ConfigError, match=r"k.editing.trigger: '0k' is not a trigger"):

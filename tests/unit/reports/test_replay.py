@@ -34,7 +34,7 @@ def session(reads: int, *, lines: int = 40) -> list[Message]:
 
 def sliding(keep: int) -> object:
     stage = {
-        "id": "editing", "event": "context_edited", "trigger": {"at": 2, "measure": "chat", "basis": "window"},
+        "id": "editing", "event": "context_edited", "trigger": {"always": True},
         "step": [{"use": "clear_tool_results", "older_than": {"unit": "messages", "count": keep}}],
     }  # fmt: skip
     return policy_from_table({"name": "x", "description": "", "default_window": 1000, "stage": [stage]}, "x")

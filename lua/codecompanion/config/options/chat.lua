@@ -166,14 +166,15 @@ return {
       {
         name = "checkpoint_every_messages",
         type = { "integer", "boolean" },
-        optional = true,
+        default = 12,
         check = function(value)
           local fits = value == false or (type(value) == "number" and value >= 1)
           return not fits and "expected a whole number of messages from 1 on, or false" or nil, value
         end,
         description = "Write a checkpoint of the chat beside the database after this many messages (yours and the"
-          .. " model's), and its state after every turn; `:CodeCompanionRestore` restores a chat from them. false:"
-          .. " only before a compaction that asks for one. Without this option the policy decides.",
+          .. " model's) and before every compaction, and its state after every turn and compaction, under every"
+          .. " policy; `:CodeCompanionRestore` restores a chat from them. false: only what the policy asks for, which"
+          .. " is a checkpoint before each compaction under `cowork` and `cowork_chat`, and nothing under the others.",
       },
       {
         name = "memory",

@@ -21,12 +21,12 @@ from codecompanion.placeholders import TEMPLATES, fill_tool_template
 class RawTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How much of the finished turns may stay raw, in tokens (R-342): `share` (0..1) of the input limit.
 
-    `cap` (0 = none) bounds it from above, `least` from below; half of the stage's target bounds all of it.
+    `max_tokens` (0 = none) bounds it from above, `min_tokens` from below; half of the stage's target bounds all of it.
     """
 
     share: float = 0.125
-    cap: int = 0
-    least: int = 512
+    max_tokens: int = 0
+    min_tokens: int = 512
 
 
 class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -112,9 +112,9 @@ def _raw_excess(messages: Messages, budget: RawTail | None, env: Env) -> int | N
         and message.tag != SUMMARY_TAG
         and not is_protected(message)
     )
-    allowed = max(budget.least, int((env.input_limit or env.window) * budget.share))
-    if budget.cap:
-        allowed = min(allowed, budget.cap)
+    allowed = max(budget.min_tokens, int((env.input_limit or env.window) * budget.share))
+    if budget.max_tokens:
+        allowed = min(allowed, budget.max_tokens)
     if env.target:
         allowed = min(allowed, env.target // 2)
     return raw - allowed

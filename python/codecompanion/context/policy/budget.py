@@ -19,11 +19,12 @@ from codecompanion.formats.regex import regex
 from codecompanion.model.messages import is_system_prompt
 
 TRIGGER_FORMS = 'a fraction between 0 and 1, a number of tokens above 1, "16k", "85%", or false'
+SHARE_FORMS = 'a share from 0 to 1, such as 0.85 or "85%"'
 _LARGEST = float(2**53)
 _PERCENT = regex(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 
 
-MeasureName = Literal["chat", "all", "raw_replay", "messages", "messages_system", "slack"]
+MeasureName = Literal["request", "messages", "slack"]
 Basis = Literal["window", "available", "input_limit", "budget", "window_less_reserve"]
 
 SAFETY_MARGIN = 1.2
@@ -34,57 +35,104 @@ AVAILABLE_RESERVE = 8000
 """What CoWork keeps for the reply (R-402)."""
 SMALLEST_BUDGET = 256
 
-ALWAYS = 2
-"""A stage with a trigger of so few tokens is asked before every request and decides by itself: there is no limit that
-the request could get below."""
-
 _WITHOUT_FIXED = ("available", "budget")
 """What system prompt and tools take is not part of these bases."""
 
 
-class Trigger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When a stage runs, or what counts as fitting. `at`: up to 1 a fraction of the basis, above it tokens, None = off.
+class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A size in a policy's table: `at`, a share (0..1) of the basis, or `tokens`; neither = off.
 
-    `measure`: the whole request as it would be sent without shaping (`chat`, `all`, `raw_replay`: one figure under the
-    names the documents give it), only its messages (`messages`), all but reserve for growth (`slack` = basis −
-    messages). `messages_system` is the whole request, too: system prompt and tool schemas are always counted (R-111).
+    `measure`: what is compared with it: the whole `request` as it would be sent without shaping, only its `messages`,
+    or what is left of the basis (`slack` = basis − messages).
     """
 
-    at: float | None
-    measure: MeasureName = "chat"
+    at: float | None = None
+    tokens: int | None = None
+    measure: MeasureName = "request"
     basis: Basis = "window"
-    op: Literal[">=", ">", "<", "<="] = ">="
+
+    def __post_init__(self) -> None:
+        """Refuse what is no size.
+
+        Raises:
+            ValueError: a share above 1 or none, no tokens, or two sizes in one.
+        """
+        if self.at is not None and not 0 < self.at <= 1:
+            raise ValueError(f"at = {self.at:g} is no share; expected {SHARE_FORMS}{_instead(self.at)}")
+        if self.tokens is not None and not 0 < self.tokens < _LARGEST:
+            raise ValueError(f"tokens = {self.tokens} is no size; expected 1 or more")
+        if self.at is not None and self.tokens is not None:
+            raise ValueError("at and tokens are two sizes; expected one of them")
+
+    @property
+    def is_on(self) -> bool:
+        """Return whether it says any size."""
+        return self.at is not None or self.tokens is not None
 
 
-def parse_at(value: Any, key: str, *, whole: bool = False) -> float | None:
-    """Return a trigger value as written in a configuration (R-502). `whole`: 1 is allowed and means all of the basis.
+class Trigger(Size, frozen=True, forbid_unknown_fields=True):
+    """When a stage runs: when that size is reached (`>=`) or exceeded (`>`), for `slack` when less than it is left.
+
+    `always`: it is asked before every request and decides by itself; there is no size to get below.
+    """
+
+    always: bool = False
+    op: Literal[">=", ">"] = ">="
+
+    def __post_init__(self) -> None:
+        """Refuse what is no trigger; raises `ValueError`."""
+        super().__post_init__()
+        if self.always and (self.at is not None or self.tokens is not None):
+            raise ValueError("always and a size contradict each other; expected one of them")
+
+    @property
+    def is_on(self) -> bool:
+        """Return whether the stage runs by itself at all."""
+        return self.always or super().is_on
+
+
+def _instead(at: float) -> str:
+    """Return what somebody may have meant who wrote a number of tokens as a share."""
+    if at <= 1:
+        return ""
+    always = " (to run before every request: always = true)" if at <= 2 else ""
+    return f", or tokens = {at:.0f}{always}"
+
+
+def parse_threshold(value: Any, key: str) -> dict[str, float | int]:
+    """Return `at` or `tokens` of what an option says (R-502): 0.85, "85%", 16000, "16k"; nothing for false.
 
     Raises:
         ConfigError: the value is none of the allowed forms; `1` is refused because it is neither 100 % nor sensible.
     """
     if value is False:
-        return None
+        return {}
     if isinstance(value, str):
         if is_short_form(value):
-            return float(_tokens(value, key))
-        percent = _PERCENT.fullmatch(value)
-        if percent is None:
-            raise ConfigError(key, f"{value!r} is not a trigger", TRIGGER_FORMS)
-        fraction = float(percent.group(1)) / 100
-        if not 0 < fraction < 1 and not (whole and fraction == 1):
-            raise ConfigError(key, f"{percent.group(0).strip()} is not between 0 % and 100 %", TRIGGER_FORMS)
-        return fraction
+            return {"tokens": _tokens(value, key)}
+        return {"at": parse_share(value, key, TRIGGER_FORMS)}
     if value is True:
         raise ConfigError(key, "true is not a trigger; false turns the stage off", TRIGGER_FORMS)
     if not isinstance(value, int | float) or not -_LARGEST < value < _LARGEST:
         raise ConfigError(key, f"{value!r} is not a trigger", TRIGGER_FORMS)
-    if value == 1 and not whole:
+    if value == 1:
         raise ConfigError(key, "1 would mean one token, and 100% of the window is too late", TRIGGER_FORMS)
     if value <= 0:
         raise ConfigError(key, f"{value} is not positive; false turns the stage off", TRIGGER_FORMS)
     if value > 1 and value % 1:
         raise ConfigError(key, f"{value} is not a whole number of tokens", TRIGGER_FORMS)
-    return float(value)
+    return {"at": float(value)} if value < 1 else {"tokens": int(value)}
+
+
+def parse_share(text: str, key: str, forms: str, *, whole: bool = False) -> float:
+    """Return a percentage as a share (0..1); `whole`: 100 % may be meant. Raises `ConfigError`."""
+    percent = _PERCENT.fullmatch(text)
+    if percent is None:
+        raise ConfigError(key, f"{text!r} is not a trigger", forms)
+    share = float(percent.group(1)) / 100
+    if not 0 < share < 1 and not (whole and share == 1):
+        raise ConfigError(key, f"{percent.group(0).strip()} is not between 0 % and 100 %", forms)
+    return share
 
 
 def _tokens(text: str, key: str) -> int:
@@ -103,18 +151,20 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
     fixed: int = 0
 
 
-def threshold_tokens(trigger: Trigger, room: Room) -> int | None:
-    """Return the threshold as a size of the **whole** request, None when the trigger is off.
+def threshold_tokens(size: Size, room: Room) -> int | None:
+    """Return the size as one of the **whole** request, None when it is off, 1 when it is always reached.
 
     It never exceeds what is left of the window once the reply's reserve is taken off (R-507).
     """
-    if trigger.at is None:
+    if not size.is_on:
         return None
-    basis = basis_tokens(trigger.basis, room)
-    wanted = math.floor(_exact_product(trigger.at, basis)) if trigger.at <= 1 else int(trigger.at)
-    if trigger.measure == "slack":
+    if isinstance(size, Trigger) and size.always:
+        return 1
+    basis = basis_tokens(size.basis, room)
+    wanted = size.tokens or math.floor(_exact_product(size.at or 0.0, basis))
+    if size.measure == "slack":
         wanted = basis - wanted
-    if trigger.measure == "messages" or (trigger.measure == "slack" and trigger.basis in _WITHOUT_FIXED):
+    if size.measure == "messages" or (size.measure == "slack" and size.basis in _WITHOUT_FIXED):
         wanted += room.fixed
     return max(1, min(wanted, room.window - room.reserve))
 
@@ -144,9 +194,9 @@ def _budget_tokens(room: Room) -> int:
     return math.floor((room.window - room.fixed - BUDGET_RESERVE) / SAFETY_MARGIN)
 
 
-def lacks_budget(room: Room, *triggers: Trigger) -> bool:
+def lacks_budget(room: Room, *sizes: Size) -> bool:
     """Return whether one of these is a share of a budget the window has no room for (R-109)."""
-    return any(trigger.basis == "budget" for trigger in triggers) and _budget_tokens(room) <= 0
+    return any(size.basis == "budget" for size in sizes) and _budget_tokens(room) <= 0
 
 
 def _exact_product(fraction: float, basis: int) -> float:
@@ -154,11 +204,10 @@ def _exact_product(fraction: float, basis: int) -> float:
     return round(fraction * basis, 6)
 
 
-def room_of(env: Env, messages: Messages, *triggers: Trigger | None) -> Room:
-    """Return the room these triggers need to know; the fixed part is counted only for those that ask for it."""
+def room_of(env: Env, messages: Messages, *sizes: Size | None) -> Room:
+    """Return the room these sizes need to know; the fixed part is counted only for those that ask for it."""
     needs_fixed = any(
-        trigger is not None and (trigger.measure in ("messages", "slack") or trigger.basis in _WITHOUT_FIXED)
-        for trigger in triggers
+        size is not None and (size.measure in ("messages", "slack") or size.basis in _WITHOUT_FIXED) for size in sizes
     )
     prompt = tuple(message for message in messages if is_system_prompt(message)) if needs_fixed else ()
     fixed = env.measure(prompt).tokens if needs_fixed else 0
@@ -175,21 +224,21 @@ def is_crossed(trigger: Trigger, measured: Measure, room: Room) -> bool:
     return measured.tokens >= threshold
 
 
-def is_within(target: Trigger, measured: Measure, room: Room) -> bool:
+def is_within(target: Size, measured: Measure, room: Room) -> bool:
     """Return whether the request is as small as the target wants, by the best guess."""
     threshold = threshold_tokens(target, room)
     return threshold is None or measured.tokens <= threshold
 
 
-def target_tokens(trigger: Trigger, target: Trigger | None, gap: float, room: Room) -> int:
+def target_tokens(trigger: Trigger, target: Size | None, gap: float, room: Room) -> int:
     """Return the target of a stage, in tokens of the whole request, 0 without a target (R-306).
 
     With a `gap` (0..1) it stays below the trigger: where the target is not smaller, the gap is taken off the
     trigger; when that leaves nothing it is half of it.
     """
-    if target is None or target.at is None:
+    if target is None or not target.is_on:
         return 0
-    if gap > 0 and trigger.at is not None and target.at <= 1 and trigger.at <= target.at:
+    if gap > 0 and trigger.at is not None and target.at is not None and trigger.at <= target.at:
         lower = trigger.at - gap
         target = msgspec.structs.replace(target, at=lower if lower > 0 else trigger.at / 2)
     wanted = threshold_tokens(target, room) or 0

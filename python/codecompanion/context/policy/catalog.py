@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -13,10 +12,12 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.context.policy.hints import nearest
 from codecompanion.context.policy.options import with_options
-from codecompanion.context.policy.schema import Policy, Stage
-from codecompanion.context.policy.table import check_names, led_to, policy_from_table, read_stages
-from codecompanion.context.policy.table_checks import convert, nearest, refuse_nonsense, table_of, with_sizes
+from codecompanion.context.policy.policy_file import read_policy_file
+from codecompanion.context.policy.schema import OWN_FIELDS, Policy, Stage
+from codecompanion.context.policy.table import check_names, led_to, read_shared, read_stages
+from codecompanion.context.policy.table_checks import convert, refuse_nonsense, table_of, with_sizes
 from codecompanion.errors import ConfigError
 
 _POLICIES = Path(__file__).parents[1] / "policies"
@@ -71,7 +72,7 @@ def _base(name: str, custom: Mapping[str, Any], key: str, extending: tuple[str, 
 @cache
 def _built_in(name: str) -> Policy:
     text = _POLICIES.joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    return policy_from_table(tomllib.loads(text), f"policy.{name}")
+    return read_policy_file(text, f"policies/{name}.toml")
 
 
 def _sound(custom: Mapping[str, Any]) -> str:
@@ -92,34 +93,25 @@ def _is_grounded(name: str, custom: Mapping[str, Any]) -> bool:
     return name not in custom and name in policy_names()
 
 
-_PLAIN_FIELDS = (
-    "description",
-    "resume",
-    "default_window",
-    "status_event",
-    "checkpoint_every_messages",
-    "cooldown",
-    "recovery",
-)
-
-
 def _extended(base: Policy, name: str, table: Mapping[str, Any], key: str) -> Policy:
     """Return the policy a user's table makes of another one."""
     fields = {field: value for field, value in table.items() if field != "extends"}
     policy = msgspec.structs.replace(base, name=name)
-    for field in _PLAIN_FIELDS:
+    for field in OWN_FIELDS:
         if field in fields:
             given = with_sizes({field: fields.pop(field)}, Policy)
             own: Any = convert({**msgspec.structs.asdict(policy), **given}, Policy, key)
             policy = msgspec.structs.replace(policy, **{field: getattr(own, field)})
-    made = {stage.id: stage for stage in read_stages(fields.pop("stage", ()), f"{key}.stage", policy.stages)}
+    shared = read_shared(fields.pop("steps", {}), f"{key}.steps")
+    stages = read_stages(fields.pop("stage", ()), f"{key}.stage", policy.stages, shared)
+    made = {stage.id: stage for stage in stages}
     replaced = tuple(made.pop(stage.id, stage) for stage in policy.stages)
     policy = msgspec.structs.replace(policy, stages=(*replaced, *made.values()))
     # A stage of the user's own need not have what an option of the old one was about.
     options = {option: place for option, target in policy.options.items() if (place := led_to(policy, target))}
     policy = msgspec.structs.replace(policy, options=options)
     check_names(policy, key)
-    return with_options(policy, fields, key)
+    return with_options(policy, fields, key, (*OWN_FIELDS, "extends", "stage", "steps"))
 
 
 OLDER_RESULTS, NEWEST_RESULTS = "older_results", "newest_results"
@@ -139,4 +131,4 @@ def recovery_stages() -> tuple[Stage, ...]:
 @cache
 def _stages_of_file() -> tuple[Stage, ...]:
     text = Path(__file__).with_name("recovery.toml").read_text(encoding="utf-8")
-    return policy_from_table(tomllib.loads(text), "recovery").stages
+    return read_policy_file(text, "policy/recovery.toml").stages

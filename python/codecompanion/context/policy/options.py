@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.context.policy.budget import Trigger, parse_at
+from codecompanion.context.policy.budget import Size, Trigger
+from codecompanion.context.policy.hints import unknown_key
 from codecompanion.context.policy.schema import CHAT_ADAPTER, Policy, Stage, SummaryAdapter, Tier
-from codecompanion.context.policy.table import read_tier, read_trigger, tier_table
-from codecompanion.context.policy.table_checks import convert, describe, nearest, refuse_nonsense, with_sizes
+from codecompanion.context.policy.table import SIZES, check_writers, read_size, size_fields
+from codecompanion.context.policy.table_checks import convert, describe, refuse_nonsense, with_sizes
 from codecompanion.errors import ConfigError
 
 COMMON_OPTIONS = ("enabled", "compaction.adapter", "compaction.fallback_to_chat_adapter")
@@ -20,11 +21,12 @@ _NAMES_OF_THRESHOLD = ("compaction_threshold", "compaction.trigger")
 """As KodaCode's document names them (R-305), and our own name of the first."""
 
 
-def with_options(policy: Policy, options: Mapping[str, Any], key: str) -> Policy:
+def with_options(policy: Policy, options: Mapping[str, Any], key: str, beside: tuple[str, ...] = ()) -> Policy:
     """Return the policy with a user's settings laid over it.
 
     `options` is the nested or dotted `context_management` subtree: `enabled`, `editing.trigger`,
-    `compaction.min_token_savings`, …; what exists is listed in the policy's own `options`.
+    `compaction.min_token_savings`, …; what exists is listed in the policy's own `options`. `beside`: what else may
+    stand where they do.
 
     Raises:
         ConfigError: an unknown option, a value of the wrong type, options that contradict each other; names the
@@ -45,7 +47,7 @@ def with_options(policy: Policy, options: Mapping[str, Any], key: str) -> Policy
         elif name in policy.options:
             policy = _with_value(policy, policy.options[name], value, path)
         else:
-            raise ConfigError(path, f"policy {policy.name} has no such option", nearest(name, known))
+            raise ConfigError(path, *unknown_key(name, (*known, *beside), f"policy {policy.name} has no such option"))
     return policy
 
 
@@ -65,8 +67,9 @@ def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -
     threshold = next((given[name] for name in _NAMES_OF_THRESHOLD if name in given), None)
     if target is None or threshold is None or TARGET_THRESHOLD not in policy.options:
         return
-    at, above = parse_at(target, f"{key}.{TARGET_THRESHOLD}"), parse_at(threshold, f"{key}.{_NAMES_OF_THRESHOLD[0]}")
-    if at is not None and above is not None and (at < 1) == (above < 1) and at >= above:
+    wanted = size_fields(target, f"{key}.{TARGET_THRESHOLD}")
+    start = size_fields(threshold, f"{key}.{_NAMES_OF_THRESHOLD[0]}")
+    if any(name in wanted and name in start and wanted[name] >= start[name] for name in ("at", "tokens")):
         raise ConfigError(
             f"{key}.{TARGET_THRESHOLD}", f"{target!r} is not below the threshold ({threshold!r})", "a smaller one"
         )
@@ -99,7 +102,7 @@ def flatten(options: Mapping[str, Any], known: tuple[str, ...], prefix: str = ""
 def _with_value(policy: Policy, target: str, value: Any, key: str) -> Policy:
     """Return the policy with the value at a place replaced; a table is laid over the one that is there.
 
-    Places: `stage.trigger.at`, `stage.target.at`, `stage.strategy.parameter…`, `stage.tier.strategy.parameter…`, and
+    Places: `stage.trigger`, `stage.target`, `stage.strategy.parameter…`, `stage.tier.strategy.parameter…`, and
     `stage.tier.on_fail`; `one+other.…` is the same place in two stages.
     """
     ids, *path = target.split(".")
@@ -111,13 +114,13 @@ def _with_value(policy: Policy, target: str, value: Any, key: str) -> Policy:
 def _stage_with(stage: Stage, path: list[str], value: Any, key: str) -> Stage:
     part, *rest = path
     if part in ("trigger", "target"):
-        old: Trigger | None = getattr(stage, part)
-        table = {} if old is None else msgspec.to_builtins(old)
-        if isinstance(value, Mapping) and not rest:
-            new = read_trigger({**table, **value}, key)
-        else:
-            new = convert({**table, "at": parse_at(value, key)}, Trigger, key)
-        return msgspec.structs.replace(stage, **{part: new})
+        kind = Trigger if part == "trigger" else Size
+        old: Size = getattr(stage, part) or kind()
+        given = size_fields(value, key)
+        stays = msgspec.to_builtins(old)
+        if any(name in given for name in SIZES):
+            stays = {name: inner for name, inner in stays.items() if name not in SIZES}
+        return msgspec.structs.replace(stage, **{part: read_size({**stays, **given}, key, kind)})
     tier_ids = {tier.id for tier in stage.tiers}
     wanted, rest = (part, rest) if part in tier_ids else ("", path)
     tiers = tuple(
@@ -131,7 +134,8 @@ def _tier_with(tier: Tier, path: list[str], value: Any, key: str) -> Tier:
     if part == "on_fail":
         if not isinstance(value, list | tuple):
             raise ConfigError(key, f"got {describe(value)}", f'["{CHAT_ADAPTER}"]')
-        return read_tier({**tier_table(tier), "on_fail": tuple(value)}, key.removesuffix(".on_fail"))
+        check_writers(tuple(value), key)
+        return msgspec.structs.replace(tier, on_fail=tuple(value))
     steps = tuple(
         msgspec.structs.replace(step, params=_replace_parameter(step.params, rest, value, key))
         if step.use == part

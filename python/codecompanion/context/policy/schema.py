@@ -10,11 +10,13 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from codecompanion.context.policy.budget import Trigger
+from codecompanion.context.policy.budget import Size, Trigger
 from codecompanion.context.strategies import STRATEGIES
 
 CHAT_ADAPTER = "chat_adapter"
 """In `on_fail`: the model step is tried again by the chat's own adapter."""
+OWN_FIELDS = ("description", "resume", "default_window", "status_event", "cooldown", "recovery")
+"""What a user's own policy may say besides stages, steps and options."""
 StageEvent = Literal["context_edited", "context_compacted", "memory_flushed"]
 
 
@@ -101,7 +103,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     trigger: Trigger
     tiers: tuple[Tier, ...]
     label: Literal["proactive", "reactive"] = "proactive"
-    target: Trigger | None = None
+    target: Size | None = None
     target_gap: float = 0.0
     after: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
@@ -155,8 +157,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """A policy in force. `summary_adapter` "" = the chat's own adapter.
 
     `without_tools` names the policy of chats that have no tools (R-460), "" = this one.
-    `status_event` names the event that tells how full the window is (R-144), "" = none. `checkpoint_every_messages`
-    0 = no periodic checkpoints (R-464). `response_style` is what a chat has when its configuration says nothing (K16).
+    `status_event` names the event that tells how full the window is (R-144), "" = none. `response_style` is what a chat
+    has when its configuration says nothing (K16).
     `stop_over_limit`: a request that is larger than the input limit after all is not sent (R-335). `request_events`
     name what is logged of the first request of a turn, and of the first after a compaction (R-328).
     """
@@ -174,7 +176,6 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     stop_over_limit: bool = False
     request_events: tuple[str, ...] = ()
     status_event: str = ""
-    checkpoint_every_messages: int = 0
     without_tools: str = ""
     enabled: bool = True
     summary_adapter: SummaryAdapter = SummaryAdapter()

@@ -1,4 +1,4 @@
-"""Policies as tables, there and back: a TOML table, or the same from a user's configuration (pipeline.md 5.5).
+"""Policies from tables: of a TOML file, or the same from a user's configuration (pipeline.md 5.5).
 
 Every error names the key path.
 """
@@ -6,18 +6,17 @@ Every error names the key path.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-import msgspec
-
-from codecompanion.context.policy.budget import Trigger, parse_at
+from codecompanion.context.policy.budget import SHARE_FORMS, Size, Trigger, parse_share, parse_threshold
+from codecompanion.context.policy.hints import nearest
 from codecompanion.context.policy.named_events import NAMES
 from codecompanion.context.policy.schema import CHAT_ADAPTER, Policy, ShapeStep, Stage, Step, Tier
+from codecompanion.context.policy.step_order import check_order
 from codecompanion.context.policy.table_checks import (
     convert,
     describe,
     list_of,
-    nearest,
     refuse_unknown,
     table_of,
     with_sizes,
@@ -25,10 +24,20 @@ from codecompanion.context.policy.table_checks import (
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
 from codecompanion.errors import ConfigError
 
+S = TypeVar("S", bound=Size)
 STAGES = "a list of stages: { { id = …, event = …, trigger = …, step = { … } } }"
 STEPS = 'a list of steps: { { use = "clear_tool_results" }, … }'
 A_STEP = 'a step: { use = "clear_tool_results", … }'
+SHARED = "named lists of steps: { name = { { use = … }, … } }"
+Shared = Mapping[str, tuple[Step, ...]]
+"""Steps that more than one tier has, by the name they are written under in `steps`."""
+NOT_SHARED: Shared = {}
+TRIGGER = "{ at = 0.85 }, { tokens = 16000 }, { always = true } or false"
+TARGET = "{ at = 0.5 }, { tokens = 16000 } or false"
+SIZES = ("at", "tokens", "always")
 _PROGRAMS = ("step", "tier", "like")
+_LIKE = ("tiers", "event", "target", "target_gap", "effects", "emits", "card")
+"""What a stage that is `like` another has from it, unless it says otherwise."""
 TIERS = "a list of tiers: { { id = …, step = { … } }, … }"
 
 
@@ -39,7 +48,8 @@ def policy_from_table(table: Mapping[str, Any], key: str) -> Policy:
         ConfigError: unknown key, wrong type, or a name that leads nowhere; the text names the key path.
     """
     fields = dict(table)
-    fields["stages"] = read_stages(fields.pop("stage", ()), f"{key}.stage", ())
+    shared = read_shared(fields.pop("steps", {}), f"{key}.steps")
+    fields["stages"] = read_stages(fields.pop("stage", ()), f"{key}.stage", (), shared)
     shape = list_of(fields.pop("shape", ()), f"{key}.shape", STEPS)
     fields["shape"] = tuple(_shape_step(step, f"{key}.shape[{i}]") for i, step in enumerate(shape, 1))
     refuse_unknown(fields, set(Policy.__struct_fields__), key)
@@ -51,14 +61,17 @@ def policy_from_table(table: Mapping[str, Any], key: str) -> Policy:
 
 def check_names(policy: Policy, key: str) -> None:
     """Refuse names that lead nowhere: other stages, and what the options stand for."""
-    known = {stage.id: stage for stage in policy.stages}
-    for stage in policy.stages:
+    known = [stage.id for stage in policy.stages]
+    for number, stage in enumerate(policy.stages):
         where = f"{key}.stage.{stage.id}"
         needed = tuple(name for tier in stage.tiers for name in tier.needs)
         for field, names in (("after", stage.after), ("unless", stage.unless), ("tier.needs", needed)):
             for name in names:
                 if name not in known:
                     raise ConfigError(f"{where}.{field}", f"there is no stage {name!r}", ", ".join(known))
+                if field != "tier.needs" and name not in known[:number]:
+                    expected = ", ".join(known[:number]) or f"no {field}: nothing comes before"
+                    raise ConfigError(f"{where}.{field}", f"{name!r} does not come before it", expected)
         for name in (stage.emits.started, *stage.emits.changed, stage.emits.failed):
             _check_event(name, f"{where}.emits")
         if stage.target is None and any(tier.accept == "target" for tier in stage.tiers):
@@ -73,7 +86,7 @@ def led_to(policy: Policy, target: str) -> str:
     """Return what an option stands for, without those of its stages that have no such place; "" when none has."""
     known = {stage.id: stage for stage in policy.stages}
     ids, _, path = target.partition(".")
-    found = [id for id in ids.split("+") if id in known and path.partition(".")[0] in _parts(known[id])]
+    found = [id for id in ids.split("+") if id in known and _has(known[id], path.split("."))]
     return f"{'+'.join(found)}.{path}" if found else ""
 
 
@@ -82,102 +95,136 @@ def _check_event(name: str, key: str) -> None:
         raise ConfigError(key, f"there is no event {name!r}", nearest(name, NAMES))
 
 
-def _parts(stage: Stage) -> set[str]:
-    """Return what may follow the stage in the target of an option."""
-    steps = {step.use for tier in stage.tiers for step in tier.steps}
-    return {"trigger", "target", "on_fail", *steps, *(tier.id for tier in stage.tiers)}
+def _has(stage: Stage, path: list[str]) -> bool:
+    """Return whether there is such a place in a stage: `trigger`, `tier.on_fail`, or one in a tier."""
+    tiers = [tier for tier in stage.tiers if tier.id == path[0]]
+    part, *rest = path[1:] if tiers and len(path) > 1 else path
+    if part in ("trigger", "target", "on_fail"):
+        return not rest
+    places: list[Any] = [step.params for tier in tiers or stage.tiers for step in tier.steps if step.use == part]
+    for name in rest:
+        places = [getattr(place, name) for place in places if name in getattr(place, "__struct_fields__", ())]
+    return bool(places)
 
 
-def policy_to_table(policy: Policy) -> dict[str, Any]:
-    """Return the table that gives the policy back (a plain dict of TOML types; absent values are left out)."""
-    fields: dict[str, Any] = msgspec.to_builtins(policy)
-    fields["stage"] = [_stage_table(stage) for stage in policy.stages]
-    fields["shape"] = [
-        without_none(
-            {
-                "use": step.use,
-                "when": None if step.when is None else msgspec.to_builtins(step.when),
-                **msgspec.to_builtins(step.params),
-            }
-        )
-        for step in policy.shape
-    ]
-    del fields["stages"]
-    return fields
+def read_shared(tables: Any, key: str) -> Shared:
+    """Return the lists of steps a table names, to be used by those names; raises `ConfigError`."""
+    shared: dict[str, tuple[Step, ...]] = {}
+    for name, steps in table_of(tables, key, SHARED).items():
+        shared[name] = _steps(steps, f"{key}.{name}", NOT_SHARED)
+    return shared
 
 
-def read_stages(tables: Any, key: str, others: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """Return the stages of a table; one that is `like` another takes its tiers."""
+def read_stages(tables: Any, key: str, others: tuple[Stage, ...], shared: Shared) -> tuple[Stage, ...]:
+    """Return the stages of a table; one that is `like` another has what it does not say itself from that."""
     made: list[Stage] = []
     for position, table in enumerate(list_of(tables, key, STAGES), 1):
-        stage = _stage(table, f"{key}[{position}]", (*made, *others))
+        stage = _stage(table, f"{key}[{position}]", (*made, *others), shared)
         if any(stage.id == other.id for other in made):
             raise ConfigError(f"{key}[{position}].id", f"there is a stage {stage.id!r} before it", "another id")
         made.append(stage)
     return tuple(made)
 
 
-def _stage(table: Any, key: str, others: tuple[Stage, ...]) -> Stage:
-    """Return one stage of a table; one that is `like` another has its target, unless it says otherwise."""
+def _stage(table: Any, key: str, others: tuple[Stage, ...], shared: Shared) -> Stage:
+    """Return one stage of a table."""
     fields = table_of(table, key, "a stage: { id = …, event = …, trigger = …, step = { … } }")
     refuse_unknown(fields, {*Stage.__struct_fields__, *_PROGRAMS, "on_fail"} - {"tiers"}, key)
-    like = fields.pop("like", None)
-    steps, on_fail, tiers = fields.pop("step", None), fields.pop("on_fail", ()), fields.pop("tier", None)
-    if sum(given is not None for given in (like, steps, tiers)) != 1:
+    like, tiers = fields.pop("like", None), fields.pop("tier", None)
+    own = {name: fields.pop(name) for name in ("step", "on_fail") if name in fields}
+    if sum(given is not None for given in (like, own.get("step"), tiers)) != 1:
         raise ConfigError(key, "it needs exactly one program", " or ".join(_PROGRAMS))
+    if "on_fail" in own and "step" not in own:
+        raise ConfigError(f"{key}.on_fail", "it does not belong here", "it in a tier, or beside `step`")
     if like is not None:
         model = next((stage for stage in others if stage.id == like), None)
         if model is None:
             raise ConfigError(f"{key}.like", f"there is no stage {like!r} before it", ", ".join(s.id for s in others))
-        fields["tiers"] = model.tiers
-        if "target" not in fields and model.target is not None:
-            fields |= {"target": msgspec.to_builtins(model.target), "target_gap": model.target_gap}
+        fields = {name: getattr(model, name) for name in _LIKE} | fields
     elif tiers is not None:
         tables = list_of(tiers, f"{key}.tier", TIERS)
-        fields["tiers"] = tuple(read_tier(tier, f"{key}.tier[{i}]") for i, tier in enumerate(tables, 1))
+        fields["tiers"] = tuple(read_tier(tier, f"{key}.tier[{i}]", shared) for i, tier in enumerate(tables, 1))
         if not fields["tiers"]:
             raise ConfigError(f"{key}.tier", "it is empty", TIERS)
         _check_starts(fields["tiers"], key)
     else:
-        fields["tiers"] = (read_tier({"step": steps, "on_fail": on_fail}, key),)
-    fields["trigger"] = read_trigger(fields.get("trigger", {}), f"{key}.trigger")
-    if "target" in fields:
-        fields["target"] = read_trigger(fields["target"], f"{key}.target")
+        fields["tiers"] = (read_tier(own, key, shared),)
+        check_order(fields["tiers"][0], frozenset(), key)
+    by_hand = False if fields.get("manual") is True else None
+    fields["trigger"] = read_size(fields.get("trigger", by_hand), f"{key}.trigger", Trigger)
+    if not isinstance(fields.get("target"), Size | None):
+        fields["target"] = read_size(fields["target"], f"{key}.target", Size)
     stage = convert(fields, Stage, key)
     if not stage.id:
         raise ConfigError(f"{key}.id", "it is empty", "a name")
     return stage
 
 
-def read_tier(table: Any, key: str) -> Tier:
+def _steps(tables: Any, key: str, shared: Shared) -> tuple[Step, ...]:
+    """Return a list of steps; `{ steps = "name" }` stands for those of that name."""
+    made: list[Step] = []
+    for number, table in enumerate(list_of(tables, key, STEPS), 1):
+        where = f"{key}[{number}]"
+        if not (isinstance(table, Mapping) and "steps" in table):
+            made.append(_step(table, where))
+            continue
+        name = table["steps"]
+        if not isinstance(name, str) or name not in shared:
+            problem = f"there are no steps {name!r}" if isinstance(name, str) else f"got {describe(name)}"
+            raise ConfigError(f"{where}.steps", problem, nearest(str(name), tuple(shared)) or "a name in `steps`")
+        if len(table) > 1:
+            raise ConfigError(where, f"the steps {name!r} are taken as they are", "nothing beside `steps`")
+        made += shared[name]
+    return tuple(made)
+
+
+def read_tier(table: Any, key: str, shared: Shared = NOT_SHARED) -> Tier:
     """Return one tier of a stage; raises `ConfigError`."""
     fields = table_of(table, key, "a tier: { id = …, step = { … } }")
     refuse_unknown(fields, {*Tier.__struct_encode_fields__, "step"} - {"steps"}, key)
-    steps = list_of(fields.pop("step", ()), f"{key}.step", STEPS)
-    fields["steps"] = tuple(_step(step, f"{key}.step[{i}]") for i, step in enumerate(steps, 1))
+    fields["steps"] = _steps(fields.pop("step", ()), f"{key}.step", shared)
     tier = convert(fields, Tier, key)
-    for name in tier.on_fail:
-        writes = name in STRATEGIES and STRATEGIES[name].summarises and not STRATEGIES[name].asks_model
-        if name != CHAT_ADAPTER and not writes:
-            able = [use for use, strategy in STRATEGIES.items() if strategy.summarises and not strategy.asks_model]
-            raise ConfigError(f"{key}.on_fail", f"{name!r} writes no summary", ", ".join((CHAT_ADAPTER, *able)))
+    check_writers(tier.on_fail, f"{key}.on_fail")
     return tier
 
 
+def check_writers(names: tuple[str, ...], key: str) -> None:
+    """Refuse who is to write a summary after a failure, and writes none (K9)."""
+    able = [CHAT_ADAPTER, *(use for use, one in STRATEGIES.items() if one.summarises and not one.asks_model)]
+    for name in names:
+        if name not in able:
+            raise ConfigError(key, f"{name!r} writes no summary", ", ".join(able))
+
+
 def _check_starts(tiers: tuple[Tier, ...], key: str) -> None:
-    seen: list[str] = []
-    for tier in tiers:
-        if tier.start and tier.start not in seen:
-            known = ", ".join(seen)
-            raise ConfigError(f"{key}.tier.{tier.id}.from", f"there is no tier {tier.start!r} before it", known)
-        seen.append(tier.id)
+    """Refuse tiers whose start or steps nothing before makes."""
+    made: dict[str, frozenset[str]] = {}
+    for number, tier in enumerate(tiers, 1):
+        where = f"{key}.tier[{number}]"
+        if tier.start and tier.start not in made:
+            raise ConfigError(f"{where}.from", f"there is no tier {tier.start!r} before it", ", ".join(made))
+        made[tier.id] = check_order(tier, made.get(tier.start, frozenset()), where)
 
 
-def read_trigger(table: Any, key: str) -> Trigger:
-    """Return a trigger or target; 1.0 means all of the basis. Raises `ConfigError`."""
-    fields = table_of(table, key, '{ at = 0.85, basis = "window" }')
-    fields["at"] = parse_at(fields.get("at", False), f"{key}.at", whole=True)
-    return convert(fields, Trigger, key)
+def read_size(value: Any, key: str, kind: type[S]) -> S:
+    """Return a trigger or target, given as a table or as an option's value; raises `ConfigError`."""
+    forms = TRIGGER if kind is Trigger else TARGET
+    if value is None:
+        raise ConfigError(key, "it is missing", forms)
+    fields = size_fields(value, key)
+    if not any(name in fields for name in SIZES):
+        raise ConfigError(key, "it names no size", forms)
+    at = fields.get("at")
+    if at is False:
+        del fields["at"]
+    elif isinstance(at, str):
+        fields["at"] = parse_share(at, f"{key}.at", SHARE_FORMS, whole=True)
+    return convert(with_sizes(fields, kind), kind, key)
+
+
+def size_fields(value: Any, key: str) -> dict[str, Any]:
+    """Return a trigger or target as a table of its own; 0.85, "85%", 16000, "16k" and false stand for one (R-502)."""
+    return dict(value) if isinstance(value, Mapping) else parse_threshold(value, key) or {"at": False}
 
 
 def _step(table: Any, key: str) -> Step:
@@ -194,7 +241,7 @@ def _shape_step(table: Any, key: str) -> ShapeStep:
     when = fields.pop("when", None)
     known = {**{name: strategy.params for name, strategy in STRATEGIES.items()}, **SHAPERS}
     use = _used(fields.pop("use", None), known, "step", f"{key}.use")
-    crossed = None if when is None else read_trigger(when, f"{key}.when")
+    crossed = None if when is None else read_size(when, f"{key}.when", Trigger)
     return ShapeStep(use=use, params=convert(with_sizes(fields, known[use]), known[use], key), when=crossed)
 
 
@@ -206,39 +253,3 @@ def _used(name: Any, known: Mapping[str, Any], noun: str, key: str) -> str:
     if name not in known:
         raise ConfigError(key, f"there is no {noun} {name!r}", nearest(name, tuple(known)))
     return name
-
-
-def tier_table(tier: Tier) -> dict[str, Any]:
-    """Return the table of one tier."""
-    fields: dict[str, Any] = msgspec.to_builtins(tier)
-    del fields["steps"]
-    steps = [
-        {
-            "use": step.use,
-            **({"optional": True} if step.optional else {}),
-            **without_none(msgspec.to_builtins(step.params)),
-        }
-        for step in tier.steps
-    ]
-    return {**fields, "step": steps}
-
-
-def _stage_table(stage: Stage) -> dict[str, Any]:
-    """Return the table of one stage."""
-    fields: dict[str, Any] = msgspec.to_builtins(stage)
-    fields["tier"] = [tier_table(tier) for tier in stage.tiers]
-    del fields["tiers"]
-    for name in ("trigger", "target"):
-        if fields[name] is not None and fields[name]["at"] is None:
-            fields[name]["at"] = False
-    table: dict[str, Any] = without_none(fields)
-    return table
-
-
-def without_none(value: Any) -> Any:
-    """Return the value without what TOML cannot say: absent fields of tables, at any depth."""
-    if isinstance(value, dict):
-        return {name: without_none(inner) for name, inner in value.items() if inner is not None}
-    if isinstance(value, list | tuple):
-        return [without_none(inner) for inner in value]
-    return value

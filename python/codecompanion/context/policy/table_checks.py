@@ -5,7 +5,6 @@ Positions in key paths count from 1, as in the Lua table the user wrote.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Collection, Mapping
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 import msgspec.inspect
 
+from codecompanion.context.policy.hints import OLD_WORDS, unknown_key
 from codecompanion.counting.token_sizes import is_short_form, parse_tokens
 from codecompanion.errors import ConfigError
 from codecompanion.formats.cutting import cut
@@ -131,7 +131,7 @@ def _named(text: str, where: str, kind: Any, key: str) -> ConfigError:
     unknown = re.search(r"unknown field `(.+)`", text)
     if unknown:
         names = [field.encode_name for field in at.fields] if isinstance(at, msgspec.inspect.StructType) else []
-        return ConfigError(f"{path}.{unknown[1]}", "there is no such key", nearest(unknown[1], names))
+        return ConfigError(f"{path}.{unknown[1]}", *unknown_key(unknown[1], names))
     missing = re.search(r"required field `(.+)`", text)
     if missing:
         return ConfigError(f"{path}.{missing[1]}", "it is missing")
@@ -141,8 +141,10 @@ def _named(text: str, where: str, kind: Any, key: str) -> ConfigError:
         return ConfigError(path, f"got {_WORDS.get(found[2], found[2])}", " or ".join(wanted))
     odd = re.fullmatch(r"Invalid enum value (.+)", text)
     if odd:
-        return ConfigError(path, f"there is no {odd[1]}", ", ".join(map(repr, _choices(at))))
-    return ConfigError(path, text[0].lower() + text[1:])
+        expected = OLD_WORDS.get(odd[1].strip("'")) or ", ".join(map(repr, _choices(at)))
+        return ConfigError(path, f"there is no {odd[1]}", expected)
+    problem, _, expected = text.partition("; expected ")
+    return ConfigError(path, problem[0].lower() + problem[1:], expected)
 
 
 def _choices(kind: msgspec.inspect.Type | None) -> list[Any]:
@@ -168,10 +170,4 @@ def refuse_unknown(fields: Mapping[str, Any], allowed: Collection[str], key: str
     """Raise `ConfigError` for the first field that does not exist; the nearest one is suggested."""
     for name in fields:
         if name not in allowed:
-            raise ConfigError(f"{key}.{name}", "there is no such key", nearest(str(name), allowed))
-
-
-def nearest(name: str, known: Collection[str]) -> str:
-    """Return what was probably meant, else all that is known."""
-    near = difflib.get_close_matches(name, known, 1)
-    return near[0] if near else ", ".join(sorted(known))
+            raise ConfigError(f"{key}.{name}", *unknown_key(str(name), allowed))

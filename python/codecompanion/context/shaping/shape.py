@@ -103,7 +103,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 def levels_of(policy: Policy, env: Env, messages: Messages) -> Levels:
     """Return target and trigger of the stage that summarises, and the input limit."""
     limit = env.input_limit or env.window
-    stage = next((stage for stage in policy.stages if stage.summarises and stage.trigger.at is not None), None)
+    stage = next((stage for stage in policy.stages if stage.summarises and stage.trigger.is_on), None)
     if stage is None:
         return Levels(limit=limit)
     room = room_of(env, messages, stage.trigger, stage.target)

@@ -11,7 +11,7 @@ import msgspec
 
 from codecompanion.context.grounding.quote_user_messages import EXCERPT_CHARS, fit_quotes, parse_quotes, render_quotes
 from codecompanion.context.grounding.recall_keys import put_span, read_span, without_span
-from codecompanion.context.policy.budget import Trigger, is_within, room_of, threshold_tokens
+from codecompanion.context.policy.budget import Size, is_within, room_of, threshold_tokens
 from codecompanion.context.summary.sections import Part, Schema, Sectioned, guess_schema, load_schema, parse_sections
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.cutting import cut_with_note
@@ -31,7 +31,7 @@ class FitSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     of the limit's basis less `slack_tokens`, then to three quarters again and again, but never below `floor_tokens`.
     """
 
-    limit: Trigger = Trigger(at=0.95, measure="all", basis="window", op="<=")
+    limit: Size = Size(at=0.95)
     slack_tokens: int = 2000
     floor_tokens: int = 200
 
@@ -77,7 +77,7 @@ def _size_of_quotes(text: str, schema: Schema | None, env: Env) -> int:
 
 def _first_cut(work: Work, place: int, params: FitSummary, env: Env) -> int:
     """Return what the source leaves for the summary: the basis less all else and some slack (R-440)."""
-    all_of_it = msgspec.structs.replace(params.limit, at=1.0)
+    all_of_it = msgspec.structs.replace(params.limit, at=1.0, tokens=None)
     basis = threshold_tokens(all_of_it, room_of(env, work.messages, all_of_it)) or 0
     others = env.measure((*work.messages[:place], *work.messages[place + 1 :])).tokens
     return max(params.floor_tokens, basis - others - params.slack_tokens)

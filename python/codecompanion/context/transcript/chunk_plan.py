@@ -17,16 +17,16 @@ _LARGE_WINDOW, _LARGEST_WINDOW = 128_000, 1_048_576
 class ChunkFormula(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The figures of R-121…R-123 and R-125.
 
-    A chunk is `ratio` of the window, falling to `least_ratio`, never above `cap`. The summariser's own window must hold
-    a chunk and `overhead` (at most a quarter of that window). A message of more than `oversize` of the window, `margin`
-    applied, is left out.
+    A chunk is `ratio` of the window, falling to `min_ratio`, from `min_tokens` to `max_tokens`. The summariser's own
+    window must hold a chunk and `overhead` (at most a quarter of that window). A message of more than `oversize` of the
+    window, `margin` applied, is left out.
     """
 
     ratio: float = 0.4
-    least_ratio: float = 0.15
-    cap: int = 12_000
+    min_ratio: float = 0.15
+    max_tokens: int = 12_000
     overhead: int = 4096
-    least: int = 256
+    min_tokens: int = 256
     margin: float = 1.2
     oversize: float = 0.5
 
@@ -36,9 +36,9 @@ def chunk_ratio(average_tokens: float, window: int, formula: ChunkFormula) -> fl
     density = average_tokens * formula.margin / max(1, window)
     by_density = formula.ratio
     if density > _DENSE:
-        by_density = max(formula.least_ratio, formula.ratio - min(2 * density, _DENSITY_DROP))
+        by_density = max(formula.min_ratio, formula.ratio - min(2 * density, _DENSITY_DROP))
     beyond = (window - _LARGE_WINDOW) / (_LARGEST_WINDOW - _LARGE_WINDOW)
-    by_window = formula.ratio - (formula.ratio - formula.least_ratio) * min(1.0, max(0.0, beyond))
+    by_window = formula.ratio - (formula.ratio - formula.min_ratio) * min(1.0, max(0.0, beyond))
     return min(by_density, by_window)
 
 
@@ -50,7 +50,7 @@ def chunk_tokens(
     size = math.floor(round(window * chunk_ratio(average_tokens, window, formula), 6))
     overhead = min(formula.overhead, summariser_window // 4)
     room = math.floor((summariser_window - overhead) / summariser_ratio)
-    return max(formula.least, min(size, formula.cap, room))
+    return max(formula.min_tokens, min(size, formula.max_tokens, room))
 
 
 def is_oversized(tokens: int, window: int, formula: ChunkFormula) -> bool:

@@ -1,9 +1,11 @@
 """The effects a policy lists (`checkpoint`, `snapshot`, `memory_flush`, `daily_log`) and the checkpoints of every chat.
 
-`before` is run, and durable, before a change is logged (R-472); `after` follows it. Periodic and completion checkpoints
-(R-464…R-466) and the snapshot after each turn are written in the background. A write that fails costs nobody the
-turn: it is told once, as a sentence and as the event `checkpoint_failed`. Decides nothing about contents: that is
-`context.checkpoints.snapshot`, `context.checkpoints.evidence` and `store`.
+While the setting `checkpoint_every_messages` is on, every chat has its checkpoints, those of compactions included,
+whatever its policy lists; off, only what the policy lists is left. `before` is run, and durable, before a change is
+logged (R-472); `after` follows it. Periodic and completion checkpoints (R-464…R-466) and the snapshot after each turn
+are written in the background. A write that fails costs nobody the turn: it is told once, as a sentence and as the
+event `checkpoint_failed`. Decides nothing about contents: that is `context.checkpoints.snapshot`,
+`context.checkpoints.evidence` and `store`.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ class EffectRunner(msgspec.Struct):
     clock: Callable[[], float]
     new_id: Callable[[], str]
     every_messages: Callable[[], int] = lambda: 0
-    """How often a periodic checkpoint is due; 0 = only what a policy's stages ask for."""
+    """How often a periodic checkpoint is due (R-464); 0 = only what a policy's stages ask for."""
     root: Callable[[], Path] = Path
     """The workspace, whose daily log may be written."""
     queued: Callable[[], Sequence[str]] = tuple
@@ -96,7 +98,7 @@ class EffectRunner(msgspec.Struct):
 
     async def before_removal(self, names: Sequence[str], change: ViewChanged, summary: str, trigger: str) -> None:
         """Do the same for a change that no stage of ours made: a provider's own compaction."""
-        if CHECKPOINT not in names or not change.removed:
+        if not change.removed or not (CHECKPOINT in names or self._is_on):
             return
         gone = frozenset(change.removed)
         removed = tuple(message for message in self.log.view.messages if message.id in gone)
@@ -111,7 +113,7 @@ class EffectRunner(msgspec.Struct):
             return
         if MEMORY_FLUSH in names or DAILY_LOG in names:
             await self._remember(names, report, report.work.summary)
-        if SNAPSHOT in names:
+        if SNAPSHOT in names or self._keeps(report):
             await self._save(self._wanted("snapshot", report.event))
 
     def flush_failed(self, report: StageReport) -> None:
@@ -124,7 +126,7 @@ class EffectRunner(msgspec.Struct):
 
     def after_soon(self, names: Sequence[str], report: StageReport) -> None:
         """Run `after` in the background: nobody waits for it."""
-        if names:
+        if names or self._keeps(report):
             self._soon(self.after(names, report))
 
     # ---- what every chat gets
@@ -177,6 +179,10 @@ class EffectRunner(msgspec.Struct):
     @property
     def _is_on(self) -> bool:
         return self.keeping is not None and self.every_messages() > 0
+
+    def _keeps(self, report: StageReport) -> bool:
+        """Return whether the chat's state is kept after what a stage did, whatever the stage asks for."""
+        return self._is_on and report.stage.event == "context_compacted"
 
     def _wanted(
         self, kind: Kind, trigger: str, *, removed: Sequence[Message] = (), source_event_id: str = ""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from codecompanion.context.policy.budget import ALWAYS, Room, is_crossed
+from codecompanion.context.policy.budget import Room, is_crossed
 from codecompanion.context.policy.schema import Policy, Stage
 from codecompanion.context.report import Prepared, StageReport
 from codecompanion.context.summary.compaction_notes import why_not_by_model
@@ -42,7 +42,7 @@ class Standing(msgspec.Struct, frozen=True):
         """Return what was wrong with a compaction, "" = it helped."""
         if report.outcome != "changed":
             return report.detail
-        if stage.trigger.at == ALWAYS or not is_crossed(stage.trigger, report.after, self.room):
+        if stage.trigger.always or not is_crossed(stage.trigger, report.after, self.room):
             return ""
         return self.no_help(report.after)
 

@@ -153,7 +153,7 @@ class ChatModel:
     def compacts_automatically(self) -> bool:
         """Return whether the configuration allows compactions nobody asked for."""
         stages = self.policy.stages
-        return self.policy.enabled and any(stage.summarises and stage.trigger.at is not None for stage in stages)
+        return self.policy.enabled and any(stage.summarises and stage.trigger.is_on for stage in stages)
 
     def standing(self) -> Standing:
         """Return what an automatic compaction is judged by now."""

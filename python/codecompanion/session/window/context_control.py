@@ -63,7 +63,7 @@ class ContextControl(ChatModel):
             services.emit,
             services.clock,
             services.new_token,
-            every_messages=self._checkpoint_every,
+            every_messages=lambda: services.settings.chat.checkpoint_every_messages,
         )
         self.sources = SummarySources(log)
         self.watch = CompactionWatch(self.notice)
@@ -271,11 +271,6 @@ class ContextControl(ChatModel):
             limit_source=self.limits.source,
             emit=self.services.emit,
         )
-
-    def _checkpoint_every(self) -> int:
-        """Return how often a checkpoint is due: the user's wish, else the policy's (R-464)."""
-        wish = self.services.settings.chat.checkpoint_every_messages
-        return self.policy.checkpoint_every_messages if wish is None else wish
 
     def _summariser(self, use_chat_adapter: bool) -> Summariser:
         """Return who writes the summary (R-504, R-529); raises `ConfigError` for a name that does not resolve."""

@@ -24,7 +24,7 @@ class Pause:
     def is_on(self) -> bool:
         """Return whether something that would run by itself waits for the user."""
         policy, paused = self._chat.policy, self._chat.log.rest.paused
-        return policy.enabled and any(stage.event in paused and stage.trigger.at is not None for stage in policy.stages)
+        return policy.enabled and any(stage.event in paused and stage.trigger.is_on for stage in policy.stages)
 
     @property
     def paused(self) -> frozenset[str]:

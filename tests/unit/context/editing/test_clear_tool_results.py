@@ -204,7 +204,9 @@ RAW = ClearToolResults(
 def test_finished_turns_are_pruned_from_the_oldest_until_the_rest_is_within_the_budget(window, target, cap, expected):
     """R-342: limit / 8, at most target / 2, errors too, the newest finished turn skipped; R-339: `error`."""
     messages = finished_turns(4)
-    params = ClearToolResults(**{**{f: getattr(RAW, f) for f in RAW.__struct_fields__}, "stop_when": RawTail(cap=cap)})
+    params = ClearToolResults(
+        **{**{f: getattr(RAW, f) for f in RAW.__struct_fields__}, "stop_when": RawTail(max_tokens=cap)}
+    )
     outcome = clear_tool_results(Work(before=messages, messages=messages), params, env(messages, window, target=target))
     edited = [] if isinstance(outcome, Skipped) else [m.text for m in outcome.messages if m.edited]
     words = ["error", "output", "output"]

@@ -149,7 +149,7 @@ def test_over_the_guard_quotes_become_excerpts_and_keys_stay():
 
 def test_the_basis_can_be_what_cowork_calls_available():
     """R-404, R-440: window − 8000 − system prompt, against the messages alone."""
-    limit = Trigger(at=0.95, measure="messages", basis="available", op="<=")
+    limit = Trigger(at=0.95, measure="messages", basis="available")
     text = nine_sections(700)
     assert fit(1_000, text, limit=limit, window=20_000).summary == text
     assert fit(11_000, text, limit=limit, window=20_000).summary != text

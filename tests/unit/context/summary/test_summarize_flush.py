@@ -113,6 +113,6 @@ def test_the_flush_comes_before_everything_else():
 @pytest.mark.parametrize("effects", [{"before": ["chekpoint"]}, {"after": ["flush"]}, {"before": ["daily_log"]}])
 def test_an_effect_that_does_not_exist_is_an_error(effects):
     """Bad configuration: the key is named; a checkpoint is all that can come before a change."""
-    stage = {"id": "x", "effects": effects, "step": [{"use": "summarize_ledger"}]}
+    stage = {"id": "x", "effects": effects, "trigger": 0.5, "step": [{"use": "clear_tool_results"}]}
     with pytest.raises(ConfigError, match="effects"):
         load_policy("mine", {"mine": {"extends": "codecompanion", "stage": [stage]}})

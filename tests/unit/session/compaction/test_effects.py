@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from codecompanion.adapters.keys.redact import redact
+from codecompanion.context.policy.catalog import policy_names
 from codecompanion.context.policy.schema import Effects
 from codecompanion.errors import StoreUnavailable
 from codecompanion.model import checkpoint as payloads
@@ -245,12 +246,33 @@ async def test_a_kept_checkpoint_outlives_the_compaction_after_it(tmp_path):
     assert [one for one in checkpoints(bench)[:-1] if one.checkpoint_kind == "pre_compaction"] == before
 
 
-async def test_the_policy_says_how_often_unless_the_user_does(tmp_path):
-    """R-464: twelve; the option of the configuration counts more, 0 = never."""
-    for wish, expected in ((None, 12), (3, 3), (0, 0)):
-        bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": wish})
-        session = await bench.open()
-        assert session.effects.every_messages() == expected
+MINE = {
+    "extends": "codecompanion",
+    "stage": [
+        {
+            "id": "compaction",
+            "event": "context_compacted",
+            "trigger": 0.85,
+            "manual": True,
+            "step": [{"use": "select_window"}, {"use": "summarize_ledger"}, {"use": "insert_summary"}],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("name", ["mine", *policy_names()])
+@pytest.mark.parametrize("wish", [12, 0])
+async def test_checkpoints_are_a_setting_and_what_cowork_asks_for(tmp_path, name, wish):
+    """R-464, R-472: switched on they are every policy's, one of the user's own too; off, only CoWork's are left."""
+    asks = name in ("cowork", "cowork_chat")
+    settings = {**STOP, "checkpoint_every_messages": wish, "policy": name, "policies": {"mine": MINE}}
+    bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=settings)
+    session = await bench.open()
+    await compacted(bench, session, 9)
+    assert bench.of(Compacted)
+    told_kinds = [event.fields["checkpointKind"] for event in told(bench, "conversation_snapshot")]
+    assert ("pre_compaction" in told_kinds) == ("snapshot" in told_kinds) == (asks or wish > 0)
+    assert ("periodic" in told_kinds) == (wish > 0)
 
 
 async def test_switched_off_nothing_is_written(tmp_path):

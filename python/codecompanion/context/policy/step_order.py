@@ -1,0 +1,64 @@
+"""Whether the steps of a tier can work in their order: what each needs must have been made before it."""
+
+from __future__ import annotations
+
+from codecompanion.context.policy.schema import CHAT_ADAPTER, Step, Tier
+from codecompanion.context.strategies import STRATEGIES
+from codecompanion.errors import ConfigError
+
+_MEANING = {
+    "selection": "the messages that go",
+    "transcript": "their text",
+    "summary": "a summary that has not taken its place yet",
+    "change": "something that was changed",
+}
+
+
+def check_order(tier: Tier, before: frozenset[str], key: str) -> frozenset[str]:
+    """Return what the steps of a tier make; `before`: what the tier made whose result it starts from.
+
+    Raises:
+        ConfigError: a step whose need nothing makes, or only a later step; a summary that is replaced or never put in
+            its place; the text names the step.
+    """
+    made = set(before)
+    for number, step in enumerate(tier.steps, 1):
+        where, strategy = f"{key}.step[{number}]", STRATEGIES[step.use]
+        _check_need(step.use, tier.steps, number, made, where)
+        if strategy.asks_model:
+            for other in tier.on_fail:
+                if other != CHAT_ADAPTER:
+                    _check_need(other, tier.steps, number, made, f"{key}.on_fail")
+        if strategy.makes == "summary" and "summary" in made:
+            raise ConfigError(where, f"{step.use!r} would replace the summary of a step before it", "one of them")
+        made |= {strategy.makes, "change"} if _makes(step.use, "change") else {strategy.makes}
+        if strategy.makes == "inserted":
+            made.discard("summary")
+    if "summary" in made:
+        raise ConfigError(key, "its summary is put nowhere", "a step 'insert_summary' after it")
+    if tier.on_fail and not any(STRATEGIES[step.use].asks_model for step in tier.steps):
+        raise ConfigError(f"{key}.on_fail", "no step here asks a model, so none fails", "no on_fail")
+    return frozenset(made)
+
+
+def _check_need(use: str, steps: tuple[Step, ...], number: int, made: set[str], where: str) -> None:
+    """Refuse a step that cannot run where it stands."""
+    need = STRATEGIES[use].needs
+    if not need or need in made:
+        return
+    later = [step.use for step in steps[number:] if _makes(step.use, need)]
+    if need == "inserted":  # an earlier compaction may have left a summary
+        if later:
+            raise ConfigError(where, f"{use!r} would look at an earlier summary only", f"it after {later[0]!r}")
+        return
+    if later:
+        raise ConfigError(where, f"{use!r} can never run before {later[0]!r}, which makes what it needs", "it after it")
+    makers = [name for name in STRATEGIES if _makes(name, need)]
+    problem = f"{use!r} can never run: it needs {_MEANING[need]}, and no step before it makes that"
+    raise ConfigError(where, problem, f"before it one of {', '.join(makers)}")
+
+
+def _makes(use: str, product: str) -> bool:
+    """Return whether a step leaves that for those after it; to take messages out is to change something."""
+    makes = STRATEGIES[use].makes
+    return makes == product or (makes == "selection" and product == "change")

@@ -1,0 +1,225 @@
+"""The language of policy tables: sizes, shared steps, the order of steps, and what a mistake is answered with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import codecompanion.context
+from codecompanion.context.policy.budget import Room, Trigger, is_crossed, threshold_tokens
+from codecompanion.context.policy.catalog import load_policy
+from codecompanion.context.policy.policy_file import read_policy_file
+from codecompanion.context.policy.schema import Policy
+from codecompanion.context.work import Measure
+from codecompanion.errors import ConfigError
+
+FOLDER = Path(codecompanion.context.__file__).parent / "policies"
+CLEAR = {"use": "clear_tool_results"}
+SELECT, FORMAT = {"use": "select_window"}, {"use": "format_transcript"}
+ASK, INSERT = {"use": "summarize_one"}, {"use": "insert_summary"}
+
+
+def mine(stage: dict[str, Any], **more: Any) -> Policy:
+    """Return the default policy with one more stage, as a user writes it."""
+    stage = {"id": "x", "event": "context_compacted", "trigger": 0.5, **stage}
+    return load_policy("mine", {"mine": {"extends": "codecompanion", "stage": [stage], **more}})
+
+
+def mistake(stage: dict[str, Any], **more: Any) -> str:
+    """Return what a user reads of a mistake in that stage, from the key in it on."""
+    with pytest.raises(ConfigError) as caught:
+        mine(stage, **more)
+    return str(caught.value).removeprefix("policies.mine.").removeprefix("stage[1].")
+
+
+@pytest.mark.parametrize(
+    ("trigger", "expected"),
+    [
+        ({"at": 0.5}, Trigger(at=0.5)),
+        ({"at": "50%"}, Trigger(at=0.5)),
+        ({"at": 1}, Trigger(at=1.0)),
+        ({"tokens": "16k"}, Trigger(tokens=16_000)),
+        ({"always": True}, Trigger(always=True)),
+        ({"at": 0.9, "basis": "input_limit", "op": ">"}, Trigger(at=0.9, basis="input_limit", op=">")),
+        (0.5, Trigger(at=0.5)),
+        (16_000, Trigger(tokens=16_000)),
+        ("85%", Trigger(at=0.85)),
+        (False, Trigger()),
+        ({"at": False}, Trigger()),
+    ],
+)
+def test_a_trigger_says_what_it_means(trigger: Any, expected: Trigger) -> None:
+    assert mine({"trigger": trigger, "step": [CLEAR]}).stages[-1].trigger == expected
+
+
+def test_a_stage_for_compact_alone_needs_no_trigger() -> None:
+    assert not mine({"manual": True, "step": [CLEAR]} | {"trigger": False}).stages[-1].trigger.is_on
+    stage = {"id": "x", "event": "context_compacted", "manual": True, "step": [CLEAR]}
+    policy = load_policy("mine", {"mine": {"extends": "codecompanion", "stage": [stage]}})
+    assert not policy.stages[-1].trigger.is_on
+
+
+def test_always_is_no_size() -> None:
+    room = Room(window=1000)
+    assert is_crossed(Trigger(always=True), Measure(0, 0), room) or is_crossed(
+        Trigger(always=True), Measure(1, 1), room
+    )
+    assert Trigger(always=True).is_on
+    assert not Trigger().is_on
+    assert threshold_tokens(Trigger(), room) is None
+
+
+def test_an_option_gives_the_other_kind_of_size() -> None:
+    """A share takes the place of tokens, and the other way round; what else the trigger says stays."""
+    cowork = load_policy("mine", {"mine": {"extends": "cowork", "flush.trigger": 0.1, "compaction.trigger": "12k"}})
+    flush, proactive = cowork.stages[0].trigger, cowork.stages[1].trigger
+    assert (flush.at, flush.tokens, flush.measure, flush.basis) == (0.1, None, "slack", "window_less_reserve")
+    assert (proactive.at, proactive.tokens) == (None, 12_000)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "said"),
+    [
+        ({"at": 2}, "trigger: at = 2 is no share; expected a share from 0 to 1, such as 0.85 or \"85%\", or tokens = 2"
+         " (to run before every request: always = true)"),
+        ({"at": 1200}, "or tokens = 1200"),
+        ({"at": 0}, "trigger: at = 0 is no share"),
+        ({"at": "120%"}, "trigger.at: 120% is not between"),
+        ({"tokens": 0}, "trigger: tokens = 0 is no size; expected 1 or more"),
+        ({"at": 0.5, "tokens": 5}, "trigger: at and tokens are two sizes; expected one of them"),
+        ({"at": 0.5, "always": True}, "trigger: always and a size contradict each other"),
+        ({"measure": "messages"}, "trigger: it names no size; expected { at = 0.85 }, { tokens = 16000 }"),
+        ({"at": 0.5, "measure": "chat"}, "trigger.measure: there is no 'chat'; expected 'request', or nothing"),
+        ({"at": 0.5, "measure": "raw_replay"}, "expected 'request', or nothing"),
+        ({"at": 0.5, "op": "<="}, "trigger.op: there is no '<='; expected nothing"),
+        (None, "trigger: it is missing; expected { at = 0.85 }"),
+    ],
+)  # fmt: skip
+def test_what_is_no_trigger_is_told_what_would_be_one(trigger: Any, said: str) -> None:
+    """Also in the words of earlier versions."""
+    assert said in mistake({"trigger": trigger, "step": [CLEAR]})
+
+
+def test_a_comparison_stands_in_triggers_only() -> None:
+    said = mistake({"target": {"at": 0.5, "op": "<="}, "step": [CLEAR]})
+    assert said == "target.op: it is no longer a key; expected nothing: only a trigger is compared in more than one way"
+
+
+def test_steps_are_shared_by_a_name() -> None:
+    """The user's own names, in one list or several; beside other steps."""
+    shared = {"write": [FORMAT, {**ASK, "max_tokens": "2k"}, INSERT]}
+    policy = mine({"tier": [{"id": "a", "step": [SELECT, {"steps": "write"}]}]}, steps=shared)
+    steps = policy.stages[-1].tiers[0].steps
+    assert [step.use for step in steps] == ["select_window", "format_transcript", "summarize_one", "insert_summary"]
+    assert steps[2].params.max_tokens == 2000
+    assert "steps.write[2].max_token: there is no such key; expected max_tokens" in mistake(
+        {"step": [SELECT, {"steps": "write"}]}, steps={"write": [FORMAT, {**ASK, "max_token": 5}, INSERT]}
+    )
+    assert (
+        mistake({"step": [{"steps": "wriet"}]}, steps=shared)
+        == "step[1].steps: there are no steps 'wriet'; expected write"
+    )
+    said = mistake({"step": [{"steps": "write", "max_tokens": 3}]}, steps=shared)
+    assert said == "step[1]: the steps 'write' are taken as they are; expected nothing beside `steps`"
+
+
+def test_a_stage_like_another_has_what_it_does_not_say() -> None:
+    """R-403: the reactive stage of CoWork is told apart by its trigger alone."""
+    _, proactive, reactive = load_policy("cowork").stages
+    same = ("tiers", "event", "target", "target_gap", "effects", "emits", "card")
+    assert [getattr(reactive, name) for name in same] == [getattr(proactive, name) for name in same]
+    assert (reactive.label, reactive.manual, reactive.trigger.op) == ("reactive", False, ">")
+
+
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        ({"step": [SELECT, ASK, FORMAT, INSERT]}, "step[2]: 'summarize_one' can never run before 'format_transcript'"),
+        ({"step": [FORMAT, ASK, INSERT]}, "step[1]: 'format_transcript' can never run: it needs the messages that go,"
+         " and no step before it makes that; expected before it one of select_window"),
+        ({"step": [SELECT, FORMAT, ASK]}, "its summary is put nowhere; expected a step 'insert_summary' after it"),
+        ({"step": [SELECT, FORMAT, ASK, INSERT, {"use": "verify_summary"}]}, "step[5]: 'verify_summary' can never run"),
+        ({"step": [SELECT, FORMAT, ASK, {"use": "fit_summary"}, INSERT]}, "'fit_summary' would look at an earlier"),
+        ({"step": [SELECT, FORMAT, ASK, {"use": "summarize_ledger"}, INSERT]}, "'summarize_ledger' would replace"),
+        ({"step": [{"use": "require_savings"}, CLEAR]}, "step[1]: 'require_savings' can never run before"),
+        ({"step": [CLEAR], "on_fail": ["summarize_raw"]}, "on_fail: no step here asks a model"),
+        ({"on_fail": ["summarize_raw"], "like": "compaction"}, "on_fail: it does not belong here"),
+        ({"step": [SELECT, {"use": "summarize_chunked"}, INSERT], "on_fail": ["summarize_raw"]},
+         "on_fail: 'summarize_raw' can never run: it needs their text"),
+        ({"step": [CLEAR], "after": ["x"]}, "'x' does not come before it; expected editing, compaction"),
+        ({"step": [CLEAR], "unless": ["edting"]}, "there is no stage 'edting'"),
+    ],
+)  # fmt: skip
+def test_steps_that_cannot_work_in_their_order_are_refused(stage: dict[str, Any], said: str) -> None:
+    assert said in mistake(stage)
+
+
+def test_a_tier_goes_on_from_what_another_made() -> None:
+    """What it starts from may hold the change or the text it needs."""
+    cheap = {"id": "cheap", "accept": "target", "step": [CLEAR]}
+    after = {"id": "after", "from": "cheap", "step": [{"use": "require_target"}]}
+    assert mine({"target": 0.3, "tier": [cheap, after]}).stages[-1].tiers[1].start == "cheap"
+    del after["from"]
+    assert "tier[2].step[1]: 'require_target' can never run" in mistake({"target": 0.3, "tier": [cheap, after]})
+
+
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        ({"step": [CLEAR], "triger": 0.5}, "triger: there is no such key; expected trigger"),
+        ({"step": [CLEAR], "at": 0.5}, "at: it does not belong here; expected it in 'trigger' or 'target'"),
+        ({"step": [CLEAR], "accept": "target"}, "accept: it does not belong here; expected it in a tier"),
+        ({"step": [CLEAR], "cooldown": {}}, "cooldown: it does not belong here; expected it in the policy"),
+        ({"step": [CLEAR], "count": 3}, "expected it in 'older_than' or the step 'select_window'"),
+        ({"step": [{**CLEAR, "unit": "cycles"}]}, "step[1].unit: it does not belong here; expected it in 'older_than'"),
+        ({"step": [{**CLEAR, "exclude_tool": []}]}, "exclude_tool: there is no such key; expected exclude_tools"),
+        ({"step": [{**CLEAR, "schema": "cc_9"}]}, "expected it in the step 'summarize_one'"),
+        ({"step": [{"use": "clear_results"}]}, "there is no strategy 'clear_results'; expected clear_tool"),
+    ],
+)  # fmt: skip
+def test_a_mistyped_or_misplaced_key_is_told_where_it_belongs(stage: dict[str, Any], said: str) -> None:
+    assert said in mistake(stage)
+
+
+def test_a_key_of_the_policy_is_told_apart_from_an_option() -> None:
+    for wrong, said in (
+        ({"checkpoint_every_messages": 5}, "expected the setting interactions.chat.opts.checkpoint_every_messages"),
+        (
+            {"editing": {"triger": 0.5}},
+            "policies.mine.editing.triger: policy mine has no such option; expected editing.trigger",
+        ),
+        ({"keep_cycles": 2}, "expected editing.keep_cycles"),
+        ({"older_than": 2}, "expected it in the step 'clear_tool_results'"),
+        ({"cooldwn": 2}, "expected cooldown"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            load_policy("mine", {"mine": {"extends": "codecompanion", **wrong}})
+        assert said in str(caught.value)
+
+
+def test_a_mistake_is_told_with_file_and_line() -> None:
+    """In the forms a table may be written in; a key that is missing, where it should stand."""
+    lines = (FOLDER / "cowork_chat.toml").read_text(encoding="utf-8").splitlines()
+    for key in ("default_window = ", "max_chars = ", "  on_fail = ", "    refresh_messages = "):
+        number = next(number for number, line in enumerate(lines, 1) if line.startswith(key))
+        wrong = [*lines[: number - 1], lines[number - 1].replace(key.strip(" ="), "zzz", 1), *lines[number:]]
+        assert mistake_of_file(wrong).startswith(f"policies/x.toml:{number}: "), key
+    number = next(number for number, line in enumerate(lines, 1) if '{ use = "select_window"' in line)
+    wrong = [*lines[: number - 1], lines[number - 1].replace("fill", "fil"), *lines[number:]]
+    assert mistake_of_file(wrong).startswith(f"policies/x.toml:{number}: stage[2].tier[2].step[1].fil: there is no")
+    number = next(number for number, line in enumerate(lines, 1) if line.startswith("[[stage]]  "))
+    wrong = [line for line in lines if not line.startswith("trigger = { at")]
+    assert mistake_of_file(wrong).startswith(f"policies/x.toml:{number}: stage[2].trigger: it is missing")
+
+
+def mistake_of_file(lines: list[str]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        read_policy_file("\n".join(lines), "policies/x.toml")
+    return str(caught.value)
+
+
+def test_what_is_no_toml_is_told_with_its_line() -> None:
+    with pytest.raises(ConfigError, match=r"policies/x\.toml: .* \(at line 2, column 2\)"):
+        read_policy_file('name = "x"\na: b', "policies/x.toml")

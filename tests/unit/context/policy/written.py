@@ -1,0 +1,43 @@
+"""A policy as the table that gives it back: that it is data, and nothing of it is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from codecompanion.context.policy.schema import Policy, Stage, Tier
+
+
+def policy_to_table(policy: Policy) -> dict[str, Any]:
+    """Return the table of a policy (a plain dict of TOML types; absent values are left out)."""
+    fields: dict[str, Any] = msgspec.to_builtins(policy)
+    fields["stage"] = [_stage_table(stage) for stage in policy.stages]
+    fields["shape"] = [_plain({"use": s.use, "when": s.when, **msgspec.to_builtins(s.params)}) for s in policy.shape]
+    del fields["stages"]
+    return fields
+
+
+def _stage_table(stage: Stage) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(stage)
+    fields["tier"] = [_tier_table(tier) for tier in stage.tiers]
+    del fields["tiers"]
+    for name, size in (("trigger", stage.trigger), ("target", stage.target)):
+        if size is not None and not size.is_on:
+            fields[name]["at"] = False
+    table: dict[str, Any] = _plain(fields)
+    return table
+
+
+def _tier_table(tier: Tier) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(tier)
+    del fields["steps"]
+    return {**fields, "step": [{"optional": s.optional, "use": s.use, **_plain(s.params)} for s in tier.steps]}
+
+
+def _plain(value: Any) -> Any:
+    """Return the value without what TOML cannot say: absent fields of tables, at any depth."""
+    value = msgspec.to_builtins(value)
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items() if inner is not None}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
