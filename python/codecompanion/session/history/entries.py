@@ -13,18 +13,7 @@ import msgspec
 from codecompanion.context.change import why_edited
 from codecompanion.context.policy.schema import Card
 from codecompanion.formats.cutting import cut_for_preview
-from codecompanion.model.history import ChatCreated as Created
-from codecompanion.model.history import (
-    ChatForked,
-    EventPayload,
-    LogEvent,
-    MessageAdded,
-    ModelSet,
-    PolicyEvent,
-    ToolRan,
-    TurnEnded,
-    ViewChanged,
-)
+from codecompanion.model import history
 from codecompanion.model.messages import GO_ON_TAG, SUMMARY_TAG, Message, ReasoningPart, is_typed_by_user
 from codecompanion.model.summary_frame import bare_summary
 from codecompanion.placeholders import kept_percent
@@ -41,7 +30,7 @@ ASKED_TO_GO_ON = "Asked the model to continue its reply."
 INTERRUPTED = "Interrupted: Neovim or its host ended before the reply was complete."
 
 
-def entries(events: Sequence[LogEvent]) -> list[Entry]:
+def entries(events: Sequence[history.LogEvent]) -> list[Entry]:
     """Return what the buffer shows of a log, in order; attachments are in the context block instead."""
     undone = undone_ids(events)
     drawing = _Drawing(events, frozenset(undone), gone_from(events, undone))
@@ -51,7 +40,7 @@ def entries(events: Sequence[LogEvent]) -> list[Entry]:
     return _with_reverted(events, drawing.shown)
 
 
-def _with_reverted(events: Sequence[LogEvent], shown: list[Entry]) -> list[Entry]:
+def _with_reverted(events: Sequence[history.LogEvent], shown: list[Entry]) -> list[Entry]:
     """Return the entries, those marked whose changes of files do not count now."""
     reverted = {change.id for change in changes_of(events) if change.reverted}
     if not reverted:
@@ -67,21 +56,23 @@ def _with_reverted(events: Sequence[LogEvent], shown: list[Entry]) -> list[Entry
 class _Drawing:
     """The entries of a log on their way: what was said when, and by whom."""
 
-    def __init__(self, events: Sequence[LogEvent], undone: frozenset[str], gone: dict[str, str]) -> None:
+    def __init__(self, events: Sequence[history.LogEvent], undone: frozenset[str], gone: dict[str, str]) -> None:
         self.shown: list[Entry] = []
         self._undone, self._gone = undone, gone
         self._cleared, self._pinned = _marked(events, undone)
-        self._ran = {event.payload.message_id: event.payload for event in events if isinstance(event.payload, ToolRan)}
+        self._ran = {
+            event.payload.message_id: event.payload for event in events if isinstance(event.payload, history.ToolRan)
+        }
         self._calls: dict[str, tuple[str, str, str]] = {}
         self._adapter = self._model = ""
         self._typed = 0
         self._turn: str | None = ""
         """The turn the model's side of which was drawn last, None when the next one has a header of its own."""
 
-    def take(self, payload: EventPayload, *, is_old: bool, is_page: bool, unseen: frozenset[str]) -> None:
+    def take(self, payload: history.EventPayload, *, is_old: bool, is_page: bool, unseen: frozenset[str]) -> None:
         """Take in one event; `is_old`: it is no newer than the last `/clear` (`is_page`); `unseen` is not drawn."""
         match payload:
-            case MessageAdded(message=message):
+            case history.MessageAdded(message=message):
                 self._typed += is_typed_by_user(message)
                 for call in message.tool_calls:
                     self._calls[call.id] = (call.name, recorded_title(call), message.id)
@@ -89,22 +80,22 @@ class _Drawing:
                     self._forget_unsent()
                 if not (is_old and message.id in unseen):
                     self.shown += self._message_entries(message)
-            case Created(adapter=adapter, model=model) | ModelSet(adapter=adapter, model=model):
+            case history.ChatCreated(adapter=adapter, model=model) | history.ModelSet(adapter=adapter, model=model):
                 self._adapter, self._model, self._turn = adapter, model, None
-            case ViewChanged(kind="cleared") as change if is_old and is_page:
+            case history.ViewChanged(kind="cleared") as change if is_old and is_page:
                 self.shown.append(Entry(kind="cleared", change_id=change.change_id))
-            case ViewChanged() as change if not is_old:
+            case history.ViewChanged() as change if not is_old:
                 self._add_change(change)
-            case ChatForked(from_title=title) if not is_old:
+            case history.ChatForked(from_title=title) if not is_old:
                 note = f"Forked from “{title or 'untitled'}” · /fork list: all branches"
                 self.shown.append(Entry(kind="note", text=note))
-            case PolicyEvent(name="session_restored", fields=fields) if not is_old:
+            case history.PolicyEvent(name="session_restored", fields=fields) if not is_old:
                 self.shown.append(Entry(kind="note", text=str(fields.get("note", ""))))
-            case TurnEnded(reason="failed" | "limit", error=error) if error and not is_old:
+            case history.TurnEnded(reason="failed" | "limit", error=error) if error and not is_old:
                 self.shown.append(Entry(kind="note", text=error, level=Severity.ERROR, ended=payload.reason))
-            case TurnEnded(reason="stopped") if not is_old:
+            case history.TurnEnded(reason="stopped") if not is_old:
                 self.shown.append(Entry(kind="note", text="Stopped.", ended="stopped"))
-            case TurnEnded(reason="interrupted") if not is_old:
+            case history.TurnEnded(reason="interrupted") if not is_old:
                 self.shown.append(Entry(kind="note", text=INTERRUPTED, level=Severity.WARN, ended="interrupted"))
             case _:
                 pass
@@ -114,7 +105,7 @@ class _Drawing:
         while self.shown and self.shown[-1].kind == "note" and self.shown[-1].text.startswith(NOT_SENT):
             self.shown.pop()
 
-    def _add_change(self, change: ViewChanged) -> None:
+    def _add_change(self, change: history.ViewChanged) -> None:
         at = len(self.shown)
         before = change.report.before
         if change.kind == "compacted" and before is not None:
@@ -180,7 +171,7 @@ class _Drawing:
         )
 
 
-def _marked(events: Sequence[LogEvent], undone: frozenset[str]) -> tuple[dict[str, tuple[int, ...]], set[str]]:
+def _marked(events: Sequence[history.LogEvent], undone: frozenset[str]) -> tuple[dict[str, tuple[int, ...]], set[str]]:
     """Return what is cleared or cut, by message id, and the ids of what is pinned, as the changes left them.
 
     Of a message that was cut it says how many percent of it are sent.
@@ -188,7 +179,7 @@ def _marked(events: Sequence[LogEvent], undone: frozenset[str]) -> tuple[dict[st
     cleared: dict[str, tuple[int, ...]] = {}
     pinned: set[str] = set()
     for event in events:
-        if not isinstance(event.payload, ViewChanged) or event.payload.change_id in undone:
+        if not isinstance(event.payload, history.ViewChanged) or event.payload.change_id in undone:
             continue
         for message in (*event.payload.replaced, *(insertion.message for insertion in event.payload.inserted)):
             if message.edited or message.compacted or message.left_out:
@@ -203,7 +194,7 @@ def _reasoning(message: Message) -> str:
     return "".join(part.text for part in message.content if isinstance(part, ReasoningPart))
 
 
-def _change_entries(change: ViewChanged, undone: bool, gone: str) -> Iterator[Entry]:
+def _change_entries(change: history.ViewChanged, undone: bool, gone: str) -> Iterator[Entry]:
     report = change.report
     if change.kind == "edited":
         yield Entry(

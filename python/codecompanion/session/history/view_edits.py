@@ -23,18 +23,8 @@ from codecompanion.session.history.put_back import find, logged, restoration
 from codecompanion.session.history.redraw import redraw
 from codecompanion.session.history.undo import PAUSED_BY, chain_of, outcome
 from codecompanion.waiting import to_the_end
+from codecompanion.wire import requests
 from codecompanion.wire.events import ContextEdited, Severity
-from codecompanion.wire.requests import (
-    ClearMessage,
-    ListPins,
-    Pin,
-    Recall,
-    RedoChange,
-    Request,
-    RestoreMessage,
-    UndoChange,
-    Unpin,
-)
 
 
 class ViewEdits:
@@ -45,28 +35,28 @@ class ViewEdits:
         self.services, self.log, self.control = chat.services, chat.log, chat.control
         self.context = chat.context
 
-    async def carry_out(self, request: Request) -> Any:
+    async def carry_out(self, request: requests.Request) -> Any:
         """Carry out what the user asked for; return the answer of `requests`.
 
         Raises:
             CodeCompanionError: nothing was changed; says why.
         """
         match request:
-            case UndoChange(change_id=change_id):
+            case requests.UndoChange(change_id=change_id):
                 return await self._chat.occupy(lambda: self._undo(change_id))
-            case RedoChange(change_id=change_id):
+            case requests.RedoChange(change_id=change_id):
                 return await self._chat.occupy(lambda: self._redo(change_id))
-            case RestoreMessage(item=item):
+            case requests.RestoreMessage(item=item):
                 return await self._chat.occupy(lambda: self._restore(item))
-            case ClearMessage(item=item):
+            case requests.ClearMessage(item=item):
                 return await self._chat.occupy(lambda: self._clear(item))
-            case Pin(item=item, text=text):
+            case requests.Pin(item=item, text=text):
                 return await self._chat.occupy(lambda: self._pin(item, text))
-            case Unpin(item=item, number=number):
+            case requests.Unpin(item=item, number=number):
                 return await self._chat.occupy(lambda: self._unpin(item, number))
-            case ListPins():
+            case requests.ListPins():
                 return self._pins()
-            case Recall(words=words):
+            case requests.Recall(words=words):
                 return await self._chat.removed.listed(words)
             case _:
                 raise InputError(f"{type(request).__name__} is not a request to a chat")

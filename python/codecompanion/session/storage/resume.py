@@ -8,43 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from codecompanion.model.history import ChatCreated as Created
-from codecompanion.model.history import (
-    CompactionFailed,
-    CompactionStarted,
-    EventPayload,
-    FileChangeEnded,
-    FileChangeStarted,
-    LogEvent,
-    MessageAdded,
-    ModelSet,
-    PolicyEvent,
-    PolicySet,
-    TurnEnded,
-    TurnStarted,
-    ViewChanged,
-)
+from codecompanion.model import history
 from codecompanion.model.messages import Message
 from codecompanion.model.view import View, append, open_tool_calls
 from codecompanion.placeholders import INTERRUPTED
 
 
 def repairs(
-    events: Sequence[LogEvent], view: View, partial: str, new_id: Callable[[], str], now: float
-) -> list[EventPayload]:
+    events: Sequence[history.LogEvent], view: View, partial: str, new_id: Callable[[], str], now: float
+) -> list[history.EventPayload]:
     """Return what an interrupted host could not write any more.
 
     A reply that was arriving is kept and marked as cut, open calls get an "interrupted" result, a compaction and a
     turn without an end get one. A log that ended well needs nothing.
     """
-    found: list[EventPayload] = []
+    found: list[history.EventPayload] = []
     turn = _open_turn(events)
     if partial.strip() and turn is not None:
         message = Message(
             id=new_id(), role="assistant", content=partial, cycle=turn.cycle, turn_id=turn.turn_id, cut=True, ts=now
         )
         if not view.open_calls:
-            found.append(MessageAdded(message=message))
+            found.append(history.MessageAdded(message=message))
             view = append(view, message)
     for call in open_tool_calls(view):
         newest = next(message for message in reversed(view.messages) if message.tool_calls)
@@ -52,44 +37,46 @@ def repairs(
             id=new_id(), role="tool", content=INTERRUPTED, tool_call_id=call.id, is_error=True,
             cycle=newest.cycle, turn_id=newest.turn_id, ts=now,
         )  # fmt: skip
-        found.append(MessageAdded(message=result))
-    ended = {e.payload.compaction_id for e in events if isinstance(e.payload, CompactionFailed)}
-    ended |= {e.payload.change_id for e in events if isinstance(e.payload, ViewChanged)}
+        found.append(history.MessageAdded(message=result))
+    ended = {e.payload.compaction_id for e in events if isinstance(e.payload, history.CompactionFailed)}
+    ended |= {e.payload.change_id for e in events if isinstance(e.payload, history.ViewChanged)}
     for event in events:
         began = event.payload
-        if isinstance(began, CompactionStarted) and began.compaction_id not in ended:
-            found.append(CompactionFailed(compaction_id=began.compaction_id, reason="interrupted"))
+        if isinstance(began, history.CompactionStarted) and began.compaction_id not in ended:
+            found.append(history.CompactionFailed(compaction_id=began.compaction_id, reason="interrupted"))
             if began.failed_event:
                 fields = {"reason": "interrupted", "estimated_request_tokens": began.tokens_before}
-                named = PolicyEvent(name=began.failed_event, fields=fields, compaction_id=began.compaction_id)
+                named = history.PolicyEvent(name=began.failed_event, fields=fields, compaction_id=began.compaction_id)
                 found.append(named)
-    closed = {e.payload.change_id for e in events if isinstance(e.payload, FileChangeEnded)}
+    closed = {e.payload.change_id for e in events if isinstance(e.payload, history.FileChangeEnded)}
     for event in events:
-        if isinstance(event.payload, FileChangeStarted) and event.payload.change_id not in closed:
-            found.append(FileChangeEnded(change_id=event.payload.change_id, state="interrupted"))
+        if isinstance(event.payload, history.FileChangeStarted) and event.payload.change_id not in closed:
+            found.append(history.FileChangeEnded(change_id=event.payload.change_id, state="interrupted"))
     if turn is not None:
-        found.append(TurnEnded(turn_id=turn.turn_id, reason="interrupted"))
+        found.append(history.TurnEnded(turn_id=turn.turn_id, reason="interrupted"))
     return found
 
 
-def _open_turn(events: Sequence[LogEvent]) -> TurnStarted | None:
+def _open_turn(events: Sequence[history.LogEvent]) -> history.TurnStarted | None:
     """Return the turn that began last and never ended."""
     for event in reversed(events):
-        if isinstance(event.payload, TurnEnded):
+        if isinstance(event.payload, history.TurnEnded):
             return None
-        if isinstance(event.payload, TurnStarted):
+        if isinstance(event.payload, history.TurnStarted):
             return event.payload
     return None
 
 
-def model_of(events: Sequence[LogEvent]) -> tuple[str, str]:
+def model_of(events: Sequence[history.LogEvent]) -> tuple[str, str]:
     """Return the adapter and model the chat used last."""
     for event in reversed(events):
-        if isinstance(event.payload, ModelSet | Created):
+        if isinstance(event.payload, history.ModelSet | history.ChatCreated):
             return event.payload.adapter, event.payload.model
     return "", ""
 
 
-def policy_of(events: Sequence[LogEvent]) -> str:
+def policy_of(events: Sequence[history.LogEvent]) -> str:
     """Return the policy the chat chose last, "" when it follows the configuration."""
-    return next((event.payload.policy for event in reversed(events) if isinstance(event.payload, PolicySet)), "")
+    return next(
+        (event.payload.policy for event in reversed(events) if isinstance(event.payload, history.PolicySet)), ""
+    )
