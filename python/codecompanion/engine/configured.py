@@ -34,49 +34,40 @@ from codecompanion.tools.commands.command_environment import problem_with_patter
 from codecompanion.tools.commands.command_prefix import problem_with
 from codecompanion.wire.requests import Hello
 
-PREFIXES_KEY = "interactions.chat.tools.{}.opts.allowed_prefixes"
-VARIABLES_KEY = "interactions.chat.tools.{}.opts.{}"
+TOOLS_KEY = "interactions.chat.tools"
 EXCLUDE_KEY = "interactions.chat.opts.memory.exclude"
 
 
 def configure(services: Services, request: Hello) -> None:
     """Let the services keep what the settings want kept, and use only policies that can be used."""
     services.keeping = _keeping(services, request)
-    _check_prefixes(services)
-    _check_variables(services)
+    _check_patterns(services)
     _check_policies(services)
 
 
-def _check_prefixes(services: Services) -> None:
-    """Leave out the prefixes of commands that cannot be allowed."""
-    tools, entries = services.settings.tools, dict(services.settings.tools.entries)
-    for name, tool in tools.entries.items():
-        problems = [problem_with(prefix) for prefix in tool.allowed_prefixes]
-        for number, problem in enumerate(problems, 1):
-            if problem:
-                mistake = ConfigError(f"{PREFIXES_KEY.format(name)}[{number}]", problem)
-                services.mistakes.append(f"{mistake}. Such commands still ask.")
-        good = tuple(prefix for prefix, problem in zip(tool.allowed_prefixes, problems, strict=True) if not problem)
-        entries[name] = msgspec.structs.replace(tool, allowed_prefixes=good)
-    tools = msgspec.structs.replace(tools, entries=entries)
-    services.settings = msgspec.structs.replace(services.settings, tools=tools)
-
-
-def _check_variables(services: Services) -> None:
-    """Leave out the patterns that can name no environment variable."""
-    tools, entries = services.settings.tools, dict(services.settings.tools.entries)
-    for name, tool in tools.entries.items():
-        for option in ("keep_variables", "hide_variables"):
+def _check_patterns(services: Services) -> None:
+    """Leave out prefixes of commands that cannot be allowed, and patterns that can name no environment variable."""
+    tools = services.settings.tools
+    entries = dict(tools.entries)
+    for option, problem_of, consequence in _PATTERNS:
+        for name, tool in entries.items():
             patterns: tuple[str, ...] = getattr(tool, option)
-            for number, pattern in enumerate(patterns, 1):
-                problem = problem_with_pattern(pattern)
+            problems = [problem_of(pattern) for pattern in patterns]
+            for number, problem in enumerate(problems, 1):
                 if problem:
-                    mistake = ConfigError(f"{VARIABLES_KEY.format(name, option)}[{number}]", problem)
-                    services.mistakes.append(f"{mistake}. It is left out.")
-            good = tuple(pattern for pattern in patterns if not problem_with_pattern(pattern))
-            entries[name] = msgspec.structs.replace(entries[name], **{option: good})
+                    mistake = ConfigError(f"{TOOLS_KEY}.{name}.opts.{option}[{number}]", problem)
+                    services.mistakes.append(f"{mistake}. {consequence}")
+            good = tuple(pattern for pattern, problem in zip(patterns, problems, strict=True) if not problem)
+            entries[name] = msgspec.structs.replace(tool, **{option: good})
     tools = msgspec.structs.replace(tools, entries=entries)
     services.settings = msgspec.structs.replace(services.settings, tools=tools)
+
+
+_PATTERNS = (
+    ("allowed_prefixes", problem_with, "Such commands still ask."),
+    ("keep_variables", problem_with_pattern, "It is left out."),
+    ("hide_variables", problem_with_pattern, "It is left out."),
+)
 
 
 def _keeping(services: Services, request: Hello) -> Keeping:

@@ -90,11 +90,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status.
-
-    Raises:
-        InputError, ConfigError: bad input; nothing was printed.
-    """
+    """Carry the sub-command out; returns the exit status. Bad input is raised before anything is printed."""
     options = Options(
         policy=arguments.policy,
         window=arguments.window,

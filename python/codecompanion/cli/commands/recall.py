@@ -47,11 +47,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status.
-
-    Raises:
-        InputError: bad input; nothing was printed.
-    """
+    """Carry the sub-command out; returns the exit status. Bad input is raised before anything is printed."""
     words = " ".join(arguments.words)
     if arguments.jobs:
         if words:

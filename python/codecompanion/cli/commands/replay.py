@@ -44,11 +44,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Carry the sub-command out; returns the exit status.
-
-    Raises:
-        InputError, ConfigError: bad input; nothing was printed.
-    """
+    """Carry the sub-command out; returns the exit status. Bad input is raised before anything is printed."""
     if arguments.window < 1:
         raise InputError(f"--window {arguments.window}: expected 1 or more tokens")
     names = list(dict.fromkeys(arguments.policy)) or list(policy_names())

@@ -32,7 +32,7 @@ from codecompanion.tools.files.file_change import ATTEMPTS, carry_out, counts, c
 from codecompanion.tools.files.open_files import Opened
 from codecompanion.tools.files.proposal import Proposal, with_own_line_ends
 from codecompanion.wire.events import ChangesReverted
-from codecompanion.wire.requests import ListChanges, Request, RevertChanges, ShowChange
+from codecompanion.wire.requests import ListChanges, RevertChanges, ShowChange
 from codecompanion.workspace.merge import merge
 
 LABELS = ("the file now", "after the change", "before the change")
@@ -66,7 +66,7 @@ class Reverter:
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
 
-    async def carry_out(self, request: Request) -> Any:
+    async def carry_out(self, request: ListChanges | ShowChange | RevertChanges) -> Any:
         """Carry out what the user asked for; return the answer of `requests`.
 
         Raises:
@@ -88,8 +88,6 @@ class Reverter:
 
                 await self._chat.occupy(work)
                 return answer
-            case _:
-                raise InputError(f"{type(request).__name__} is not a request about changes of files")
 
     def tell(self, events: Sequence[LogEvent]) -> None:
         """Let the editor mark the changes that are reverted."""

@@ -19,7 +19,7 @@ from codecompanion.session.services import Services
 from codecompanion.session.turn.approval_desk import ApprovalDesk
 from codecompanion.tools.approval import Approvals, Grant
 from codecompanion.wire.events import Notice, Severity
-from codecompanion.wire.requests import ListGrants, Request, RevokeGrant
+from codecompanion.wire.requests import ListGrants, RevokeGrant
 from codecompanion.workspace.paths import Workspace
 
 
@@ -35,7 +35,7 @@ class Grants:
     def __init__(self, services: Services, chat_id: str, desk: ApprovalDesk, root: Callable[[], Path]) -> None:
         self._services, self._chat_id, self._desk, self._workspace = services, chat_id, desk, root
 
-    def carry_out(self, request: Request) -> Any:
+    def carry_out(self, request: ListGrants | RevokeGrant) -> Any:
         """Carry out what the user asked for; return the answer of `requests`.
 
         Raises:
@@ -46,8 +46,6 @@ class Grants:
                 return [_row(grant) for grant in self._desk.approvals.grants()]
             case RevokeGrant(grant=wanted):
                 return self._revoke(wanted)
-            case _:
-                raise InputError(f"{type(request).__name__} is not a request about grants")
 
     def _revoke(self, wanted: str) -> str:
         desk = self._desk
