@@ -6,12 +6,12 @@ Every strategy is `f(work, params, env) -> Work | Skipped | Failed`; one that ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from codecompanion.model.messages import Message, ReasoningPart, Usage
+from codecompanion.model.messages import Message, ReasoningPart, Usage, with_changes
 
 Fold = TypeVar("Fold")
 Messages = tuple[Message, ...]
@@ -118,6 +118,14 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     writer_is_proven: bool = True
     folds: Folds = msgspec.field(default_factory=Folds)
     resends: Callable[[ReasoningPart], bool] = lambda part: True
+
+    def size(self, messages: Iterable[Message]) -> int:
+        """Return the tokens of these messages, without calibration: as cached, else counted."""
+        return sum(message.tokens or self.count(message) for message in messages)
+
+    def recounted(self, message: Message) -> Message:
+        """Return the message with its count; the cached one belonged to what it was before (R-112)."""
+        return with_changes(message, tokens=self.count(message))
 
     def fits(self, messages: Messages, measured: Measure, *, reserve: int | None = None) -> bool:
         """Return whether the request of these messages fits: prompt + reply reserve ≤ window (R-507, lesson 2).

@@ -77,7 +77,7 @@ def _before_tool_steps(messages: Messages, keep: int, env: Env, share: float) ->
         return frozenset(turn) if keep <= 0 else frozenset()
     start, end, used = steps[-keep], len(messages), 0
     for step in reversed(steps) if share else ():
-        used += sum(message.tokens or env.count(message) for message in messages[step:end])
+        used += env.size(messages[step:end])
         if used > share * env.window:
             break
         start, end = min(start, step), step
@@ -89,7 +89,7 @@ def _before_rounds(messages: Messages, keep: int, env: Env, share: float) -> ran
     start = end = rounds[-keep] if 0 < keep <= len(rounds) else (len(messages) if keep <= 0 else 0)
     used = 0
     for step in reversed(rounds[:-keep] if keep > 0 else rounds):
-        used += sum(message.tokens or env.count(message) for message in messages[step:end])
+        used += env.size(messages[step:end])
         if used > share * env.window:
             break
         start = end = step

@@ -76,10 +76,9 @@ def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcom
         placeholder = fill_tool_template(TEMPLATES[params.template], message, tool)
         if not _is_worth_it(message, placeholder, params):
             continue
-        edited = with_changes(message, content=placeholder, edited=True)
-        edited = with_changes(edited, tokens=env.count(edited))
+        edited = env.recounted(with_changes(message, content=placeholder, edited=True))
         if excess is not None:
-            excess -= _tokens(message, env) - edited.tokens
+            excess -= env.size((message,)) - edited.tokens
         messages[index] = edited
         cleared.append(message)
     if not cleared:
@@ -104,8 +103,8 @@ def _raw_excess(messages: Messages, budget: RawTail | None, env: Env) -> int | N
     if budget is None:
         return None
     newest = newest_finished_turn(messages, env)
-    raw = sum(
-        _tokens(message, env)
+    raw = env.size(
+        message
         for message in messages
         if message.cycle is not None
         and message.cycle <= newest
@@ -118,7 +117,3 @@ def _raw_excess(messages: Messages, budget: RawTail | None, env: Env) -> int | N
     if env.target:
         allowed = min(allowed, env.target // 2)
     return raw - allowed
-
-
-def _tokens(message: Message, env: Env) -> int:
-    return message.tokens or env.count(message)

@@ -90,7 +90,7 @@ def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome
     shorter = {} if cut is None else _from_cut(found, cut.index, uses)
     changed = list(messages)
     for index, one in shorter.items():
-        changed[index] = with_changes(one.message, tokens=env.count(one.message))
+        changed[index] = env.recounted(one.message)
     freed = sum(messages[index].tokens - changed[index].tokens for index in shorter)
     if cut is None or freed < max(1, params.min_freed):
         return Skipped("does_not_pay", "clearing old tool results would cost more than it saves")

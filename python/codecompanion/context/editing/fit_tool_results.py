@@ -93,8 +93,7 @@ def _shortened(message: Message, share: float, env: Env) -> Message:
     shorter = head + RESULT_CUT.format(chars=left_out) + tail
     if len(shorter) >= len(message.text):
         return message
-    cut = with_changes(message, content=replaced_text(message, shorter), left_out=left_out, tokens=0)
-    return with_changes(cut, tokens=env.count(cut))
+    return env.recounted(with_changes(message, content=replaced_text(message, shorter), left_out=left_out, tokens=0))
 
 
 def _ends(message: Message) -> tuple[str, str]:

@@ -28,7 +28,7 @@ def replace_attachments(work: Work, params: ReplaceAttachments, env: Env) -> Out
             marked = with_changes(
                 message, content=text, compacted=True, tag=message.tag or IMAGE_TAG, tool_calls=(), role="user"
             )
-            placeholders[message.id] = with_changes(marked, tokens=env.count(marked))
+            placeholders[message.id] = env.recounted(marked)
     if not placeholders:
         return work
     kept = {message.id: message for message in work.messages}

@@ -52,7 +52,7 @@ def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
             for call in message.tool_calls
         )
         edited = with_changes(message, tool_calls=calls, edited=True)
-        messages[index] = _recounted(without_encrypted(edited) if has_encrypted(message) else edited, env)
+        messages[index] = env.recounted(without_encrypted(edited) if has_encrypted(message) else edited)
         stripped += large
     if not stripped:
         return Skipped("nothing_to_strip", "no old tool call has large arguments")
@@ -151,13 +151,8 @@ def prune_tool_errors(work: Work, params: PruneToolErrors, env: Env) -> Outcome:
         text = message.text.lower()
         if len(text) <= len(ERROR_PRUNED) or not any(marker.lower() in text for marker in params.markers):
             continue
-        messages[index] = _recounted(with_changes(message, content=ERROR_PRUNED, edited=True), env)
+        messages[index] = env.recounted(with_changes(message, content=ERROR_PRUNED, edited=True))
         pruned.append(message)
     if not pruned:
         return Skipped("nothing_to_prune", "no old tool error can be pruned")
     return msgspec.structs.replace(work, messages=tuple(messages), cleared=(*work.cleared, *pruned))
-
-
-def _recounted(message: Message, env: Env) -> Message:
-    """Return the message with its count; the cached one belonged to what it was before (R-112)."""
-    return with_changes(message, tokens=env.count(message))

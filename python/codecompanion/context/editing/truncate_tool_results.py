@@ -62,8 +62,8 @@ def truncate_tool_results(work: Work, params: TruncateToolResults, env: Env) -> 
 def _with_text(message: Message, text: str, env: Env) -> Message:
     """Return the result with its text replaced and counted again; images and documents in it stay."""
     left_out = message.left_out + max(1, len(message.text) - len(text))
-    edited = with_changes(message, content=replaced_text(message, text), edited=True, left_out=left_out)
-    return with_changes(edited, tokens=env.count(edited))
+    changed = with_changes(message, content=replaced_text(message, text), edited=True, left_out=left_out)
+    return env.recounted(changed)
 
 
 def shorten_result(text: str, params: TruncateToolResults) -> str:

@@ -110,8 +110,11 @@ def note_keys(work: Work, env: Env) -> Work:
             span = earlier.joined(span) if earlier is not None else span
     if span is None:
         return work
-    message = work.messages[place]
-    frame = split_frame(message.text)
-    changed = with_changes(message, content=frame.before + put_span(frame.summary, span) + frame.after)
-    changed = with_changes(changed, tokens=env.count(changed))
+    return put_text(work, place, put_span(split_frame(work.messages[place].text).summary, span), env)
+
+
+def put_text(work: Work, place: int, text: str, env: Env) -> Work:
+    """Return the work with another text in the frame of the summary that stands at this place."""
+    frame = split_frame(work.messages[place].text)
+    changed = env.recounted(with_changes(work.messages[place], content=frame.before + text + frame.after))
     return msgspec.structs.replace(work, messages=(*work.messages[:place], changed, *work.messages[place + 1 :]))

@@ -90,7 +90,7 @@ def _naming_active_files(messages: Messages, kept: frozenset[int], budget: int, 
         if active.isdisjoint(_words(message)):
             continue
         group = with_partners(messages, frozenset([index])) - kept - found
-        size = sum(messages[member].tokens or env.count(messages[member]) for member in group)
+        size = env.size(messages[member] for member in group)
         if used + size <= budget:
             used += size
             found |= group

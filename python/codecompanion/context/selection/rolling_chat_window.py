@@ -76,7 +76,7 @@ def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outc
         return Skipped("window_not_full", "what has left the window is pinned; there is nothing to summarise")
     is_cached = env.cache.warm_tokens > 0 and env.now > 0 and not env.manual
     worth = min(params.min_tokens, int(params.min_share * env.window)) if is_cached else 0
-    if sum(message.tokens or env.count(message) for message in removed) < max(worth, _MIN):
+    if env.size(removed) < max(worth, _MIN):
         return Skipped("window_not_full", "what has left the window is not worth a summary yet")
     return msgspec.structs.replace(work, messages=messages, removed=removed, pending=work.messages[pending_from:])
 

@@ -65,9 +65,9 @@ def kept_of_running(messages: Messages, start: int, budget: int, env: Env) -> tu
     said = frozenset(index for index in tail if messages[index].role == "user")
     rounds = _rounds(messages, start)
     kept = rounds[-1] if rounds else frozenset[int]()
-    used = _tokens(messages, kept, env)
+    used = env.size(messages[index] for index in kept)
     for older in reversed(rounds[:-1]):
-        used += _tokens(messages, older, env)
+        used += env.size(messages[index] for index in older)
         if used > budget:
             break
         kept |= older
@@ -91,9 +91,4 @@ def without_calls(message: Message, env: Env) -> Message:
     if not message.tool_calls:
         return message
     readable = without_encrypted(message) if has_encrypted(message) else message
-    said = with_changes(readable, tool_calls=(), tokens=0)
-    return with_changes(said, tokens=env.count(said))
-
-
-def _tokens(messages: Messages, indexes: frozenset[int], env: Env) -> int:
-    return sum(messages[index].tokens or env.count(messages[index]) for index in indexes)
+    return env.recounted(with_changes(readable, tool_calls=(), tokens=0))

@@ -223,7 +223,7 @@ class _Shaping:
         """Return what came of it."""
         originals = {message.id: message for message in self._plain.messages}
         pruned = self._placeholders
-        history = sum(self._tokens(originals[i]) - self._tokens(message) for i, message in pruned.items())
+        history = self._env.size(originals[i] for i in pruned) - self._env.size(pruned.values())
         return msgspec.structs.replace(
             self._plain,
             messages=_with_packets(self._messages, self._packets),
@@ -235,9 +235,6 @@ class _Shaping:
             packet_tokens=sum(message.tokens for message in self._packets.values()),
             kept=Kept(pruned, frozenset(self._kept_steps)),
         )
-
-    def _tokens(self, message: Message) -> int:
-        return message.tokens or self._env.count(message)
 
 
 def _with_packets(messages: Messages, packets: Mapping[int, Message]) -> Messages:

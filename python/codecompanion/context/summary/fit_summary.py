@@ -10,12 +10,12 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.grounding.quote_user_messages import EXCERPT_CHARS, fit_quotes, parse_quotes, render_quotes
-from codecompanion.context.grounding.recall_keys import put_span, read_span, without_span
+from codecompanion.context.grounding.recall_keys import put_span, put_text, read_span, without_span
 from codecompanion.context.policy.budget import Size, is_within, room_of, threshold_tokens
 from codecompanion.context.summary.sections import Part, Schema, Sectioned, guess_schema, load_schema, parse_sections
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.formats.cutting import cut_with_note
-from codecompanion.model.messages import SUMMARY_TAG, with_changes
+from codecompanion.model.messages import SUMMARY_TAG
 from codecompanion.model.summary_frame import split_frame
 from codecompanion.placeholders import QUOTES_HEADING
 
@@ -89,14 +89,9 @@ def _next_cut(allowed: int, floor: int) -> int:
 
 
 def _with_summary(work: Work, place: int, text: str, env: Env) -> Work:
-    message = work.messages[place]
-    frame = split_frame(message.text)
-    if text == frame.summary:
+    if text == split_frame(work.messages[place].text).summary:
         return work
-    changed = with_changes(message, content=frame.before + text + frame.after)
-    changed = with_changes(changed, tokens=env.count(changed))
-    messages = (*work.messages[:place], changed, *work.messages[place + 1 :])
-    return msgspec.structs.replace(work, messages=messages, summary=text)
+    return msgspec.structs.replace(put_text(work, place, text, env), summary=text)
 
 
 def shrink(text: str, schema: Schema | None, tokens: int, env: Env, *, may_drop: bool) -> str:

@@ -20,7 +20,6 @@ from codecompanion.model.messages import (
     Role,
     is_system_prompt,
     is_typed_by_user,
-    with_changes,
 )
 from codecompanion.model.summary_frame import SUMMARY_HEADERS, SummaryHeader, neutralise_element
 from codecompanion.placeholders import quote_request
@@ -70,7 +69,7 @@ def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
         cycle=env.cycle,
         ts=env.now,
     )
-    summary = with_changes(summary, tokens=env.count(summary))
+    summary = env.recounted(summary)
     kept = tuple(message for message in work.messages if message.tag != SUMMARY_TAG)
     index = _next_legal(kept, _place(work.before, kept, params))
     placed = msgspec.structs.replace(work, messages=(*kept[:index], summary, *kept[index:], *work.pending))

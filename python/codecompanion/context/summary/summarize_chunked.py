@@ -102,7 +102,7 @@ class _Run(SummaryRun):
 
     def size(self, message: Message) -> int:
         """Return the tokens of the message."""
-        return message.tokens or self.env.count(message)
+        return self.env.size((message,))
 
     def note(self, message: Message) -> str:
         """Return what stands for a message that is too large to be summarised (R-125)."""

@@ -37,7 +37,7 @@ def summarize_raw(work: Work, params: SummarizeRaw, env: Env) -> Outcome:
         min_tokens=params.min_tokens,
         share_of_available=params.share_of_available,
     )
-    removed = sum(message.tokens or env.count(message) for message in work.removed)
+    removed = env.size(work.removed)
     budget = max(1, min(summary_budget(work, formula, env), int(removed * params.share_of_removed)))
     spoken = [is_spoken(entry) for entry in work.transcript]
     chars = budget * _CHARS_PER_TOKEN
