@@ -78,9 +78,7 @@ function M.cursor_to_input(chat, win)
   if api.nvim_win_get_buf(win) == chat.bufnr then
     local last = api.nvim_buf_line_count(chat.bufnr)
     local line = api.nvim_buf_get_lines(chat.bufnr, last - 1, last, false)[1]
-    if not vim.deep_equal(api.nvim_win_get_cursor(win), { last, #line }) then
-      api.nvim_win_set_cursor(win, { last, #line })
-    end
+    api.nvim_win_set_cursor(win, { last, #line })
   end
 end
 
