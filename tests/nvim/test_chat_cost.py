@@ -77,3 +77,27 @@ def test_the_end_is_followed_below_closed_folds(chat: ChatDriver) -> None:
     chat.push(events.Text(text="\nthe last line\nand one more"))
     wanted, top, bottom = chat.nvim.lua(BY_LINES)
     assert (top, bottom) == (wanted, chat.nvim.lua("return vim.api.nvim_buf_line_count(0)"))
+
+
+def test_an_endless_line_is_measured_and_painted_in_parts(chat: ChatDriver) -> None:
+    """35,000 bytes without a line break: no frame measures them all, no painter takes them in one go."""
+    chat.nvim.lua(
+        """_G.measured, _G.parsed = 0, 0
+           local real, parser = vim.api.nvim_win_text_height, vim.treesitter.get_string_parser
+           vim.api.nvim_win_text_height = function(win, opts)
+             local at = vim.api.nvim_buf_get_offset
+             local from, to = at(0, opts.start_row), at(0, opts.end_row + 1)
+             _G.measured = math.max(_G.measured, to - from)
+             return real(win, opts)
+           end
+           vim.treesitter.get_string_parser = function(text, ...)
+             _G.parsed = math.max(_G.parsed, #text)
+             return parser(text, ...)
+           end"""
+    )
+    chat.accept("question")
+    chat.reply("**word** and word " * 2000)
+    chat.nvim.wait_lua("local c = require('codecompanion.chat').last_chat() return c.unpainted == 0 or _G.parsed > 0")
+    chat.drain()
+    assert 0 < chat.nvim.lua("return _G.measured") < 10_000
+    assert 0 < chat.nvim.lua("return _G.parsed") < 10_000

@@ -21,6 +21,7 @@ local BUDGET_MS = 4
 local INPUT_AFTER_MS = 60
 local MAX_INPUT_LINES = 300
 local MAX_PIECE_BYTES = 60000
+local LONG_LINE_BYTES = 2000
 
 ---Note that rows [first, first + lines) are a piece of Markdown (or of code in `lang`) to be painted when seen.
 ---@param chat CodeCompanion.Chat
@@ -184,6 +185,25 @@ local function unpainted(chat, top, bottom)
   return found
 end
 
+---Let the lines of an endless line be painted one by one: together they would take tens of milliseconds.
+---@param chat CodeCompanion.Chat
+---@param item table
+---@return boolean divided
+local function divide(chat, item)
+  local count = item.last - item.first
+  if count < 2 or item.piece.lang or item.piece.fence then
+    return false
+  end
+  local bytes = api.nvim_buf_get_offset(chat.bufnr, item.last) - api.nvim_buf_get_offset(chat.bufnr, item.first)
+  if bytes < count * LONG_LINE_BYTES then
+    return false
+  end
+  for row = item.first, item.last - 1 do
+    M.add(chat, row, { lines = 1 })
+  end
+  return true
+end
+
 ---Paint for a few milliseconds what the windows show, then give way and go on.
 ---@param chat CodeCompanion.Chat
 local function work(chat)
@@ -200,7 +220,9 @@ local function work(chat)
       end
       item.piece.done = true
       chat.unpainted = chat.unpainted - 1
-      if item.last > item.first then
+      if divide(chat, item) then
+        M.wake(chat)
+      elseif item.last > item.first then
         paint(chat.bufnr, item.first, item.last, item.piece)
       end
     end

@@ -31,17 +31,25 @@ local function text_rows(win)
 end
 
 ---The first line to show so that the last line is the last on the screen (1-based); called inside the window.
----Many lines are measured at once, fewer where they do not fit: each call costs more than what it measures.
+---Many lines are measured at once, fewer where they do not fit: a call costs more than a short line. What has more
+---bytes than the window has cells is not measured but halved; a single line with four times as many does not fit.
 ---@param win integer
+---@param bufnr integer
 ---@param last integer Line count
 ---@return integer
-local function topline_for_end(win, last)
+local function topline_for_end(win, bufnr, last)
   local room, line, step, grow = text_rows(win), last + 1, 8, 2
+  local width = api.nvim_win_get_width(win)
   while line > 1 and room > 0 do
     step = math.min(step, room, line - 1)
     local fold = vim.fn.foldclosed(line - step)
     local first = fold == -1 and line - step or fold
-    local used = api.nvim_win_text_height(win, { start_row = first - 1, end_row = line - 2 }).all
+    local bytes = api.nvim_buf_get_offset(bufnr, line - 1) - api.nvim_buf_get_offset(bufnr, first - 1)
+    local is_folded = step == 1 and fold ~= -1
+    local used = room + 1
+    if is_folded or bytes <= room * width * (step == 1 and 4 or 1) then
+      used = api.nvim_win_text_height(win, { start_row = first - 1, end_row = line - 2 }).all
+    end
     if used <= room then
       room, line, step = room - used, first, step * grow
     elseif step == 1 then
@@ -63,7 +71,7 @@ local function show_end(win, bufnr)
     if top == 1 and last <= text_rows(win) and vim.fn.line("w$") == last then
       return
     end
-    local wanted = math.min(topline_for_end(win, last), cursor)
+    local wanted = math.min(topline_for_end(win, bufnr, last), cursor)
     if wanted ~= top then
       vim.fn.winrestview({ topline = wanted })
     end
