@@ -1,4 +1,5 @@
----`:checkhealth codecompanion`: everything that must be there, with what to do when it is not.
+---`:checkhealth codecompanion`: everything that must be there, with what to do when it is not. One section after the
+---other, as they are read, therefore a little longer than other files.
 
 local uv = vim.uv or vim.loop
 local health = vim.health

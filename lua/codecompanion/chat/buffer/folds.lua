@@ -1,4 +1,5 @@
 ---Folds that belong to the chat, not to a window: extmarks say where, a table says how; windows only follow.
+---Longer than other files because all that touches a window's folds keeps the same table in step.
 ---
 ---Manual folds are window-local and cost nothing while text streams (`foldmethod=expr` asks for every changed line).
 ---They are rebuilt from the extmarks whenever a window begins to show the chat, with the state they were left in.

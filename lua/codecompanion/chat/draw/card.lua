@@ -1,5 +1,7 @@
 ---Changes of the view in the buffer, from drawing to undo: an edit is a line of virtual text, a compaction a card, a
 ---cleared chat one line. What can be undone is marked, what was undone is dimmed, what came back is opened.
+---
+---Longer than other files because one module owns a change: its words, its marks, its undo.
 
 local api = vim.api
 local fit = require("codecompanion.screen.fit")

@@ -1,4 +1,5 @@
 ---What left the request, folded: runs of messages that are not sent any more, never one that is (lesson 54).
+---Longer than other files because finding, joining, splitting and taking out runs keep one list in order.
 ---
 ---The host says which messages are gone (`chat.gone`); a run begins with a line that tells what it holds, and is one
 ---fold. What stands between two messages that are gone (notices, marks of edits, undone cards) goes along.

@@ -1,5 +1,7 @@
 ---What has been sent is not typed into: the transcript is read-only, and mended from the log when something changes it
 ---all the same (`:g`, a plugin, a deletion that runs into the input). The context block and the input stay editable.
+---
+---Longer than other files because every way to write is here: that none is missing is seen at one glance.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")

@@ -1,4 +1,4 @@
----The user's draft: it is saved while it is typed, undone and redone on its own, and never lost.
+---The user's draft: undone and redone on its own; saved by `wire/draft_saving.lua`.
 ---
 ---Machine edits drop the buffer's own undo history (line numbers in it would be wrong), therefore the draft keeps its
 ---own: one step per insert or per normal-mode change, as Vim does it.
@@ -7,18 +7,17 @@ local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local hint = require("codecompanion.chat.buffer.hint")
-local host = require("codecompanion.host")
 local keys = require("codecompanion.chat.state.keys")
 local paint = require("codecompanion.chat.buffer.paint")
-local say = require("codecompanion.say")
-local severity = require("codecompanion.severity")
+local saving = require("codecompanion.chat.wire.draft_saving")
 
 local M = {}
 
----What stands between two drafts that become one.
-M.BETWEEN = "\n\n"
+M.BETWEEN = saving.BETWEEN
+M.save = saving.save
+M.sending = saving.sending
+M.close = saving.close
 
-local SAVE_AFTER_MS = 400
 local MAX_STEPS = 200
 local EDITING, LEAVING = 2, 3
 
@@ -113,85 +112,6 @@ local function show_edit(chat)
   end
 end
 
----The host has stored the draft, or could not: it is tried again with the next change, and said once.
----@param draft CodeCompanion.Draft
----@param err? string
-local function took(draft, err)
-  local is_new = err and err ~= draft.refused
-  draft.refused = err
-  if err then
-    draft.saved = nil
-  end
-  if is_new and host.status() == "ready" then -- a host that has ended says so itself
-    local kept = "Your draft is only in this Neovim, not stored"
-    say.line({ ("%s: %s"):format(kept, err), kept .. "." }, severity.WARN)
-  end
-end
-
----What is to be kept: the messages that wait in the host or may not have reached it, and what stands in the input.
----@param chat CodeCompanion.Chat
----@return string
-local function worth_keeping(chat)
-  local draft = chat.draft
-  local text = draft.kept or buffer.input_text(chat)
-  if vim.v.exiting ~= vim.NIL and text == "" then
-    if not draft.shown then
-      return draft.saved or ""
-    end
-    text = draft.shown -- a terminal that was closed: Neovim has closed its buffers, they read as empty
-  end
-  local texts = {}
-  for _, outgoing in ipairs(chat.outgoing) do
-    texts[#texts + 1] = (outgoing.queued or outgoing.unsure) and outgoing.text or nil
-  end
-  texts[#texts + 1] = text ~= "" and text or nil
-  return table.concat(texts, M.BETWEEN)
-end
-
----Send the draft to the host now, if it changed.
----@param chat CodeCompanion.Chat
-function M.save(chat)
-  local draft = chat.draft
-  if draft.timer then
-    draft.timer:stop()
-  end
-  if chat.attached ~= "yes" or not api.nvim_buf_is_valid(chat.bufnr) then
-    return
-  end
-  local text = worth_keeping(chat)
-  if text ~= draft.saved then
-    draft.saved = text
-    host.request("save_draft", { chat = chat.id, text = text }, function(err)
-      took(draft, err)
-    end)
-  end
-end
-
----@param chat CodeCompanion.Chat
-local function save_soon(chat)
-  local draft = chat.draft
-  draft.timer = draft.timer or assert(vim.uv.new_timer())
-  draft.timer:stop()
-  draft.timer:start(
-    SAVE_AFTER_MS,
-    0,
-    vim.schedule_wrap(function()
-      if api.nvim_buf_is_valid(chat.bufnr) then
-        M.save(chat)
-      end
-    end)
-  )
-end
-
----The input is about to be sent. What the host has of it must be exactly these words: storing them as a message takes
----them out of the drafts. Where it has nothing, nothing has to be taken out.
----@param chat CodeCompanion.Chat
-function M.sending(chat)
-  if chat.draft.saved ~= "" then
-    M.save(chat)
-  end
-end
-
 ---React to a change of the input, which is where it should be.
 ---@param chat CodeCompanion.Chat
 ---@param text string What stands there
@@ -206,7 +126,7 @@ local function react(chat, text, typing)
     hint.draw(chat)
     paint.input_soon(chat)
     if text ~= chat.draft.saved then
-      save_soon(chat)
+      saving.save_soon(chat)
     end
   end
 end
@@ -227,7 +147,7 @@ function M.keep(chat)
   if not chat.damaged then
     chat.draft.kept = buffer.input_text(chat)
   end
-  M.save(chat)
+  saving.save(chat)
 end
 
 ---The buffer was emptied and has the draft again.
@@ -287,7 +207,7 @@ function M.prepend(chat, text)
     return M.set(chat, text)
   end
   push(chat, present)
-  buffer.prepend_input(chat, text .. M.BETWEEN)
+  buffer.prepend_input(chat, text .. saving.BETWEEN)
   push(chat, buffer.input_text(chat))
   M.changed(chat, true)
 end
@@ -342,16 +262,6 @@ function M.travel(chat, step)
     pcall(api.nvim_win_set_cursor, 0, { anchors.position(chat, "input") + row + 1, col })
   end
   return true
-end
-
----Forget the timer; the draft itself was saved.
----@param chat CodeCompanion.Chat
-function M.close(chat)
-  local timer = chat.draft.timer
-  if timer and not timer:is_closing() then
-    timer:stop()
-    timer:close()
-  end
 end
 
 return M
