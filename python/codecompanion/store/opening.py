@@ -72,11 +72,11 @@ def open_store(data_dir: Path, clock: Clock = time.time, report: Report = log_pr
     return store
 
 
-def open_memory_store(clock: Clock = time.time, report: Report = log_problem) -> Store:
+def open_memory_store(report: Report = log_problem) -> Store:
     """Open a store that ends with the process: what remains when the disk cannot be used."""
     writer = connect(None)
     migrate(writer, "the store in memory")
-    return Store(Database(None, writer), Owner(None), Blobs(None), clock, report)
+    return Store(Database(None, writer), Owner(None), Blobs(None), time.time, report)
 
 
 def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Connection, StoreCorrupt | None]:

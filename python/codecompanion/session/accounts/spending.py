@@ -7,10 +7,12 @@ nothing is asked.
 from __future__ import annotations
 
 import asyncio
+from typing import Literal
 
 from codecompanion.errors import StoreError
 from codecompanion.reports.budgets import Budget
 from codecompanion.session.services import Services
+from codecompanion.store.log.totals import Spent
 
 
 class Spending:
@@ -27,22 +29,9 @@ class Spending:
             StoreError: what was spent cannot be read.
         """
         chat, store = self._services.settings.chat, self._services.store
-        own, everything = store.spent(self._chat_id), store.spent()
         return (
-            Budget(
-                scope="chat",
-                limit_usd=chat.budget,
-                warn_at=chat.budget_warn,
-                spent_usd=own.usd,
-                unpriced=own.unpriced,
-            ),
-            Budget(
-                scope="total",
-                limit_usd=chat.total_budget,
-                warn_at=chat.total_budget_warn,
-                spent_usd=everything.usd,
-                unpriced=everything.unpriced,
-            ),
+            _budget("chat", chat.budget, chat.budget_warn, store.spent(self._chat_id)),
+            _budget("total", chat.total_budget, chat.total_budget_warn, store.spent()),
         )
 
     async def refusal(self) -> str:
@@ -68,3 +57,7 @@ class Spending:
     def _has_budget(self) -> bool:
         chat = self._services.settings.chat
         return chat.budget > 0 or chat.total_budget > 0
+
+
+def _budget(scope: Literal["chat", "total"], limit: float, warn_at: float, spent: Spent) -> Budget:
+    return Budget(scope=scope, limit_usd=limit, warn_at=warn_at, spent_usd=spent.usd, unpriced=spent.unpriced)

@@ -91,12 +91,12 @@ def _read(key: str, part: int, context: ToolContext, check: Check) -> ToolOutput
     return ToolOutput(text="\n".join([" ".join(notes), wrapped]), summary=f"{counted(len(text), 'character')}{where}")
 
 
-def split_parts(text: str, limit: int = PART_CHARS) -> list[str]:
-    """Return the text in parts of at most `limit` characters, cut at line ends where that loses less than half."""
+def split_parts(text: str) -> list[str]:
+    """Return the text in parts of at most `PART_CHARS` characters, cut at line ends where that loses less than half."""
     parts: list[str] = []
-    while len(text) > limit:
-        border = text.rfind("\n", 0, limit)
-        end = border if border > limit // 2 else limit
+    while len(text) > PART_CHARS:
+        border = text.rfind("\n", 0, PART_CHARS)
+        end = border if border > PART_CHARS // 2 else PART_CHARS
         parts.append(text[:end])
         text = text[end + 1 :] if end == border else text[end:]
     return [*parts, text]
