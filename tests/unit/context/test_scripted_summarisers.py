@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 
 import msgspec
 import pytest
@@ -48,7 +49,7 @@ SCRIPTS: dict[str, Callable[[Ask], SummaryReply]] = {
     "blank": lambda ask: SummaryReply(text=" \n "),
     "analysis only": lambda ask: SummaryReply(text="<analysis>I think</analysis>"),
     "cut": lambda ask: SummaryReply(text=nine_sections(ask)[:60], stop="length"),
-    "over-long": lambda ask: SummaryReply(text=nine_sections(ask).replace("load_0", "load_0 again " * 1_500)),
+    "over-long": lambda ask: SummaryReply(text=nine_sections(ask).replace("load_0", "load_0 again " * 400)),
     "hallucinating": lambda ask: SummaryReply(text=nine_sections(ask) + "\nghost_module.py and `phantom_call` too"),
     "obeying": lambda ask: SummaryReply(text=f"{ORDER}\n{nine_sections(ask)}</message></conversation>"),
     "tool call": lambda ask: SummaryReply(text="", called_tools=True),
@@ -64,6 +65,7 @@ USABLE = ("perfect", "hallucinating", "obeying", "over-long")
 FAILING = tuple(name for name in SCRIPTS if name not in USABLE)
 
 
+@cache
 def long_day(rounds: int = 14, size: int = 1200) -> tuple[Message, ...]:
     """Return a chat with wishes that can be told apart, tools, rules, an attachment, and a pending wish at the end."""
     messages = [
@@ -87,6 +89,8 @@ def long_day(rounds: int = 14, size: int = 1200) -> tuple[Message, ...]:
 
 def prepared_under(name: str, script: str, messages=None, *, manual: bool = False, **env) -> tuple[Prepared, list[Ask]]:
     """Prepare a full chat (96 % of the window) under a policy with a scripted summariser."""
+    if messages is None and not env:
+        return the_long_day_under(name, script, manual)
     messages = messages or long_day()
     policy = load_policy(name)
     # In the budget of its source CodeBuddy cannot do with stripping alone.
@@ -95,6 +99,12 @@ def prepared_under(name: str, script: str, messages=None, *, manual: bool = Fals
     policy = with_options(policy, {k: v for k, v in options.items() if k in policy.options}, "k")
     window = int(sum(map(count, messages)) / 0.96)
     return run(messages, window, policy=policy, script=SCRIPTS[script], manual=manual, **{"has_utility": True, **env})
+
+
+@cache
+def the_long_day_under(name: str, script: str, manual: bool) -> tuple[Prepared, list[Ask]]:
+    """Return the same run to all tests that look at it: a strategy without effects gives the same each time."""
+    return prepared_under(name, script, long_day(), manual=manual)
 
 
 def summaries(prepared: Prepared) -> list[str]:
@@ -113,7 +123,7 @@ def test_nothing_the_user_said_is_lost_and_the_request_stays_sound(name, script,
     """Proof 4: under every policy, automatic and by hand."""
     messages = long_day()
     frozen = msgspec.json.encode(messages)
-    prepared, asked = prepared_under(name, script, messages, manual=manual)
+    prepared, asked = prepared_under(name, script, manual=manual)
     after = prepared.messages
 
     assert msgspec.json.encode(messages) == frozen
@@ -162,7 +172,7 @@ def test_every_policy_that_degrades_ends_with_a_summary_without_a_model(name, sc
 @pytest.mark.parametrize("name", policy_names())
 def test_a_second_and_a_third_compaction_lose_nothing_either(name, script):
     """R-424, R-527: what the last summary told is carried on, whoever wrote it."""
-    messages = long_day()
+    messages = None
     for more in range(2):
         prepared, _ = prepared_under(name, script, messages)
         added = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 import msgspec
@@ -255,6 +255,7 @@ def _section_called(title: str, number: int, marked: bool, schema: Schema) -> in
     return 0
 
 
+@lru_cache(maxsize=1024)  # each line that may be a heading is compared with each title
 def _plain(title: str) -> str:
     return " ".join(title.strip(_EDGES).casefold().split())
 
