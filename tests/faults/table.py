@@ -206,7 +206,7 @@ STREAM = (
     ),
     Row(
         kind="stream", name="silence before the first byte", answers=(Says(LONG, silent_at="before the first byte"),),
-        quiet_s=0.1, answered=False, says="the provider sent nothing for 0.1 s",
+        quiet_s=1.0, answered=False, says="the provider sent nothing for 1 s",
         expect="told, with the option; not asked again, because it may be at work",
     ),
     Row(

@@ -16,6 +16,7 @@ from codecompanion.wire.events import (
     SubmitFailed,
     TurnFinished,
 )
+from tests.patience import PATIENCE_S
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.turn.test_turn import READ, SMALL, long_chat, stored_view, talk
 
@@ -29,11 +30,11 @@ async def test_a_stop_right_behind_a_submit_leaves_a_usable_chat(tmp_path, stop)
     if stop == "cancel":
         session.cancel()
     else:
-        await asyncio.wait_for(session.clear(), 2)
-    await asyncio.wait_for(bench.idle(session), 2)
+        await asyncio.wait_for(session.clear(), PATIENCE_S)
+    await asyncio.wait_for(bench.idle(session), PATIENCE_S)
     assert [e.text for e in [*bench.of(SubmitFailed), *bench.of(MessageSent)]] == ["hi"]
     session.submit(submit("again", 2))
-    await asyncio.wait_for(bench.idle(session), 2)
+    await asyncio.wait_for(bench.idle(session), PATIENCE_S)
     assert [m.text for m in session.log.view.messages] == ["again", "hello"]
 
 
@@ -46,7 +47,7 @@ async def test_a_message_is_either_sent_or_given_back(tmp_path, ticks):
     for _ in range(ticks):
         await asyncio.sleep(0)
     session.cancel()
-    await asyncio.wait_for(bench.idle(session), 2)
+    await asyncio.wait_for(bench.idle(session), PATIENCE_S)
     kept = [m.text for m in session.log.view.messages if m.role == "user"]
     assert len(kept) + len(bench.of(SubmitFailed)) == 1
     assert len(kept) == len(bench.of(MessageSent))
@@ -63,7 +64,7 @@ async def test_a_compaction_lands_whole_or_not_at_all(tmp_path, ticks):
     for _ in range(ticks):
         await asyncio.sleep(0)
     session.cancel()
-    await asyncio.wait_for(bench.idle(session), 2)
+    await asyncio.wait_for(bench.idle(session), PATIENCE_S)
     landed = session.log.view.messages != before
     assert landed == bool(bench.of(Compacted))
     assert len(bench.of(CompactionStarted)) == len(bench.of(Compacted)) + len(bench.of(CompactionFailed))

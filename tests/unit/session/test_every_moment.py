@@ -10,6 +10,7 @@ from codecompanion.model.invariants import violations
 from codecompanion.session.state import State
 from codecompanion.wire.events import CompactionFailed
 from tests.amounts import amount
+from tests.patience import PATIENCE_S
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 from tests.unit.session.moments import MAX_STEPS, STORIES, Stage, check_log
 
@@ -83,7 +84,7 @@ async def test_a_kill_behind_any_write_leaves_a_chat_to_go_on_with(tmp_path, mon
         assert resumed is not None
         check_log(bench.store)
         resumed.submit(submit("and now?", 99))
-        await asyncio.wait_for(bench.idle(resumed), 5)
+        await asyncio.wait_for(bench.idle(resumed), PATIENCE_S)
         assert resumed.log.view.messages[-1].text == "THE END"
         assert any(message.text == "and now?" for message in resumed.log.view.messages)
 

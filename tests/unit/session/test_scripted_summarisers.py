@@ -44,7 +44,8 @@ def talker(script: str) -> ScriptedAdapter:
 
 async def compacted(tmp_path, policy: str, script: str, settings=None):
     """Talk for a while, then compact by hand; return the bench and the session."""
-    own = {"policy": policy, "on_compact": "stop", "compaction_timeout_s": 0.2, **(settings or {})}
+    limit = {"compaction_timeout_s": 0.2} if script == "slow" else {}
+    own = {"policy": policy, "on_compact": "stop", **limit, **(settings or {})}
     bench = Bench(tmp_path, talker(script), settings=own)
     session = await bench.open()
     for number in range(1, 21):

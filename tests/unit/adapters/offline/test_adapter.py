@@ -24,6 +24,7 @@ from codecompanion.adapters.offline.playback import Playback
 from codecompanion.adapters.offline.report import HELP
 from codecompanion.errors import AdapterError, RequestRejected
 from codecompanion.model.messages import Message, ReasoningPart, TextPart, ToolCall, ToolSpec, Usage
+from tests.patience import PATIENCE_S
 
 TOOLS = tuple(
     ToolSpec(name, "", {"type": "object"}) for name in ("read_file", "grep_search", "insert_edit", "run_command")
@@ -225,7 +226,7 @@ async def test_it_can_be_slowed_down_and_cancelled() -> None:
     options = OfflineOptions(delay_ms=40)
     made = OfflineAdapter(settings, summarise=lambda m, n: "", options=options, playback=recording, sleep=sleep)
     task = asyncio.ensure_future(ask(made, user("x")))
-    await asyncio.wait_for(reached.wait(), 5)
+    await asyncio.wait_for(reached.wait(), PATIENCE_S)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -32,6 +32,7 @@ from codecompanion.wire.events import (
     ViewMarks,
 )
 from codecompanion.wire.requests import Pin, RedoChange, UndoChange
+from tests.patience import PATIENCE_S
 from tests.summaries import nine_sections
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.moments import BLOCK
@@ -72,7 +73,7 @@ async def say(bench: Bench, session, number: int = 1, first: int = 50):
 
 
 async def ask(session, request):
-    return await asyncio.wait_for(session.edits.carry_out(request), 5)
+    return await asyncio.wait_for(session.edits.carry_out(request), PATIENCE_S)
 
 
 def undo(change_id: str = "") -> UndoChange:

@@ -12,6 +12,7 @@ from codecompanion.errors import StoreUnavailable
 from codecompanion.model.history import MessageAdded, RequestSent, ToolRan, TurnStarted
 from codecompanion.store.database.writer import Writer
 from codecompanion.store.opening import open_store
+from tests.patience import PATIENCE_S
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 READS = [(f"c{number}", "read_file", f'{{"path": "{number}.txt"}}') for number in range(3)]
@@ -27,7 +28,7 @@ class Disk:
 
         def held(writer, group):
             with self._room:
-                assert self._room.wait_for(lambda: self.groups < self.allowed or self.free.is_set(), 20)
+                assert self._room.wait_for(lambda: self.groups < self.allowed or self.free.is_set(), PATIENCE_S)
                 self.groups += 1
             return write(writer, group)
 
