@@ -7,9 +7,12 @@ the host really starts; the real one is driven in `test_real_environment.py`.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,17 +42,8 @@ class Origin:
         """Publish the plugin's files as the first version."""
         self.work, self.bare = root / "publisher", root / "codecompanion.git"
         self.url = f"file://{self.bare}"
-        self.work.mkdir()
-        for name in tracked_files():
-            target = self.work / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPO / name, target)
-        git(self.work, "init", "-q")
-        git(self.work, "add", "-A", "-f")
-        git(self.work, "commit", "-q", "-m", "feat: first version")
-        git(root, "clone", "-q", "--bare", str(self.work), str(self.bare))
-        git(self.bare, "config", "uploadpack.allowFilter", "true")  # as the big hosts have it
-        git(self.work, "remote", "add", "origin", str(self.bare))
+        shutil.copytree(first_version(), self.bare)
+        git(root, "clone", "-q", str(self.bare), str(self.work))
 
     def publish(self, path: str, text: str) -> None:
         """Publish a version in which `text` is appended to the file `path`."""
@@ -57,6 +51,26 @@ class Origin:
             file.write(text)
         git(self.work, "commit", "-q", "-a", "-m", f"fix: change {path}")
         git(self.work, "push", "-q", "origin", "HEAD")
+
+
+@cache
+def first_version() -> Path:
+    """Return a repository with the plugin's files as they are, one for all tests of this process, which copy it."""
+    root = Path(tempfile.mkdtemp(prefix="first-version-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    work, bare = root / "work", root / "bare"
+    for name in tracked_files():
+        target = work / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(REPO / name, target)
+    git(work, "init", "-q")
+    git(work, "add", "-A", "-f")
+    git(work, "commit", "-q", "-m", "feat: first version")
+    git(root, "clone", "-q", "--bare", str(work), str(bare))
+    git(bare, "repack", "-q", "-a", "-d")
+    git(bare, "config", "uploadpack.allowFilter", "true")  # as the big hosts have it
+    git(bare, "remote", "remove", "origin")
+    return bare
 
 
 def tracked_files() -> list[str]:

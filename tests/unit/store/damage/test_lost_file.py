@@ -234,7 +234,9 @@ def test_a_file_that_is_being_copied_is_waited_for(
     tmp_path: Path, store: Store, told: list[StoreError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`cp backup.db sessions.db`, looked at half way: not a byte of it is touched."""
-    monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 2.0)  # a slow machine stands still between two pieces, too
+    monkeypatch.setattr(
+        "codecompanion.store.damage.lost_file.SETTLE_S", 2.0
+    )  # a slow machine stands still between two pieces, too
     monkeypatch.setattr("codecompanion.store.database.writer.SETTLE_S", 0.1)
     whole = another(tmp_path / "other", *(f"text {i} " * 100 for i in range(100))).read_bytes()
     store.append("c", [said("one")]).result()
