@@ -10,6 +10,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -51,12 +52,17 @@ def imported_modules(source: str) -> Iterator[str]:
                 yield node.args[0].value.partition(".")[0]
 
 
+distributions = cache(packages_distributions)
+
+
+@cache
 def imported_packages(*folders: str) -> set[str]:
     """Return the distributions that the Python files below these folders import."""
     files = [path for folder in folders for path in (REPO / folder).rglob("*.py")]
-    own = {"codecompanion", *SHIPPED, *DEVELOPED, *(path.stem for path in files)}
+    known = distributions()
+    # A file of ours may be called as a package is: `body_checks/anthropic.py`.
+    own = {"codecompanion", *SHIPPED, *DEVELOPED, *({path.stem for path in files} - set(known))}
     modules = {name for path in files for name in imported_modules(path.read_text(encoding="utf-8"))}
-    known = packages_distributions()
     outside = modules - own - set(sys.stdlib_module_names)
     names = {OTHER_NAMES.get(module) or known.get(module, [module])[0] for module in outside}
     return {PART_OF.get(name, name) for name in map(plain, names)}
