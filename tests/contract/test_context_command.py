@@ -173,7 +173,7 @@ def test_kodacodes_own_names_of_its_thresholds_can_be_set():
                 "-",
             ],
             "",
-            "context_management.compaction.trigger: 0.6, but context_management.compaction_threshold is 0.5",
+            "context_management.compaction_threshold: 0.5, but context_management.compaction.trigger is 0.6",
         ),
         (["context", "--set", "compaction_threshold=0.5", "-"], "", "policy codecompanion has no such option"),
         (["context", "--policy", "codecompanio", "-"], "", "expected codecompanion"),
