@@ -26,7 +26,7 @@ clean_the_environment(_HOME)
 
 settings.register_profile("people", max_examples=50)
 settings.register_profile("quick", max_examples=10)
-settings.register_profile("ci", max_examples=50, derandomize=True, print_blob=True)
+settings.register_profile("ci", max_examples=30, derandomize=True, print_blob=True)
 settings.register_profile("thorough", max_examples=1_000)
 settings.load_profile(PROFILE)
 

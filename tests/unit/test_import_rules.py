@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -78,6 +79,13 @@ def imported_names(tree: ast.AST, module: str, is_package: bool) -> Iterator[tup
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called in ("import_module", "__import__"):
                 yield node.lineno, str(node.args[0].value)
+
+
+@cache
+def imports_of(path: Path, module: str) -> tuple[tuple[int, str], ...]:
+    """Return line and name of every import of a file, read once for all walks."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return tuple(imported_names(tree, module, path.name == "__init__.py"))
 
 
 def find_violations(source: str, module: str, *, is_package: bool = False) -> list[str]:
@@ -164,8 +172,7 @@ def arrows_of_the_package() -> dict[str, set[str]]:
     known = {module: path for path, module in modules()}
     found: dict[str, set[str]] = {}
     for module, path in known.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = [name for _, name in imported_names(tree, module, path.name == "__init__.py")]
+        names = [name for _, name in imports_of(path, module)]
         ours = [name.removeprefix("codecompanion.") for name in names if name.startswith("codecompanion.")]
         found[module] = {name if name in known else name.rpartition(".")[0] for name in ours} - {module, ""}
     return found
@@ -200,11 +207,12 @@ def test_the_walk_sees_the_package() -> None:
 
 def test_only_the_rplugin_file_and_the_bridge_name_pynvim() -> None:
     """architecture.md, The arrows, 4: one door to the editor."""
-    files = [*PACKAGE.rglob("*.py"), *(REPO / "rplugin").rglob("*.py")]
+    named = dict(modules())
+    files = [*named, *(REPO / "rplugin").rglob("*.py")]
     naming = {
         path.relative_to(REPO).as_posix()
-        for path in files
-        for _, name in imported_names(ast.parse(path.read_text(encoding="utf-8")), "", False)
+        for path, module in ((path, named.get(path, "")) for path in files)
+        for _, name in imports_of(path, module)
         if name.partition(".")[0] == "pynvim"
     }
     assert naming == {"python/codecompanion/engine/bridge.py", "rplugin/python3/codecompanion_host.py"}

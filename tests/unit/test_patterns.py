@@ -177,6 +177,7 @@ def slow_text(used: Used, ends) -> str:
     return ""
 
 
+@pytest.mark.sweep
 def test_no_pattern_takes_quadratic_time(limited):
     """Issue 9: `artifact_runtime._RATIONALE` and `known_names._MARKED` did, on 100 KB without a break."""
     found = [used for used in compiled() if not used.place.startswith(tuple(SHORT))]
@@ -185,6 +186,7 @@ def test_no_pattern_takes_quadratic_time(limited):
     assert slow == {}, "make it linear, or say in SHORT why no long text gets there"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("pattern", "methods"),
     [

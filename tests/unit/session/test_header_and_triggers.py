@@ -87,6 +87,7 @@ def searcher() -> Callable[[ChatRequest], Reply]:
     return answer
 
 
+@pytest.mark.sweep
 async def test_a_shaped_request_that_was_counted_is_no_estimate(tmp_path: Path) -> None:
     """R-303: seen at 8k under kodacode: `ctx~` for good, as soon as tool schemas went out in their short form."""
     (tmp_path / "a.txt").write_text("\n".join(f"line {number} of the file" for number in range(60)))

@@ -119,6 +119,7 @@ def test_two_processes_append_to_two_chats_without_losing_any(desk: Desk, start:
     assert len(store.search("29", "left", limit=100)) == 11  # 29 and 290 … 299
 
 
+@pytest.mark.sweep
 def test_of_processes_that_start_together_exactly_one_gets_the_chat(desk: Desk, start: Start) -> None:
     """Opening, migrating and acquiring at the same moment on a folder that does not exist yet."""
     program = """

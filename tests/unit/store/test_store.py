@@ -253,6 +253,7 @@ def test_the_store_in_memory_does_all_the_same(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.sweep
 def test_ten_thousand_messages_load_whole(desk: Desk) -> None:
     """10,000 messages of 1 kB, written in groups (bench/bench_store.py has the times)."""
     store = desk.open()
@@ -267,6 +268,7 @@ def test_ten_thousand_messages_load_whole(desk: Desk) -> None:
     assert store.load_events("c", 9_980) == events[-20:]
 
 
+@pytest.mark.sweep
 def test_the_write_ahead_log_is_folded_in_while_the_store_is_open(desk: Desk) -> None:
     """A host that runs for weeks must not fill the disk with its WAL."""
     store = desk.open()
@@ -321,6 +323,7 @@ PAYLOADS: st.SearchStrategy[EventPayload] = st.one_of(
 STEPS = st.lists(st.tuples(st.sampled_from("abc"), st.lists(PAYLOADS, max_size=4)) | st.just("reopen"), max_size=12)
 
 
+@pytest.mark.sweep
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_any_appends_and_reopenings_read_back_equal(

@@ -112,6 +112,7 @@ def sdk_keys(module: str, name: str) -> set[str]:
     return set(get_type_hints(getattr(importlib.import_module(f"anthropic.types.beta{module}"), name)))
 
 
+@pytest.mark.sweep
 def test_the_keys_of_a_body_are_those_of_the_sdk() -> None:
     """A new SDK with new keys fails here instead of making false alarms."""
     keys = sdk_keys(".message_create_params", "MessageCreateParamsStreaming")

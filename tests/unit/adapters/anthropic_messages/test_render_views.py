@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,6 +81,7 @@ def render(format_: Any, wanted: ChatRequest) -> dict[str, Any]:
     return decoded
 
 
+@pytest.mark.sweep
 @given(VIEWS, THINKING, st.booleans(), st.sampled_from([0, 60_000]))
 @settings(max_examples=300, deadline=None)
 def test_what_is_sent_passes_the_check_and_the_types(
@@ -97,6 +99,7 @@ def test_what_is_sent_passes_the_check_and_the_types(
         assert b'"signature"' not in msgspec.json.encode(body)
 
 
+@pytest.mark.sweep
 @given(VIEWS, st.lists(MESSAGES, max_size=8), st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_kept_pieces_change_nothing(view: list[Message], more: list[Message], keeps_first: bool) -> None:
@@ -111,6 +114,7 @@ def test_kept_pieces_change_nothing(view: list[Message], more: list[Message], ke
         assert kept.render(wanted).body == wire(MessagesOptions(cache=True)).render(wanted).body
 
 
+@pytest.mark.sweep
 @given(VIEWS)
 @settings(max_examples=150, deadline=None)
 def test_counting_and_compacting_pass_the_types(view: list[Message]) -> None:

@@ -53,6 +53,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @settings(max_examples=500, deadline=None)
 @given(st.lists(PIECES, max_size=12).map("".join) | st.from_regex(_KEY_SHAPES.pattern))
 def test_looking_only_where_a_key_can_begin_hides_the_same(text: str) -> None:

@@ -52,6 +52,7 @@ def facts(events: list[StreamEvent]) -> tuple[str, str, list[str], Finished | No
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("crlf", [False, True])
 def test_a_reply_cut_at_every_byte_is_the_same_reply(crlf: bool) -> None:
     """Text, reasoning, mixed tool calls and usage; also byte by byte."""
@@ -278,6 +279,7 @@ def test_a_reply_whose_parts_are_not_whole_is_cut(body: bytes) -> None:
     assert isinstance(run(body)[1].problem, StreamCut)
 
 
+@pytest.mark.sweep
 def test_a_call_in_many_pieces_that_repeat_their_id_is_not_read_again_for_each() -> None:
     """A text in pieces of a few characters: a second, not an hour."""
     pieces = ['{"text": "', *["abcd"] * 50_000, '"}']

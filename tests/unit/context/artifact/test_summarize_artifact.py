@@ -254,6 +254,7 @@ def test_the_model_is_not_asked_for_what_would_be_thrown_away():
     assert len(run(work, params, target=20_000)[1]) == 1
 
 
+@pytest.mark.sweep
 def test_the_request_for_the_model_fits_its_window():
     """Lesson 1: whatever the history, the prompt stays within the summariser's window."""
     work = work_of(chat(*turns(40, 8000)))

@@ -212,6 +212,7 @@ QUOTES = TEXT.map(Quote) | st.from_regex(r"[ab#.…][ab #.]{0,20}[ab]", fullmatc
 )
 
 
+@pytest.mark.sweep
 @settings(max_examples=300, deadline=None)
 @given(st.lists(QUOTES, max_size=8), st.integers(0, 3), st.sampled_from(["cc_9", "cw_9", ""]))
 def test_what_is_written_can_be_read_again(quotes, left_out, schema):
@@ -224,6 +225,7 @@ def test_what_is_written_can_be_read_again(quotes, left_out, schema):
         assert read_quotes(SUMMARY_PREFIX + summary) == said
 
 
+@pytest.mark.sweep
 @settings(max_examples=300, deadline=None)
 @given(st.lists(TEXT.map(lambda text: text * 20), max_size=12), st.integers(20, 2000), st.integers(0, 5))
 def test_the_budget_is_kept_and_nobody_is_forgotten(texts, budget, left_out):

@@ -224,6 +224,7 @@ def told(name, place):
     return Message(id="m", role="user", content=f"what about `{name}`, then? ({name}):{name}")
 
 
+@pytest.mark.sweep
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.tuples(NAMES, PLACES, AROUND), min_size=1, max_size=6))
 def test_no_name_copied_from_the_history_is_marked(names):
@@ -235,6 +236,7 @@ def test_no_name_copied_from_the_history_is_marked(names):
     assert looked_up <= len(names)
 
 
+@pytest.mark.sweep
 @settings(max_examples=400, deadline=None)
 @given(SNAKE | CAMEL | FILE | ROOTED | NUMBERS, AROUND, st.lists(st.tuples(NAMES, PLACES), max_size=5))
 def test_every_invented_name_is_marked(invented, around, others):

@@ -194,6 +194,7 @@ def test_the_ledger_summary_is_written_in_any_schema(schema):
     assert "loader.py (edited: Loader, load_all)" in found.body(chosen.number_of("files"))
 
 
+@pytest.mark.sweep
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 3000), st.integers(0, 4))
 def test_the_budget_is_kept(budget, copies):

@@ -67,6 +67,7 @@ SAID = st.lists(
 )
 
 
+@pytest.mark.sweep
 @given(SAID, SAID)
 @settings(max_examples=300)
 def test_a_goal_that_was_carried_on_is_the_goal_of_the_whole(older, newer):

@@ -252,6 +252,7 @@ def schemas():
     )
 
 
+@pytest.mark.sweep
 @settings(max_examples=300, deadline=None)
 @given(schemas(), JSON, st.integers(0, 2))
 def test_a_shaped_schema_accepts_exactly_the_same_arguments(parameters, arguments, depth):
@@ -261,6 +262,7 @@ def test_a_shaped_schema_accepts_exactly_the_same_arguments(parameters, argument
     assert schema.problems(arguments, spec.parameters) == given_problems
 
 
+@pytest.mark.sweep
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from([tool.spec for tool in BUILTIN_TOOLS]), st.data())
 def test_our_own_tools_stay_callable(spec, data):

@@ -165,6 +165,7 @@ LINES = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @settings(max_examples=300, deadline=None)
 @given(lines=LINES, schema=st.sampled_from([None, CC_9, CW_9, load_schema("flush")]))
 def test_the_parts_joined_are_the_text(lines, schema):

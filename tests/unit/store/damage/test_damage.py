@@ -50,6 +50,7 @@ def kept_files(desk: Desk) -> list[Path]:
     return sorted(desk.folder.glob("*.damaged-*.db"))
 
 
+@pytest.mark.sweep
 def test_a_lost_header_costs_nothing_and_the_damaged_file_is_kept(desk: Desk) -> None:
     """The first page is lent from a fresh database; every event, draft and calibration comes back."""
     expected = fill(desk)

@@ -310,6 +310,7 @@ def test_what_a_failed_append_left_is_overwritten(tmp_path):
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.sweep
 def test_a_kill_between_any_two_steps_leaves_whole_files(tmp_path):
     """R-478: killed -9 at every opening, flush, link and rename, each file is the old or the new one, whole."""
     environment = {**os.environ, "PYTHONPATH": f"{PYTHON_DIR}:{PYTHON_DIR.parent}"}

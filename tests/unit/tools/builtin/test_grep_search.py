@@ -159,6 +159,7 @@ async def test_odd_names_and_undecodable_lines_are_searched(root: Path, call: Ca
     assert output.text.encode("utf-8")
 
 
+@pytest.mark.sweep
 async def test_a_regular_expression_that_runs_away_is_killed_in_time(
     root: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
