@@ -132,8 +132,10 @@ def _stage(table: Any, key: str, others: tuple[Stage, ...], shared: Shared) -> S
     refuse_unknown(fields, {*Stage.__struct_fields__, *_PROGRAMS, "on_fail"} - {"tiers"}, key)
     like, tiers = fields.pop("like", None), fields.pop("tier", None)
     own = {name: fields.pop(name) for name in ("step", "on_fail") if name in fields}
-    if sum(given is not None for given in (like, own.get("step"), tiers)) != 1:
-        raise ConfigError(key, "it needs exactly one program", " or ".join(_PROGRAMS))
+    ways = [given for given in (like, own.get("step"), tiers) if given is not None]
+    if len(ways) != 1:
+        problem = "its steps are given in more than one way" if ways else "it has no steps"
+        raise ConfigError(key, problem, " or ".join(_PROGRAMS))
     if "on_fail" in own and "step" not in own:
         raise ConfigError(f"{key}.on_fail", "it does not belong here", "it in a tier, or beside `step`")
     if like is not None:
@@ -203,6 +205,8 @@ def _check_starts(tiers: tuple[Tier, ...], key: str) -> None:
         where = f"{key}.tier[{number}]"
         if tier.start and tier.start not in made:
             raise ConfigError(f"{where}.from", f"there is no tier {tier.start!r} before it", ", ".join(made))
+        if tier.id and tier.id in made:
+            raise ConfigError(f"{where}.id", f"there is a tier {tier.id!r} before it", "another id")
         made[tier.id] = check_order(tier, made.get(tier.start, frozenset()), where)
 
 
