@@ -61,10 +61,11 @@ class Occasion(msgspec.Struct, frozen=True, kw_only=True):
     """Where an event is due, as far as it is known there; each name reads what it needs.
 
     `report`: the stage that ran. `tokens`: the request before it (else the report's). `available`: CoWork's word for
-    window − 8000 − system prompt (R-402). `sent` is what goes out, `raw`
-    the same without shaping, both with the system prompt; `left_out` the prior turns `raw` does not hold; `turn_id` the
-    running turn. `model`, `duration_ms`: who wrote
-    the summary, and how long the compaction took. `kind`, `targets`, `text`: a flush to the memory.
+    window − 8000 − system prompt (R-402). `sent` is what goes out, of `sent_tokens`, its prompt short if `is_compact`;
+    `raw` the same without shaping, both with the system prompt; `left_out` the prior turns `raw` does not hold;
+    `turn_id` the running turn. `model`, `duration_ms`: who wrote the summary, and how long the compaction took.
+    `limit_source`: who said how large the window is. `kind`, `targets`, `text`: a flush to the memory. `more`: the
+    fields of a snapshot or a restored session.
     """
 
     report: StageReport | None = None
@@ -83,6 +84,9 @@ class Occasion(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     duration_ms: int = 0
     exact: bool = False
+    limit_source: str = ""
+    sent_tokens: int = 0
+    is_compact: bool = False
     sent: tuple[Message, ...] = ()
     raw: tuple[Message, ...] = ()
     left_out: LeftOut = NO_TURNS
@@ -129,7 +133,7 @@ def fields_of(name: PolicyEventName, on: Occasion) -> Fields:
         case "session_history_continuation_updated":
             return _history_update(on)
         case "prompt_compiled":
-            return compile_prompt(on.sent, on.tools, on.turn_id, compact=bool(on.more.get("compact")))
+            return compile_prompt(on.sent, on.tools, on.turn_id, compact=on.is_compact)
         case "context_pruned":
             return count_prior_turns(on.raw, on.sent, on.turn_id, on.left_out)
         case "context_summarized":
@@ -145,7 +149,7 @@ def fields_of(name: PolicyEventName, on: Occasion) -> Fields:
                 "budgetTokens": on.window,
                 "compacted": on.compacted,
                 "tier": on.tier,
-                "sentTokens": on.more.get("sent", on.tokens or on.after),
+                "sentTokens": on.sent_tokens or on.tokens or on.after,
             }
         case "context_still_over_budget":
             return {"tokens": on.after, "budget_tokens": on.target_tokens, "tier": on.tier}
@@ -274,7 +278,7 @@ def _history_update(on: Occasion) -> Fields:
         },
         "attribution": {
             "model": on.model,
-            "input_limit_source": on.more.get("input_limit_source", ""),
+            "input_limit_source": on.limit_source,
             "measurement_source": "provider" if on.exact else "estimate",
             "summary_source": details.summary_source or ("model" if on.report and on.report.asked else "runtime"),
             "algorithm": details.algorithm or (on.report.stage.id if on.report else ""),

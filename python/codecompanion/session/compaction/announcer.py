@@ -77,7 +77,7 @@ class Announcer(msgspec.Struct, frozen=True):
             window=self.room.window,
             compacted=bool(compacted),
             tier=compacted[-1].tier if compacted else 0,
-            more={"sent": prepared.measure.tokens},
+            sent_tokens=prepared.measure.tokens,
         )
         return events_of((self.policy.status_event,), occasion)
 
@@ -100,5 +100,5 @@ class Announcer(msgspec.Struct, frozen=True):
             exact=self.exact,
             model=model,
             duration_ms=duration_ms,
-            more={**occasion.more, "input_limit_source": self.limit_source},
+            limit_source=self.limit_source,
         )

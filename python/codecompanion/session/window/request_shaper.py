@@ -252,7 +252,7 @@ class RequestShaper:
             left_out=left_out,
             tools=shaped.specs,
             turn_id=turn_id,
-            more={"compact": shaped.is_compact},
+            is_compact=shaped.is_compact,
         )
         await self._write(chat.policy.request_events, occasion)
 

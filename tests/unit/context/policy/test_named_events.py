@@ -126,7 +126,7 @@ def test_the_metadata_of_a_run_tells_truncation_from_removal() -> None:
 
 def test_the_window_status_names_the_level() -> None:
     """R-144: level, use, window, whether and how it was compacted."""
-    on = Occasion(tokens=850, window=1000, compacted=True, tier=2, more={"sent": 400})
+    on = Occasion(tokens=850, window=1000, compacted=True, tier=2, sent_tokens=400)
     status = fields_of("context_window_status", on)
     assert status == {
         "warningLevel": "warning",
