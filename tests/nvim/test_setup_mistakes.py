@@ -145,3 +145,24 @@ def test_a_choice_that_is_wrong_for_one_adapter_holds_for_the_others(nvim_factor
     assert nvim.lua("return require('codecompanion.config').findings().problems") == [
         "interactions.chat.opts.policy.openai: got number 7; expected string"
     ]
+
+
+def test_what_the_host_finds_in_adapters_is_told_before_there_is_a_chat(
+    nvim_factory: Callable[..., Nvim], tmp_path: Any
+) -> None:
+    """What an entry means is known to the host: `:CodeCompanion problems` and `:checkhealth` ask it, a chat says it."""
+    adapters = {"http": {"openai": {"opts": {"timeuot": 1}, "url": "localhost"}}}
+    init = init_lua("http://127.0.0.1:9/v1", {"adapters": adapters, "displya": {}})
+    nvim = nvim_factory(root=tmp_path, init=init, size=(150, 50))
+    nvim.wait_screen("displya: unknown key")
+    nvim.command("CodeCompanion problems")
+    assert not nvim.blocked()
+    screen = nvim.wait_screen("3 mistakes: ignored")
+    assert "adapters.http.openai.opts.timeuot: unknown key; did you mean `timeout`?" in screen
+    assert 'adapters.http.openai.url: got "localhost"; expected http://… or https://…' in screen
+    nvim.feed("q")
+    nvim.command("checkhealth codecompanion")
+    nvim.wait_for(lambda: any("openai.opts.timeuot: unknown key" in line for line in nvim.lines()), "the mistake")
+    chat = RealChat(nvim, tmp_path)
+    chat.open()
+    nvim.wait_screen("! adapters.http.openai.opts.timeuot: unknown key")
