@@ -113,4 +113,9 @@ function M.input_fills_window(chat)
   return api.nvim_win_text_height(win, { start_row = header }).all >= text_rows(win)
 end
 
+---@return integer row Of the cursor in the current window, 0-based
+function M.cursor_row()
+  return api.nvim_win_get_cursor(0)[1] - 1
+end
+
 return M

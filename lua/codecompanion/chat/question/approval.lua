@@ -93,7 +93,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@return boolean found
 function M.go_to_next(chat)
-  local cursor = api.nvim_win_get_cursor(0)[1] - 1
+  local cursor = view.cursor_row()
   local first, after
   for _, approval in ipairs(chat.approvals) do
     local row = marks.item_rows(chat, approval.item)

@@ -9,14 +9,10 @@ local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 local submit = require("codecompanion.chat.ui.submit")
 local travel = require("codecompanion.chat.ui.travel")
+local view = require("codecompanion.chat.buffer.view")
 
 ---@type table<string, fun(chat: CodeCompanion.Chat)>
 local M = {}
-
----@return integer row 0-based
-local function cursor_row()
-  return api.nvim_win_get_cursor(0)[1] - 1
-end
 
 function M.options()
   require("codecompanion.chat.ui.help").open(require("codecompanion.slash").list())
@@ -98,13 +94,13 @@ end
 
 ---Take the message under the cursor back into the input; sending it forks the chat there.
 function M.edit_message(chat)
-  require("codecompanion.chat.ui.fork").edit(chat, cursor_row())
+  require("codecompanion.chat.ui.fork").edit(chat, view.cursor_row())
 end
 
 ---@param chat CodeCompanion.Chat
 ---@param step 1|-1
 local function header(chat, step)
-  local row = cursor_row()
+  local row = view.cursor_row()
   for _ = 1, vim.v.count1 do
     local from = step == 1 and { row + 1, 0 } or { row - 1, -1 }
     local to = step == 1 and -1 or 0
@@ -126,22 +122,6 @@ local function header(chat, step)
   end
   vim.cmd("normal! m'")
   api.nvim_win_set_cursor(0, { row + 1, 0 })
-end
-
-function M.next_header(chat)
-  header(chat, 1)
-end
-
-function M.previous_header(chat)
-  header(chat, -1)
-end
-
-function M.next_chat(chat)
-  require("codecompanion.chat.ui.life").cycle(chat, 1)
-end
-
-function M.previous_chat(chat)
-  require("codecompanion.chat.ui.life").cycle(chat, -1)
 end
 
 function M.change_adapter(chat)
@@ -168,7 +148,7 @@ end
 
 ---The whole content of what stands under the cursor.
 function M.show_original(chat)
-  local row = cursor_row()
+  local row = view.cursor_row()
   local item = marks.item_at(chat, row)
   local float = require("codecompanion.screen.float")
   if item and item.approval then
@@ -191,13 +171,29 @@ end
 ---@param step 1|-1
 local function file_change(chat, step)
   for _ = 1, vim.v.count1 do
-    local row = require("codecompanion.files.marks").next_row(chat, cursor_row(), step)
+    local row = require("codecompanion.files.marks").next_row(chat, view.cursor_row(), step)
     if not row then
       return
     end
     vim.cmd("normal! m'")
     api.nvim_win_set_cursor(0, { row + 1, 0 })
   end
+end
+
+function M.next_header(chat)
+  header(chat, 1)
+end
+
+function M.previous_header(chat)
+  header(chat, -1)
+end
+
+function M.next_chat(chat)
+  require("codecompanion.chat.ui.life").cycle(chat, 1)
+end
+
+function M.previous_chat(chat)
+  require("codecompanion.chat.ui.life").cycle(chat, -1)
 end
 
 function M.next_change(chat)
@@ -215,7 +211,7 @@ end
 
 ---Take back what a tool did to a file; on one that is taken back, bring it back.
 function M.revert_change(chat)
-  local item = marks.item_at(chat, cursor_row())
+  local item = marks.item_at(chat, view.cursor_row())
   if item and item.change then
     return require("codecompanion.files.revert").revert(chat, { item.change.change_id })
   end
@@ -230,7 +226,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@return string? id
 local function removed_item(chat)
-  local row = cursor_row()
+  local row = view.cursor_row()
   local item = marks.item_at(chat, row)
   local id = item and (item.message_id or item.call_id)
   if not id or id == "" then
@@ -244,7 +240,7 @@ function M.restore(chat)
   local id = removed_item(chat)
   if id then
     require("codecompanion.chat.wire.history").restore(chat, id)
-  elseif cursor_row() < anchors.position(chat, "header") then
+  elseif view.cursor_row() < anchors.position(chat, "header") then
     say.hint("Nothing to restore here: this was not removed.")
   else
     -- in front of what was typed since: the character to put there may be waiting
@@ -254,11 +250,11 @@ end
 
 ---Open the file of a line of the context block, or the path under the cursor; of a cleared result, what it was.
 function M.open_file(chat)
-  local shown = marks.item_at(chat, cursor_row())
+  local shown = marks.item_at(chat, view.cursor_row())
   if shown and shown.cleared then
     return M.show_original(chat)
   end
-  local item = require("codecompanion.chat.draw.context").item_at(chat, cursor_row())
+  local item = require("codecompanion.chat.draw.context").item_at(chat, view.cursor_row())
   local path = item and item.label or vim.fn.expand("<cfile>")
   path = vim.fs.normalize(path)
   if vim.fn.filereadable(path) == 0 then

@@ -3,13 +3,9 @@
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local say = require("codecompanion.say")
+local view = require("codecompanion.chat.buffer.view")
 
 local M = {}
-
----@return integer row 0-based
-local function cursor_row()
-  return api.nvim_win_get_cursor(0)[1] - 1
-end
 
 ---An empty code block at the cursor, with the language of the buffer one came from.
 function M.insert(chat)
@@ -18,7 +14,7 @@ function M.insert(chat)
   if previous > 0 and previous ~= chat.bufnr then
     filetype = vim.bo[previous].filetype
   end
-  local row = math.max(cursor_row(), (anchors.position(chat, "input")))
+  local row = math.max(view.cursor_row(), (anchors.position(chat, "input")))
   local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] or ""
   local first = line == "" and row or row + 1
   vim.bo[chat.bufnr].modifiable = true
@@ -46,7 +42,7 @@ end
 ---Yank the code block under the cursor; elsewhere the last one above it.
 function M.yank(chat)
   local lines = api.nvim_buf_get_lines(chat.bufnr, 0, (anchors.position(chat, "header")), false)
-  local line, chosen = cursor_row() + 1, nil
+  local line, chosen = view.cursor_row() + 1, nil
   for _, block in ipairs(code_blocks(lines)) do
     if block.first <= line then
       chosen = block

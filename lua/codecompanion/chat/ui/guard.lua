@@ -35,21 +35,21 @@ end
 ---@param chat CodeCompanion.Chat
 ---@return boolean Whether the cursor is on something that was sent
 local function is_inside(chat)
-  local row = api.nvim_win_get_cursor(0)[1] - 1
+  local row = view.cursor_row()
   return row >= anchors.position(chat, "top") and row < anchors.position(chat, "header")
 end
 
 ---@param chat CodeCompanion.Chat
 ---@return boolean Whether the cursor is on the context block, where only whole lines can be deleted
 local function is_in_context(chat)
-  return api.nvim_win_get_cursor(0)[1] - 1 < anchors.position(chat, "top")
+  return view.cursor_row() < anchors.position(chat, "top")
 end
 
 ---The key that edits the message under the cursor, nil when it is not the user's own.
 ---@param chat CodeCompanion.Chat
 ---@return string?
 local function edit_key(chat)
-  local item = require("codecompanion.chat.buffer.marks").item_at(chat, api.nvim_win_get_cursor(0)[1] - 1)
+  local item = require("codecompanion.chat.buffer.marks").item_at(chat, view.cursor_row())
   return item and item.own and require("codecompanion.chat.state.keys").keys("edit_message", "n")[1] or nil
 end
 
@@ -86,7 +86,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@return boolean Whether the cursor is on the header of the input: what is typed there would not be sent
 local function is_on_header(chat)
-  return api.nvim_win_get_cursor(0)[1] - 1 == anchors.position(chat, "header")
+  return view.cursor_row() == anchors.position(chat, "header")
 end
 
 ---Why what is typed goes to the input, nil where it is typed there.
@@ -261,7 +261,7 @@ function M.update(chat)
   if api.nvim_get_current_buf() ~= chat.bufnr then
     return
   end
-  local row, header = api.nvim_win_get_cursor(0)[1] - 1, (anchors.position(chat, "header"))
+  local row, header = view.cursor_row(), (anchors.position(chat, "header"))
   local inside = row < header and row >= anchors.position(chat, "top")
   -- in insert mode each key would be an error, which ends in a prompt: `typed` leads them to the input
   local locked = inside and not api.nvim_get_mode().mode:find("^[iR]")

@@ -1,22 +1,17 @@
 ---Undo and redo by key: on a card the change of the context, in the input what was typed.
 
-local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local draft = require("codecompanion.chat.wire.draft")
 local say = require("codecompanion.say")
-
----@return integer row 0-based
-local function cursor_row()
-  return api.nvim_win_get_cursor(0)[1] - 1
-end
+local view = require("codecompanion.chat.buffer.view")
 
 ---Undo above the input: attachments come back in the context block; elsewhere there is nothing to undo.
 ---@param chat CodeCompanion.Chat
 ---@param step -1|1
 local function undo_elsewhere(chat, step)
   local history = require("codecompanion.chat.wire.history")
-  local in_context = cursor_row() < anchors.position(chat, "top")
+  local in_context = view.cursor_row() < anchors.position(chat, "top")
   if in_context and step < 0 and chat.undo_kind == "detached" then
     return history.undo(chat, chat.next_undo)
   elseif in_context and step > 0 and chat.next_redo then
@@ -29,12 +24,12 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param step -1|1
 return function(chat, step)
-  local change = require("codecompanion.chat.draw.view_marks").at(chat, cursor_row())
+  local change = require("codecompanion.chat.draw.view_marks").at(chat, view.cursor_row())
   if change then
     local history = require("codecompanion.chat.wire.history")
     return (step < 0 and history.undo or history.redo)(chat, change.id)
   end
-  local in_input = cursor_row() >= anchors.position(chat, "header")
+  local in_input = view.cursor_row() >= anchors.position(chat, "header")
   if step < 0 and chat.just_detached and chat.just_detached == buffer.input_text(chat) then
     return require("codecompanion.chat.wire.attachments").attach_again(chat)
   end
