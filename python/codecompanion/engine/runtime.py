@@ -1,7 +1,6 @@
 """Builds everything once and carries requests out; the owner of all chats of this host (architecture.md).
 
-Long, because every request of the editor and what carries it out stand in two matches, one for the host and one for a
-chat.
+What is about one chat is in `chats`.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codecompanion.adapters import catalog
+from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.http.client import import_transport
 from codecompanion.adapters.keys.known_secrets import KnownSecrets
 from codecompanion.adapters.registry import AdapterRegistry
-from codecompanion.context.ledger.ledger import summarise
 from codecompanion.counting import tokens
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.engine.configured import configure, take_settings, with_adapters
@@ -25,18 +24,9 @@ from codecompanion.engine.log import register_secrets
 from codecompanion.engine.loop import one_sentence
 from codecompanion.engine.user_environment import UserEnvironment
 from codecompanion.errors import CodeCompanionError, InputError, StoreError
-from codecompanion.model.messages import Usage
-from codecompanion.session.attachments.outside_rules import settle_outside_rules
-from codecompanion.session.attachments.reading import read_attachment
+from codecompanion.model.messages import Message, Usage
 from codecompanion.session.files.editor_asks import EditorAsks
-from codecompanion.session.history.redraw import redraw
 from codecompanion.session.services import Services
-from codecompanion.session.session import Session
-from codecompanion.session.storage import stored_chats
-from codecompanion.session.storage.lost_history import LostHistory
-from codecompanion.session.storage.open_chat import open_new, open_stored
-from codecompanion.session.turn.going_on import check_incomplete
-from codecompanion.session.window.policy_choice import choose_policy, list_policies
 from codecompanion.store.opening import open_memory_store, open_store
 from codecompanion.store.store import Store, durable
 from codecompanion.tools.builtin import BUILTIN_TOOLS
@@ -47,6 +37,7 @@ from codecompanion.wire.events import Event, Notice, Severity
 
 if TYPE_CHECKING:
     from codecompanion.session.accounts.reporting import Reports
+    from codecompanion.session.session import Session
 
 _log = logging.getLogger(__name__)
 WARM_UP_AFTER_S = 0.02
@@ -82,6 +73,8 @@ class Runtime:
                 wanted = (request.cwd or None, request.limit, request.chat or None)
                 return list(await asyncio.to_thread(self.services.store.list_sessions, *wanted))
             case requests.RenameSession(chat=chat_id, title=title):
+                from codecompanion.session.storage import stored_chats
+
                 is_open = self._chats.get(chat_id)
                 return await stored_chats.rename(self.services, chat_id, title, is_open.log if is_open else None)
             case requests.ForkChat():
@@ -91,6 +84,8 @@ class Runtime:
 
                 return await list_branches(self.services, chat_id)
             case requests.DeleteSession(chat=chat_id):
+                from codecompanion.session.storage import stored_chats
+
                 return await stored_chats.delete(self.services, chat_id, self._chats)
             case requests.ListModels():
                 from codecompanion.engine.model_choice import list_models
@@ -117,7 +112,13 @@ class Runtime:
             case requests.SaveDraft():
                 await durable(self.services.store.save_draft(request.chat, request.text))
             case _:
-                return await self._handle_chat(self._session(request.chat), request)
+                from codecompanion.engine.chats import carry_out
+
+                session = self._session(request.chat)
+                result = await carry_out(self.services, session, request)
+                if isinstance(request, requests.SetModel):
+                    self._warm_up(session)
+                return result
         return None
 
     async def aclose(self) -> None:
@@ -144,10 +145,6 @@ class Runtime:
         environment.take(request.environment)
         given, mistakes = with_adapters(request, environment)
         loaded, adapter_settings, unusable = take_settings(given)
-        chosen = adapter_settings.get(loaded.chat.adapter)
-        if chosen is not None and chosen.kind != "offline":
-            # While the store waits for the disk, and the editor for its user.
-            self._start_in_background(asyncio.to_thread(import_transport))
         data_dir = Path(request.data_dir)
         store = await asyncio.to_thread(self._open_store, data_dir)
 
@@ -161,7 +158,7 @@ class Runtime:
             adapters=AdapterRegistry(
                 adapter_settings,
                 read_blob=store.read_blob,
-                summarise=lambda messages, limit: summarise(messages, limit, tokens.estimate_text),
+                summarise=_summarise,
                 secrets=request.secrets,
                 environ=environment,
                 on_key=learn,
@@ -185,10 +182,18 @@ class Runtime:
         await asyncio.to_thread(services.load_calibrations)
         previous, self._services, self._reports = self._services, services, None
         self._environment = environment
-        LostHistory(services, self._chats, self._start_in_background)
         if previous is not None:
             await previous.store.aclose()
+        self._start_in_background(self._stand_by(adapter_settings.get(loaded.chat.adapter)))
         return services.mistakes
+
+    async def _stand_by(self, chosen: AdapterSettings | None) -> None:
+        """Import what chats need: once the editor has been greeted, while it answers."""
+        from codecompanion.engine import chats
+
+        chats.watch_history(self.services, self._chats, self._start_in_background)
+        if chosen is not None and chosen.kind != "offline":
+            await asyncio.to_thread(import_transport)
 
     def _take_environment(self, request: requests.GiveEnvironment) -> None:
         """Let the next request find a key that was changed in the running editor."""
@@ -268,11 +273,9 @@ class Runtime:
         return session
 
     async def _open(self, request: requests.OpenChat) -> None:
-        services = self.services
-        if request.resume:
-            session = await open_stored(services, request)
-        else:
-            session = await open_new(services, request)
+        from codecompanion.engine.chats import open_chat
+
+        session = await open_chat(self.services, request)
         if session is not None:
             self._chats[request.chat] = session
             self._warm_up(session)
@@ -312,75 +315,11 @@ class Runtime:
             await session.close()
             await durable(self.services.store.release(session.chat_id))
 
-    async def _handle_chat(self, session: Session, request: requests.Request) -> object:
-        if isinstance(
-            request,
-            requests.RedrawChat | requests.GoOn | requests.Inspect | requests.ForecastCompaction | requests.Preview,
-        ):
-            await session.log.write_late()  # they are about all that was shown
-        match request:
-            case requests.Submit():
-                session.submit(request)
-            case requests.Cancel():
-                session.cancel()
-            case requests.RedrawChat():
-                await redraw(session)
-            case requests.Compact():
-                session.compact(request.instructions, go_on=request.go_on)
-            case requests.Attach():
-                await session.attach(await read_attachment(self.services, request, session.root()))
-            case requests.Detach():
-                await session.detach(request.items)
-            case requests.AddRules():
-                await self._add_rules(session, request.group)
-            case requests.Approve():
-                await session.desk.take(request)
-            case requests.SetYolo():
-                session.desk.approvals = session.desk.approvals.with_yolo(request.on)
-            case requests.SetModel():
-                self.services.adapters.give_secrets(request.secrets)
-                await session.use_model(request.adapter, request.model)
-                self._warm_up(session)
-            case requests.SetPolicy():
-                await choose_policy(session, request.policy)
-            case requests.ListPolicies():
-                return list_policies(session.control)
-            case requests.SetOverrides():
-                session.use_overrides(request.context_management)
-            case requests.Clear():
-                await session.clear()
-            case requests.Regenerate():
-                await session.regenerate(request.snapshot)
-            case requests.GoOn():
-                await check_incomplete(session.log)
-                session.go_on(request.snapshot)
-            case requests.ListChanges() | requests.ShowChange() | requests.RevertChanges():
-                return await session.changes.carry_out(request)
-            case requests.ListGrants() | requests.RevokeGrant():
-                return session.grants.carry_out(request)
-            case (
-                requests.Inspect()
-                | requests.ForecastCompaction()
-                | requests.Preview()
-                | requests.ShowOriginal()
-                | requests.ShowSystemPrompt()
-            ):
-                from codecompanion.engine.look import look
 
-                return await look(self.services, session, request)
-            case _:
-                return await session.edits.carry_out(request)
-        return None
+def _summarise(messages: Sequence[Message], limit: int) -> str:
+    from codecompanion.context.ledger.ledger import summarise  # for the offline adapter
 
-    async def _add_rules(self, session: Session, group: str) -> None:
-        root = self.services.root(session.snapshot)
-        messages, problems = await session.context.rules.add_group(group, root)
-        level = Severity.WARN if messages else Severity.INFO
-        for problem in problems:
-            self._emit(Notice(chat=session.chat_id, level=level, text=problem))
-        for message in messages:
-            await session.attach(message)
-        settle_outside_rules(session)
+    return summarise(messages, limit, tokens.estimate_text)
 
 
 def _report_bug(error: BaseException) -> str:

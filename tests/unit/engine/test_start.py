@@ -22,6 +22,7 @@ async def start(root, adapter):
     folders = {"data_dir": root, "cache_dir": root, "state_dir": root, "log_path": root + "/log"}
     mistakes = await runtime.handle(Hello(settings=settings, nvim="0.11", **folders))
     assert mistakes == [], mistakes
+    print(*sorted(sys.modules))
     await runtime.handle(OpenChat(chat="c", snapshot=Snapshot(cwd=root)))
     runtime._chats["c"].control.adapter()
     print(*sorted(sys.modules))
@@ -48,8 +49,9 @@ def test_a_started_host_has_not_imported_what_it_does_not_need_yet(tmp_path: Pat
     command = [sys.executable, "-c", START, str(tmp_path), adapter]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    first, imported = (set(line.split()) for line in done.stdout.splitlines())
+    first, greeted, imported = (set(line.split()) for line in done.stdout.splitlines())
     assert first & {*OTHERS, *LATER} == set()
+    assert greeted & {"codecompanion.session.session", "codecompanion.session.chat", "httpx2"} == set()
     assert "codecompanion.session.session" in imported
     assert imported & {*OTHERS, *(f"codecompanion.{name}" for name in OURS)} == set()
     wires = {name for name in WIRES.values() if f"codecompanion.adapters.{name}.wire" in imported}

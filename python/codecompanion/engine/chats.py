@@ -1,0 +1,105 @@
+"""Requests about one chat: opening it, and carrying out what the editor asks of an open one (architecture.md).
+
+Its imports are most of what a host needs for a chat, and nothing of what it needs to greet: `runtime` imports it after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from codecompanion.session.attachments.outside_rules import settle_outside_rules
+from codecompanion.session.attachments.reading import read_attachment
+from codecompanion.session.history.redraw import redraw
+from codecompanion.session.services import Services
+from codecompanion.session.session import Session
+from codecompanion.session.storage.lost_history import LostHistory
+from codecompanion.session.storage.open_chat import open_new, open_stored
+from codecompanion.session.turn.going_on import check_incomplete
+from codecompanion.session.window.policy_choice import choose_policy, list_policies
+from codecompanion.wire import requests
+from codecompanion.wire.events import Notice, Severity
+
+
+def watch_history(
+    services: Services, chats: Mapping[str, Session], start: Callable[[Coroutine[Any, Any, None]], None]
+) -> None:
+    """Stand by for a history that is lost while chats are open."""
+    LostHistory(services, chats, start)
+
+
+async def open_chat(services: Services, request: requests.OpenChat) -> Session | None:
+    """Return the session of a new chat or a stored one, None: it can only be read. Raises `CodeCompanionError`."""
+    return await (open_stored if request.resume else open_new)(services, request)
+
+
+async def carry_out(services: Services, session: Session, request: requests.Request) -> object:
+    """Carry out one request about an open chat and return its result; raises `CodeCompanionError`."""
+    if isinstance(
+        request,
+        requests.RedrawChat | requests.GoOn | requests.Inspect | requests.ForecastCompaction | requests.Preview,
+    ):
+        await session.log.write_late()  # they are about all that was shown
+    match request:
+        case requests.Submit():
+            session.submit(request)
+        case requests.Cancel():
+            session.cancel()
+        case requests.RedrawChat():
+            await redraw(session)
+        case requests.Compact():
+            session.compact(request.instructions, go_on=request.go_on)
+        case requests.Attach():
+            await session.attach(await read_attachment(services, request, session.root()))
+        case requests.Detach():
+            await session.detach(request.items)
+        case requests.AddRules():
+            await _add_rules(services, session, request.group)
+        case requests.Approve():
+            await session.desk.take(request)
+        case requests.SetYolo():
+            session.desk.approvals = session.desk.approvals.with_yolo(request.on)
+        case requests.SetModel():
+            services.adapters.give_secrets(request.secrets)
+            await session.use_model(request.adapter, request.model)
+        case requests.SetPolicy():
+            await choose_policy(session, request.policy)
+        case requests.ListPolicies():
+            return list_policies(session.control)
+        case requests.SetOverrides():
+            session.use_overrides(request.context_management)
+        case requests.Clear():
+            await session.clear()
+        case requests.Regenerate():
+            await session.regenerate(request.snapshot)
+        case requests.GoOn():
+            await check_incomplete(session.log)
+            session.go_on(request.snapshot)
+        case requests.ListChanges() | requests.ShowChange() | requests.RevertChanges():
+            return await session.changes.carry_out(request)
+        case requests.ListGrants() | requests.RevokeGrant():
+            return session.grants.carry_out(request)
+        case (
+            requests.Inspect()
+            | requests.ForecastCompaction()
+            | requests.Preview()
+            | requests.ShowOriginal()
+            | requests.ShowSystemPrompt()
+        ):
+            from codecompanion.engine.look import look
+
+            return await look(services, session, request)
+        case _:
+            return await session.edits.carry_out(request)
+    return None
+
+
+async def _add_rules(services: Services, session: Session, group: str) -> None:
+    root = services.root(session.snapshot)
+    messages, problems = await session.context.rules.add_group(group, root)
+    level = Severity.WARN if messages else Severity.INFO
+    for problem in problems:
+        services.emit(Notice(chat=session.chat_id, level=level, text=problem))
+    for message in messages:
+        await session.attach(message)
+    settle_outside_rules(session)
