@@ -89,9 +89,9 @@ class SummaryRun:
             order = self.prompt
             if len(chunks) > 1:
                 order += "\n\n" + prompts.load("summary_part").format(part=number, parts=len(chunks))
-            tokens = self.count_text(f"{order}\n\n{wrap(())}") + self.count(entries)
+            tokens = self.count_text(wrap((), order)) + self.count(entries)
             part = (number, len(chunks))
-            questions.append(self.question(f"{order}\n\n{wrap(entries)}", tokens, subject, output, part))
+            questions.append(self.question(wrap(entries, order), tokens, subject, output, part))
         return questions
 
     def question(

@@ -155,6 +155,7 @@ def escape_lines(text: str) -> str:
     return _LINE_START.sub(r"\\", text)
 
 
-def wrap(entries: tuple[str, ...]) -> str:
-    """Return the entries as one conversation."""
-    return "<conversation>\n" + "\n".join(entries) + "\n</conversation>"
+def wrap(entries: tuple[str, ...], order: str = "") -> str:
+    """Return the entries as one conversation, after what is to be done with it; put together at once, it is long."""
+    head = f"{order}\n\n<conversation>" if order else "<conversation>"
+    return "\n".join((head, *(entries or ("",)), "</conversation>"))

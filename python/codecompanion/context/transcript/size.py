@@ -6,6 +6,8 @@ marker says how many. The user's go last.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 from collections.abc import Callable, Sequence
 
 _MARKER = "[messages left out: {count}]"
@@ -21,12 +23,20 @@ def roughly(entries: Sequence[str], count: Callable[[str], int]) -> int:
 
     It may be a tenth off: for what only has to be known so well.
     """
-    text = "\n".join(entries)
-    if len(text) < _LONG_CHARS:
+    ends = list(itertools.accumulate(map(len, entries)))
+    if not ends or ends[-1] < _LONG_CHARS:
         return 0
-    step = len(text) // _SAMPLES
-    counted = sum(count(text[place * step : place * step + _SAMPLE_CHARS]) for place in range(_SAMPLES))
-    return round(counted * len(text) / (_SAMPLES * _SAMPLE_CHARS))
+    counted = read = 0
+    for start in range(0, ends[-1], ends[-1] // _SAMPLES):
+        place = bisect.bisect_right(ends, start)
+        at = start - (ends[place - 1] if place else 0)
+        # Never put together as a whole: copying 10 MB is what another chat would wait for.
+        sample = ""
+        while len(sample) < _SAMPLE_CHARS and place < len(entries):
+            sample += entries[place][at : at + _SAMPLE_CHARS - len(sample)]
+            place, at = place + 1, 0
+        counted, read = counted + count(sample), read + len(sample)
+    return round(counted * ends[-1] / read)
 
 
 def fit_entries(entries: tuple[str, ...], spoken: Sequence[bool], limit: int) -> tuple[str, ...]:

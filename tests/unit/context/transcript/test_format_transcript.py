@@ -8,6 +8,7 @@ from codecompanion.context.transcript.format_transcript import (
     Caps,
     FormatTranscript,
     format_transcript,
+    wrap,
 )
 from codecompanion.context.work import Work
 from codecompanion.formats.cutting import cut_middle_or_tail
@@ -154,3 +155,10 @@ def test_the_limit_holds_whatever_the_messages(limit):
     messages = chat(user("P" * 4000, "compact_summary"), user("f" * 3000), assistant("a" * 3000), user("n" * 3000))
     told = transcript(messages, style="lines", previous_summary="lead", max_chars=limit)
     assert len("\n".join(told)) <= limit + len("[previous summary]\n")
+
+
+def test_an_order_stands_before_the_conversation():
+    """As one text, put together once: a copy of 10 MB holds up whatever else wants to run (issue 10)."""
+    assert wrap(("a", "b")) == "<conversation>\na\nb\n</conversation>"
+    assert wrap(("a", "b"), "Do it.") == f"Do it.\n\n{wrap(('a', 'b'))}"
+    assert wrap(()) == "<conversation>\n\n</conversation>"
