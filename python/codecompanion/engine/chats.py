@@ -100,6 +100,5 @@ async def _add_rules(services: Services, session: Session, group: str) -> None:
     level = Severity.WARN if messages else Severity.INFO
     for problem in problems:
         services.emit(Notice(chat=session.chat_id, level=level, text=problem))
-    for message in messages:
-        await session.attach(message)
+    await session.attach(*messages)
     settle_outside_rules(session)

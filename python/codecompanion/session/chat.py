@@ -220,9 +220,11 @@ class Chat:
         await self.context.join(turn_id, cycle)
         return await self.queue.coming(cycle)
 
-    async def attach(self, message: Message) -> None:
-        """Attach a message (file, buffer, image, rules) to the next request; once per kind and path."""
-        self.context.add(message)
+    async def attach(self, *messages: Message) -> None:
+        """Attach messages (file, buffer, image, rules) to the next request; once per kind and path."""
+        if not messages:
+            return
+        self.context.add(*messages)
         if self.task is None:
             # What is attached to an idle chat belongs to the cycle that its next message opens.
             await self.context.join("", self.log.view.cycle + 1)

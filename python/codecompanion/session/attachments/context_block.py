@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from codecompanion.model.change_report import NO_REPORT, ChangeReport
-from codecompanion.model.history import ChangeKind, MessageAdded, ViewChanged
+from codecompanion.model.history import ChangeKind, EventPayload, MessageAdded, ViewChanged
 from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, RULES_TAG, Message, with_changes
 from codecompanion.session.attachments.attached import context_items
 from codecompanion.session.attachments.pins import title_of
@@ -71,22 +71,35 @@ class ContextBlock:
         """Return the messages that the next request has a placeholder for, beside those of the view."""
         return frozenset(self._control.shaper.current().kept.placeholders)
 
-    def add(self, message: Message) -> None:
-        """Let a message wait for the next request boundary."""
-        self._waiting.append(message)
+    def add(self, *messages: Message) -> None:
+        """Let messages wait for the next request boundary."""
+        self._waiting.extend(messages)
 
     async def join(self, turn_id: str, cycle: int) -> None:
         """Log what waits; a newer one of the same kind and path takes the older one's place."""
         async with self._joining:
             if not self._waiting:
                 return
-            while self._waiting:
-                message = self._waiting[0]
-                await self._detach_older(message)
-                fresh = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
-                await self._log.write(MessageAdded(message=self._control.meter.counted(fresh)))
-                self._waiting.popleft()
+            while waiting := tuple(self._waiting):
+                await self._log.write(*self._joining_of(waiting, turn_id, cycle))
+                # What was added meanwhile is next, what was taken back is not there any more.
+                self._waiting = deque(known for known in self._waiting if not any(known is one for one in waiting))
         self.show()
+
+    def _joining_of(self, waiting: Sequence[Message], turn_id: str, cycle: int) -> list[EventPayload]:
+        """Return what is logged, in one commit, when these join the view one after the other."""
+        messages, payloads = self._log.view.messages, list[EventPayload]()
+        for message in waiting:
+            older = _older(messages, message)
+            if older:
+                # A newer one takes its place: that is no change of the user's to be undone.
+                payloads.append(self._removal("detached", older, ChangeReport(superseded=True), messages))
+                messages = tuple(known for known in messages if known.id not in older)
+            fresh = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
+            fresh = self._control.meter.counted(fresh)
+            payloads.append(MessageAdded(message=fresh))
+            messages = (*messages, fresh)
+        return payloads
 
     async def detach(self, items: tuple[str, ...]) -> None:
         """Take attachments out of the next request; the log keeps them (R-003).
@@ -104,11 +117,14 @@ class ContextBlock:
 
     async def remove(self, kind: ChangeKind, removed: tuple[str, ...], report: ChangeReport = NO_REPORT) -> None:
         """Log that messages left the view."""
-        before = self._control.measured().tokens
+        await self._log.write(self._removal(kind, removed, report, self._log.view.messages))
+
+    def _removal(
+        self, kind: ChangeKind, removed: tuple[str, ...], report: ChangeReport, messages: tuple[Message, ...]
+    ) -> ViewChanged:
+        before = self._control.meter.measure(messages).tokens
         change_id = self._services.new_token()
-        await self._log.write(
-            ViewChanged(change_id=change_id, kind=kind, removed=removed, tokens_before=before, report=report)
-        )
+        return ViewChanged(change_id=change_id, kind=kind, removed=removed, tokens_before=before, report=report)
 
     async def reread_rules(self) -> list[str]:
         """Take in rule files that changed since they were read (R-549); return what could not be read, in words."""
@@ -123,13 +139,10 @@ class ContextBlock:
             change_id = self._services.new_token()
             await self._log.write(ViewChanged(change_id=change_id, kind="rules_reread", replaced=counted))
 
-    async def _detach_older(self, message: Message) -> None:
-        tags = _CHANGES if message.tag in _CHANGES else (message.tag,)
-        old = tuple(
-            known.id
-            for known in self._log.view.messages
-            if known.tag in tags and known.path == message.path and not known.compacted
-        )
-        if old:
-            # A newer one takes its place: that is no change of the user's to be undone.
-            await self.remove("detached", old, ChangeReport(superseded=True))
+
+def _older(messages: Sequence[Message], message: Message) -> tuple[str, ...]:
+    """Return the attachments whose place the message takes."""
+    tags = _CHANGES if message.tag in _CHANGES else (message.tag,)
+    return tuple(
+        known.id for known in messages if known.tag in tags and known.path == message.path and not known.compacted
+    )

@@ -59,8 +59,7 @@ async def _take(chat: Chat, held: Sequence[RulesItem], root: Path, given: Approv
     messages, problems = await rules.read_outside(held, root, remember=given.decision == "always")
     for problem in problems:
         chat.notice(Severity.WARN, problem)
-    for message in messages:
-        await chat.attach(message)
+    await chat.attach(*messages)
     ask_about_outside_rules(chat)  # what these files lead to, or a file that has changed since it was shown
 
 

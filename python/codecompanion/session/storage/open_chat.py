@@ -46,8 +46,7 @@ async def open_new(services: Services, request: OpenChat) -> Session:
     messages, problems = await session.context.rules.autoload(services.root(request.snapshot))
     for problem in problems:
         services.emit(Notice(chat=request.chat, level=Severity.WARN, text=problem))
-    for message in messages:
-        await session.attach(message)
+    await session.attach(*messages)
     _announce(session, resumed=False)
     ask_about_outside_rules(session)
     return session

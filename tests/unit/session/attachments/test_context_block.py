@@ -1,0 +1,35 @@
+"""What is attached joins the view at the next boundary, all of it in one commit (R-548)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from codecompanion.model.history import MessageAdded, ViewChanged
+from codecompanion.model.messages import Message
+from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
+
+
+def file(name: str, text: str) -> Message:
+    return Message(id=f"{name}-{text}", role="user", content=text, tag="file", path=name)
+
+
+async def test_what_is_attached_during_a_turn_joins_in_one_commit(tmp_path):
+    """Issue 10: each had one of its own, which is two milliseconds of a disk that has to be flushed."""
+    gate = asyncio.Event()
+    adapter = ScriptedAdapter("offline", [(gate, *says("first")), says("second")])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await session.attach(file("a.py", "old"))
+    session.submit(submit("hello", 1))
+    await bench.until(lambda: adapter.requests)
+    seen, append = list[list[object]](), bench.services.store.append
+    bench.services.store.append = lambda chat, payloads: (seen.append(list(payloads)), append(chat, payloads))[1]
+    await session.attach(file("a.py", "new"), file("b.py", "one"), file("b.py", "two"))
+    session.submit(submit("go on", 2))
+    gate.set()
+    await bench.idle(session)
+    joined = [commit for commit in seen if any(isinstance(p, MessageAdded) and p.message.tag for p in commit)]
+    assert len(joined) == 1
+    told = [p.removed if isinstance(p, ViewChanged) else p.message.id for p in joined[0] if not hasattr(p, "turn_id")]
+    assert told == [("a.py-old",), "a.py-new", "b.py-one", ("b.py-one",), "b.py-two"]
+    assert [m.id for m in session.log.view.messages if m.tag == "file"] == ["a.py-new", "b.py-two"]
