@@ -74,10 +74,9 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     mended = () if read_only else await _repair(services, log, events)
     events = [*events, *mended]
     session = Session(services, log, request.snapshot)
-    _use_stored_policy(session, events)
-    await _use_stored_model(session, events)
+    await _use_stored(session, events)
     draft = "" if read_only else await asyncio.to_thread(store.load_draft, chat_id)
-    stored = _stored_submits(events, request.unconfirmed)
+    stored = await asyncio.to_thread(_stored_submits, events, request.unconfirmed)
     _announce(session, resumed=True, read_only=read_only, draft=draft, stored=stored)
     session.context.show_marks()
     for piece in await asyncio.to_thread(restored, chat_id, events):
@@ -125,28 +124,23 @@ def _tell_interrupted(session: Session, mended: Sequence[LogEvent]) -> None:
         session.control.notice(Severity.WARN, f"{card.failed}: it was interrupted. Nothing was changed.")
 
 
-def _use_stored_policy(session: Session, events: list[LogEvent]) -> None:
-    """Go on with the policy the chat chose; one that is no longer there is replaced, and said so."""
-    wanted = policy_of(events)
+async def _use_stored(session: Session, events: list[LogEvent]) -> None:
+    """Go on with the chat's own policy and adapter; what is no longer configured is replaced, and said so."""
+    policy, (adapter_name, model) = await asyncio.to_thread(lambda: (policy_of(events), model_of(events)))
+    chat = session.services.settings.chat
     try:
-        session.control.use_policy(wanted)
+        session.control.use_policy(policy)
     except ConfigError:
         name = session.control.policy.name
-        text = f"The chat's policy {wanted!r} is no longer configured; {name} is used instead."
-        session.notice(Severity.WARN, text)
-
-
-async def _use_stored_model(session: Session, events: list[LogEvent]) -> None:
-    """Go on with the chat's own adapter; one that is no longer configured is replaced, and said so."""
-    adapter_name, model = model_of(events)
-    chat = session.services.settings.chat
+        text = f"The chat's policy {policy!r} is no longer configured; {name} is used instead."
+        session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
     if adapter_name in session.services.adapters.names():
         session.control.use_model(adapter_name, model)
         await asyncio.to_thread(session.meter.resume, events, session.adapter_name, session.model)
         return
     session.control.use_model(chat.adapter, chat.model)
     text = f"The chat's adapter {adapter_name!r} is no longer configured; {chat.adapter} is used instead."
-    session.notice(Severity.WARN, text)
+    session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
 
 
 def _stored_submits(events: Sequence[LogEvent], keys: Sequence[str]) -> tuple[StoredSubmit, ...]:
