@@ -94,11 +94,19 @@ def chain_of(events: Sequence[LogEvent]) -> Chain:
     redoable: list[ViewChanged] = []
     mended: list[tuple[int, ViewChanged]] = []
     places: dict[str, int] = {}
+    has_answer = False
     for place, event in enumerate(events):
         match event.payload:
+            case MessageAdded(message=message):
+                # Most of a log: without a new answer among the changes none of them is looked at.
+                if has_answer and (is_typed_by_user(message) or is_of_answer(message)):
+                    undoable = _without_settled(undoable, message)
+                    redoable = [change for change in redoable if not answer_turn(change)]
+                    has_answer = any(map(answer_turn, undoable))
             case ViewChanged() as change:
                 redoable.clear()
                 places[change.change_id] = place
+                has_answer = has_answer or bool(answer_turn(change))
                 if is_offered(change):
                     undoable.append(change)
                 else:
@@ -116,9 +124,6 @@ def chain_of(events: Sequence[LogEvent]) -> Chain:
                     redoable.clear()
                 elif gone is not None:
                     redoable.append(gone)
-            case MessageAdded(message=message) if is_typed_by_user(message) or is_of_answer(message):
-                undoable = _without_settled(undoable, message)
-                redoable = [change for change in redoable if not answer_turn(change)]
             case _:
                 pass
     return Chain(tuple(undoable), tuple(redoable), _is_blocked(undoable, mended, places), replaced_answers(events))
@@ -269,6 +274,9 @@ def rest_of(events: Sequence[LogEvent]) -> Rest:
     paused: dict[str, frozenset[str]] = {}
     cycle = 0
     for event in events:
+        if isinstance(event.payload, MessageAdded):
+            cycle = cycle_after(cycle, event.payload.message)
+            continue
         if says_go_on(event.payload):
             pauses, paused = {}, {}
         match event.payload:
@@ -278,8 +286,6 @@ def rest_of(events: Sequence[LogEvent]) -> Rest:
                     pauses[change_id] = cycle + _RESTS
             case TurnStarted(cycle=began):
                 cycle = max(cycle, began)
-            case MessageAdded(message=message):
-                cycle = cycle_after(cycle, message)
             case ChangeUndone(change_id=change_id, redone=redone, by_user=by_user) if by_user:
                 undone = kinds.get(change_id, "")
                 pauses.pop(change_id, None)

@@ -12,6 +12,7 @@ from codecompanion.errors import InputError
 from codecompanion.model import history
 from codecompanion.model.history import (
     ChangeUndone,
+    EventPayload,
     LogEvent,
     MessageAdded,
     PauseEnded,
@@ -19,7 +20,8 @@ from codecompanion.model.history import (
     ViewChanged,
 )
 from codecompanion.model.messages import Message
-from codecompanion.session.history.undo import Rest, rest_of
+from codecompanion.session.history import undo as undo_module
+from codecompanion.session.history.undo import Rest, answer_turn, chain_of, rest_of
 from codecompanion.session.state import State
 from codecompanion.session.window.policy_choice import choose_policy
 from codecompanion.wire.events import (
@@ -423,3 +425,16 @@ async def test_a_users_undo_of_a_block_cannot_be_redone_with_another_provider(tm
     await session.use_model("s", "")
     await ask(session, redo())
     assert session.log.view.messages == compacted
+
+
+def test_the_changes_of_a_long_log_are_not_looked_at_again_for_each_message(monkeypatch):
+    """Issue 10: a chat of 10,000 messages with 500 edits took a second to resume for this alone."""
+    seen: list[ViewChanged] = []
+    monkeypatch.setattr(undo_module, "answer_turn", lambda change: (seen.append(change), answer_turn(change))[1])
+    payloads: list[EventPayload] = []
+    for number in range(100):
+        payloads.append(ViewChanged(change_id=f"e{number}", kind="edited"))
+        payloads += (MessageAdded(message=Message(id=f"{number}-{i}", role="user", content="hi")) for i in range(20))
+    chain = chain_of([LogEvent(seq, 0.0, payload) for seq, payload in enumerate(payloads, 1)])
+    assert len(chain.undoable) == 100
+    assert len(seen) <= 200
