@@ -158,6 +158,7 @@ def project(events: Sequence[LogEvent]) -> View:
     changes = (event.payload for event in events if isinstance(event.payload, ViewChanged)) if undone else ()
     taken_back = {answer_turn(change) for change in changes if undone.get(change.change_id)} - {""}
     messages: list[Message] = []
+    places: dict[str, int] = {}
     cycle = last_seq = 0
     for event in events:
         payload, last_seq = event.payload, event.seq
@@ -169,5 +170,12 @@ def project(events: Sequence[LogEvent]) -> View:
         elif isinstance(payload, TurnStarted):
             cycle = max(cycle, payload.cycle)
         elif isinstance(payload, ViewChanged) and not undone.get(payload.change_id):
-            messages = _changed(messages, payload)
+            for place in range(len(places), len(messages)):
+                places[messages[place].id] = place
+            if payload.removed or payload.inserted or len(places) < len(messages):
+                messages, places = _changed(messages, payload), {}
+                continue
+            for message in payload.replaced:  # an edit: however long the chat is, it costs what it replaces
+                if message.id in places:
+                    messages[places[message.id]] = message
     return with_messages(View(cycle=cycle, last_seq=last_seq), messages)

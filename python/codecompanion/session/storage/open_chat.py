@@ -74,13 +74,17 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     mended = () if read_only else await _repair(services, log, events)
     events = [*events, *mended]
     session = Session(services, log, request.snapshot)
-    await _use_stored(session, events)
+    is_own = await _use_stored(session, events)
     draft = "" if read_only else await asyncio.to_thread(store.load_draft, chat_id)
     stored = await asyncio.to_thread(_stored_submits, events, request.unconfirmed)
     _announce(session, resumed=True, read_only=read_only, draft=draft, stored=stored)
-    session.context.show_marks()
     for piece in await asyncio.to_thread(restored, chat_id, events):
         session.emit(piece)
+    # Only then: what was reported in a long chat takes longer to read than to draw what was said.
+    if is_own:
+        await asyncio.to_thread(session.meter.resume, events, session.adapter_name, session.model)
+    session.context.show_marks()
+    session.show_meter()
     _tell_interrupted(session, mended)
     if read_only:
         return None
@@ -124,8 +128,11 @@ def _tell_interrupted(session: Session, mended: Sequence[LogEvent]) -> None:
         session.control.notice(Severity.WARN, f"{card.failed}: it was interrupted. Nothing was changed.")
 
 
-async def _use_stored(session: Session, events: list[LogEvent]) -> None:
-    """Go on with the chat's own policy and adapter; what is no longer configured is replaced, and said so."""
+async def _use_stored(session: Session, events: list[LogEvent]) -> bool:
+    """Go on with the chat's own policy and adapter; what is no longer configured is replaced, and said so.
+
+    Returns whether it has its own adapter.
+    """
     policy, (adapter_name, model) = await asyncio.to_thread(lambda: (policy_of(events), model_of(events)))
     chat = session.services.settings.chat
     try:
@@ -136,11 +143,11 @@ async def _use_stored(session: Session, events: list[LogEvent]) -> None:
         session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
     if adapter_name in session.services.adapters.names():
         session.control.use_model(adapter_name, model)
-        await asyncio.to_thread(session.meter.resume, events, session.adapter_name, session.model)
-        return
+        return True
     session.control.use_model(chat.adapter, chat.model)
     text = f"The chat's adapter {adapter_name!r} is no longer configured; {chat.adapter} is used instead."
     session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=text))
+    return False
 
 
 def _stored_submits(events: Sequence[LogEvent], keys: Sequence[str]) -> tuple[StoredSubmit, ...]:
@@ -174,7 +181,8 @@ def _announce(
         )
     )
     session.context.show()
-    session.show_meter()
+    if not resumed:
+        session.show_meter()
     for mistake in session.services.mistakes:
         session.notice(Severity.WARN, mistake)
     session.control.tell_ignored_settings()

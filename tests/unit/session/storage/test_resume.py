@@ -231,3 +231,18 @@ def beside_loop(function, seen):
         return function(*given)
 
     return watched
+
+
+async def test_what_was_said_is_drawn_before_what_was_reported_is_read(tmp_path, monkeypatch):
+    """Issue 10: the reports of 10,000 messages take half a second; the meter is told once, when it is known."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("one", Usage(input_tokens=9, output_tokens=1))]))
+    session = await bench.open()
+    session.submit(submit("first", 1))
+    await bench.idle(session)
+    bench.events.clear()
+    drawn = []
+    read = ContextMeter.resume
+    monkeypatch.setattr(ContextMeter, "resume", lambda *given: (drawn.append(len(bench.of(Restored))), read(*given)))
+    await bench.resume()
+    assert drawn == [1]
+    assert [meter.exact for meter in bench.of(Meter)] == [True]
