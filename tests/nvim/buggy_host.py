@@ -9,9 +9,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-from codecompanion.session.turn import turn
+from codecompanion.session.turn import exchange
 
-send = turn.stream_reply
+send = exchange.stream_reply
 
 
 async def stream_or_break(adapter, request, *arguments, **options):
@@ -23,7 +23,7 @@ async def stream_or_break(adapter, request, *arguments, **options):
 
 
 if __name__ == "__main__":
-    turn.stream_reply = stream_or_break
+    exchange.stream_reply = stream_or_break
     from codecompanion.engine import __main__ as entry
 
     os._exit(entry.main(sys.argv[3:]))  # argv: buggy_host.py -m codecompanion.engine FILE
