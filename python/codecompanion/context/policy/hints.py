@@ -16,7 +16,7 @@ OLD_WORDS = {
     "all": "'request', or nothing: it is what is measured anyway",
     "raw_replay": "'request', or nothing: it is what is measured anyway",
     "messages_system": "'request', or nothing: it is what is measured anyway",
-    "<=": "nothing: a target or limit is what the size must be at most",
+    "<=": "'>=' or '>'; a target or a limit needs no op",
     "<": "nothing: slack is always compared like that",
 }
 """Words of earlier versions, and what says the same now."""

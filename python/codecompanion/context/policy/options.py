@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,7 +58,7 @@ def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -
     for name in sorted(given):  # our own name counts, whatever the order they were written in
         place = policy.options.get(name, "")
         other = told.setdefault(place, name) if place else name
-        if given[other] != given[name]:
+        if given[other] != given[name] and _meant(given[other]) != _meant(given[name]):
             raise ConfigError(
                 f"{key}.{name}",
                 f"{given[name]!r}, but {key}.{other} is {given[other]!r}: they are one setting",
@@ -67,12 +68,21 @@ def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -
     threshold = next((given[name] for name in _NAMES_OF_THRESHOLD if name in given), None)
     if target is None or threshold is None or TARGET_THRESHOLD not in policy.options:
         return
-    wanted = size_fields(target, f"{key}.{TARGET_THRESHOLD}")
-    start = size_fields(threshold, f"{key}.{_NAMES_OF_THRESHOLD[0]}")
-    if any(name in wanted and name in start and wanted[name] >= start[name] for name in ("at", "tokens")):
+    wanted, start = _meant(target), _meant(threshold)
+    if wanted is None or start is None:
+        return  # what is wrong with it is said where it is laid over the policy
+    if (wanted.at or 0) >= (start.at or 2) or (wanted.tokens or 0) >= (start.tokens or math.inf):
         raise ConfigError(
             f"{key}.{TARGET_THRESHOLD}", f"{target!r} is not below the threshold ({threshold!r})", "a smaller one"
         )
+
+
+def _meant(value: Any) -> Size | None:
+    """Return the size that an option says in one of its forms, None when it says none."""
+    try:
+        return read_size(value, "", Trigger)
+    except ConfigError:
+        return None
 
 
 def unknown_options(policy: Policy, options: Mapping[str, Any]) -> tuple[str, ...]:

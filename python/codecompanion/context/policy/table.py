@@ -22,6 +22,7 @@ from codecompanion.context.policy.table_checks import (
     with_sizes,
 )
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
+from codecompanion.counting.token_sizes import is_short_form
 from codecompanion.errors import ConfigError
 
 S = TypeVar("S", bound=Size)
@@ -222,6 +223,8 @@ def read_size(value: Any, key: str, kind: type[S]) -> S:
     if at is False:
         del fields["at"]
     elif isinstance(at, str):
+        if is_short_form(at):
+            raise ConfigError(f"{key}.at", f"{at!r} is a number of tokens", f'{SHARE_FORMS}, or tokens = "{at}"')
         fields["at"] = parse_share(at, f"{key}.at", SHARE_FORMS, whole=True)
     return convert(with_sizes(fields, kind), kind, key)
 

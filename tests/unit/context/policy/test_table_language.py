@@ -93,7 +93,9 @@ def test_an_option_gives_the_other_kind_of_size() -> None:
         ({"measure": "messages"}, "trigger: it names no size; expected { at = 0.85 }, { tokens = 16000 }"),
         ({"at": 0.5, "measure": "chat"}, "trigger.measure: there is no 'chat'; expected 'request', or nothing"),
         ({"at": 0.5, "measure": "raw_replay"}, "expected 'request', or nothing"),
-        ({"at": 0.5, "op": "<="}, "trigger.op: there is no '<='; expected nothing"),
+        ({"at": 0.5, "op": "<="}, "trigger.op: there is no '<='; expected '>=' or '>'"),
+        ({"at": "16k"}, "trigger.at: '16k' is a number of tokens; expected a share from 0 to 1, such as 0.85 or "
+         "\"85%\", or tokens = \"16k\""),
         (None, "trigger: it is missing; expected { at = 0.85 }"),
     ],
 )  # fmt: skip
@@ -226,3 +228,32 @@ def mistake_of_file(lines: list[str]) -> str:
 def test_what_is_no_toml_is_told_with_its_line() -> None:
     with pytest.raises(ConfigError, match=r"policies/x\.toml: .* \(at line 2, column 2\)"):
         read_policy_file('name = "x"\na: b', "policies/x.toml")
+
+
+KODACODE = {"extends": "kodacode"}
+
+
+@pytest.mark.parametrize(
+    ("threshold", "target"),
+    [
+        (0.8, {"at": "60%"}),
+        ("80%", {"at": 0.09}),
+        ({"at": "80%"}, {"at": "9%"}),
+        ({"tokens": "80k"}, 60_000),
+        ("80k", {"tokens": "60k"}),
+        (0.8, 60_000),
+    ],
+)
+def test_sizes_in_different_forms_are_compared_by_what_they_mean(threshold: Any, target: Any) -> None:
+    table = {**KODACODE, "compaction_threshold": threshold, "compaction_target_threshold": target}
+    load_policy("mine", {"mine": table})
+    if not (isinstance(target, int) and threshold == 0.8):
+        turned = {**KODACODE, "compaction_threshold": target, "compaction_target_threshold": threshold}
+        with pytest.raises(ConfigError, match="is not below the threshold"):
+            load_policy("mine", {"mine": turned})
+
+
+def test_two_names_that_say_the_same_in_two_forms_do_not_contradict() -> None:
+    load_policy("mine", {"mine": {**KODACODE, "compaction.trigger": 0.8, "compaction_threshold": "80%"}})
+    with pytest.raises(ConfigError, match="they are one setting"):
+        load_policy("mine", {"mine": {**KODACODE, "compaction.trigger": 0.8, "compaction_threshold": "81%"}})
