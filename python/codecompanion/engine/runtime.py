@@ -180,6 +180,8 @@ class Runtime:
         known.learn(await asyncio.to_thread(services.adapters.secret_values))
         configure(services, request)
         await asyncio.to_thread(services.load_calibrations)
+        if request.cache_dir:
+            catalog.keep_in(Path(request.cache_dir))
         previous, self._services, self._reports = self._services, services, None
         self._environment = environment
         if previous is not None:
@@ -251,7 +253,7 @@ class Runtime:
 
     def _price(self, adapter_name: str, model: str, passes: Sequence[Usage]) -> float | None:
         facts = catalog.lookup(self.services.adapters.settings(adapter_name).base_url, model)
-        return facts.price_usd(*passes) if facts else None
+        return catalog.price_usd(facts, *passes) if facts else None
 
     def _lookup(self, adapter_name: str, model: str) -> ModelLimits | None:
         entry = self.services.adapters.settings(adapter_name)
@@ -289,7 +291,9 @@ class Runtime:
                 await session.control.adapter().warm_up()
                 session.refresh_limits()
                 # Imports the prices in a thread, while the model works on its first reply: its end needs them.
-                await asyncio.to_thread(self._price, session.adapter_name, session.model, ())
+                await asyncio.to_thread(self._price, session.adapter_name, session.model, (Usage(),))
+                address = self.services.adapters.settings(session.adapter_name).base_url
+                await asyncio.to_thread(catalog.keep, address, session.model)
             except CodeCompanionError as error:
                 _log.info("warm-up: %s", error)
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from codecompanion.adapters.catalog import limits_of, lookup
+from codecompanion.adapters.catalog import limits_of, lookup, price_usd
 from codecompanion.counting.model_windows import (
     EXACT_WINDOWS,
     FAMILY_WINDOWS,
@@ -76,8 +76,8 @@ def test_a_call_has_a_price() -> None:
     """Cached input is cheaper than fresh input."""
     facts = lookup("https://api.openai.com/v1", "gpt-4o")
     assert facts is not None
-    fresh = facts.price_usd(Usage(input_tokens=1000, output_tokens=100))
-    cached = facts.price_usd(Usage(input_tokens=100, cache_read_tokens=900, output_tokens=100))
+    fresh = price_usd(facts, Usage(input_tokens=1000, output_tokens=100))
+    cached = price_usd(facts, Usage(input_tokens=100, cache_read_tokens=900, output_tokens=100))
     assert fresh is not None
     assert cached is not None
     assert 0 < cached < fresh
@@ -91,9 +91,9 @@ def test_passes_are_priced_together() -> None:
         Usage(input_tokens=23_000, output_tokens=1_000),
         Usage(input_tokens=180_000, output_tokens=3_500),
     )
-    both = facts.price_usd(reply, compaction)
+    both = price_usd(facts, reply, compaction)
     assert both is not None
-    assert both == pytest.approx((facts.price_usd(reply) or 0) + (facts.price_usd(compaction) or 0))
+    assert both == pytest.approx((price_usd(facts, reply) or 0) + (price_usd(facts, compaction) or 0))
     assert both >= (203_000 * 3 + 4_500 * 15) / 1e6
 
 

@@ -25,7 +25,8 @@ from codecompanion.tools.files.diff import hunk_places
 PACKAGE = Path(__file__).resolve().parents[3] / "python" / "codecompanion"
 READERS = ("json.loads", "json.load", "msgspec.json.decode", "tomllib.loads", "tomllib.load")
 OURS = {
-    "context/policy/catalog.py": "policies that are part of the package",
+    "adapters/entries/options.py": "a table that is part of the package",
+    "context/policy/policy_file.py": "policies that are part of the package",
     "engine/bridge.py": "a request of our own Lua that msgspec has read before",
     "model/history.py": "`store.log.encoding.from_bytes` reads damaged payloads",
     "prompts/__init__.py": "tables that are part of the package",

@@ -12,8 +12,6 @@ import os
 import ssl
 import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
@@ -22,6 +20,7 @@ from codecompanion import __version__
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.http.chunk_merger import merge_chunks
 from codecompanion.adapters.http.time_limits import ANSWER_LIMIT_S, is_loopback
+from codecompanion.adapters.installed import edition_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -151,14 +150,11 @@ def import_transport() -> None:
 
 
 def _tell_version() -> None:
-    """Give httpx2 its version, which it would read of its metadata: 10 ms, for an e-mail parser, csv and zip files."""
-    spec = find_spec("httpx2")
-    if "httpx2" in sys.modules or spec is None or spec.origin is None:
-        return
-    found = list(Path(spec.origin).parents[1].glob("httpx2-*.dist-info"))
-    if len(found) == 1:
+    """Give httpx2 its version, which it would read of its metadata (`installed`)."""
+    edition = "" if "httpx2" in sys.modules else edition_of("httpx2")
+    if edition:
         known = ModuleType("httpx2.__version__")
-        vars(known).update(__title__="httpx2", __description__="", __version__=found[0].stem.partition("-")[2])
+        vars(known).update(__title__="httpx2", __description__="", __version__=edition)
         sys.modules[known.__name__] = known
 
 

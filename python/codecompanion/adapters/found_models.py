@@ -1,0 +1,69 @@
+"""What an earlier host found in the table of models: importing the table takes 0.36 s of CPU, before a chat is open.
+
+A file in the cache folder, one answer for each (address, model) that a chat had, only for the edition of the table that
+gave it. Addresses may hold keys, so there is nothing of them in it but a hash. What cannot be read or written is as if
+it were not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from codecompanion import __version__
+from codecompanion.adapters.installed import edition_of
+from codecompanion.formats.outside_text import NOT_READABLE
+
+MAX_ANSWERS = 100
+
+
+class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a model. `provider` and `model` are the table's names; the window is in tokens, 0 = unknown."""
+
+    provider: str
+    model: str
+    context_window: int = 0
+
+
+class FoundModels(msgspec.Struct, frozen=True):
+    """The answers of one edition of the table; None: it does not know the model."""
+
+    edition: str
+    answers: dict[str, ModelFacts | None] = {}
+
+    def get(self, address: str, model: str) -> tuple[ModelFacts | None] | None:
+        """Return the answer in a tuple, None when there is none."""
+        key = _key(address, model)
+        return (self.answers[key],) if key in self.answers else None
+
+    def add(self, file: Path, address: str, model: str, facts: ModelFacts | None) -> None:
+        """Keep an answer, in the file too; the oldest go when there are too many."""
+        if not self.edition or self.answers.get(_key(address, model), ...) == facts:
+            return
+        self.answers[_key(address, model)] = facts
+        for oldest in list(self.answers)[:-MAX_ANSWERS]:
+            del self.answers[oldest]
+        fresh = file.with_name(f"{file.name}.{os.getpid()}")
+        with contextlib.suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fresh.write_bytes(msgspec.json.encode(self))
+            fresh.replace(file)
+
+
+def read_found(file: Path) -> FoundModels:
+    """Return what is in the file, nothing when it is of another edition."""
+    edition = edition_of("genai_prices")
+    edition = edition and f"{edition} {__version__}"
+    with contextlib.suppress(OSError, *NOT_READABLE):
+        found = msgspec.json.decode(file.read_bytes(), type=FoundModels)
+        if found.edition == edition:
+            return found
+    return FoundModels(edition)
+
+
+def _key(address: str, model: str) -> str:
+    return hashlib.sha256(f"{address}\n{model}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
