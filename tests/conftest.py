@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.amounts import PROFILE
 from tests.forked_python import share_one
@@ -24,10 +24,12 @@ _HOME = Path(tempfile.mkdtemp(prefix="codecompanion-tests-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 clean_the_environment(_HOME)
 
-settings.register_profile("people", max_examples=50)
-settings.register_profile("quick", max_examples=10)
-settings.register_profile("ci", max_examples=30, derandomize=True, print_blob=True)
-settings.register_profile("thorough", max_examples=1_000)
+# Time says how busy the machine is, nothing of the code: neither an example nor the making of it has a limit.
+settings.register_profile("people", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_PEOPLE = settings.get_profile("people")
+settings.register_profile("quick", _PEOPLE, max_examples=10)
+settings.register_profile("ci", _PEOPLE, max_examples=30, derandomize=True, print_blob=True)
+settings.register_profile("thorough", _PEOPLE, max_examples=1_000)
 settings.load_profile(PROFILE)
 
 

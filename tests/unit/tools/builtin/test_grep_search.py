@@ -174,7 +174,9 @@ _line = st.tuples(st.text(alphabet="abAB.( \té", max_size=12), st.sampled_from(
 
 
 @_needs_ripgrep
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     st.dictionaries(st.sampled_from(["a", "b/c", "b-c", "B", "é"]), st.lists(_line, max_size=6), min_size=1),
     st.sampled_from(["a", "A", "b.", "(", ".", "é", "a.b|é", "^a", "b$", r"\s"]),

@@ -109,7 +109,7 @@ async def test_nothing_outside_the_folder_is_reached_by_any_command(
     assert names_in(tmp_path / "outside") == ["secret.txt"]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.lists(st.sampled_from(["/", "memories", "..", ".", "link", "a", "\0", "~", " ", "\\", "%2e%2e"]), max_size=10)
 )
