@@ -78,12 +78,12 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     draft = "" if read_only else await asyncio.to_thread(store.load_draft, chat_id)
     stored = await asyncio.to_thread(_stored_submits, events, request.unconfirmed)
     _announce(session, resumed=True, read_only=read_only, draft=draft, stored=stored)
+    session.context.show_marks()  # folds of what left are named by them
     for piece in await asyncio.to_thread(restored, chat_id, events):
         session.emit(piece)
     # Only then: what was reported in a long chat takes longer to read than to draw what was said.
     if is_own:
         await asyncio.to_thread(session.meter.resume, events, session.adapter_name, session.model)
-    session.context.show_marks()
     session.show_meter()
     _tell_interrupted(session, mended)
     if read_only:

@@ -24,7 +24,7 @@ from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.entries import FIRST_PIECE, entries, pieces
 from codecompanion.session.storage import open_chat
-from codecompanion.wire.events import ChatOpened, Entry, Meter, Notice, Restored
+from codecompanion.wire.events import ChatOpened, Entry, Meter, Notice, Restored, ViewMarks
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 CREATED = ChatCreated(adapter="s", model="m", policy="codecompanion", cwd="")
@@ -245,4 +245,6 @@ async def test_what_was_said_is_drawn_before_what_was_reported_is_read(tmp_path,
     monkeypatch.setattr(ContextMeter, "resume", lambda *given: (drawn.append(len(bench.of(Restored))), read(*given)))
     await bench.resume()
     assert drawn == [1]
+    kinds = [type(event) for event in bench.events]
+    assert kinds.index(ViewMarks) < kinds.index(Restored), "folds of what left the view are named by the marks"
     assert [meter.exact for meter in bench.of(Meter)] == [True]
