@@ -217,7 +217,7 @@ def _check_options(services: Services) -> None:
                 try:
                     with_options(policy, {name: value}, OPTIONS_KEY)
                 except ConfigError as error:
-                    wrong[name] = str(error)
+                    wrong[name] = f"{error}. The policy's own value is used instead."
     for policy in policies:
         for _ in given:  # one may contradict two others
             good = {name: value for name, value in given.items() if name not in wrong}
@@ -225,9 +225,9 @@ def _check_options(services: Services) -> None:
                 with_options(policy, known_options(policy, good), OPTIONS_KEY)
                 break
             except ConfigError as error:
-                wrong[error.key.removeprefix(f"{OPTIONS_KEY}.")] = str(error)
+                wrong[error.key.removeprefix(f"{OPTIONS_KEY}.")] = f"{error}. This one is left out."
     if wrong:
-        services.mistakes += [f"{problem}. The policy's own value is used instead." for problem in wrong.values()]
+        services.mistakes += wrong.values()
         _use(services, context_management={name: value for name, value in given.items() if name not in wrong})
 
 

@@ -128,7 +128,7 @@ async def test_options_that_contradict_each_other_are_said_and_one_of_them_is_no
     notices = [event.text for event in told if isinstance(event, Notice)]
     assert len(notices) == 1
     assert "context_management.compaction_threshold: 0.5, but" in notices[0]
-    assert notices[0].endswith("they are one setting; expected one of them. The policy's own value is used instead.")
+    assert notices[0].endswith("they are one setting; expected one of them. This one is left out.")
 
 
 async def test_what_the_editor_tells_of_its_environment_is_known_and_hidden(tmp_path: Path) -> None:
