@@ -57,6 +57,35 @@ def test_what_is_no_pdf_is_said_and_not_attached(nvim_factory, tmp_path):
         assert "<document>" not in chat.text()
 
 
+def test_a_question_beside_a_file_larger_than_the_window_comes_back_to_the_input(nvim_factory, tmp_path):
+    """R-524: said when it is attached; nothing is compacted or sent, the words are in the input, and `dd` goes on.
+
+    Seen: the chat was summarised for nothing, and the question stayed as if it had been sent.
+    """
+    with ChatServerThread([reply("word " * 3_000), reply("word " * 3_000), reply("It is gone.")], key=KEY) as server:
+        files = [("docs/big.txt", "a line of text\n" * 6_000)]
+        chat = start_chat(nvim_factory, tmp_path, server, opts={"context_window": 16_000}, files=files)
+        chat.say("first")
+        chat.say("second")
+        before, asked = chat.view().messages, len(server.requests)
+        chat.send("/file docs/big.txt")
+        chat.nvim.wait_screen(r"dd on its line detaches")
+        chat.say("what is in the file?")
+        assert chat.draft() == "what is in the file?"
+        assert "✗ Not sent: " in chat.text()
+        assert "dd on its line" in chat.text()
+        assert chat.text().count("what is in the file?") == 1
+        assert [m for m in chat.view().messages if m.tag != "file"] == list(before)
+        assert len(server.requests) == asked
+        chat.nvim.feed("ggjdd")
+        chat.nvim.wait_for(lambda: "<file>" not in chat.text(), "the file to be detached")
+        chat.nvim.feed("GSand now?<Esc>")
+        chat.nvim.wait_for(lambda: chat.draft() == "and now?", "the other words")
+        chat.nvim.feed("<CR>")
+        chat.nvim.wait_for(lambda: "It is gone." in chat.text(), "the reply")
+        assert [m["content"] for m in sent(server) if m["role"] == "user"] == ["first", "second", "and now?"]
+
+
 def test_models_are_offered_with_the_window_their_endpoint_tells(nvim_factory, tmp_path):
     """`ga`: only what can be used now; a built-in adapter without its key is not offered."""
     listing = {"data": [{"id": "large", "max_model_len": 32768}, {"id": "test-model"}]}

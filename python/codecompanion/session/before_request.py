@@ -6,14 +6,15 @@
      4  how large is the window? an endpoint that can tell is asked        R-506  `window.window_watch`
      5  a summary that only another provider can read goes                 R-542  `window.native_side`
      6  near a limit the provider counts the request                       R-505  `window.fitting`
-     7  facts of the workspace are read                                    R-353  `window.request_shaper`
-     8  a provider that compacts on demand does it again                   R-540  `window.native_side`
-     9  the policy runs: `context.pipeline.prepare` has its order; each stage is committed as one event, its effects
+     7  what can never fit ends here, and nothing is compacted for it      R-524  `window.fitting`
+     8  facts of the workspace are read                                    R-353  `window.request_shaper`
+     9  a provider that compacts on demand does it again                   R-540  `window.native_side`
+    10  the policy runs: `context.pipeline.prepare` has its order; each stage is committed as one event, its effects
         before and after it                                                R-530  `compaction.compaction`
-    10  the guards learn how that went                                     R-532  `compaction.watch`
-    11  what does not fit is recovered, or asked about while paused        R-524, R-545  `window.paused_and_full`
-    12  what still does not fit is not sent                                R-524  `window.fitting`
-    13  what the request is made of is logged                              R-328  `window.request_shaper`
+    11  the guards learn how that went                                     R-532  `compaction.watch`
+    12  what does not fit is recovered, or asked about while paused        R-524, R-545  `window.paused_and_full`
+    13  what still does not fit is not sent                                R-524  `window.fitting`
+    14  what the request is made of is logged                              R-328  `window.request_shaper`
 
 Then the turn sends it (`turn.turn`): it is shaped (R-338, `ContextControl.request`), logged, rendered, and checked
 by the adapter of its wire format (R-004, `adapters.*.check`).
@@ -55,7 +56,7 @@ async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bo
 
 
 async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> None:
-    """Do what is about the context window: steps 4 to 13.
+    """Do what is about the context window: steps 4 to 14.
 
     While compaction is paused one that does not fit is left to the caller, unless it shall be made to fit `anyway`.
     """
@@ -63,6 +64,7 @@ async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> 
     await control.window.make_sure()
     await control.native.drop_foreign_blocks()
     await control.fitting.ask_when_close()
+    await _must_be_possible(control)
     await control.shaper.read_facts()
     if summaries:
         await control.native.compact_again()
@@ -87,6 +89,14 @@ async def _run_policy(control: ContextControl, *, summaries: bool, anyway: bool)
         return prepared
     again = await control.run(control.plans.request(summaries=False, anyway=anyway))
     return msgspec.structs.replace(again, reports=(*prepared.reports, *again.reports))
+
+
+async def _must_be_possible(control: ContextControl) -> None:
+    """Compact nothing for a request that does not fit whatever is compacted."""
+    refusal = await control.fitting.impossible(control.log.view)
+    if refusal is not None:
+        await control.shaper.give_up(refusal.why, refusal.tokens)
+        raise ContextOverflow(refusal.why)
 
 
 async def _must_fit(control: ContextControl) -> None:

@@ -34,6 +34,7 @@ from codecompanion.session.turn.outbound import OutboundQueue
 from codecompanion.session.turn.reply import ReplySoFar
 from codecompanion.session.turn.tool_round import Recorded, RoundParts, ToolRound
 from codecompanion.session.window.context_control import ContextControl
+from codecompanion.session.window.too_large import too_large_alone
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ToolContext
 from codecompanion.wire.events import Event, Notice, Severity, TurnFinished
@@ -230,6 +231,9 @@ class Chat:
             await self.context.join("", self.log.view.cycle + 1)
         self.context.show()
         self.show_meter()
+        for message in messages:
+            if why := too_large_alone(self.control, message, self.control.fitting.room):
+                self.notice(Severity.WARN, why)
 
     async def reread_rules(self) -> None:
         """Take in rule files that changed since they were read (R-549)."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError, LeaseHeld
 from codecompanion.model.history import ChatCreated, CompactionFailed, LogEvent, MessageAdded
 from codecompanion.model.view import project
@@ -116,7 +117,8 @@ async def _render_ahead(session: Session) -> None:
 async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent]) -> Sequence[LogEvent]:
     """Write what an interrupted host left open, and return it."""
     partial = await asyncio.to_thread(services.store.load_partial, log.chat_id)
-    mending = await asyncio.to_thread(repairs, events, log.view, partial, services.new_token, services.clock())
+    count = MessageCounter(services.count_text).message
+    mending = await asyncio.to_thread(repairs, events, log.view, partial, services.new_token, services.clock(), count)
     return await log.write(*mending) if mending else ()
 
 

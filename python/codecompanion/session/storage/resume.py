@@ -9,18 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from codecompanion.model import history
-from codecompanion.model.messages import Message
+from codecompanion.model.messages import Message, with_changes
 from codecompanion.model.view import View, append, open_tool_calls
 from codecompanion.placeholders import INTERRUPTED
 
 
 def repairs(
-    events: Sequence[history.LogEvent], view: View, partial: str, new_id: Callable[[], str], now: float
+    events: Sequence[history.LogEvent],
+    view: View,
+    partial: str,
+    new_id: Callable[[], str],
+    now: float,
+    count: Callable[[Message], int],
 ) -> list[history.EventPayload]:
     """Return what an interrupted host could not write any more.
 
     A reply that was arriving is kept and marked as cut, open calls get an "interrupted" result, a compaction and a
-    turn without an end get one. A log that ended well needs nothing.
+    turn without an end get one. A log that ended well needs nothing. `count`: the tokens of a message.
     """
     found: list[history.EventPayload] = []
     turn = _open_turn(events)
@@ -29,6 +34,7 @@ def repairs(
             id=new_id(), role="assistant", content=partial, cycle=turn.cycle, turn_id=turn.turn_id, cut=True, ts=now
         )
         if not view.open_calls:
+            message = with_changes(message, tokens=count(message))
             found.append(history.MessageAdded(message=message))
             view = append(view, message)
     for call in open_tool_calls(view):
@@ -37,7 +43,7 @@ def repairs(
             id=new_id(), role="tool", content=INTERRUPTED, tool_call_id=call.id, is_error=True,
             cycle=newest.cycle, turn_id=newest.turn_id, ts=now,
         )  # fmt: skip
-        found.append(history.MessageAdded(message=result))
+        found.append(history.MessageAdded(message=with_changes(result, tokens=count(result))))
     ended = {e.payload.compaction_id for e in events if isinstance(e.payload, history.CompactionFailed)}
     ended |= {e.payload.change_id for e in events if isinstance(e.payload, history.ViewChanged)}
     for event in events:

@@ -175,6 +175,8 @@ class ContextControl(ChatModel):
         counts: what it stood for is summarised from the log.
         """
         self.learn_size(overflow)
+        if await self.fitting.impossible(self.log.view):
+            return False
         refused = self.measured().tokens
         await forget_foreign_blocks(self.log, "")
         target = int(RECOVERED_SHARE * min(refused, self.limits.prompt_tokens))

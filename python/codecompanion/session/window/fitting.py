@@ -12,12 +12,13 @@ import logging
 from collections.abc import Sequence
 from functools import reduce
 
+from codecompanion.context.selection.select_window import first_pending
 from codecompanion.context.shaping.shape import Shaped
 from codecompanion.context.work import Messages
 from codecompanion.counting.calibration import wants_provider_count
 from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.model.messages import Message, is_protected
-from codecompanion.model.view import append
+from codecompanion.model.view import View, append
 from codecompanion.session.compaction.dry_run import dry_run
 from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.session.window.native_side import NativeSide
@@ -29,6 +30,8 @@ from codecompanion.session.window.too_large import Refusal, too_large
 _log = logging.getLogger(__name__)
 COUNT_LIMIT_S = 5.0
 """A provider's count is worth waiting for this long; then the estimate decides."""
+SUMMARY_TOKENS = 2_000
+"""A summary without a model takes at most this much, or an eighth of a smaller window."""
 
 
 class Fitting:
@@ -86,23 +89,37 @@ class Fitting:
         return size + beside if size > room else 0
 
     async def refuse(self, text: str) -> Refusal | None:
-        """Return why a message cannot be sent, whatever is compacted, None when it can be.
+        """Return why a message cannot be sent, whatever is compacted, None when it can be. Tried before it is logged.
 
-        Tried before it is logged, with all that makes room without a model; what nobody here may make smaller just now,
-        because it is paused or the provider's business, is not held against it.
+        A short one in a chat with room for it costs nothing: hardly any text has two tokens a character.
         """
         chat, room = self._chat, self.room
-        if not room or len(text) < room // 2:
+        if not room:
             return None
         chat.offer_recall()
-        message = Message(id="new", role="user", content=text, cycle=chat.log.view.cycle + 1)
-        view = append(chat.log.view, chat.meter.counted(message))
-        if self._shaper.of(view.messages).measure.tokens <= room:
+        if chat.measured().tokens + 2 * len(text) <= room:
             return None
-        if self._pause.is_on or self._native.compact_at:
-            left: Messages = tuple(one for one in view.messages if is_protected(one) or one is view.messages[-1])
-        else:
-            left = dry_run(self._plans.request(summaries=False, view=view)).messages
+        message = Message(id="new", role="user", content=text, cycle=chat.log.view.cycle + 1)
+        return await self.impossible(
+            append(chat.log.view, chat.meter.counted(message)), is_close=len(text) >= room // 2
+        )
+
+    async def impossible(self, view: View, *, is_close: bool = False) -> Refusal | None:
+        """Return why a request of this view is not sent, whatever is taken out of it, None when it may be made to fit.
+
+        Nothing is compacted for one that never fits (R-524). What no compaction takes out is looked at first; where
+        that leaves less than a summary may take (or `is_close`), all is tried that makes room without a model. What
+        nobody here may make smaller just now, as it is paused or the provider's business, is not held against it.
+        """
+        chat, room = self._chat, self.room
+        if not room or self._shaper.measure(view.messages).tokens <= room:
+            return None
+        left = _staying(view.messages)
+        summary = min(SUMMARY_TOKENS, chat.limits.context_window // 8)
+        if not is_close and self._shaper.of(left).measure.tokens + summary <= room:
+            return None
+        if not self._native.compact_at:
+            left = dry_run(self._plans.request(view=view, anyway=True)).messages
         beside = chat.recall_tokens if left != view.messages else 0
         size = await self.excess(self._shaper.of(left), beside)
         return Refusal(too_large(chat, left, size, room), size) if size else None
@@ -157,3 +174,9 @@ class Fitting:
             return 0
         prepared = dry_run(self._plans.request(view=view))
         return await self.excess(self._shaper.of(prepared.messages))
+
+
+def _staying(messages: Messages) -> Messages:
+    """Return what no compaction takes out: what is protected, and what waits for an answer (R-551)."""
+    first, newest = first_pending(messages), messages[-1].cycle if messages else None
+    return tuple(m for i, m in enumerate(messages) if is_protected(m) or (i >= first and m.cycle == newest))

@@ -28,6 +28,16 @@ def too_large(chat: ChatModel, messages: Messages, size: int, room: int) -> str:
     return f"{NOT_SENT}: {size:,} tokens, {room:,} fit; {what}. {advice}"
 
 
+def too_large_alone(chat: ChatModel, message: Message, room: int) -> str:
+    """Return that no message can be sent with this attachment, "" when one can or what fits is unknown (`room` 0)."""
+    fixed = chat.meter.by_estimate(()).tokens
+    size, left = chat.meter.by_estimate((message,)).tokens - fixed, max(0, room - fixed)
+    if not room or size <= left:
+        return ""
+    fit = f"{left:,} fit in this window of {chat.limits.context_window:,}"
+    return f"{_named(message)} takes {size:,} tokens, {fit}: nothing can be sent with it. dd on its line detaches it."
+
+
 def largest_part(chat: ChatModel, messages: Messages) -> tuple[str, str]:
     """Return what takes most of the room, with its tokens, and what the user can do about it."""
     fixed = chat.meter.measure(()).tokens
@@ -58,5 +68,5 @@ def _advice(message: Message) -> str:
     if message.pinned:
         return "Unpin it (p in gd), or choose a model with a larger window (ga)."
     if message.role == "user" and message.tag:
-        return "Detach it, or choose a model with a larger window (ga)."
+        return "Detach it (dd on its line), or choose a model with a larger window (ga)."
     return "Shorten it, or choose a model with a larger window (ga)."

@@ -23,6 +23,7 @@ from codecompanion.placeholders import INTERRUPTED
 from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.entries import FIRST_PIECE, entries, pieces
+from codecompanion.session.history.inspection import inspect
 from codecompanion.session.storage import open_chat
 from codecompanion.wire.events import ChatOpened, Entry, Meter, Notice, Restored, ViewMarks
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -118,6 +119,19 @@ async def test_a_reply_that_was_arriving_is_kept_and_marked(tmp_path):
     assert session.log.view.messages[-1].cut
     payloads = [event.payload for event in bench.store.load_events("chat-1")]
     assert payloads[-1] == TurnEnded(turn_id="t", reason="interrupted")
+
+
+async def test_a_reply_rescued_after_a_crash_is_counted_like_any_other(tmp_path):
+    """Seen: 0 tokens in the list of the next request, and the rows around it took its share."""
+    half = "This is a sentence of a long answer. " * 20
+    bench = Bench(tmp_path, ScriptedAdapter("s", []))
+    await write(bench, CREATED, TurnStarted(turn_id="t", cycle=1), added("u", "user", half, tokens=200))
+    bench.store.save_partial("chat-1", half).result()
+    session = await bench.resume()
+    shown = inspect(session.control, session.log)
+    asked, rescued = (row["tokens"] for row in shown["rows"] if row["role"] in ("user", "assistant"))
+    assert 0.7 * asked < rescued < 1.4 * asked
+    assert sum(row["tokens"] for row in shown["rows"]) == shown["total"]
 
 
 async def test_a_compaction_without_an_end_gets_one(tmp_path):
