@@ -132,13 +132,21 @@ def test_undo_gives_back_the_draft_and_never_takes_machine_text(chat_everywhere:
     assert chat.input() == "one two"
 
 
-def test_undo_brings_a_sent_text_back_as_a_draft(chat: ChatDriver) -> None:
-    """The text that was sent is one step away."""
-    chat.accept("write it again")
+def test_undo_does_not_bring_back_what_was_sent(chat: ChatDriver) -> None:
+    """It would be ready to be sent twice; what could not be sent comes back by itself."""
+    chat.accept("sent once")
     chat.reply("ok")
     chat.nvim.feed("Gu")
     chat.nvim.settle()
-    assert chat.input() == "write it again"
+    assert chat.input() == ""
+    chat.nvim.feed("Ginext<Esc>")
+    chat.nvim.settle()
+    chat.nvim.feed("uu")
+    chat.nvim.settle()
+    assert chat.input() == ""
+    number = chat.submit("not stored")
+    chat.push(events.SubmitFailed(submit_id=number, text="not stored", error="The disk is full."))
+    assert chat.input() == "not stored"
 
 
 def test_deleting_everything_leaves_a_working_input(chat_everywhere: ChatDriver) -> None:

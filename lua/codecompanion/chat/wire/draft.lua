@@ -212,13 +212,11 @@ function M.prepend(chat, text)
   M.changed(chat, true)
 end
 
----The text is on its way; nothing of it can be undone back by accident, but `u` brings it back as a draft.
+---The text is on its way: the input begins anew, and no undo brings back what could then be sent twice.
 ---@param chat CodeCompanion.Chat
----@return string text
 function M.take(chat)
-  local text = buffer.input_text(chat)
   M.set(chat, "")
-  return text
+  chat.draft.steps, chat.draft.edits, chat.draft.at = { "" }, { false }, 1
 end
 
 ---@param before string
