@@ -38,7 +38,8 @@
 
 ---The chat exists in the log (new or resumed). `draft` is what stood in the input region when it was last saved.
 ---
----`stored`: those of the request's `unconfirmed` submits that are in the log, in its order.
+---`beside`: what was typed into copies that could only be read and are gone. `stored`: those of the request's
+---`unconfirmed` submits that are in the log, in its order.
 ---@class CodeCompanion.Event.ChatOpened
 ---@field type "chat_opened"
 ---@field chat string
@@ -50,6 +51,7 @@
 ---@field resumed boolean
 ---@field read_only boolean
 ---@field draft string
+---@field beside string
 ---@field stored CodeCompanion.Wire.StoredSubmit[]
 
 ---The chat is called this from now on.
@@ -470,7 +472,8 @@
 
 ---Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too.
 ---
----`unconfirmed`: keys of submits of which the editor does not know whether they were stored.
+---`unconfirmed`: keys of submits of which the editor does not know whether they were stored. `copy`: which copy of
+---the chat this is, unique among all editors; its own draft stands in its input.
 ---@class CodeCompanion.Request.OpenChat
 ---@field id? integer
 ---@field chat? string
@@ -479,6 +482,7 @@
 ---@field model? string
 ---@field resume? string
 ---@field unconfirmed? string[]
+---@field copy? string
 
 ---Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once.
 ---
@@ -621,10 +625,13 @@
 ---@field chat? string
 
 ---Keep the text of the input region (debounced by the editor).
+---
+---`copy` when the chat can only be read there: its owner's draft is another one.
 ---@class CodeCompanion.Request.SaveDraft
 ---@field id? integer
 ---@field chat? string
 ---@field text string
+---@field copy? string
 
 ---→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, first_question, last_question, …}]`.
 ---

@@ -285,7 +285,9 @@ def test_two_neovims_share_the_history_but_not_a_chat(nvim_factory, tmp_path):
         second.nvim.wait_screen("can only be read here")
         assert second.text().count("another Neovim") == 1  # one event, one message
         second.send("can I write here?")
-        second.nvim.wait_for(lambda: second.text().count("another Neovim") == 2, "why it was not sent")
+        second.nvim.wait_for(lambda: second.draft() == "can I write here?", "the message in the input again")
+        second.nvim.wait_for(lambda: "another Neovim" in second.nvim.messages(), "why it was not sent")
+        assert second.text().count("another Neovim") == 1
         first.say("still mine")
         assert [m.text for m in first.view().messages] == ["mine", "one", "still mine", "two"]
 

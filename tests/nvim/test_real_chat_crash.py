@@ -9,15 +9,13 @@ import resource
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.invariants import violations
 from codecompanion.model.view import project
-from real_chat import KEY, read_log, start_chat
-from tests.patience import PATIENCE_S
+from real_chat import KEY, read_log, start_chat, wait_until_gone
 from tests.providers.chat.answers import Call, reply, silence
 from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
@@ -38,17 +36,6 @@ return host.status() == "failed" and chat.attached == "no" and #chat.outgoing ==
 def typed(chat):
     """Return what the user said, as stored."""
     return [m.text for m in chat.view().messages if m.role == "user" and not m.tag]
-
-
-def alive(pid):
-    return Path(f"/proc/{pid}").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text()
-
-
-def wait_until_gone(pid):
-    deadline = time.monotonic() + PATIENCE_S
-    while alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not alive(pid)
 
 
 @pytest.mark.parametrize("when", ["streaming", "compacting", "running_tools"])

@@ -110,7 +110,7 @@ class Runtime:
             case requests.ShowTrace():
                 return await asyncio.to_thread(self._reporting().show_trace, self.services, request)
             case requests.SaveDraft():
-                await durable(self.services.store.save_draft(request.chat, request.text))
+                await durable(self.services.store.save_draft(request.chat, request.text, request.copy))
             case _:
                 from codecompanion.engine.chats import carry_out
 

@@ -234,10 +234,24 @@ class Store:
 
     # ---- scratch (survives a killed host; a failure is reported, and also in the future)
 
-    def save_draft(self, chat_id: str, text: str) -> Future[None]:
-        """Keep the text of the input region; logging it as a user message clears it. Not reported."""
-        now = self._clock()
-        return self._submit_quietly(lambda connection: scratch.save_text(connection, chat_id, "draft", text, now))
+    def save_draft(self, chat_id: str, text: str, copy: str = "") -> Future[None]:
+        """Keep the text of the input region; logging it as a user message clears it. Not reported.
+
+        `copy`: what is typed into a copy of a chat of another owner is kept apart.
+        """
+        now, kind = self._clock(), scratch.copy_kind(self._owner.id, copy) if copy else "draft"
+        return self._submit_quietly(lambda connection: scratch.save_text(connection, chat_id, kind, text, now))
+
+    def take_drafts(self, chat_id: str, copy: str, *, owned: bool) -> Future[tuple[str, str]]:
+        """Return the draft and what was typed into copies that are gone; see `scratch.take_drafts`."""
+        now, kind = self._clock(), "draft" if owned else scratch.copy_kind(self._owner.id, copy)
+
+        def is_gone(owner: str) -> bool:
+            return owner == self._owner.id or not self._owner.is_alive(owner)
+
+        return self._submit_quietly(
+            lambda connection: scratch.take_drafts(connection, chat_id, copy, kind, is_gone, now)
+        )
 
     def load_draft(self, chat_id: str) -> str:
         """Return the draft, "" when there is none."""

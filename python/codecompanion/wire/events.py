@@ -67,7 +67,8 @@ class StoredSubmit(msgspec.Struct, frozen=True):
 class ChatOpened(Event, frozen=True, kw_only=True, tag="chat_opened"):
     """The chat exists in the log (new or resumed). `draft` is what stood in the input region when it was last saved.
 
-    `stored`: those of the request's `unconfirmed` submits that are in the log, in its order.
+    `beside`: what was typed into copies that could only be read and are gone. `stored`: those of the request's
+    `unconfirmed` submits that are in the log, in its order.
     """
 
     title: str
@@ -78,6 +79,7 @@ class ChatOpened(Event, frozen=True, kw_only=True, tag="chat_opened"):
     resumed: bool = False
     read_only: bool = False
     draft: str = ""
+    beside: str = ""
     stored: tuple[StoredSubmit, ...] = ()
 
 

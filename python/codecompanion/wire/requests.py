@@ -78,7 +78,8 @@ class Hello(Request, frozen=True, kw_only=True):
 class OpenChat(Request, frozen=True, kw_only=True):
     """Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too.
 
-    `unconfirmed`: keys of submits of which the editor does not know whether they were stored.
+    `unconfirmed`: keys of submits of which the editor does not know whether they were stored. `copy`: which copy of
+    the chat this is, unique among all editors; its own draft stands in its input.
     """
 
     snapshot: Snapshot
@@ -86,6 +87,7 @@ class OpenChat(Request, frozen=True, kw_only=True):
     model: str = ""
     resume: str = ""
     unconfirmed: tuple[str, ...] = ()
+    copy: str = ""
 
 
 class Submit(Request, frozen=True, kw_only=True):
@@ -228,9 +230,13 @@ class CloseChat(Request, frozen=True, kw_only=True):
 
 
 class SaveDraft(Request, frozen=True, kw_only=True):
-    """Keep the text of the input region (debounced by the editor)."""
+    """Keep the text of the input region (debounced by the editor).
+
+    `copy` when the chat can only be read there: its owner's draft is another one.
+    """
 
     text: str
+    copy: str = ""
 
 
 class ListSessions(Request, frozen=True, kw_only=True):

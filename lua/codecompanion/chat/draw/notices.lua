@@ -5,6 +5,7 @@ local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local marks = require("codecompanion.chat.buffer.marks")
+local session = require("codecompanion.chat.state.session")
 
 local M = {}
 
@@ -141,6 +142,14 @@ end
 function M.was_sent(chat, what)
   take_away(chat, function(notice)
     return notice.holds_until == what
+  end)
+end
+
+---The chat is asked for again: what was said of its owner does not hold any more, or is said again.
+---@param chat CodeCompanion.Chat
+function M.owner_is_asked(chat)
+  take_away(chat, function(notice)
+    return notice.text == session.READ_ONLY
   end)
 end
 

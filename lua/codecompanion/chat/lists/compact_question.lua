@@ -2,7 +2,9 @@
 
 local confirm = require("codecompanion.screen.confirm")
 local numbers = require("codecompanion.screen.numbers")
+local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -34,7 +36,8 @@ end
 ---@param on_yes fun(go_on: boolean)
 ---@param on_no fun()
 ---@param on_nothing fun(why: string)
-local function ask(chat, on_yes, on_no, on_nothing)
+---@param on_refused fun(reason: string) The chat is another Neovim's
+local function ask(chat, on_yes, on_no, on_nothing, on_refused)
   local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
   if chat.state == "idle" then
     table.insert(answers, 2, { key = "g", label = "go on afterwards" })
@@ -56,7 +59,13 @@ local function ask(chat, on_yes, on_no, on_nothing)
       return on_nothing(found.why)
     end
     asked.say(question(chat, found))
-  end, function() end)
+  end, function(reason)
+    if chat.read_only and asked.is_open() then
+      is_needless = true
+      asked.close()
+      on_refused(reason)
+    end
+  end)
 end
 
 ---Summarise the conversation; asks first, unless told otherwise.
@@ -68,7 +77,7 @@ function M.compact(chat, instructions, force, refuse)
   local function go(go_on)
     session.notify(chat, "compact", { instructions = instructions, go_on = go_on })
   end
-  if force or chat.read_only then
+  if force then
     return go(false)
   end
   ask(chat, function(go_on)
@@ -82,6 +91,8 @@ function M.compact(chat, instructions, force, refuse)
       return refuse(("Nothing to compact: %s. Your words are back in the input."):format(why))
     end
     go(false) -- the host says so; or it is queued, and there may be something by then
+  end, refuse or function(reason)
+    say.line(reason, severity.WARN)
   end)
 end
 

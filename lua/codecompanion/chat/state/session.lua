@@ -24,8 +24,12 @@ end
 
 ---Open the chat in the host: a new one, or the stored one it belongs to (also after the host has been restarted).
 ---@param chat CodeCompanion.Chat
+---A chat that could only be read is asked for again: who had it may have closed it.
 ---@param opts? { adapter?: string, model?: string }
 function M.attach(chat, opts)
+  if chat.read_only and chat.attached == "yes" then
+    chat.attached = "no"
+  end
   if chat.attached ~= "no" or chat.closed then
     return -- a chat that was closed before its turn came would keep others from it
   end
@@ -40,20 +44,15 @@ function M.attach(chat, opts)
     unconfirmed = #unsure > 0 and vim.tbl_map(function(entry)
       return entry.key
     end, unsure) or nil,
+    copy = chat.nonce,
   })
 end
 
----Send a verb for the chat; a chat that a restarted host does not know yet is opened again first. A chat that another
----Neovim has open takes none.
+---Send a verb for the chat; a chat that a restarted host does not know yet is opened again first.
 ---@param chat CodeCompanion.Chat
 ---@param verb string
 ---@param payload? table
 function M.notify(chat, verb, payload)
-  if chat.read_only then
-    chat.said = nil -- each action of the user gets its answer
-    say.chat(chat, M.READ_ONLY, severity.ERROR)
-    return
-  end
   M.attach(chat)
   host().notify(verb, vim.tbl_extend("force", { chat = chat.id }, payload or {}))
 end
@@ -105,10 +104,6 @@ end
 ---@param payload table
 ---@param refuse fun(reason: string)
 function M.command(chat, verb, payload, refuse)
-  if chat.read_only then
-    chat.said = nil -- each action of the user gets its answer
-    return refuse(M.READ_ONLY)
-  end
   M.request(chat, verb, payload, function() end, refuse)
 end
 

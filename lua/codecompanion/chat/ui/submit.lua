@@ -4,9 +4,7 @@ local api = vim.api
 local buffer = require("codecompanion.chat.buffer.text")
 local draft = require("codecompanion.chat.wire.draft")
 local outgoing = require("codecompanion.chat.wire.outgoing")
-local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
-local severity = require("codecompanion.severity")
 local view = require("codecompanion.chat.buffer.view")
 
 local M = {}
@@ -20,11 +18,6 @@ function M.send(chat)
     return
   end
   if require("codecompanion.slash").execute(chat, text) then
-    return
-  end
-  if chat.read_only then
-    chat.said = nil -- each action of the user gets its answer
-    say.chat(chat, session.READ_ONLY, severity.ERROR)
     return
   end
   local edit = draft.editing(chat)

@@ -41,8 +41,10 @@ function M.chat_opened(chat, event)
   chat.attached, chat.known = "yes", true
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
   chat.title, chat.read_only = event.title, event.read_only
-  if not has_draft and (event.draft or "") ~= "" then
-    give_back(chat, event.draft)
+  notices.owner_is_asked(chat)
+  local stored = draft.take_stored(chat, event, has_draft)
+  if stored ~= "" then
+    give_back(chat, stored)
   end
   local sent, text = outgoing.settle(chat, event.stored or {})
   for _, pair in ipairs(sent) do

@@ -17,6 +17,7 @@ M.BETWEEN = saving.BETWEEN
 M.save = saving.save
 M.sending = saving.sending
 M.close = saving.close
+M.take_stored = saving.take_stored
 
 local MAX_STEPS = 200
 local EDITING, LEAVING = 2, 3
@@ -212,7 +213,7 @@ function M.prepend(chat, text)
   M.changed(chat, true)
 end
 
----The text is on its way: the input begins anew, and no undo brings back what could then be sent twice.
+---The text is on its way: the input begins empty, and no undo brings back what could then be sent twice.
 ---@param chat CodeCompanion.Chat
 function M.take(chat)
   M.set(chat, "")

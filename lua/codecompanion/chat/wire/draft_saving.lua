@@ -48,6 +48,33 @@ local function worth_keeping(chat)
   return table.concat(texts, M.BETWEEN)
 end
 
+---What is stored for a chat that was opened and is not here yet: nothing stands in an input twice.
+---@param chat CodeCompanion.Chat
+---@param event { draft?: string, beside?: string, read_only?: boolean } chat_opened
+---@param has_draft boolean The draft of the chat stands in the input, newer than what is stored
+---@return string text To be put in front of the input
+function M.take_stored(chat, event, has_draft)
+  local texts = vim.tbl_filter(function(text)
+    return text ~= nil and text ~= ""
+  end, { has_draft and "" or event.draft or "", event.beside or "" })
+  local text = table.concat(texts, M.BETWEEN)
+  if event.read_only or not has_draft then
+    chat.draft.saved = text
+  end
+  local present = vim.tbl_map(function(outgoing)
+    return outgoing.text
+  end, chat.outgoing)
+  present[#present + 1] = chat.draft.kept or buffer.input_text(chat)
+  local blocks = M.BETWEEN .. text .. M.BETWEEN
+  for _, here in ipairs(present) do
+    local first, last = blocks:find(M.BETWEEN .. here .. M.BETWEEN, 1, true)
+    if first and here ~= "" then
+      blocks = blocks:sub(1, first - 1) .. blocks:sub(last - #M.BETWEEN + 1)
+    end
+  end
+  return blocks:sub(#M.BETWEEN + 1, -#M.BETWEEN - 1)
+end
+
 ---Send the draft to the host now, if it changed.
 ---@param chat CodeCompanion.Chat
 function M.save(chat)
@@ -61,7 +88,8 @@ function M.save(chat)
   local text = worth_keeping(chat)
   if text ~= draft.saved then
     draft.saved = text
-    host.request("save_draft", { chat = chat.id, text = text }, function(err)
+    local copy = chat.read_only and chat.nonce or nil -- its owner's draft is another one
+    host.request("save_draft", { chat = chat.id, text = text, copy = copy }, function(err)
       took(draft, err)
     end)
   end

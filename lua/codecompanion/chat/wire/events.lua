@@ -16,6 +16,7 @@ local draw = require("codecompanion.chat.draw.put")
 local marks = require("codecompanion.chat.buffer.marks")
 local notices = require("codecompanion.chat.draw.notices")
 local outgoing = require("codecompanion.chat.wire.outgoing")
+local places = require("codecompanion.chat.buffer.places")
 local redraw = require("codecompanion.chat.wire.redraw")
 local restore = require("codecompanion.chat.draw.restore")
 local runs = require("codecompanion.chat.draw.runs")
@@ -64,29 +65,31 @@ function M.chat_opened(chat, event)
   local reattached = chat.known
   -- what stands in the input of a chat that could only be read is not its draft
   local has_draft = reattached and not chat.read_only
+  if chat.read_only and reattached and not chat.awaiting then
+    places.remember(chat) -- what its owner has written meanwhile belongs there
+    redraw.blank(chat)
+    chat.awaiting = "chat_opened"
+  end
   local fresh = chat.awaiting ~= nil
   chat.awaiting = nil
+  notices.owner_is_asked(chat)
   notices.opening(chat, event.resumed)
   chat.attached, chat.known = "yes", true
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
   chat.title, chat.read_only = blocks.plain(event.title or ""), event.read_only
   -- after a crash the buffer is newer than the log's copy of it: neither draft nor entries are taken again
   chat.ignore_restored = reattached and not fresh
-  if not has_draft then
-    chat.draft.saved = event.draft
-    if event.draft ~= "" then
-      draft.prepend(chat, event.draft)
-      view.cursor_to_input(chat)
-    end
+  local stored = draft.take_stored(chat, event, has_draft)
+  if stored ~= "" then
+    draft.prepend(chat, stored)
+    view.cursor_to_input(chat)
   end
   if not reattached then
     autocmds.fire(chat, "ChatOpened", event)
   end
   chat.asked_again = nil
   local sent, back = outgoing.confirm(chat, event.stored or {})
-  if not event.read_only then
-    draft.save(chat) -- what was typed while the host was starting
-  end
+  draft.save(chat) -- what was typed while the host was starting
   if sent then
     say.chat(chat, "Your message was stored before the host ended. /continue lets the model answer it.", severity.INFO)
   end
@@ -357,6 +360,9 @@ function M.request_failed(chat, event)
   if event.verb == "open_chat" or event.verb == "submit" then
     chat.attached = event.verb == "open_chat" and "no" or chat.attached
     outgoing.recall_all(chat)
+  end
+  if chat.read_only then
+    return say.line(session.READ_ONLY, severity.WARN) -- the buffer has it
   end
   say.chat(chat, event.error, severity.ERROR)
 end

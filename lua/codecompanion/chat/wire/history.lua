@@ -3,7 +3,6 @@
 local host = require("codecompanion.host")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
-local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -14,15 +13,12 @@ local M = {}
 ---@param done? fun() Called when it was made
 ---@param refuse? fun(reason: string) Called when it was not
 local function ask(chat, verb, payload, done, refuse)
-  if chat.read_only and refuse then
-    chat.said = nil -- each action of the user gets its answer
-    return refuse(session.READ_ONLY)
-  elseif chat.read_only then
-    return say.line(session.READ_ONLY, severity.WARN)
-  end
   session.attach(chat)
   payload.chat = chat.id
-  host.request(verb, payload, say.answer(done, refuse))
+  local answer = say.answer(done, refuse)
+  host.request(verb, payload, function(err, sentence)
+    answer(err and chat.read_only and session.READ_ONLY or err, sentence)
+  end)
 end
 
 ---Take the newest change back; `change_id` names the one under the cursor, which has to be that one.

@@ -76,9 +76,9 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     events = [*events, *mended]
     session = Session(services, log, request.snapshot)
     is_own = await _use_stored(session, events)
-    draft = "" if read_only else await asyncio.to_thread(store.load_draft, chat_id)
+    drafts = await durable(store.take_drafts(chat_id, request.copy, owned=not read_only))
     stored = await asyncio.to_thread(_stored_submits, events, request.unconfirmed)
-    _announce(session, resumed=True, read_only=read_only, draft=draft, stored=stored)
+    _announce(session, resumed=True, read_only=read_only, drafts=drafts, stored=stored)
     session.context.show_marks()  # folds of what left are named by them
     for piece in await asyncio.to_thread(restored, chat_id, events):
         session.emit(piece)
@@ -165,7 +165,7 @@ def _announce(
     *,
     resumed: bool,
     read_only: bool = False,
-    draft: str = "",
+    drafts: tuple[str, str] = ("", ""),
     stored: tuple[StoredSubmit, ...] = (),
 ) -> None:
     session.emit(
@@ -178,7 +178,8 @@ def _announce(
             policy=session.control.policy.name,
             resumed=resumed,
             read_only=read_only,
-            draft=draft,
+            draft=drafts[0],
+            beside=drafts[1],
             stored=stored,
         )
     )

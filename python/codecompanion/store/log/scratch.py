@@ -1,12 +1,14 @@
 """What is worth keeping but is no history: drafts, the partial reply of a running stream, grants, calibration.
 
-Permits belong to a repository, its path stands in place of the chat.
+Permits belong to a repository, its path stands in place of the chat. A copy of a chat that somebody else owns has a
+draft of its own; it comes to whoever opens the chat when its host is gone.
 Rows are overwritten in place, without an fsync of their own: they survive a killed host, not a power cut.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -14,6 +16,7 @@ import msgspec
 from codecompanion.model.messages import Message, is_typed_by_user
 
 Kind = Literal["draft", "partial", "grants", "permits"]
+_COPY = "draft:"
 BETWEEN = "\n\n"
 """What stands between two drafts that were made one (`chat/wire/draft.lua`)."""
 
@@ -68,7 +71,36 @@ def forget_chat(connection: sqlite3.Connection, chat_id: str) -> None:
     connection.execute("DELETE FROM scratch WHERE chat_id = ? AND kind <> 'permits'", (chat_id,))
 
 
-def save_text(connection: sqlite3.Connection, chat_id: str, kind: Kind, text: str, now: float) -> None:
+def copy_kind(owner: str, copy: str) -> str:
+    """Return the kind of what is typed into a copy of a chat that somebody else owns."""
+    return f"{_COPY}{owner}:{copy}"
+
+
+def take_drafts(
+    connection: sqlite3.Connection, chat_id: str, copy: str, kind: str, is_gone: Callable[[str], bool], now: float
+) -> tuple[str, str]:
+    """Return the draft of this kind ("" of a copy) and what was typed into copies of those who are gone.
+
+    The latter is kept as part of the former from now on. What `copy` has typed itself is in its input: it is dropped.
+    """
+    draft = load_text(connection, chat_id, kind) if kind == "draft" else ""
+    kinds = connection.execute(
+        "SELECT kind FROM scratch WHERE chat_id = ? AND substr(kind, 1, ?) = ? ORDER BY updated, kind",
+        (chat_id, len(_COPY), _COPY),
+    ).fetchall()
+    texts = []
+    for (found,) in kinds:
+        owner, _, theirs = found.removeprefix(_COPY).partition(":")
+        if theirs == copy or is_gone(owner):
+            if theirs != copy:
+                texts.append(load_text(connection, chat_id, found))
+            clear_text(connection, chat_id, found)
+    if texts:
+        save_text(connection, chat_id, kind, BETWEEN.join(filter(None, (draft, *texts))), now)
+    return draft, BETWEEN.join(texts)
+
+
+def save_text(connection: sqlite3.Connection, chat_id: str, kind: Kind | str, text: str, now: float) -> None:
     """Keep the newest text; an empty one removes the row. Bytes that were no UTF-8 survive as lone surrogates."""
     if not text:
         clear_text(connection, chat_id, kind)
@@ -79,13 +111,13 @@ def save_text(connection: sqlite3.Connection, chat_id: str, kind: Kind, text: st
     )
 
 
-def load_text(connection: sqlite3.Connection, chat_id: str, kind: Kind) -> str:
+def load_text(connection: sqlite3.Connection, chat_id: str, kind: Kind | str) -> str:
     """Return the text kept last, "" when there is none."""
     row = connection.execute("SELECT text FROM scratch WHERE chat_id = ? AND kind = ?", (chat_id, kind)).fetchone()
     return bytes(row[0]).decode("utf-8", "surrogatepass") if row else ""
 
 
-def clear_text(connection: sqlite3.Connection, chat_id: str, kind: Kind) -> None:
+def clear_text(connection: sqlite3.Connection, chat_id: str, kind: Kind | str) -> None:
     """Forget the text."""
     connection.execute("DELETE FROM scratch WHERE chat_id = ? AND kind = ?", (chat_id, kind))
 

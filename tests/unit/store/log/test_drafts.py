@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.model.history import MessageAdded
+from codecompanion.model.history import ChatCreated, MessageAdded
 from codecompanion.model.messages import Message
-from codecompanion.store.opening import open_memory_store
+from codecompanion.store.opening import open_memory_store, open_store
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,20 @@ def test_the_message_that_was_stored_leaves_the_draft_in_the_same_transaction(dr
     store.save_draft("c", draft).result()
     store.append("c", [MessageAdded(message=Message(id="m", role="user", content="hello"))]).result()
     assert store.load_draft("c") == left
+
+
+def test_what_is_typed_into_a_copy_is_no_draft_of_the_owner_until_its_host_is_gone(tmp_path):
+    """Nothing typed is lost or doubled: each text is in one place, and comes to one who opens the chat."""
+    ours, theirs = open_store(tmp_path), open_store(tmp_path)
+    try:
+        ours.append("c", [ChatCreated(adapter="a", model="m", policy="p", cwd="/")]).result()
+        ours.save_draft("c", "ours").result()
+        theirs.save_draft("c", "theirs", "copy 1").result()
+        assert ours.take_drafts("c", "copy 2", owned=True).result() == ("ours", "")  # it lives: its text is its own
+        assert theirs.take_drafts("c", "copy 1", owned=False).result() == ("", "")  # it stands in its input
+        theirs.save_draft("c", "theirs", "copy 1").result()
+    finally:
+        theirs.close()
+    assert ours.take_drafts("c", "copy 2", owned=True).result() == ("ours", "theirs")
+    assert ours.take_drafts("c", "copy 2", owned=True).result() == ("ours\n\ntheirs", "")
+    ours.close()
