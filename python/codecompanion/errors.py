@@ -13,6 +13,7 @@
     │   └── OutsideWorkspace        a path leaves the workspace
     ├── CompactionFailed            no valid summary; nothing was changed
     └── AdapterError                a provider request failed; `retryable` says whether trying again can help
+        ├── NotConfigured           an entry of the configuration cannot be used
         ├── MissingKey              no API key where the configuration says
         ├── AuthenticationFailed    the key was refused
         ├── ModelNotFound           the endpoint does not know the model
@@ -101,6 +102,10 @@ class AdapterError(CodeCompanionError):
     status = 0
     perhaps_processed = False
     brief = "the request failed"
+
+
+class NotConfigured(AdapterError):
+    """The adapter's entry in the configuration cannot be used; no request was made."""
 
 
 class MissingKey(AdapterError):

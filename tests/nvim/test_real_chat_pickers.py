@@ -72,3 +72,38 @@ def test_a_stored_chat_is_found_by_its_title(nvim_factory, tmp_path):
         chat.nvim.feed(":CodeCompanionChat Resume Expl<Tab><CR>")
         chat.nvim.wait_for(lambda: chat.id == first, "the chat by its title")
         chat.nvim.wait_screen("Explain stacks to me")
+
+
+@pytest.mark.parametrize("address", ["localhost:18951", ""])
+def test_a_wrong_address_leaves_a_chat_that_goes_on_with_another_adapter(nvim_factory, tmp_path, address):
+    """What is wrong is said once, by the name the user wrote; `ga` lists why, and another adapter answers."""
+    wrong = {"extends": "openai_compatible", "env": {"url": address, "api_key": "LOOP_KEY"}}
+    failing = {"extends": "loop", "env": {"api_key": "cmd:false"}}
+    options = {
+        "adapters": {"http": {"mine": wrong, "broken": failing}},
+        "interactions": {"chat": {"adapter": "mine"}},
+    }
+    with ChatServerThread([reply("hi")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=options, size=(120, 40))
+        mistake = f'adapters.http.mine.env.url: got "{address}"; expected http://… or https://…'
+        chat.nvim.wait_for(lambda: mistake in chat.text(), "what is wrong")
+        chat.send("Hello")
+        refusal = "mine cannot be used: adapters.http.mine.env.url is wrong. Choose another adapter with ga"
+        chat.nvim.wait_for(lambda: refusal in chat.text(), "why nothing was sent")
+        assert "no longer has this chat open" not in chat.text()
+        assert chat.text().count(mistake) == 1
+        chat.nvim.feed("<Esc>ga")
+        chat.nvim.wait_screen(r"mine · env.url: got")
+        chat.nvim.wait_screen(r"broken · the command `false` failed with exit status 1")
+        chat.nvim.wait_screen(r"openai · OPENAI_API_KEY is not set")
+        chat.nvim.feed("/^broken<CR><CR>")
+        chat.nvim.wait_for(lambda: "Change adapters.http.broken or the adapter (ga). The adapter" in chat.text(), "why")
+        chat.nvim.feed("<Esc>ga")
+        chat.nvim.wait_screen(r"loop · test-model")
+        chat.nvim.feed("/loop · test<CR><CR>")
+        chat.nvim.wait_lua("return vim.b.codecompanion_chat.adapter == 'loop'")
+        chat.nvim.feed("gr")
+        chat.nvim.wait_for(lambda: "## CodeCompanion (Loop · test-model)\nhi" in chat.text(), "the answer")
+        chat.wait_state("idle")
+        asked = [request.json["messages"][-1] for request in server.requests if request.path.endswith("/completions")]
+        assert [message["content"] for message in asked] == ["Hello"]

@@ -175,9 +175,15 @@ local function own_list(items, options, done)
   local lines = vim.tbl_map(function(item)
     return ((options.format_item or tostring)(item):gsub("%s*\n%s*", " "))
   end, items)
-  M.list(lines, function(line)
+  local bufnr = M.list(lines, function(line)
     return items[line]
   end, { title = options.prompt or "Choose", many = options.many, wrap = true }, done)
+  local ns = api.nvim_create_namespace("codecompanion.chat.choose_dim")
+  for line, item in ipairs(items) do
+    if options.is_dim and options.is_dim(item) then
+      api.nvim_buf_set_extmark(bufnr, ns, line - 1, 0, { end_row = line, hl_group = "CodeCompanionHint" })
+    end
+  end
 end
 
 ---@generic T

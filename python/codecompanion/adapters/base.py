@@ -205,6 +205,8 @@ class Adapter(Protocol):
 class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of `adapters.http`, after `extends` has been resolved (see the help file, section adapters).
 
+    `address_key` is what the user wrote the address as, below the entry.
+
     `key` is where the key is found: `ENV_NAME`, `cmd:…`, `file:…`, or "" for endpoints without one. `key_header` is the
     header it is sent in, bare ("" = the wire format's own, `Authorization: Bearer …` or `x-api-key`). `limits_path` is
     where a server says how large the windows of its models are ("" = not asked); it is asked in the background.
@@ -216,6 +218,7 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     kind: AdapterKind
     formatted_name: str = ""
     base_url: str = ""
+    address_key: str = "url"
     chat_path: str = ""
     models_path: str = ""
     limits_path: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -17,8 +18,9 @@ from codecompanion.adapters.http.time_limits import is_loopback
 from codecompanion.adapters.keys.key_source import FROM_FUNCTION, KeyReader, key_variable
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOptions
+from codecompanion.adapters.unusable import UnusableAdapter
 from codecompanion.adapters.wire_format import WireFormat
-from codecompanion.errors import ConfigError, MissingKey, NetworkFailed
+from codecompanion.errors import ConfigError, MissingKey, NetworkFailed, NotConfigured
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
 
@@ -107,12 +109,24 @@ class AdapterRegistry:
     def get(self, name: str) -> Adapter:
         """Return the adapter; nothing is imported or opened before its first request or `warm_up`.
 
+        One whose entry cannot be used refuses every request, and says why: a chat opens with it all the same.
+
         Raises:
-            ConfigError: there is none of this name, or one of its options is wrong.
+            ConfigError: there is none of this name.
         """
         if name not in self._made:
-            self._made[name] = self._make(self.settings(name))
+            settings = self.settings(name)
+            try:
+                self._made[name] = self._make(settings)
+            except ConfigError as error:
+                self._made[name] = UnusableAdapter(settings, error)
         return self._made[name]
+
+    def check(self, name: str) -> None:
+        """Raise `ConfigError` when there is no adapter of this name, or its entry cannot be used."""
+        adapter = self.get(name)
+        if isinstance(adapter, UnusableAdapter):
+            raise adapter.problem
 
     def add(self, adapter: Adapter, settings: AdapterSettings) -> None:
         """Put in an adapter made elsewhere (a recorded transcript for the demo); it replaces one of the same name."""
@@ -144,9 +158,11 @@ class AdapterRegistry:
             offline = _options(settings, OfflineOptions, path)
             return OfflineAdapter(settings, options=offline, summarise=self._summarise)
         if not _is_address(settings.base_url):
-            raise ConfigError(f"{path}.base_url", f"got {settings.base_url!r}", "http://… or https://…")
+            got = f"got {json.dumps(settings.base_url, ensure_ascii=False)}"
+            raise ConfigError(f"{path}.{settings.address_key}", got, "http://… or https://…")
         if settings.proxy and not settings.proxy.startswith(("http://", "https://")):
-            raise ConfigError("adapters.http.opts.proxy", f"got {settings.proxy!r}", "http://… or https://…")
+            got = f"got {json.dumps(settings.proxy, ensure_ascii=False)}"
+            raise ConfigError("adapters.http.opts.proxy", got, "http://… or https://…")
         return HttpAdapter(settings, make_wire(settings, self._read_blob), read_key=self._keys)
 
 
@@ -160,14 +176,14 @@ def _is_address(url: str) -> bool:
 
 
 def is_out_of_reach(settings: AdapterSettings, error: BaseException) -> bool:
-    """Return whether an entry cannot be used as things are: no key or address set, no server on this machine.
+    """Return whether an entry cannot be used as things are: a mistake in it, no key, no server on this machine.
 
-    Such an entry is not offered among the models; it is there for whoever sets the key or starts the server.
+    Such an entry offers no models; it is listed with the reason, for whoever sets the key or starts the server.
     """
     if isinstance(error, MissingKey):
         return settings.key != FROM_FUNCTION
-    if isinstance(error, ConfigError):
-        return not _is_address(settings.base_url)
+    if isinstance(error, NotConfigured | ConfigError):
+        return True
     return isinstance(error, NetworkFailed) and is_loopback(settings.base_url)
 
 

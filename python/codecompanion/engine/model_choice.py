@@ -6,12 +6,12 @@ import asyncio
 from typing import Any
 
 from codecompanion.adapters.registry import is_out_of_reach
-from codecompanion.errors import CodeCompanionError
+from codecompanion.errors import AdapterError, CodeCompanionError
 from codecompanion.session.services import Services
 
 
 async def list_models(services: Services, adapter: str) -> list[dict[str, Any]]:
-    """Return `[{adapter, models: [{name, window}], problem}]`; one endpoint's silence does not hide the others."""
+    """Return `[{adapter, models: [{name, window}], problem, brief}]`; one that is silent does not hide the others."""
     names = [adapter] if adapter else services.adapters.names()
     return list(await asyncio.gather(*(_models_of(services, name) for name in names)))
 
@@ -21,17 +21,22 @@ async def _models_of(services: Services, name: str) -> dict[str, Any]:
     entry = registry.settings(name)
     problem, known = "", list(entry.models)
     try:
+        registry.check(name)
         async with asyncio.timeout(5):
             known = known or await registry.get(name).list_models()
     except (CodeCompanionError, TimeoutError) as error:
         problem = str(error) or f"{name} did not answer in 5 s"
         if is_out_of_reach(entry, error):
-            return {"adapter": name, "models": [], "problem": problem}
+            return {"adapter": name, "models": [], "problem": problem, "brief": _brief(name, error)}
     default = entry.model
     if default and default not in known:
         known.insert(0, default)
-    try:
-        models = [{"name": model, "window": services.limits(name, model, 0).context_window} for model in known]
-    except CodeCompanionError as error:  # an adapter that is not set up does not hide the others
-        return {"adapter": name, "models": [], "problem": str(error)}
-    return {"adapter": name, "models": models, "problem": problem}
+    models = [{"name": model, "window": services.limits(name, model, 0).context_window} for model in known]
+    return {"adapter": name, "models": models, "problem": problem, "brief": ""}
+
+
+def _brief(name: str, error: BaseException) -> str:
+    """Return why an adapter cannot be used, for a line of a list."""
+    if isinstance(error, AdapterError):
+        return error.brief
+    return str(error).removeprefix(f"adapters.http.{name}.")

@@ -92,8 +92,9 @@ class Session(Chat):
         """Talk to another adapter and model from the next request on (lesson 4).
 
         Raises:
-            ConfigError: there is no such adapter; nothing is changed.
+            ConfigError: there is no such adapter, or it cannot be used; nothing is changed.
         """
+        self.services.adapters.check(adapter_name)
         self.control.use_model(adapter_name, model)
         self.control.watch.reset()
         await self.log.write(ModelSet(adapter=self.adapter_name, model=self.model))

@@ -13,7 +13,7 @@ from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.offline.adapter import OfflineAdapter
 from codecompanion.adapters.registry import OFFLINE_WINDOW, AdapterRegistry, is_out_of_reach, read_settings
-from codecompanion.errors import AuthenticationFailed, ConfigError, MissingKey, NetworkFailed
+from codecompanion.errors import AuthenticationFailed, ConfigError, MissingKey, NetworkFailed, NotConfigured
 
 ENTRIES: dict[str, dict[str, Any]] = {
     "openai": {"kind": "openai", "base_url": "https://api.openai.com/v1", "key": "OPENAI_API_KEY", "model": "gpt-4.1"},
@@ -82,17 +82,23 @@ def test_an_unknown_name_gets_the_nearest(name: str, words: str) -> None:
         ("openai", {"options": {"send_reasonin": True}}, "adapters.http.openai.opts: .*send_reasonin.*send_reasoning"),
         ("openai", {"options": {"send_reasoning": "yes"}}, "adapters.http.openai.opts.send_reasoning: .*'yes'"),
         ("offline", {"options": {"playbak": "x"}}, "adapters.http.offline.opts: .*playback, delay_ms, chunk_chars"),
-        ("openai", {"base_url": "api.openai.com"}, "adapters.http.openai.base_url: got 'api.openai.com'"),
+        ("openai", {"base_url": "api.openai.com"}, 'adapters.http.openai.url: got "api.openai.com"'),
+        ("local", {"base_url": "", "address_key": "env.url"}, 'adapters.http.local.env.url: got ""'),
         ("local", {"parameters": {"messages": []}}, "adapters.http.local.parameters.messages: is set by the request"),
     ],
 )
-def test_a_wrong_entry_is_an_error_when_it_is_asked_for(name: str, change: dict[str, Any], words: str) -> None:
-    """It names the key path; the other adapters still work."""
+async def test_a_wrong_entry_is_told_and_refuses_requests(name: str, change: dict[str, Any], words: str) -> None:
+    """It names the key path in the user's words; a chat opens with it, and the other adapters still work."""
     made = registry(**{name: change})
-    with pytest.raises(ConfigError, match=words):
-        made.get(name)
-    others = [other for other in made.names() if other != name]
-    assert all(made.get(other) for other in others)
+    with pytest.raises(ConfigError, match=words) as caught:
+        made.check(name)
+    adapter = made.get(name)
+    assert (adapter.name, adapter.limits("m")) == (name, None)
+    with pytest.raises(NotConfigured, match=f"{name} cannot be used: {caught.value.key} is wrong"):
+        await adapter.list_models()
+    for other in made.names():
+        if other != name:
+            made.check(other)
 
 
 @pytest.mark.parametrize(
@@ -146,8 +152,8 @@ async def test_an_adapter_can_be_put_in() -> None:
         ({"base_url": "https://api.openai.com/v1"}, NetworkFailed("x"), False),
         ({"base_url": "http://localhost:11434"}, TimeoutError(), False),
         ({"key": "SOME_KEY"}, AuthenticationFailed("x"), False),
-        ({"base_url": "AZURE_OPENAI_ENDPOINT/openai/v1"}, ConfigError("adapters.http.x.base_url", "no address"), True),
-        ({"base_url": "https://x"}, ConfigError("adapters.http.x.parameters", "wrong"), False),
+        ({"base_url": "AZURE_OPENAI_ENDPOINT/openai/v1"}, ConfigError("adapters.http.x.env.url", "no address"), True),
+        ({"base_url": "https://x"}, ConfigError("adapters.http.x.parameters", "wrong"), True),
     ],
 )
 def test_what_cannot_be_used_as_things_are_is_out_of_reach(
@@ -161,5 +167,5 @@ def test_what_cannot_be_used_as_things_are_is_out_of_reach(
 @pytest.mark.parametrize("address", ["http://[::1", "http://h:99999/v1", "http://h:0/v1", "http://", "http://:8080"])
 def test_an_address_that_nobody_can_ask_is_named(address: str) -> None:
     """Half of an IPv6 address and a port there cannot be are mistakes of the configuration, not of the program."""
-    with pytest.raises(ConfigError, match="base_url"):
-        registry(local={"kind": "openai_compatible", "base_url": address}).get("local")
+    with pytest.raises(ConfigError, match=r"adapters\.http\.local\.url: got"):
+        registry(local={"kind": "openai_compatible", "base_url": address}).check("local")

@@ -3,6 +3,7 @@
 local nearest = require("codecompanion.config.nearest")
 local registry = require("codecompanion.chat.state.registry")
 local session = require("codecompanion.chat.state.session")
+local sorted = require("codecompanion.config.sorted")
 
 local M = {}
 
@@ -14,7 +15,7 @@ local M = {}
 ---What the host answered last; completion must not wait.
 ---@type CodeCompanion.ModelChoice[]
 local known = {}
----@type table<string, string> Adapters that offer no model, and why
+---@type table<string, { problem: string, brief: string }> Adapters that offer no model, and why
 local problems = {}
 local asked
 local FRESH_MS = 60000
@@ -26,7 +27,7 @@ local function flatten(result)
   problems = {}
   for _, group in ipairs(result) do
     if #(group.models or { group }) == 0 then
-      problems[group.adapter] = group.problem
+      problems[group.adapter] = { problem = group.problem or "", brief = group.brief or "" }
     end
     for _, model in ipairs(group.models or { group }) do
       local name = type(model) == "table" and model.name or model
@@ -126,6 +127,16 @@ local function sentence(text)
   return text:find("[.!?]$") and text or (text .. ".")
 end
 
+---The adapters that cannot be used, by name, each with the reason in a few words.
+---@return { adapter: string, brief: string }[]
+function M.unusable()
+  local found = {}
+  for name, why in sorted(problems) do
+    found[#found + 1] = { adapter = name, brief = why.brief }
+  end
+  return found
+end
+
 ---Use an adapter with its default model.
 ---@param chat CodeCompanion.Chat
 ---@param name string
@@ -136,8 +147,8 @@ function M.use_adapter(chat, name, refuse)
     if vim.list_contains(names, name) then
       return session.set_model(chat, name)
     end
-    if problems[name] then
-      return refuse(("%s The adapter was not changed."):format(sentence(problems[name])))
+    if problems[name] and problems[name].problem ~= "" then
+      return refuse(("%s The adapter was not changed."):format(sentence(problems[name].problem)))
     end
     local near = nearest.word(name, names)
     local advice = near and ("did you mean %s?"):format(near) or ("there are %s."):format(table.concat(names, ", "))

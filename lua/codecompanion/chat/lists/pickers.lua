@@ -131,20 +131,31 @@ end
 ---Choose an adapter and a model for the chat.
 ---@param chat CodeCompanion.Chat
 function M.model(chat)
+  local models = require("codecompanion.chat.lists.models")
   local function ask(done)
-    require("codecompanion.chat.lists.models").list(chat, done, failed(chat, done))
+    models.list(chat, done, failed(chat, done))
   end
   loading.list({ what = "models", key = chat.id }, ask, function(choices)
-    choose.select(choices, {
+    choose.select(vim.list_extend(vim.list_slice(choices), models.unusable()), {
       prompt = "Adapter and model",
       kind = "codecompanion.model",
+      is_dim = function(item)
+        return item.brief ~= nil
+      end,
       format_item = function(item)
+        if item.brief then
+          return ("%s · %s"):format(item.adapter, item.brief)
+        end
         local window = (item.window or 0) > 0 and (" · " .. numbers.short_window(item.window)) or ""
         local current = item.adapter == chat.adapter and item.model == chat.model and " · current" or ""
         return ("%s · %s%s%s"):format(item.adapter, item.model, window, current)
       end,
     }, function(item)
-      if item then
+      if item and item.brief then
+        models.use_adapter(chat, item.adapter, function(reason)
+          say.chat(chat, reason, severity.ERROR)
+        end)
+      elseif item then
         session.set_model(chat, item.adapter, item.model)
       end
     end)

@@ -358,8 +358,12 @@ function M.request_failed(chat, event)
     return -- `host_exit` has said it
   end
   if event.verb == "open_chat" or event.verb == "submit" then
+    local said = event.verb == "submit" and chat.attached == "no" -- why the chat could not be opened
     chat.attached = event.verb == "open_chat" and "no" or chat.attached
     outgoing.recall_all(chat)
+    if said then
+      return
+    end
   end
   if chat.read_only then
     return say.line(session.READ_ONLY, severity.WARN) -- the buffer has it

@@ -38,16 +38,19 @@ def set_address(draft: Draft) -> None:
     No key goes to another address than the one that was meant.
     """
     entry, settings = draft.entry, draft.settings
-    if entry.url and entry.url != "${url}${chat_url}":
-        _set_whole(draft, draft.interpolate(entry.url, "url"))
+    written, key = str(settings["base_url"]), "url"
+    if entry.url is not None and entry.url != "${url}${chat_url}":
+        written = draft.interpolate(entry.url, "url")
+        _set_whole(draft, written)
     if "url" in draft.env:
-        _set_base(draft, draft.env["url"].rstrip("/"))
-    for key, setting in _PATHS.items():
-        settings[setting] = draft.env.get(key, settings[setting])
+        written, key = draft.env["url"], "env.url"
+        settings["address_key"] = key
+        _set_base(draft, written.rstrip("/"))
+    for name, setting in _PATHS.items():
+        settings[setting] = draft.env.get(name, settings[setting])
     if draft.kind != "offline" and not _ADDRESS.match(settings["base_url"]):
-        settings["base_url"] = settings["base_url"] or entry.url
-        key = "env.url" if "url" in draft.env else "url"
-        draft.problem(key, f"got {shown(settings['base_url'])}; expected http://… or https://…")
+        settings["base_url"] = written
+        draft.problem(key, f"got {shown(written)}; expected http://… or https://…")
 
 
 def _set_whole(draft: Draft, url: str) -> None:

@@ -16,13 +16,14 @@ _REFERENCE = regex(r"\$\{(\w+)\}", re.ASCII)
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry as the editor tells it: its layers merged, its functions answered.
 
-    `builtin` is the adapter it starts from. `env` holds the answers that are needed, never a key; `key` is where the
+    `builtin` is the adapter it starts from. `url` "" is a wrong address, None = as built in.
+    `env` holds the answers that are needed, never a key; `key` is where the
     key is, None = as built in. `headers`, `parameters`, `schema` and `opts` are what the user wrote.
     """
 
     builtin: str
     formatted_name: str = ""
-    url: str = ""
+    url: str | None = None
     key: str | None = None
     env: Any = ()
     headers: Any = ()

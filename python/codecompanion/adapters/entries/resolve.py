@@ -54,8 +54,8 @@ def _start(name: str, entry: Entry, environ: Mapping[str, str]) -> Draft:
         settings["key"] = entry.key
     if environ.get(about.get("address_variable", "")):
         settings["base_url"] = ollama_address(environ[about["address_variable"]])
-    if not entry.url:
-        entry = msgspec.structs.replace(entry, url=below.get("url", ""))
+    if entry.url is None:
+        entry = msgspec.structs.replace(entry, url=below.get("url"))
     return Draft(name, entry, settings, env)
 
 

@@ -150,6 +150,8 @@ def _checked(key: str, settings: AdapterSettings) -> str:
 
 
 def _missing(settings: AdapterSettings, why: str) -> MissingKey:
-    return MissingKey(
-        f"{settings.name}: no API key: {why}. Set it, or change adapters.http.{settings.name} or the adapter (ga)."
-    )
+    name = settings.name
+    remedy = "Set it, or change" if key_variable(settings) else "Change"
+    error = MissingKey(f"{name}: no API key: {why}. {remedy} adapters.http.{name} or the adapter (ga).")
+    error.brief = why.removeprefix("the environment variable ")
+    return error

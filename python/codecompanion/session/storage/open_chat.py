@@ -188,7 +188,17 @@ def _announce(
         session.show_meter()
     for mistake in session.services.mistakes:
         session.notice(Severity.WARN, mistake)
+    _tell_unusable_adapter(session)
     session.control.tell_ignored_settings()
+
+
+def _tell_unusable_adapter(session: Session) -> None:
+    """Say what is wrong with the chat's adapter, unless it is among the mistakes that were said."""
+    try:
+        session.services.adapters.check(session.adapter_name)
+    except ConfigError as error:
+        if not any(mistake.startswith(f"{error.key}:") for mistake in session.services.mistakes):
+            session.notice(Severity.WARN, str(error))
 
 
 async def _refresh_rules(session: Session) -> None:

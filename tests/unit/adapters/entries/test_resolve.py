@@ -30,6 +30,24 @@ def test_the_built_in_adapters_are_there_without_an_entry() -> None:
         assert msgspec.convert(table, AdapterSettings).name == name
 
 
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [
+        ({"builtin": "openai", "url": ""}, "url"),
+        ({"builtin": "openai_compatible", "url": ""}, "url"),
+        ({"builtin": "openai", "env": {"url": ""}}, "env.url"),
+        ({"builtin": "openai_compatible", "env": {"url": "localhost:18951"}}, "env.url"),
+        ({"builtin": "openai_responses", "env": {"url": ""}}, "env.url"),
+    ],
+)
+def test_an_empty_address_is_a_mistake_and_no_other_takes_its_place(entry: dict[str, Any], key: str) -> None:
+    """`url = os.getenv("MY_URL") or ""`: the key goes to no other address than the one that was meant."""
+    found = resolve_adapters({"mine": entry}, proxy="", environ={})
+    written = entry.get("url", entry.get("env", {}).get("url"))
+    assert found.mistakes == [f'adapters.http.mine.{key}: got "{written}"; expected http://… or https://…']
+    assert found.adapters["mine"]["base_url"] == written
+
+
 def test_two_entries_of_one_adapter_share_nothing() -> None:
     """Parameters of one never reach the other."""
     one = {"builtin": "openai", "parameters": {"a": 1}, "schema": {"x.y": {"default": 2}}, "headers": {"H": "1"}}

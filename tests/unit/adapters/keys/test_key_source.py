@@ -90,6 +90,8 @@ def test_a_missing_key_names_the_adapter_the_place_and_what_to_do(key: str, word
     assert words in text
     assert "adapters.http.openai" in text
     assert "ga" in text
+    assert ("Set it" in text) is (key in ("OPENAI_API_KEY", "EMPTY"))
+    assert text.startswith(f"openai: no API key: {caught.value.brief}") or "the environment variable" in text
 
 
 def test_what_a_failing_command_printed_is_not_told() -> None:

@@ -1,0 +1,48 @@
+"""What stands in the place of an adapter whose entry in the configuration cannot be used: no request is made."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import NoReturn
+
+from codecompanion.adapters.base import Adapter, AdapterSettings, ChatRequest, CompactionDone, StreamEvent
+from codecompanion.errors import ConfigError, NotConfigured
+
+
+class UnusableAdapter(Adapter):
+    """Refuses everything with the mistake in the entry, so that a chat opens and another adapter can be chosen."""
+
+    origin = ""
+    returns_readable_reasoning = False
+    cache_lifetime_s = 0.0
+
+    def __init__(self, settings: AdapterSettings, problem: ConfigError) -> None:
+        self.name = settings.name
+        self.formatted_name = settings.formatted_name or settings.name
+        self.default_model = settings.model
+        self.problem = problem
+
+    def render(self, request: ChatRequest) -> bytes:
+        """Refuse: nothing is known of its wire format."""
+        self._refuse()
+
+    def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
+        """Refuse."""
+        self._refuse()
+
+    async def compact(self, request: ChatRequest, instructions: str) -> CompactionDone:
+        """Refuse."""
+        self._refuse()
+
+    async def list_models(self) -> list[str]:
+        """Refuse: whoever asks says why the adapter offers none."""
+        self._refuse()
+
+    async def warm_up(self) -> None:
+        """Refuse."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise NotConfigured(
+            f"{self.name} cannot be used: {self.problem.key} is wrong. Choose another adapter with ga, or correct it."
+        )
