@@ -473,7 +473,8 @@
 ---Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too.
 ---
 ---`unconfirmed`: keys of submits of which the editor does not know whether they were stored. `copy`: which copy of
----the chat this is, unique among all editors; its own draft stands in its input.
+---the chat this is, unique among all editors; its own draft stands in its input. `shown`: what it shows of the reply
+---that a host was receiving when it was killed.
 ---@class CodeCompanion.Request.OpenChat
 ---@field id? integer
 ---@field chat? string
@@ -483,6 +484,7 @@
 ---@field resume? string
 ---@field unconfirmed? string[]
 ---@field copy? string
+---@field shown? string
 
 ---Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once.
 ---

@@ -206,3 +206,18 @@ def test_a_host_killed_at_random_moments_loses_nothing(nvim_factory, tmp_path):
         assert [n for n in range(ROUNDS) if stored.count(f"question {n} ") != 1] == []
         assert violations(chat.view().messages) == []
         assert server.refusals == []
+
+
+def test_what_was_shown_of_a_reply_is_what_the_model_gets(nvim_factory, tmp_path):
+    """The host keeps a reply once a second; what the editor has shown beyond that goes to the next host."""
+    numbers = " ".join(str(number) for number in range(10_000))
+    with ChatServerThread([reply(numbers, chunk_chars=5, delay_s=0.02), reply("fine again")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.send("count")
+        chat.nvim.wait_for(lambda: "0 1 2 3 4 5 6 7" in chat.text(), "the beginning of the reply")
+        os.kill(chat.host_pid(), signal.SIGKILL)
+        chat.nvim.wait_lua("return require('codecompanion.chat').current().attached == 'no'")
+        shown = next(line for line in chat.nvim.lines() if line.startswith("0 1 2"))
+        chat.say("go on")
+        assert [m.text for m in chat.view().messages] == ["count", shown, "go on", "fine again"]
+        assert shown in chat.nvim.lines()

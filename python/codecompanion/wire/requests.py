@@ -79,7 +79,8 @@ class OpenChat(Request, frozen=True, kw_only=True):
     """Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too.
 
     `unconfirmed`: keys of submits of which the editor does not know whether they were stored. `copy`: which copy of
-    the chat this is, unique among all editors; its own draft stands in its input.
+    the chat this is, unique among all editors; its own draft stands in its input. `shown`: what it shows of the reply
+    that a host was receiving when it was killed.
     """
 
     snapshot: Snapshot
@@ -88,6 +89,7 @@ class OpenChat(Request, frozen=True, kw_only=True):
     resume: str = ""
     unconfirmed: tuple[str, ...] = ()
     copy: str = ""
+    shown: str = ""
 
 
 class Submit(Request, frozen=True, kw_only=True):

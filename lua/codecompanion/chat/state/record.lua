@@ -24,6 +24,7 @@ local made = 0
 ---@field closed? boolean Its buffer is gone for good
 ---@field known boolean The chat exists in the history
 ---@field read_only boolean
+---@field shown? string What is shown of the reply that a host was receiving when it ended
 ---@field clearing? boolean The user has asked to clear it
 ---@field just_cleared? boolean It was cleared, and nothing has been sent since
 ---@field yolo boolean

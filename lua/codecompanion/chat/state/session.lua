@@ -45,6 +45,7 @@ function M.attach(chat, opts)
       return entry.key
     end, unsure) or nil,
     copy = chat.nonce,
+    shown = chat.shown,
   })
 end
 

@@ -47,6 +47,20 @@ local function ensure_header(chat, adapter, model)
   end
 end
 
+---What is shown of the reply that was arriving, nil when it is not in one piece.
+---@param chat CodeCompanion.Chat
+---@return string?
+local function shown_reply(chat)
+  stream.finish(chat)
+  local texts = vim.tbl_filter(function(part)
+    return part.kind == "text"
+  end, chat.parts or {})
+  local first, last = marks.item_rows(chat, texts[1] or {})
+  if #texts == 1 and first then
+    return table.concat(vim.api.nvim_buf_get_lines(chat.bufnr, first, last, false), "\n")
+  end
+end
+
 ---Nothing more of the reply that is arriving will come.
 ---@param chat CodeCompanion.Chat
 local function end_reply(chat)
@@ -87,7 +101,7 @@ function M.chat_opened(chat, event)
   if not reattached then
     autocmds.fire(chat, "ChatOpened", event)
   end
-  chat.asked_again = nil
+  chat.asked_again, chat.shown = nil, nil
   local sent, back = outgoing.confirm(chat, event.stored or {})
   draft.save(chat) -- what was typed while the host was starting
   if sent then
@@ -381,6 +395,7 @@ function M.host_exit(chat, event)
     return
   end
   chat.attached = "no"
+  chat.shown = shown_reply(chat) -- the host kept a little less: the next one gets what was seen
   end_reply(chat)
   approval.close_all(chat, true)
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil

@@ -72,7 +72,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     # What is O(log) is done in threads: a reply in another chat goes on streaming meanwhile.
     log = ChatLog(store, chat_id, await asyncio.to_thread(project, events))
     await asyncio.to_thread(log.resume, events)
-    mended = () if read_only else await _repair(services, log, events)
+    mended = () if read_only else await _repair(services, log, events, request.shown)
     events = [*events, *mended]
     session = Session(services, log, request.snapshot)
     is_own = await _use_stored(session, events)
@@ -114,9 +114,12 @@ async def _render_ahead(session: Session) -> None:
         _log.exception("rendering ahead failed; the chat opens all the same")
 
 
-async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent]) -> Sequence[LogEvent]:
-    """Write what an interrupted host left open, and return it."""
+async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent], shown: str) -> Sequence[LogEvent]:
+    """Write what an interrupted host left open, and return it; the editor may have seen more of a reply (`shown`)."""
     partial = await asyncio.to_thread(services.store.load_partial, log.chat_id)
+    is_arriving = bool(partial.strip()) or (bool(log.view.messages) and log.view.messages[-1].role != "assistant")
+    if is_arriving and shown.startswith(partial.strip()):
+        partial = shown or partial
     count = MessageCounter(services.count_text).message
     mending = await asyncio.to_thread(repairs, events, log.view, partial, services.new_token, services.clock(), count)
     return await log.write(*mending) if mending else ()
