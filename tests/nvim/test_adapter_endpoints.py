@@ -267,7 +267,7 @@ def test_azure_without_an_address_is_no_mistake_until_it_is_used(child: Nvim) ->
         child.lua('vim.env.AZURE_OPENAI_ENDPOINT = "https://mine.openai.azure.com/"')
     registry = AdapterRegistry({entry.name: entry}, read_blob=lambda _: b"", summarise=lambda messages, limit: "")
     with pytest.raises(ConfigError, match="AZURE_OPENAI_ENDPOINT"):
-        registry.get("azure_openai")
+        registry.check("azure_openai")
 
 
 @pytest.mark.parametrize(

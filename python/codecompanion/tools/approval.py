@@ -9,6 +9,7 @@
 - YOLO covers every tool but those with `allowed_in_yolo_mode = false`; these keep asking unless `always` covers them.
 - A change of a file that something runs (`code_files`) is asked about whatever was granted, also by YOLO and by
   `require_approval_before = false`; only the option `guarded_files` takes a file out.
+- A command that destroys work (`destroyers`) is covered by no `always` and no prefix, those of earlier versions too.
 - A rejection and a cancel grant nothing and take nothing away.
 """
 
@@ -23,6 +24,7 @@ from codecompanion.errors import InputError
 from codecompanion.settings import ToolSettings
 from codecompanion.tools.base import ApprovalQuestion, Tool
 from codecompanion.tools.commands.command_prefix import covers, problem_with, words
+from codecompanion.tools.commands.destroyers import destroys_work
 from codecompanion.tools.files.code_files import why_it_runs_code
 
 Decision = Literal["once", "always", "reject", "cancel"]
@@ -59,10 +61,12 @@ class Approvals(msgspec.Struct, frozen=True):
         return self.asks_before(tool) or tool.effect == "write"
 
     def with_reason(self, question: ApprovalQuestion, given_path: str, root: str) -> ApprovalQuestion:
-        """Return the question with `why` set when it is about a file that something runs.
+        """Return the question with `why` set when no `always` covers it: it destroys work, or something runs the file.
 
         `given_path` is what the model wrote, which may be a link into a guarded place.
         """
+        if question.command and destroys_work(question.command):
+            return msgspec.structs.replace(question, why="this can destroy work for good")
         if not question.path:
             return question
         why = why_it_runs_code((question.path, given_path or question.path), root, self.guarded_files)
@@ -74,14 +78,15 @@ class Approvals(msgspec.Struct, frozen=True):
         A tool that has no question of its own (`None`) is asked about only when the settings demand it by name.
         """
         setting = self.settings.get(tool.spec.name)
-        if question is not None and question.why:
+        if question is not None and question.why and not question.command:
             return True
         if not self.asks_before(tool) or (question is None and setting is None):
             return False
-        if (question.key if question else tool.spec.name) in self.always:
-            return False
-        if question is not None and question.command and self._allows(question, setting):
-            return False
+        if question is None or not question.why:
+            if (question.key if question else tool.spec.name) in self.always:
+                return False
+            if question is not None and question.command and self._allows(question, setting):
+                return False
         return not (self.yolo and (setting is None or setting.allowed_in_yolo_mode))
 
     def _allows(self, question: ApprovalQuestion, setting: ToolSettings | None) -> bool:

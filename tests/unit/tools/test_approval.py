@@ -55,6 +55,20 @@ def test_the_settings_decide_then_grants_then_yolo(
     assert approvals.needs_question(_tool(effect), None) is expected
 
 
+@pytest.mark.parametrize("command", ["git checkout -- a", "rm -rf build", "cd x && git reset --hard"])
+def test_a_command_that_destroys_work_is_asked_about_whatever_was_granted(command: str) -> None:
+    """README: "are always asked about". Grants of earlier versions cover it no more."""
+    asked = ApprovalQuestion(key=f"run_command:\0{command}", title="", body="", command=command)
+    granted = Approvals(always=frozenset({asked.key}))
+    question = granted.with_reason(asked, "", "/x")
+    assert question.why == "this can destroy work for good"
+    assert granted.needs_question(_tool("execute"), question)
+    assert Approvals().after(question, "always").always == frozenset()
+    assert not Approvals(_settings(ask=False)).needs_question(_tool("execute"), question)
+    harmless = msgspec.structs.replace(asked, command="git status")
+    assert not granted.needs_question(_tool("execute"), granted.with_reason(harmless, "", "/x"))
+
+
 def test_always_covers_the_key_of_the_question_and_nothing_else() -> None:
     """`always` for one command covers no other command, for one deletion no other path."""
     tool = _tool("execute")

@@ -1,0 +1,44 @@
+"""Whether a shell command destroys work that nothing brings back: what is asked about whatever was granted. Pure.
+
+It reads the words of each command of a line without understanding the shell, so it may find one too many: that costs a
+key. It is no wall: a script can destroy work, too.
+"""
+
+from __future__ import annotations
+
+from codecompanion.formats.regex import regex
+from codecompanion.tools.commands import programs
+
+_COMMANDS = regex(r"[;&|\n\r(){}`]+")
+_ASSIGNMENT = regex(r"[A-Za-z_][A-Za-z0-9_]*=")
+
+_TAKE_A_WORD = frozenset("-C -c --git-dir --work-tree --namespace".split())
+
+
+def destroys_work(command: str) -> bool:
+    """Return whether a command of the line is one of `programs.DESTROYERS` or `programs.DESTROYING`."""
+    return any(_destroys(part.replace("'", " ").replace('"', " ").split()) for part in _COMMANDS.split(command))
+
+
+def _destroys(words: list[str]) -> bool:
+    words = [word for word in words if not _ASSIGNMENT.match(word)]
+    if not words:
+        return False
+    first = programs.known_name(words[0])
+    runs_others = first in programs.NEVER or (first in programs.RUNNERS and first != "git")
+    return any(
+        programs.known_name(word) in programs.DESTROYERS or _is_destroying(words[at:])
+        for at, word in enumerate(words if runs_others else words[:1])
+    )
+
+
+def _is_destroying(words: list[str]) -> bool:
+    """Return whether the words begin with a program and one of its subcommands that destroy, options between them."""
+    destroying = programs.DESTROYING.get(programs.known_name(words[0]), frozenset())
+    rest = iter(words[1:] if destroying else ())
+    for word in rest:
+        if word in _TAKE_A_WORD:
+            next(rest, None)
+        elif not word.startswith("-"):
+            return word in destroying
+    return False
