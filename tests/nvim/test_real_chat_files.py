@@ -87,7 +87,7 @@ def test_a_question_beside_a_file_larger_than_the_window_comes_back_to_the_input
 
 
 def test_models_are_offered_with_the_window_their_endpoint_tells(nvim_factory, tmp_path):
-    """`ga`: only what can be used now; a built-in adapter without its key is not offered."""
+    """`ga`: what can be used now, then what cannot, with why."""
     listing = {"data": [{"id": "large", "max_model_len": 32768}, {"id": "test-model"}]}
     with ChatServerThread(key=KEY, pages={"/v1/models": listing}) as server:
         plain = {"extends": "openai_compatible", "env": {"url": server.url, "api_key": "LOOP_KEY"}}
@@ -97,5 +97,7 @@ def test_models_are_offered_with_the_window_their_endpoint_tells(nvim_factory, t
         chat.nvim.wait_lua("return _G.shown ~= nil")
         shown = chat.nvim.lua("return _G.shown")
         assert [line for line in shown if line.startswith("plain")] == ["plain · large · 32.8k", "plain · test-model"]
-        assert [line for line in shown if line.startswith(("anthropic", "openai ·", "ollama"))] == []
-        assert any(line.startswith("offline") for line in shown)
+        unusable = ["anthropic · ANTHROPIC_API_KEY is not set", "openai · OPENAI_API_KEY is not set"]
+        assert [line for line in shown if line.startswith(("anthropic", "openai ·"))] == unusable
+        usable = [n for n, line in enumerate(shown) if line.startswith(("plain", "offline"))]
+        assert max(usable) < min(map(shown.index, unusable))
