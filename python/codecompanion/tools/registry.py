@@ -21,6 +21,17 @@ from codecompanion.tools.base import Tool
 
 OTHER_NAMES = {"insert_edit_into_file": "insert_edit"}
 """CodeCompanion's names for tools that are named differently here: accepted in settings and in calls."""
+_ELSEWHERE = {
+    **dict.fromkeys(
+        ("edit", "edit_file", "multi_edit", "str_replace", "apply_patch", "replace_in_file"), "insert_edit"
+    ),
+    **dict.fromkeys(("write", "write_file", "write_to_file"), "create_file"),
+    **dict.fromkeys(("bash", "shell", "execute_command", "run_shell_command", "run_terminal_cmd"), "run_command"),
+    **dict.fromkeys(("grep", "search_files", "ripgrep"), "grep_search"),
+    **dict.fromkeys(("glob", "find_files", "list_files", "list_dir"), "file_search"),
+    **dict.fromkeys(("read", "view", "cat"), "read_file"),
+}
+"""What models call such tools that were trained with other agents: the arguments differ, so ours is only named."""
 
 _SHOWN_CHARS = 80
 _MAX_PROBLEMS = 8
@@ -67,7 +78,10 @@ class ToolRegistry:
         """
         tool = self._tools.get(OTHER_NAMES.get(name, name))
         if tool is None:
-            nearest = get_close_matches(name[:_SHOWN_CHARS], self._tools, n=1)
+            elsewhere = _ELSEWHERE.get(name.casefold().replace("-", "_"), "")
+            nearest = (
+                [elsewhere] if elsewhere in self._tools else get_close_matches(name[:_SHOWN_CHARS], self._tools, n=1)
+            )
             hint = f" Did you mean {nearest[0]}?" if nearest else ""
             names = ", ".join(self._tools) or "none"
             raise ToolInputInvalid(f"There is no tool named {name[:_SHOWN_CHARS]!r}.{hint} The tools are: {names}.")

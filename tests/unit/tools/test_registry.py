@@ -69,6 +69,19 @@ def test_an_unknown_tool_gets_the_nearest_name_and_all_there_are() -> None:
 
 
 @pytest.mark.parametrize(
+    ("called", "ours"), [("edit_file", "insert_edit"), ("Bash", "run_command"), ("str-replace", "insert_edit")]
+)
+def test_names_of_other_agents_tools_are_told_ours(called: str, ours: str) -> None:
+    """By likeness alone, `edit_file` would be `read_file`; what is not offered is not proposed."""
+    registry = ToolRegistry(BUILTIN_TOOLS)
+    with pytest.raises(ToolInputInvalid, match=rf"Did you mean {ours}\?"):
+        registry.validate(called, "{}")
+    with pytest.raises(ToolInputInvalid) as caught:
+        registry.only({"recall"}).validate(called, "{}")
+    assert ours not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ('{"path": "a"', "not valid JSON"),

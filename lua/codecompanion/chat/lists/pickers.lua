@@ -94,7 +94,7 @@ function M.memory(callback)
     method = "list_memories",
     what = "memories",
     payload = vim.empty_dict(),
-    empty = "No memories yet",
+    empty = "No memories yet: compactions under the policy cowork write them",
     prompt = "Memories",
     kind = "codecompanion.memory",
     line = function(item)
