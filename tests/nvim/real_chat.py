@@ -190,11 +190,16 @@ def alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text()
 
 
-def wait_until_gone(pid: int) -> None:
+def wait_until(predicate: Callable[[], bool]) -> None:
+    """Wait where there is no Neovim to wait with."""
     deadline = time.monotonic() + PATIENCE_S
-    while alive(pid) and time.monotonic() < deadline:
+    while not predicate() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not alive(pid)
+    assert predicate()
+
+
+def wait_until_gone(pid: int) -> None:
+    wait_until(lambda: not alive(pid))
 
 
 def read_log(root: Path, chat: str) -> list[LogEvent]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from codecompanion.model.history import RequestSent
 from harness import Nvim
 from real_chat import KEY, start_chat
 from recorded_session import RecordedSession, RecordedTurn
@@ -168,14 +169,19 @@ class Replay:
         """Begin a turn and kill the host (SIGKILL) in the middle of its next reply."""
         self.player.hangs = True
         self.player.begin(turn)
-        asked = len(self.player.seen)
+        asked, logged = len(self.player.seen), self._logged_requests()
         self.submit(turn.text)
         nvim = self.chat.nvim
         nvim.wait_for(lambda: len(self.player.seen) > asked, "the request")
         self.chat.wait_state("streaming")
+        # It is logged beside the request, which does not wait for the disk.
+        nvim.wait_for(lambda: self._logged_requests() > logged, "the request in the log")
         os.kill(self.chat.host_pid(), signal.SIGKILL)
         nvim.wait_lua("return require('codecompanion.host').status() ~= 'ready'")
         nvim.wait_for(lambda: self.chat.state() != "streaming", "the end of the turn")
+
+    def _logged_requests(self) -> int:
+        return sum(isinstance(event.payload, RequestSent) for event in self.chat.log())
 
     def kill_editor(self) -> None:
         """Kill Neovim (SIGKILL), start another one and go on with the chat in it."""

@@ -15,7 +15,7 @@ import pytest
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.invariants import violations
 from codecompanion.model.view import project
-from real_chat import KEY, read_log, start_chat, wait_until_gone
+from real_chat import KEY, read_log, start_chat, wait_until, wait_until_gone
 from tests.providers.chat.answers import Call, reply, silence
 from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
@@ -57,7 +57,7 @@ def test_leaving_in_the_middle_is_quick_and_leaves_a_valid_history(nvim_factory,
         chat_id, pid = chat.id, chat.host_pid()
         chat.nvim.leave()  # each of the three would take minutes
         wait_until_gone(pid)
-        assert subprocess.run(["pgrep", "-f", nap], stdout=subprocess.DEVNULL, check=False).returncode == 1
+        wait_until(lambda: subprocess.run(["pgrep", "-f", nap], stdout=subprocess.DEVNULL, check=False).returncode == 1)
         view = project(read_log(tmp_path, chat_id))
         assert [m.text for m in view.messages if m.role == "user" and not m.tag] == ["first"]
         again = start_chat(nvim_factory, tmp_path, server, opened=False)
@@ -217,6 +217,7 @@ def test_what_was_shown_of_a_reply_is_what_the_model_gets(nvim_factory, tmp_path
         chat.nvim.wait_for(lambda: "0 1 2 3 4 5 6 7" in chat.text(), "the beginning of the reply")
         os.kill(chat.host_pid(), signal.SIGKILL)
         chat.nvim.wait_lua("return require('codecompanion.chat').current().attached == 'no'")
+        chat.nvim.settle()
         shown = next(line for line in chat.nvim.lines() if line.startswith("0 1 2"))
         chat.say("go on")
         assert [m.text for m in chat.view().messages] == ["count", shown, "go on", "fine again"]
