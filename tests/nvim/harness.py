@@ -334,3 +334,24 @@ def clean_env(root: Path, overrides: dict[str, str]) -> dict[str, str]:
     env |= {"HOME": str(root / "home"), "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "TERM": "xterm-256color"}
     env |= overrides
     return {key: value for key, value in env.items() if value != "" or key not in overrides}
+
+
+def wait_until(predicate: Callable[[], object], what: str = "") -> None:
+    """Wait for something outside Neovim."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not predicate():
+        assert time.monotonic() < deadline, f"waited {PATIENCE_S} s for {what or predicate}"
+        time.sleep(0.02)
+
+
+def is_gone(pid: int) -> bool:
+    """Say whether the process has ended (a zombie has)."""
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def wait_until_gone(pid: int) -> None:
+    """Wait until the process has ended."""
+    wait_until(lambda: is_gone(pid), f"process {pid} to end")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from codecompanion.model.view import View, project
 from codecompanion.store.opening import open_store
 from harness import NO_PROVIDER, Nvim, lua_string
 from tests.forked_python import forked_python, process_of
-from tests.patience import PATIENCE_S
 from tests.providers.loopback.server import LoopbackServer
 
 KEY = "sk-planted-7f3a9c51d2e84b06"
@@ -184,22 +182,6 @@ vim.api.nvim_create_autocmd("User", {
   end,
 })
 """
-
-
-def alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text()
-
-
-def wait_until(predicate: Callable[[], bool]) -> None:
-    """Wait where there is no Neovim to wait with."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not predicate() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert predicate()
-
-
-def wait_until_gone(pid: int) -> None:
-    wait_until(lambda: not alive(pid))
 
 
 def read_log(root: Path, chat: str) -> list[LogEvent]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import time
 
 import pytest
 
 from codecompanion.model.history import FileChangeEnded, FileChangeStarted
 from files_desk import TEXT, edit, tool
-from harness import NvimError
+from harness import NvimError, wait_until
 from real_chat import read_log
-from tests.patience import PATIENCE_S
 
 KILL_HOST = """
 local edit, when = require('codecompanion.files.edit'), ...
@@ -70,14 +68,6 @@ def test_an_editor_killed_while_a_file_is_changed_loses_nothing(desk, nvim_facto
     (began, *ended) = changes(read_log(user.root.parent, chat_id))
     assert isinstance(began, FileChangeStarted)
     assert all(isinstance(one, FileChangeEnded) for one in ended)
-
-
-def wait_until(predicate):
-    """Wait for something outside of the editor."""
-    end = time.monotonic() + PATIENCE_S
-    while not predicate():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_two_editors_each_see_what_the_other_ones_chat_changed(desk, nvim_factory, tmp_path):

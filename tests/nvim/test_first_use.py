@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ from typing import Any
 import pytest
 
 from fake_uv import calls, fake_uv
-from harness import Nvim
-from tests.patience import PATIENCE_S
+from harness import Nvim, wait_until_gone
 
 Start = Callable[..., Nvim]
 NO_NETWORK = "error: Failed to fetch: `https://pypi.org/simple/anyio/`\n  Caused by: dns error"
@@ -55,19 +53,6 @@ def draft(nvim: Nvim) -> str:
 def answers(nvim: Nvim) -> int:
     """Return how many replies the buffer shows."""
     return sum(line.startswith("## CodeCompanion") for line in nvim.lines())
-
-
-def wait_until_gone(pid: int) -> None:
-    """Wait until the process is no more; a zombie counts as gone."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return
-        except FileNotFoundError:
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"process {pid} still runs")
 
 
 def installs(root: Path) -> int:

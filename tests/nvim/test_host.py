@@ -6,15 +6,13 @@ import os
 import signal
 import stat
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness import REPO, Nvim, lua_string
-from tests.patience import PATIENCE_S
+from harness import REPO, Nvim, is_gone, lua_string, wait_until, wait_until_gone
 
 STUB = Path(__file__).parent / "stub_host.py"
 
@@ -154,23 +152,7 @@ def test_a_host_outlives_neovim_for_a_moment_only(start: Callable[..., Nvim]) ->
     replies(nvim, 1)
     pid = nvim.lua("return host.inspect().pid")
     nvim.kill9()
-    wait_until(lambda: is_gone(pid), f"process {pid} to end")
-
-
-def wait_until(predicate: Callable[[], object], what: str) -> None:
-    """Wait for something outside Neovim."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not predicate():
-        assert time.monotonic() < deadline, f"waited {PATIENCE_S} s for {what}"
-        time.sleep(0.02)
-
-
-def is_gone(pid: int) -> bool:
-    """Say whether the process has ended (a zombie has)."""
-    try:
-        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return True
+    wait_until_gone(pid)
 
 
 def test_an_error_of_ours_is_one_sentence_and_a_bug_names_the_log(start: Callable[..., Nvim]) -> None:

@@ -15,7 +15,8 @@ import pytest
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.invariants import violations
 from codecompanion.model.view import project
-from real_chat import KEY, read_log, start_chat, wait_until, wait_until_gone
+from harness import wait_until, wait_until_gone
+from real_chat import KEY, read_log, start_chat
 from tests.providers.chat.answers import Call, reply, silence
 from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections

@@ -11,8 +11,8 @@ import pytest
 
 from codecompanion.store.lease import FOLDER, is_locked
 from codecompanion.store.opening import open_store
-from harness import Nvim
-from real_chat import KEY, RealChat, start_chat, wait_until_gone
+from harness import Nvim, wait_until_gone
+from real_chat import KEY, RealChat, start_chat
 from tests.providers.chat.answers import reply
 from tests.providers.chat.thread import ChatServerThread
 

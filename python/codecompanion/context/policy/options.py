@@ -71,7 +71,7 @@ def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -
     wanted, start = _meant(target), _meant(threshold)
     if wanted is None or start is None:
         return  # what is wrong with it is said where it is laid over the policy
-    if (wanted.at or 0) >= (start.at or 2) or (wanted.tokens or 0) >= (start.tokens or math.inf):
+    if (wanted.at or 0) >= (start.at or math.inf) or (wanted.tokens or 0) >= (start.tokens or math.inf):
         raise ConfigError(
             f"{key}.{TARGET_THRESHOLD}", f"{target!r} is not below the threshold ({threshold!r})", "a smaller one"
         )
