@@ -31,8 +31,8 @@ EFFECTS = frozenset(
         *("socketserver", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "urllib", "uuid"),
     }
 )
-# `retrieval` keeps its index in a database: that module alone is an edge.
-EFFECTFUL_MODULES = frozenset({"retrieval.index"})
+# Modules of a pure package that are edges nevertheless: none.
+EFFECTFUL_MODULES = frozenset[str]()
 # Built-in policies are package data, read once like code.
 DATA_READERS = frozenset({"context.policy.catalog"})
 BRIDGE = "engine.bridge"

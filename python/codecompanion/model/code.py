@@ -1,0 +1,67 @@
+"""The vocabulary of code search: what a parser finds in a file, a chunk of it, a found snippet (R-222, R-239, R-249).
+
+Lines are 1-based and inclusive; paths are relative to the project's root, with `/`; scores are 0..1 unless a name says
+otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+DefinitionKind = Literal[
+    "function", "method", "class", "interface", "type", "variable", "constant", "module", "macro", "heading", "other"
+]
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """A definition: its name, its lines with decorators and doc comment, the line its name stands on, its signature.
+
+    `parent`: the names of the definitions around it, joined by ".", "" = none.
+    """
+
+    name: str
+    kind: DefinitionKind
+    start: int
+    end: int
+    line: int
+    signature: str = ""
+    parent: str = ""
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """A name that is used on a line but not defined there."""
+
+    name: str
+    line: int
+
+
+class ImportStatement(msgspec.Struct, frozen=True):
+    """An import statement, verbatim: its lines and the names it brings into the file."""
+
+    start: int
+    end: int
+    text: str
+    names: tuple[str, ...] = ()
+
+
+class ParsedFile(msgspec.Struct, frozen=True):
+    """What a parser found in one file. `language` "" = none is known; `is_parsed`: by a grammar, not by patterns."""
+
+    language: str = ""
+    definitions: tuple[Definition, ...] = ()
+    references: tuple[Reference, ...] = ()
+    imports: tuple[ImportStatement, ...] = ()
+    is_parsed: bool = False
+
+
+class CodeChunk(msgspec.Struct, frozen=True):
+    """A piece of a file as it is indexed: whole definitions where a parse exists. `symbol` = "parent.name" or ""."""
+
+    path: str
+    start: int
+    end: int
+    text: str
+    symbol: str = ""
+    kind: DefinitionKind | Literal["block", "file"] = "block"
