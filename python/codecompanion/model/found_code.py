@@ -1,0 +1,45 @@
+"""What a search in the code of a project finds (R-237, R-238)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+SearchTier = Literal["auto", "hybrid", "fts", "vector", "terms"]
+"""`auto` = the joined ranking; the others are the document's tiers (R-227)."""
+
+COMMON = "+common"
+"""Ends the method of a project file that was added because the question is broad (R-236, R-238), as in `fts+common`."""
+
+
+class FoundCode(msgspec.Struct, frozen=True):
+    """A piece of a file that a search found: lines 1-based and inclusive, `score` 0..1, `text` as the file is now.
+
+    `method`: the tier that found it, followed by `COMMON` for a project file nobody searched for. `symbol` =
+    "parent.name" or ""; `kind` as of a chunk; `signals` = name and share of the score, for whoever asks why (R-268).
+    """
+
+    path: str
+    start: int
+    end: int
+    score: float
+    method: str
+    symbol: str = ""
+    text: str = ""
+    kind: str = "block"
+    signals: tuple[tuple[str, float], ...] = ()
+
+
+class SearchOutcome(msgspec.Struct, frozen=True):
+    """The results of one search, best first; the tier that answered; how long it took; what stepped aside and why.
+
+    `is_partial`: the index was not complete, so some files were searched as text only. `not_used` are sentences such as
+    "hybrid: no embeddings are configured".
+    """
+
+    results: tuple[FoundCode, ...]
+    tier: SearchTier
+    ms: float = 0.0
+    is_partial: bool = False
+    not_used: tuple[str, ...] = ()

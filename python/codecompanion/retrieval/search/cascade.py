@@ -1,0 +1,52 @@
+"""The order of the tiers and when the next one is tried: an exception, or nothing found (R-227).
+
+hybrid → full text → cosine over the stored vectors → term counting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from codecompanion.model.found_code import SearchTier
+from codecompanion.retrieval.search.fusion import Candidate
+
+TIERS: tuple[SearchTier, ...] = ("hybrid", "fts", "vector", "terms")
+_NAMES = {"hybrid": "hybrid", "fts": "keyword search", "vector": "vector search", "terms": "term counting"}
+
+
+class TierUnavailable(Exception):
+    """A tier cannot be tried; the text says why, as in `no embeddings are configured`."""
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """What the cascade found, which tier found it, and a sentence for each one before it that did not."""
+
+    found: tuple[Candidate, ...]
+    tier: SearchTier
+    not_used: tuple[str, ...] = ()
+
+
+def tiers_from(tier: SearchTier) -> tuple[SearchTier, ...]:
+    """Return the tier and those that stand in for it; all of them for `auto`."""
+    return TIERS if tier == "auto" else TIERS[TIERS.index(tier) :]
+
+
+def run_cascade(tiers: Sequence[SearchTier], search: Callable[[SearchTier], Sequence[Candidate]]) -> Answered:
+    """Return what the first of the tiers finds that neither fails nor comes back empty.
+
+    `search` may raise anything; it is written down and the next tier is tried. With nothing anywhere, the last tier is
+    said to have answered.
+    """
+    not_used = list[str]()
+    for tier in tiers:
+        try:
+            found = tuple(search(tier))
+        except Exception as error:
+            not_used.append(f"{_NAMES[tier]}: {str(error) or type(error).__name__}")
+            continue
+        if found:
+            return Answered(found, tier, tuple(not_used))
+        not_used.append(f"{_NAMES[tier]}: nothing found")
+    return Answered((), tiers[-1], tuple(not_used))

@@ -1,0 +1,46 @@
+"""Which files tell what a project is, added when a question is about the whole of it (R-236).
+
+The document's list of names, and ours: manifests of languages, and files a program starts with.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable
+
+BROAD_WORDS = ("overview", "architecture", "structure", "stack", "codebase", "project", "scaffold")
+BROAD_PHRASE = "how does the app work"
+NAMES = (
+    *("README.md", "readme.md", "package.json", "CONTRIBUTING.md", "docs/README.md", "docs/architecture.md"),
+    *("pyproject.toml", "Cargo.toml", "go.mod"),
+)
+ENTRY_POINTS = ("main.py", "src/main.*", "src/index.*", "lua/*/init.lua", "plugin/*.lua")
+MAX_ENTRY_POINTS = 3
+MAX_CHARS = 5000
+CUT = "...(truncated)"
+
+
+def is_broad(question: str) -> bool:
+    """Return whether a question is about the project as a whole (R-236)."""
+    lowered = question.lower()
+    return BROAD_PHRASE in lowered or any(word in lowered for word in BROAD_WORDS)
+
+
+def common_files(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return those of a project's paths that are common project files, then its entry points, at most three."""
+    known = set(paths)
+    named = tuple(name for name in NAMES if name in known)
+    return (*named, *_entry_points(known)[:MAX_ENTRY_POINTS])
+
+
+def cut_common(text: str) -> str:
+    """Return the text of a common file, cut after 5000 characters with a mark (R-236)."""
+    return text if len(text) <= MAX_CHARS else text[:MAX_CHARS] + CUT
+
+
+def _entry_points(known: set[str]) -> list[str]:
+    found = list[str]()
+    for pattern in ENTRY_POINTS:
+        same_depth = (path for path in known if path.count("/") == pattern.count("/"))
+        found += sorted(path for path in same_depth if fnmatch.fnmatchcase(path, pattern))
+    return found

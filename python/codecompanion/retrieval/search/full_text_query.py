@@ -1,0 +1,44 @@
+"""From a question to a full-text query, and from SQLite's rank to a score (R-230, R-231).
+
+Quoting makes FTS operators in a question plain words. The index holds text that was split on camelCase and snake_case,
+so the words of a query are split the same way, each inside its quotes: a name becomes a phrase of its parts.
+"""
+
+from __future__ import annotations
+
+from codecompanion.formats.regex import regex
+
+MAX_QUERY_CHARS = 4096
+MAX_WORD_CHARS = 128
+MAX_WORDS = 32
+
+_WORD = regex(r"\w+")
+_CAMEL_CASE = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def query_words(text: str) -> tuple[str, ...]:
+    """Return the words of a question: runs of letters, digits and underscores, in order, the first 32 (R-230)."""
+    words = _WORD.findall(text[:MAX_QUERY_CHARS])
+    return tuple(word[:MAX_WORD_CHARS] for word in words[:MAX_WORDS])
+
+
+def full_text_query(text: str) -> str:
+    """Return the FTS query that asks for every word of `text`; "" when it has none (R-230)."""
+    return " AND ".join(f'"{word}"' for word in query_words(text))
+
+
+def split_name(name: str) -> str:
+    """Return a name with its camelCase and snake_case parts apart: `parseURLPath_2` → `parse URL Path 2` (R-231)."""
+    return " ".join(_CAMEL_CASE.sub(" ", name).replace("_", " ").split())
+
+
+def split_query(query: str) -> str:
+    """Return a query of `full_text_query` for an index of split text: each word becomes the phrase of its parts."""
+    parts = (split_name(word.strip('"')) for word in query.split(" AND ") if word)
+    return " AND ".join(f'"{part}"' for part in parts if part)
+
+
+def text_score(bm25: float) -> float:
+    """Return the score 0..1 of SQLite's `bm25()`, which is negative and smaller for a better match (R-231)."""
+    raw = max(-bm25, 0.0)
+    return raw / (1.0 + raw)

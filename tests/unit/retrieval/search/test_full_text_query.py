@@ -1,0 +1,83 @@
+"""The full-text query of a question and the score of SQLite's rank (R-230, R-231)."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codecompanion.retrieval.search.full_text_query import (
+    full_text_query,
+    query_words,
+    split_name,
+    split_query,
+    text_score,
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("", ""),
+        ("?! -- ()", ""),
+        ("where is the parser", '"where" AND "is" AND "the" AND "parser"'),
+        ("a OR b NOT c*", '"a" AND "OR" AND "b" AND "NOT" AND "c"'),
+        ('say "hello" NEAR(x, 2)', '"say" AND "hello" AND "NEAR" AND "x" AND "2"'),
+        ("getUser_name über größe", '"getUser_name" AND "über" AND "größe"'),
+        ("path:src -minus ^first", '"path" AND "src" AND "minus" AND "first"'),
+    ],
+)
+def test_every_word_is_quoted_and_joined_by_and(question: str, expected: str) -> None:
+    """R-230."""
+    assert full_text_query(question) == expected
+
+
+def test_words_and_characters_are_limited() -> None:
+    """R-230: the first 4096 characters, 32 words, 128 characters each."""
+    assert len(query_words(" ".join(f"w{i}" for i in range(100)))) == 32
+    assert query_words("x" * 500) == ("x" * 128,)
+    assert query_words(" " * 4096 + "late") == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("parseURLPath_2", "parse URL Path 2"),
+        ("getUser", "get User"),
+        ("snake_case_name", "snake case name"),
+        ("HTTPServer", "HTTP Server"),
+        ("__init__", "init"),
+        ("plain", "plain"),
+        ("__", ""),
+    ],
+)
+def test_names_are_split_at_case_and_underscores(name: str, expected: str) -> None:
+    """R-231."""
+    assert split_name(name) == expected
+
+
+def test_a_split_query_asks_for_the_phrase_of_a_name() -> None:
+    """R-231: the index holds split text."""
+    assert split_query(full_text_query("fix getUserName __")) == '"fix" AND "get User Name"'
+    assert split_query("") == ""
+
+
+@pytest.mark.parametrize(("bm25", "score"), [(0.0, 0.0), (-1.0, 0.5), (-3.0, 0.75), (2.0, 0.0)])
+def test_the_score_of_a_rank(bm25: float, score: float) -> None:
+    """R-231: raw = -bm25, score = raw / (1 + raw)."""
+    assert text_score(bm25) == pytest.approx(score)
+
+
+@given(st.text(max_size=300))
+def test_no_question_is_a_syntax_error(question: str) -> None:
+    """R-230: quoting neutralises every operator."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize='porter unicode61')")
+        for query in (full_text_query(question), split_query(full_text_query(question))):
+            if query:
+                connection.execute("SELECT rowid FROM t WHERE t MATCH ?", (query,)).fetchall()
+    finally:
+        connection.close()
