@@ -839,6 +839,39 @@
 ---@field id? integer
 ---@field chat? string
 
+---Lines of a file that were edited or visited: 1-based, both included.
+---@class CodeCompanion.Wire.RecentLines
+---@field path string
+---@field start integer
+---@field end integer
+
+---→ `{items: [{text}], model, ms, cached, why}`: what could stand at the cursor; no items: `why`, or "" (nothing).
+---
+---`before`: the text before the cursor (≤ 8,000 characters), `after`: the text after it (≤ 2,000), `head`: what stands
+---above `before`, from the top of the file (≤ 20,000). `line` and `column` of the cursor are 0-based, in bytes.
+---`recent`: newest first. `manual`: the user asked for it. `count`: how many different ones. A newer request of the
+---same editor cancels this one, whose answer then has neither items nor a reason.
+---@class CodeCompanion.Request.CompleteCode
+---@field id? integer
+---@field chat? string
+---@field path string
+---@field filetype? string
+---@field before? string
+---@field after? string
+---@field head? string
+---@field line? integer
+---@field column? integer
+---@field cwd? string
+---@field recent? CodeCompanion.Wire.RecentLines[]
+---@field manual? boolean
+---@field count? integer
+
+---Stop the completion that request `of` asked for (0 = whichever runs); its connection is closed.
+---@class CodeCompanion.Request.CancelCompletion
+---@field id? integer
+---@field chat? string
+---@field of? integer
+
 ---@alias CodeCompanion.Event
 ---| CodeCompanion.Event.HostReady
 ---| CodeCompanion.Event.Reply
@@ -931,6 +964,8 @@
 ---@field list_grants CodeCompanion.Request.ListGrants
 ---@field revoke_grant CodeCompanion.Request.RevokeGrant
 ---@field doctor CodeCompanion.Request.Doctor
+---@field complete_code CodeCompanion.Request.CompleteCode
+---@field cancel_completion CodeCompanion.Request.CancelCompletion
 
 ---Options of codecompanion.
 ---@class CodeCompanion.Options

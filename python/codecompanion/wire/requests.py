@@ -443,6 +443,42 @@ class Doctor(Request, frozen=True, kw_only=True):
     """→ `[{name, ok, text, advice}]` for `:checkhealth`."""
 
 
+class RecentLines(msgspec.Struct, frozen=True):
+    """Lines of a file that were edited or visited: 1-based, both included."""
+
+    path: str
+    start: int
+    end: int
+
+
+class CompleteCode(Request, frozen=True, kw_only=True):
+    """→ `{items: [{text}], model, ms, cached, why}`: what could stand at the cursor; no items: `why`, or "" (nothing).
+
+    `before`: the text before the cursor (≤ 8,000 characters), `after`: the text after it (≤ 2,000), `head`: what stands
+    above `before`, from the top of the file (≤ 20,000). `line` and `column` of the cursor are 0-based, in bytes.
+    `recent`: newest first. `manual`: the user asked for it. `count`: how many different ones. A newer request of the
+    same editor cancels this one, whose answer then has neither items nor a reason.
+    """
+
+    path: str
+    filetype: str = ""
+    before: str = ""
+    after: str = ""
+    head: str = ""
+    line: int = 0
+    column: int = 0
+    cwd: str = ""
+    recent: tuple[RecentLines, ...] = ()
+    manual: bool = False
+    count: int = 1
+
+
+class CancelCompletion(Request, frozen=True, kw_only=True):
+    """Stop the completion that request `of` asked for (0 = whichever runs); its connection is closed."""
+
+    of: int = 0
+
+
 def _verb(kind: type[Request]) -> str:
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in kind.__name__)[1:]
 

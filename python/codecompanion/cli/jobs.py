@@ -1,0 +1,56 @@
+"""Jobs as JSON Lines: one answer line each, in order; a damaged line is answered by `{"error": …}` in its place."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, TextIO, TypeVar
+
+import msgspec
+
+from codecompanion.cli import progress
+from codecompanion.cli.arguments import read_input, source_of
+from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.formats.transcript_format import decode_line, split_lines
+
+Job = TypeVar("Job", bound=msgspec.Struct)
+
+
+def answer_jobs(
+    command: str, name: str, kind: type[Job], example: str, answer: Callable[[Job], dict[str, Any]], out: TextIO
+) -> int:
+    """Answer each job of a file or of standard input (`-`); return the exit status, 2 when a job was wrong.
+
+    `kind`: what a line is; `example`: how a sentence shows one.
+
+    Raises:
+        InputError: the input cannot be read, or has no job.
+    """
+    status = number = 0
+    lines: Iterable[bytes] = read_input(name, "jobs in JSON Lines")
+    for number, (line, where) in enumerate(split_lines(lines, source_of(name)), 1):
+        progress.step(f"codecompanion {command}: job {number}")
+        try:
+            found = answer(_read(line, where, kind, example))
+        except CodeCompanionError as error:
+            found, status = {"error": str(error) if where in str(error) else f"{where}: {error}"}, 2
+            print(found["error"], file=sys.stderr)
+        print_answer(found, out)
+    if number == 0:
+        raise InputError(f"{source_of(name)}: no job in it; expected at least one, {example} per line")
+    return status
+
+
+def print_answer(answer: dict[str, Any], out: TextIO) -> None:
+    """Print an answer on one line; half a surrogate pair, which UTF-8 cannot say, is written as its escape."""
+    text = json.dumps(answer, ensure_ascii=False)
+    print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out, flush=True)
+
+
+def _read(line: bytes, where: str, kind: type[Job], example: str) -> Job:
+    value = decode_line(line, where, example)
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: {error}; expected {example}") from error

@@ -1,0 +1,121 @@
+"""The families of models that fill in the middle: their tokens, which model is of which (R-258, R-260, R-261).
+
+The table is data, `families.toml`. The published tokens of DeepSeek are `deepseek`, those of the document's source are
+`deepseek-ascii`: which of them a server knows, only its tokenizer can tell.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.errors import ConfigError
+
+PLAIN = "plain"
+"""The name of no family: a model that only continues a text (R-259)."""
+
+
+class Repository(msgspec.Struct, frozen=True):
+    """The tokens before the project's name, and before each file of it."""
+
+    name: str
+    file: str
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One family. All tokens are "" in that of models that cannot fill in the middle.
+
+    `words`: substrings of a model's name. `escaped`: further tokens that may not come out of a file.
+    """
+
+    name: str
+    words: tuple[str, ...] = ()
+    prefix: str = ""
+    suffix: str = ""
+    middle: str = ""
+    eot: str = ""
+    escaped: tuple[str, ...] = ()
+    repository: Repository | None = None
+
+    @property
+    def fills_in(self) -> bool:
+        """Return whether the model is shown what stands after the cursor."""
+        return bool(self.middle)
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Return everything that means more to the model than its letters."""
+        repository = (self.repository.name, self.repository.file) if self.repository else ()
+        own = (self.prefix, self.suffix, self.middle, self.eot, *repository, *self.escaped)
+        return tuple(filter(None, own))
+
+
+class _Stops(msgspec.Struct, frozen=True):
+    fim: tuple[str, ...]
+    plain: tuple[str, ...]
+
+
+class _Table(msgspec.Struct, frozen=True):
+    family: tuple[Family, ...]
+    stops: _Stops
+
+
+def families() -> tuple[Family, ...]:
+    """Return all families, in the order in which their words are looked for."""
+    return _table().family
+
+
+def family_of(model: str) -> Family:
+    """Return the family of a model by its name; that of a model that cannot fill in the middle is `PLAIN` (R-261)."""
+    name = model.lower()
+    found = (family for family in families() if any(word in name for word in family.words))
+    return next(found, Family(name=PLAIN))
+
+
+def family_named(name: str) -> Family:
+    """Return the family of that name.
+
+    Raises:
+        ConfigError: there is none; names those there are.
+    """
+    if name == PLAIN:
+        return Family(name=PLAIN)
+    for family in families():
+        if family.name == name:
+            return family
+    known = ", ".join((*(family.name for family in families()), PLAIN))
+    raise ConfigError("family", f"there is no family {name!r}", known)
+
+
+def stops_of(family: Family) -> tuple[str, ...]:
+    """Return where a reply ends (R-259)."""
+    stops = _table().stops
+    return (family.eot, *stops.fim) if family.fills_in else stops.plain
+
+
+def without_tokens(text: str, family: Family) -> str:
+    """Return the text with every token of the family made harmless: its last character becomes a space (R-260).
+
+    The length stays, and what the token was can still be read: `<|fim_prefix|>` becomes `<|fim_prefix| `.
+    """
+    pattern = _tokens_pattern(family.tokens)
+    return text if pattern is None else pattern.sub(_broken, text)
+
+
+def _broken(token: re.Match[str]) -> str:
+    return f"{token[0][:-1]} "
+
+
+@cache
+def _tokens_pattern(tokens: tuple[str, ...]) -> re.Pattern[str] | None:
+    return re.compile("|".join(map(re.escape, sorted(tokens, key=len, reverse=True)))) if tokens else None
+
+
+@cache
+def _table() -> _Table:
+    text = Path(__file__).with_name("families.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), _Table)

@@ -1,0 +1,191 @@
+"""Import statements of a file that its window does not show (R-257): verbatim, in the order of the file, ≤ 1,000 chars.
+
+They come from a parser, as an argument. Without one Python's are found by `ast` where that part of the file parses, and
+else by their form, as those of other languages are (`import_forms.toml`): a file in which somebody types seldom parses.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from codecompanion.completion.window import Window
+from codecompanion.formats.regex import regex
+from codecompanion.model.code import ImportStatement
+
+MAX_CHARS = 1_000
+_MAX_LINES = 100
+"""Of one statement that is found by its form."""
+
+Lines = tuple[int, int]
+"""The first and the last line, 1-based."""
+
+_WORD = regex(r"[^\W\d]\w*")
+_PYTHON_FILES = (".py", ".pyi", ".pyw")
+_PYTHON_IMPORT = regex(r"^[ \t]*(?:from[ \t]+[\w.]+[ \t]+import\b|import[ \t]+\w)", re.MULTILINE)
+_PYTHON_BLOCK = regex(r"(?:if|elif|else|try|except|finally|with)\b")
+
+
+class _Form(msgspec.Struct, frozen=True):
+    """How the imports of some languages look (`import_forms.toml`)."""
+
+    files: tuple[str, ...]
+    start: str
+    end: str = ""
+
+
+def imports_outside(
+    path: str, window: Window, parsed: Sequence[ImportStatement] | None = None, *, max_chars: int = MAX_CHARS
+) -> str:
+    """Return the imports of the file that do not stand whole in its window, each on a line of its own; "" for none.
+
+    `parsed`: what a parser found in the whole file; None = nobody has asked one. When there is no room for all, those
+    whose names are used in the window come first, and one that is too long is left out.
+    """
+    if not window.above and not window.below:
+        return ""
+    statements = list(dict.fromkeys(filter(None, _outside(path, window, parsed))))
+    chosen = _chosen(statements, window, max_chars)
+    return "".join(f"{statement}\n" for statement in statements if statement in chosen)
+
+
+def _chosen(statements: list[str], window: Window, max_chars: int) -> set[str]:
+    """Return the statements that there is room for."""
+    by_use = statements
+    if sum(len(statement) + 1 for statement in statements) > max_chars:
+        used = {*_WORD.findall(window.prefix), *_WORD.findall(window.suffix)}
+        by_use = sorted(statements, key=lambda statement: used.isdisjoint(_WORD.findall(statement)))
+    chosen, left = set(), max_chars
+    for statement in by_use:
+        if len(statement) < left:
+            chosen.add(statement)
+            left -= len(statement) + 1
+    return chosen
+
+
+def _outside(path: str, window: Window, parsed: Sequence[ImportStatement] | None) -> Iterator[str]:
+    """Yield the statements that begin before the window's first whole line, or end after its last."""
+    shown = window.above + window.prefix + window.suffix
+    first = window.above.count("\n") + (1 if window.above[-1:] in ("", "\n") else 2)
+    last = shown.count("\n") + (1 if window.below[:1] in ("", "\n") else 0)
+    if parsed is None:
+        found = _find(path, shown + window.below, (first, last))
+    else:
+        found = (((one.start, one.end), one.text.strip()) for one in parsed)
+    yield from (text for (start, end), text in found if start < first or end > last)
+
+
+def _find(path: str, text: str, shown: Lines) -> Iterator[tuple[Lines, str]]:
+    ending = PurePosixPath(path).suffix.lower()
+    if ending in _PYTHON_FILES:
+        yield from _find_python(text, shown)
+    elif form := _forms().get(ending):
+        yield from _find_by_form(text, re.compile(rf"^(?:{form.start})", re.M), re.compile(form.end, re.M))
+
+
+def _find_python(text: str, shown: Lines) -> Iterator[tuple[Lines, str]]:
+    """Yield the imports of modules and of the blocks in them, such as `if TYPE_CHECKING:`."""
+    wanted = [match for match in _PYTHON_IMPORT.finditer(text) if not _is_in(shown, text, match.start())]
+    if not wanted:
+        return
+    # What stands after the last one, the line somebody types in among it, need not parse.
+    until = _python_end(text, wanted[-1].start())
+    tree = _parse(text[:until])
+    if tree is not None:
+        yield from _from_tree(tree.body, text[:until].split("\n"))
+        return
+    for match in wanted:
+        if not match[0][0].isspace() or _is_in_block(text, match.start()):
+            statement = text[match.start() : _python_end(text, match.start())].strip()
+            if _parse(statement) is not None and not _is_quoted(text, match.start()):
+                start = text.count("\n", 0, match.start()) + 1
+                yield (start, start + statement.count("\n")), statement
+
+
+def _is_in(shown: Lines, text: str, position: int) -> bool:
+    return shown[0] <= text.count("\n", 0, position) + 1 <= shown[1]
+
+
+def _python_end(text: str, start: int) -> int:
+    """Return where the statement ends: after its closing bracket, or its last continued line."""
+    end = _line_end(text, start)
+    if "(" in text[start:end] and ")" not in text[start:end]:
+        closing = text.find(")", end)
+        return end if closing < 0 else _line_end(text, closing)
+    while text[start:end].endswith("\\") and end < len(text):
+        end = _line_end(text, end + 1)
+    return end
+
+
+def _line_end(text: str, position: int) -> int:
+    end = text.find("\n", position)
+    return len(text) if end < 0 else end
+
+
+def _parse(text: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _from_tree(body: Sequence[ast.stmt], lines: list[str]) -> Iterator[tuple[Lines, str]]:
+    for node in body:
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                end = node.end_lineno or node.lineno
+                text = "\n".join(lines[node.lineno - 1 : end])
+                yield (node.lineno, end), text.strip()
+            case ast.If(body=inner, orelse=other):
+                yield from _from_tree((*inner, *other), lines)
+            case ast.Try(body=inner, handlers=handlers, orelse=other, finalbody=final):
+                handled = (statement for handler in handlers for statement in handler.body)
+                yield from _from_tree((*inner, *handled, *other, *final), lines)
+            case ast.With(body=inner):
+                yield from _from_tree(inner, lines)
+
+
+def _is_in_block(text: str, position: int) -> bool:
+    """Return whether the last line above that is not indented begins a block that runs when the module is imported."""
+    while position > 0:
+        position = text.rfind("\n", 0, position - 1) + 1
+        if text[position : position + 1].strip():
+            return _PYTHON_BLOCK.match(text, position) is not None
+    return False
+
+
+def _is_quoted(text: str, position: int) -> bool:
+    return any(text.count(quotes, 0, position) % 2 for quotes in ('"""', "'''"))
+
+
+def _find_by_form(text: str, begin: re.Pattern[str], end: re.Pattern[str]) -> Iterator[tuple[Lines, str]]:
+    done = 0
+    for match in begin.finditer(text):
+        if match.start() < done:
+            continue
+        start = text.count("\n", 0, match.start()) + 1
+        line_end = _line_end(text, match.start())
+        lines = [text[match.start() : line_end].rstrip("\r")]
+        while end.pattern and not end.search(lines[-1]) and line_end < len(text) and len(lines) < _MAX_LINES:
+            next_end = _line_end(text, line_end + 1)
+            lines.append(text[line_end + 1 : next_end].rstrip("\r"))
+            line_end = next_end
+        done = line_end
+        if not end.pattern or end.search(lines[-1]):
+            yield (start, start + len(lines) - 1), "\n".join(lines).strip()
+
+
+@cache
+def _forms() -> dict[str, _Form]:
+    text = Path(__file__).with_name("import_forms.toml").read_text(encoding="utf-8")
+    forms = msgspec.convert(tomllib.loads(text)["form"], list[_Form])
+    return {ending: form for form in forms for ending in form.files}

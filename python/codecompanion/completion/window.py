@@ -1,0 +1,57 @@
+"""What stands before and after the cursor (R-256): 2,000 tokens and 500, at four characters each."""
+
+from __future__ import annotations
+
+import msgspec
+
+from codecompanion.errors import InputError
+
+PREFIX_CHARS = 8_000
+SUFFIX_CHARS = 2_000
+
+
+class Window(msgspec.Struct, frozen=True):
+    """A file around the cursor: `above` + `prefix` + `suffix` + `below` is the whole of it."""
+
+    above: str
+    prefix: str
+    suffix: str
+    below: str
+
+
+def cut_window(before: str, after: str, *, prefix: int = PREFIX_CHARS, suffix: int = SUFFIX_CHARS) -> Window:
+    """Return the window of a file whose text before and after the cursor is given; cut between any two characters."""
+    start = max(0, len(before) - prefix)
+    return Window(before[:start], before[start:], after[:suffix], after[suffix:])
+
+
+def split_at(text: str, line: int, column: int) -> tuple[str, str]:
+    """Return the text before and after a position: `line` 0-based, `column` 0-based in bytes of UTF-8.
+
+    Only a line feed ends a line; one more line begins after the last. A position may stand before a carriage return or
+    after it.
+
+    Raises:
+        InputError: there is no such line, the column is beyond it, or stands within a character; says which.
+    """
+    start = _line_start(text, line)
+    end = text.find("\n", start)
+    content = text[start:] if end < 0 else text[start:end]
+    encoded = content.encode("utf-8", "surrogatepass")
+    if not 0 <= column <= len(encoded):
+        raise InputError(f"column {column} is beyond line {line}, which has {len(encoded)} bytes")
+    try:
+        index = start + len(encoded[:column].decode("utf-8", "surrogatepass"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"column {column} of line {line} stands within a character") from error
+    return text[:index], text[index:]
+
+
+def _line_start(text: str, line: int) -> int:
+    last = text.count("\n")
+    if not 0 <= line <= last:
+        raise InputError(f"line {line} is beyond the text, which has the lines 0 to {last}")
+    start = 0
+    for _ in range(line):
+        start = text.index("\n", start) + 1
+    return start
