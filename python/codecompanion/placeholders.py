@@ -6,9 +6,10 @@ prompt cache of the provider is lost on every request (lesson 22).
 
 from __future__ import annotations
 
+from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.model.cycles import turn_name
-from codecompanion.model.messages import Message
+from codecompanion.model.messages import GATHERED_TAG, Message, with_changes
 
 TOOL_RESULT_CLEARED = (
     "<important>Tool result cleared to save context. Re-run the tool if you need this output</important>"
@@ -43,6 +44,12 @@ IMAGE_WITH_PATH_CLEARED = (
     "<important>Image content for `{path}` cleared during compaction."
     " Request the image from the user if you need it.</important>"
 )
+GATHERED_CLEARED = (
+    "<important>Code gathered for the next message cleared to save context{named}."
+    " Read the files again if you need them.</important>"
+)
+"""`{named}` lists the files with their lines, best first."""
+_MAX_NAMED = 20
 TEMPLATES = {
     "tool_result_cleared": TOOL_RESULT_CLEARED,
     "tool_result_truncated": TOOL_RESULT_TRUNCATED,
@@ -101,6 +108,26 @@ def fill_tool_template(template: str, result: Message, tool: str) -> str:
         call=" ".join((result.tool_call_id or "").split()),
         kind="error" if result.is_error else "output",
     )
+
+
+def gathered_names(message: Message) -> str:
+    """Return the files of a gathered message with their lines, best first: `a.py:1-40, 60-75; b.py`, "" = unknown."""
+    lines: dict[str, list[str]] = {}
+    for piece in message.gathered:
+        found = lines.setdefault(piece.path, [])
+        if piece.start and (span := f"{piece.start}-{piece.end}") not in found:
+            found.append(span)
+    named = [f"{path}:{', '.join(found)}" if found else path for path, found in lines.items()]
+    rest = len(named) - _MAX_NAMED
+    return "; ".join(named[:_MAX_NAMED]) + (f"; and {counted(rest, 'more file')}" if rest > 0 else "")
+
+
+def without_gathered_code(message: Message) -> Message:
+    """Return the message; of gathered code only the names of its files, for whom the code itself is of no use."""
+    if message.tag != GATHERED_TAG:
+        return message
+    names = gathered_names(message)
+    return with_changes(message, content=GATHERED_CLEARED.format(named=f": {names}" if names else ""))
 
 
 def original_chars(result: Message) -> int:

@@ -31,6 +31,8 @@ REAPPLIED_TAG = "reapplied"
 """The same when the user brought it back."""
 GO_ON_TAG = "go_on"
 """A user message of ours that asks the model to go on with a reply that was cut; it opens no cycle."""
+GATHERED_TAG = "gathered_context"
+"""Code that was gathered for the question it stands in front of (R-253); it opens no cycle (R-002)."""
 
 
 class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
@@ -132,12 +134,30 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
+class GatheredPiece(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A piece of code in a gathered message (R-249, R-268): where it stands, who found it, how well it fits.
+
+    Lines are 1-based and inclusive, 0 = no lines; `score` is 0..1; `tokens` as the budget counted them. `source` says
+    which gatherer found it, `name` what is defined there, "" = nothing that has a name.
+    """
+
+    path: str
+    start: int = 0
+    end: int = 0
+    source: str = ""
+    score: float = 0.0
+    tokens: int = 0
+    kind: str = ""
+    name: str = ""
+
+
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     """One message of the history or the view (R-001).
 
     `tokens` is the cached, uncalibrated estimate of the whole message (0: not counted yet). `blob` is the sha256 of
     the full text when `content` is only its head and tail. `cut` marks a reply whose stream ended early. `left_out`: so
     many characters of a tool result were left out so that it fits (0 = none, or a placeholder stands for all of it).
+    `gathered`: what a message of gathered code is made of; it stays when the code itself is cleared.
     """
 
     id: str
@@ -160,6 +180,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     ts: float = 0.0
     tokens: int = 0
     usage: Usage | None = None
+    gathered: tuple[GatheredPiece, ...] = ()
 
     @property
     def text(self) -> str:

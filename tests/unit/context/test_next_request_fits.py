@@ -20,7 +20,7 @@ from codecompanion.context.shaping.shape import Parts, shape
 from codecompanion.context.work import Measure, SummaryReply
 from codecompanion.counting.model_windows import ResolvedLimits
 from codecompanion.model.invariants import violations
-from codecompanion.model.messages import Message, ToolCall, is_protected
+from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message, ToolCall, is_protected
 from codecompanion.model.view import View, append, with_messages
 from tests.amounts import amount
 from tests.unit.context.builders import chars4, count, drive, env
@@ -75,6 +75,9 @@ class History:
         self.cycle += 1
         if self.dice.random() < 0.1:
             self.add("user", self.text(0.5), tag="file", path="src/a.py")
+        if self.dice.random() < 0.3:
+            pieces = (GatheredPiece("src/a.py", 1, 40), GatheredPiece("src/b.py"))
+            self.add("user", self.text(0.5), tag=GATHERED_TAG, gathered=pieces)
         self.add("user", self.text(0.3), pinned=self.dice.random() < 0.02)
         for _ in range(self.dice.randrange(6)):
             self.ask()

@@ -14,7 +14,9 @@ from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.work import SummaryReply
 from codecompanion.model.invariants import pair_tool_calls, violations
 from codecompanion.model.messages import (
+    GATHERED_TAG,
     SUMMARY_TAG,
+    GatheredPiece,
     ImagePart,
     Message,
     TextPart,
@@ -51,14 +53,26 @@ def rounds(draw):
 
 
 @st.composite
+def gathered(draw):
+    """Code that was gathered for the question after it."""
+    pieces = draw(st.lists(st.builds(GatheredPiece, st.sampled_from(["a.py", "b/c.lua"]), start=st.just(3))))
+    return Message(
+        id="", role="user", tag=GATHERED_TAG, content="### File: a.py " + draw(TEXT), gathered=tuple(pieces),
+        pinned=draw(st.integers(0, 19)) == 0,
+    )  # fmt: skip
+
+
+@st.composite
 def chats(draw):
-    """A chat with rules, attachments, images, pins, summaries, dirty tool rounds."""
+    """A chat with rules, attachments, images, pins, summaries, gathered code, dirty tool rounds."""
     messages = [Message(id="", role="system", content="sys")] if draw(st.booleans()) else []
     for _ in range(draw(st.integers(0, 7))):
         for tag in draw(st.lists(st.sampled_from(["rules", "file", "buffer", "image", "compact_summary"]), max_size=2)):
             messages.append(
                 Message(id="", role="user", tag=tag, content=draw(TEXT), path=draw(st.sampled_from([None, "p"])))
             )
+        if draw(st.integers(0, 3)) == 0:
+            messages.append(draw(gathered()))
         content = draw(TEXT)
         if draw(st.integers(0, 9)) == 0:
             content = (TextPart(content), ImagePart(path="i.png", url="data:,x"))

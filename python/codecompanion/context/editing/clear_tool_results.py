@@ -2,7 +2,8 @@
 
 The rules of four documents are parameters of one strategy (K12, K13): by cycle (R-511…R-514), by message and size
 (R-116, R-117), by tool step within a turn (R-339…R-341), by finished turn until a budget is met (R-342). It never
-removes a message and never touches a call.
+removes a message and never touches a call. Code that was gathered for a question (`gathered_context`) leaves like the
+result of a tool of that name: its placeholder names the files.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import msgspec
 from codecompanion.context.editing.age import OlderThan, newest_finished_turn, old_messages
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.invariants import pair_tool_calls
-from codecompanion.model.messages import SUMMARY_TAG, Message, is_protected, with_changes
-from codecompanion.placeholders import TEMPLATES, fill_tool_template
+from codecompanion.model.messages import GATHERED_TAG, SUMMARY_TAG, Message, is_protected, with_changes
+from codecompanion.placeholders import TEMPLATES, fill_tool_template, without_gathered_code
 
 
 class RawTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,26 +55,25 @@ class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcome:
     """Return the work with old results cleared; calls, user text and replies are not touched (R-511).
 
-    A result is cleared iff it answers a call, no placeholder stands for it yet, its tool counts, it is old and large
-    enough, and the placeholder is shorter than it (R-514). Running it again clears nothing.
+    A result is cleared iff it answers a call (or is gathered code), no placeholder stands for it yet, its tool counts,
+    it is old and large enough, and the placeholder is shorter than it (R-514). Running it again clears nothing.
     """
     old = old_messages(work.messages, params.older_than, env, params.keep_share)
     excess = _raw_excess(work.messages, params.stop_when, env)
     messages = list(work.messages)
     cleared: list[Message] = []
-    for index, position in sorted(pair_tool_calls(work.messages).call_of.items()):
+    for index, tool in _results(work.messages):
         if excess is not None and excess <= 0:
             break
         message = work.messages[index]
         is_cleared = message.compacted or (message.edited and not message.left_out)
         if index not in old or is_cleared or is_protected(message):
             continue
-        tool = work.messages[position[0]].tool_calls[position[1]].name
         if tool in params.exclude_tools or (params.tools and tool not in params.tools):
             continue
         if message.is_error and not params.include_errors:
             continue
-        placeholder = fill_tool_template(TEMPLATES[params.template], message, tool)
+        placeholder = _placeholder(message, tool, params)
         if not _is_worth_it(message, placeholder, params):
             continue
         edited = env.recounted(with_changes(message, content=placeholder, edited=True))
@@ -84,6 +84,22 @@ def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcom
     if not cleared:
         return Skipped("nothing_to_clear", "no tool result is old enough to be cleared")
     return msgspec.structs.replace(work, messages=tuple(messages), cleared=(*work.cleared, *cleared))
+
+
+def _results(messages: Messages) -> list[tuple[int, str]]:
+    """Return the index and the tool's name of everything that may be cleared, in order."""
+    found = [
+        (index, messages[reply].tool_calls[place].name)
+        for index, (reply, place) in pair_tool_calls(messages).call_of.items()
+    ]
+    found += [(index, GATHERED_TAG) for index, message in enumerate(messages) if message.tag == GATHERED_TAG]
+    return sorted(found)
+
+
+def _placeholder(message: Message, tool: str, params: ClearToolResults) -> str:
+    if message.tag == GATHERED_TAG:
+        return without_gathered_code(message).text
+    return fill_tool_template(TEMPLATES[params.template], message, tool)
 
 
 def _is_worth_it(message: Message, placeholder: str, params: ClearToolResults) -> bool:

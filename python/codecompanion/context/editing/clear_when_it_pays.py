@@ -13,7 +13,8 @@ tools is treated like a chat.
 What is likely to be needed stays: the newest messages, what is protected, what excluded tools said, and the newest look
 at a file that was in use not long ago. How long ago that is depends on what happened since (`KeepReads`): a file that
 was edited since needs its old look least, because the new text stands in the edit. Everything else that tools said is
-hardly ever needed again (measured: doc/dev, `adaptive`).
+hardly ever needed again (measured: doc/dev, `adaptive`). Code that was gathered for a question stays until the turn of
+that question is over.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from codecompanion.context.editing.file_uses import FileUses
 from codecompanion.context.editing.needed_looks import KeepReads, why_needed, why_not_needed
 from codecompanion.context.editing.old_replies import Arguments, shorten_calls, without_reasoning
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
-from codecompanion.model.messages import Message, ReasoningPart, with_changes
-from codecompanion.placeholders import TEMPLATES
+from codecompanion.model.messages import GATHERED_TAG, Message, ReasoningPart, with_changes
+from codecompanion.placeholders import TEMPLATES, without_gathered_code
 
 SHORT_LIFETIME_S = 300.0
 """The lifetime `max_to_come` is about."""
@@ -94,7 +95,7 @@ def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome
     freed = sum(messages[index].tokens - changed[index].tokens for index in shorter)
     if cut is None or freed < max(1, params.min_freed):
         return Skipped("does_not_pay", "clearing old tool results would cost more than it saves")
-    cleared = [messages[index] for index in shorter if messages[index].role == "tool"]
+    cleared = [messages[index] for index in shorter if messages[index].role != "assistant"]
     said = work.saying(shortened_calls=len(shorter) - len(cleared), cold=is_cold, why=cut.why)
     return msgspec.structs.replace(said, messages=tuple(changed), cleared=(*work.cleared, *cleared))
 
@@ -177,6 +178,12 @@ def _find_shorter(messages: Messages, uses: FileUses, params: ClearWhenItPays, e
         if index >= tail:
             break
         message = messages[index]
+        if message.tag == GATHERED_TAG:
+            bare = with_changes(without_gathered_code(message), edited=True)
+            freed = message.tokens - env.count_text(bare.text)
+            if freed >= params.min_size and message.cycle != env.cycle and GATHERED_TAG not in params.exclude_tools:
+                found[index] = _Shorter(bare, freed, index)
+            continue
         is_large = message.role == "tool" and message.tokens - cost >= params.min_size
         if is_large and _is_superfluous(index, uses, params):
             cleared = with_changes(message, content=placeholder, edited=True)

@@ -21,7 +21,7 @@ from codecompanion.model.messages import (
     with_changes,
     without_encrypted,
 )
-from codecompanion.placeholders import ARGUMENTS_TRUNCATED, ERROR_PRUNED
+from codecompanion.placeholders import ARGUMENTS_TRUNCATED, ERROR_PRUNED, without_gathered_code
 
 
 class StripToolArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,7 +86,7 @@ def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
     trimmed = msgspec.structs.replace(
         work.saying(trimmed=len(dropped)),
         messages=_without(work.messages, groups[:low]),
-        removed=(*work.removed, *dropped),
+        removed=(*work.removed, *map(without_gathered_code, dropped)),
     )
     return note_keys(trimmed, env)
 

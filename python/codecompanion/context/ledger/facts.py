@@ -33,6 +33,7 @@ from codecompanion.formats.cutting import TRUNCATED, cut_line_middle
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import (
     FILE_TAGS,
+    GATHERED_TAG,
     IMAGE_TAG,
     RULES_TAG,
     SUMMARY_TAG,
@@ -179,6 +180,9 @@ class _Reader:
                 self.facts.request_ids.append(message.id)
                 self.facts.unanswered = True
             self._mentions(message.text, position, 3.0)
+        elif message.tag == GATHERED_TAG:  # which files, not what stands in them: nobody said that
+            for path in dict.fromkeys(piece.path for piece in message.gathered):
+                self._file(path, "used", position)
         else:
             if message.path:
                 self.facts.attachments.append(message.path)

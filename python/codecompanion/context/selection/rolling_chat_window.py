@@ -16,12 +16,14 @@ from codecompanion.context.selection.select_window import first_pending
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.invariants import with_partners
 from codecompanion.model.messages import (
+    GATHERED_TAG,
     RULES_TAG,
     SUMMARY_TAG,
     Message,
     is_protected,
     is_system_prompt,
 )
+from codecompanion.placeholders import without_gathered_code
 
 _MIN = 200
 """A summary is hardly shorter than so many tokens."""
@@ -78,7 +80,8 @@ def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outc
     worth = min(params.min_tokens, int(params.min_share * env.window)) if is_cached else 0
     if env.size(removed) < max(worth, _MIN):
         return Skipped("window_not_full", "what has left the window is not worth a summary yet")
-    return msgspec.structs.replace(work, messages=messages, removed=removed, pending=work.messages[pending_from:])
+    told = tuple(map(without_gathered_code, removed))
+    return msgspec.structs.replace(work, messages=messages, removed=told, pending=work.messages[pending_from:])
 
 
 def _is_due(messages: Messages, said: int, slid_out: int, params: RollingChatWindow, env: Env) -> bool:
@@ -90,6 +93,6 @@ def _is_due(messages: Messages, said: int, slid_out: int, params: RollingChatWin
 
 def _says_something(message: Message) -> bool:
     """Return whether it is a message of the conversation: text or pictures, of the user or the model."""
-    if is_system_prompt(message) or message.role == "tool" or message.tag in (RULES_TAG, SUMMARY_TAG):
+    if is_system_prompt(message) or message.role == "tool" or message.tag in (GATHERED_TAG, RULES_TAG, SUMMARY_TAG):
         return False
     return bool(message.text or message.images or message.documents)

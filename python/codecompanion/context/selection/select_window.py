@@ -26,7 +26,7 @@ from codecompanion.model.messages import (
     is_system_prompt,
     is_typed_by_user,
 )
-from codecompanion.placeholders import quoted_request
+from codecompanion.placeholders import quoted_request, without_gathered_code
 
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -103,7 +103,7 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
     return msgspec.structs.replace(
         work,
         messages=tuple(stays[index] for index in sorted(stays) if index < aside_from),
-        removed=removed,
+        removed=tuple(map(without_gathered_code, removed)),
         pending=tuple(stays[index] for index in sorted(stays) if index >= aside_from),
         request="" if running is not None else _interrupted_request(messages[:pending_from], staying, params),
     )

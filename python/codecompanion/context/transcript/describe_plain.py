@@ -14,12 +14,13 @@ import msgspec
 from codecompanion.context.grounding.recall_keys import without_span
 from codecompanion.context.ledger.demands import find_demands, is_strict
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
-from codecompanion.formats.cutting import cut_middle
-from codecompanion.model.messages import SUMMARY_TAG, is_typed_by_user
+from codecompanion.formats.cutting import cut_line, cut_middle
+from codecompanion.model.messages import GATHERED_TAG, SUMMARY_TAG, is_typed_by_user
 from codecompanion.model.summary_frame import bare_summary
 from codecompanion.placeholders import REQUEST_HEADING
 
 _HEADER = "[Conversation context — {count} earlier messages removed to fit context window]"
+_FILES = "Code was shown from: "
 _TOPICS = "Topics discussed:"
 _RULES = "Rules from the user, in the user's own words:"
 _EARLIER = "\n\nEarlier summary:\n"
@@ -29,12 +30,14 @@ _BEFORE = "Topics before that:"
 class DescribePlain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S11: how many topics are listed, and from which length on a topic is cut to three less and `...`.
 
-    `earlier_chars` caps what is kept of an earlier summary, `rules_share` (0..1 of the window) the demands.
+    `earlier_chars` caps what is kept of an earlier summary, `rules_share` (0..1 of the window) the demands,
+    `files_chars` the names of the files that code was gathered from.
     """
 
     topics: int = 10
     topic_chars: int = 80
     earlier_chars: int = 4000
+    files_chars: int = 400
     rules_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.125
 
 
@@ -43,12 +46,15 @@ def describe_plain(work: Work, params: DescribePlain, env: Env) -> Outcome:
     described = tuple(message for message in work.removed if message.tag != SUMMARY_TAG)
     if not described:
         return Skipped("nothing_to_compact", "there is nothing to compact: no message is older than the newest")
-    roles = [message.role for message in described]
+    roles = [message.role for message in described if message.tag != GATHERED_TAG]
     lines = [
         _HEADER.format(count=len(work.removed)),
         f"User messages: {roles.count('user')}, Assistant responses: {roles.count('assistant')},"
         f" Tool calls: {roles.count('tool')}",
     ]
+    files = dict.fromkeys(piece.path for message in described for piece in message.gathered)
+    if files:
+        lines.append(_FILES + cut_line(", ".join(files), params.files_chars))
     topics = _topics(described, params)
     if topics:
         lines += [_TOPICS, *(f"- {topic}" for topic in topics)]

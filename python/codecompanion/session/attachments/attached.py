@@ -7,7 +7,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from codecompanion.errors import InputError
-from codecompanion.model.messages import GO_ON_TAG, PIN_TAG, SUMMARY_TAG, DocumentPart, ImagePart, Message, TextPart
+from codecompanion.model.messages import (
+    GATHERED_TAG,
+    GO_ON_TAG,
+    PIN_TAG,
+    SUMMARY_TAG,
+    DocumentPart,
+    ImagePart,
+    Message,
+    TextPart,
+)
 from codecompanion.session.attachments.file_facts import count_pages, image_size, image_type, is_pdf
 from codecompanion.session.attachments.pins import title_of
 from codecompanion.wire.events import ContextItem
@@ -75,7 +84,7 @@ def _pages(part: DocumentPart) -> str:
 
 
 def context_items(messages: Iterable[Message]) -> tuple[ContextItem, ...]:
-    """Return the context block: what is attached to the next request, in order; placeholders are not."""
+    """Return the context block: what the user attached to the next request, in order; placeholders are not."""
     return tuple(
         ContextItem(
             id=message.id,
@@ -87,7 +96,7 @@ def context_items(messages: Iterable[Message]) -> tuple[ContextItem, ...]:
         for message in messages
         if message.role == "user"
         and message.tag
-        and message.tag not in (SUMMARY_TAG, GO_ON_TAG)
+        and message.tag not in (SUMMARY_TAG, GO_ON_TAG, GATHERED_TAG)
         and not message.compacted
     )
 

@@ -17,7 +17,7 @@ from codecompanion.context.shaping.shape import Shaped
 from codecompanion.context.work import Messages
 from codecompanion.counting.calibration import wants_provider_count
 from codecompanion.errors import AdapterError, ContextOverflow
-from codecompanion.model.messages import Message, is_protected
+from codecompanion.model.messages import GATHERED_TAG, Message, is_protected
 from codecompanion.model.view import View, append
 from codecompanion.session.compaction.dry_run import dry_run
 from codecompanion.session.window.chat_model import ChatModel
@@ -177,6 +177,10 @@ class Fitting:
 
 
 def _staying(messages: Messages) -> Messages:
-    """Return what no compaction takes out: what is protected, and what waits for an answer (R-551)."""
+    """Return what no compaction takes out: what is protected, and what waits for an answer (R-551).
+
+    Code that was gathered for it goes rather than the question.
+    """
     first, newest = first_pending(messages), messages[-1].cycle if messages else None
-    return tuple(m for i, m in enumerate(messages) if is_protected(m) or (i >= first and m.cycle == newest))
+    waiting = {i for i, m in enumerate(messages) if i >= first and m.cycle == newest and m.tag != GATHERED_TAG}
+    return tuple(message for i, message in enumerate(messages) if is_protected(message) or i in waiting)

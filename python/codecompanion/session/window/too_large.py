@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.work import Messages
-from codecompanion.model.messages import RULES_TAG, Message, is_typed_by_user
+from codecompanion.model.messages import GATHERED_TAG, RULES_TAG, Message, is_typed_by_user
 from codecompanion.session.window.chat_model import ChatModel
 
 NOT_SENT = "Not sent"
@@ -60,6 +60,8 @@ def size_of(messages: Messages) -> int:
 def _named(message: Message) -> str:
     if is_typed_by_user(message):
         return "your message"
+    if message.tag == GATHERED_TAG:
+        return "the gathered code"
     kinds = {"tool": "a tool result", "assistant": "a reply"}
     return message.path or kinds.get(message.role, message.tag or "a message")
 
@@ -67,6 +69,8 @@ def _named(message: Message) -> str:
 def _advice(message: Message) -> str:
     if message.pinned:
         return "Unpin it (p in gd), or choose a model with a larger window (ga)."
+    if message.tag == GATHERED_TAG:
+        return "/compact makes room, and so does a model with a larger window (ga)."
     if message.role == "user" and message.tag:
         return "Detach it (dd on its line), or choose a model with a larger window (ga)."
     return "Shorten it, or choose a model with a larger window (ga)."

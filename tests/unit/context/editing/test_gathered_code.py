@@ -1,0 +1,144 @@
+"""Code that was gathered for a question leaves as old tool results do, and is named where it went (R-253)."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.context.editing.age import OlderThan
+from codecompanion.context.editing.clear_tool_results import ClearToolResults, clear_tool_results
+from codecompanion.context.editing.clear_when_it_pays import ClearWhenItPays, clear_when_it_pays
+from codecompanion.context.editing.truncate_tool_results import TruncateToolResults, truncate_tool_results
+from codecompanion.context.ledger.facts import gather
+from codecompanion.context.policy.catalog import load_policy, policy_names
+from codecompanion.context.selection.select_window import SelectWindow, first_pending, select_window
+from codecompanion.context.work import CacheState, Skipped, Work
+from codecompanion.model.cycles import assign_cycles
+from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, is_typed_by_user, with_changes
+from codecompanion.placeholders import gathered_names, without_gathered_code
+from tests.unit.context.builders import assistant, chat, count, env, run, system, texts, tool, user
+
+PIECES = (GatheredPiece("src/a.py", 1, 40), GatheredPiece("src/b.lua"), GatheredPiece("src/a.py", 60, 75))
+CLEARED = (
+    "<important>Code gathered for the next message cleared to save context: src/a.py:1-40, 60-75; src/b.lua."
+    " Read the files again if you need them.</important>"
+)
+CODE = "### File: src/a.py\ndef secret_recipe(): ...\n" * 40
+
+
+def code(text=CODE, **fields):
+    return user(text, GATHERED_TAG, gathered=PIECES, **fields)
+
+
+def asked(number, **fields):
+    """Return `number` questions, each with its gathered code before it, a call, a result and an answer."""
+    made = []
+    for i in range(number):
+        made += [code(**fields), user(f"question {i}"), assistant("", (f"c{i}", "read_file"))]
+        made += [tool(f"c{i}", "r " * 300), assistant(f"answer {i}")]
+    return made
+
+
+def clear(messages, **params):
+    wanted = ClearToolResults(older_than=OlderThan("cycles", 2), **params)
+    return clear_tool_results(Work(before=messages, messages=messages), wanted, env(messages, 1000))
+
+
+def test_it_opens_no_cycle_and_nobody_typed_it():
+    """R-002."""
+    messages = assign_cycles([system(), *asked(3)])
+    assert [m.cycle for m in messages if is_typed_by_user(m)] == [1, 2, 3]
+    assert not any(is_typed_by_user(m) for m in messages if m.tag == GATHERED_TAG)
+
+
+def test_old_code_is_cleared_together_with_the_results_of_its_cycle():
+    messages = chat(*(with_changes(m, cycle=c) for c in (1, 2, 3) for m in asked(1)))
+    work = clear(messages)
+    changed = [m.id for m, was in zip(work.messages, messages, strict=True) if m != was]
+    assert changed == ["m0", "m3"]
+    assert work.messages[0].text == CLEARED
+    assert work.messages[0].edited
+    assert work.messages[0].gathered == PIECES, "what it was made of is still known"
+    assert [m.id for m in work.cleared] == changed
+    assert isinstance(clear(work.messages), Skipped), "once is enough"
+
+
+def test_a_list_of_tools_says_whether_it_counts():
+    messages = chat(*(with_changes(m, cycle=c) for c in (1, 2, 3) for m in asked(1)))
+    assert [m.id for m in clear(messages, tools=("read_file",)).cleared] == ["m3"]
+    assert [m.id for m in clear(messages, tools=(GATHERED_TAG,)).cleared] == ["m0"]
+    assert [m.id for m in clear(messages, exclude_tools=(GATHERED_TAG,)).cleared] == ["m3"]
+
+
+def test_what_is_pinned_stays_and_what_is_short_is_not_worth_a_placeholder():
+    messages = chat(code(pinned=True), code("x = 1"), user("q"), assistant("a"))
+    assert isinstance(clear(messages, tools=(GATHERED_TAG,)), Skipped)
+
+
+def test_the_names_are_few_enough_to_read_whatever_was_gathered():
+    many = user("code", GATHERED_TAG, gathered=tuple(GatheredPiece(f"f{i}.py", 1, 2) for i in range(500)))
+    assert gathered_names(many).endswith("f19.py:1-2; and 480 more files")
+    assert gathered_names(user("code", GATHERED_TAG)) == ""
+    assert "cleared to save context. Read" in without_gathered_code(user("code", GATHERED_TAG)).text
+
+
+def test_when_it_pays_code_of_an_earlier_question_goes_and_that_of_this_one_stays():
+    messages = chat(*(with_changes(m, cycle=c, tokens=count(m)) for c in (1, 2) for m in asked(1)))
+    params = ClearWhenItPays(keep_messages=0, keep_tokens=0, min_tokens=0, min_size=10, min_share=0.0)
+    cold = env(messages, 10**6, cache=CacheState(warm_tokens=0))
+    work = clear_when_it_pays(Work(before=messages, messages=messages), params, cold)
+    codes = [m.edited for m in work.messages if m.tag == GATHERED_TAG]
+    assert codes == [True, False]
+    assert messages[0] in work.cleared
+
+
+def test_very_large_code_is_cut_like_a_very_large_result():
+    """R-412."""
+    messages = chat(code(), user("q"), assistant("a"))
+    work = truncate_tool_results(
+        Work(before=messages, messages=messages), TruncateToolResults(max_tokens=50), env(messages, 10**6)
+    )
+    assert len(work.messages[0].text) <= 200
+    assert work.messages[1:] == messages[1:]
+
+
+def test_it_waits_with_its_question():
+    """R-551: what is not answered yet stays, and so does the code for it."""
+    messages = chat(user("old"), assistant("done"), code(), user("new"))
+    assert first_pending(messages) == 2
+    work = select_window(Work(before=messages, messages=messages), SelectWindow(), env(messages, 1000))
+    assert texts(work.pending) == [CODE, "new"]
+
+
+def test_a_summary_is_given_the_names_of_the_files_and_not_the_code():
+    messages = chat(code(), user("old"), assistant("done"), user("new"))
+    work = select_window(Work(before=messages, messages=messages), SelectWindow(), env(messages, 1000))
+    assert texts(work.removed) == [CLEARED, "old", "done"]
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_under_every_policy_no_summariser_reads_the_code_and_the_files_are_named(name):
+    filler = [m for i in range(30) for m in (user(f"words {i} " * 60), assistant(f"reply {i} " * 60))]
+    messages = chat(code(), user("first question"), assistant("first answer"), *filler)
+    prepared, questions = run(messages, 3000, policy=load_policy(name), manual=True)
+    given = "".join(ask.request.prompt for ask in questions)
+    assert "secret_recipe" not in given
+    summaries = "".join(m.text for m in prepared.messages if m.tag == "compact_summary")
+    assert summaries
+    assert "secret_recipe" not in summaries
+    assert "src/a.py" in given + summaries
+
+
+def test_the_ledger_knows_the_files_and_takes_no_names_from_the_code():
+    facts = gather(chat(code(), user("q")))
+    assert set(facts.files) == {"src/a.py", "src/b.lua"}
+    assert "secret_recipe" not in facts.names
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_code_too_large_for_the_window_goes_and_the_question_is_sent(name):
+    """R-524: the last thing to make room, and it needs no model."""
+    messages = chat(system(), code(CODE * 20), user("question"))
+    prepared, _ = run(messages, 1500, policy=load_policy(name))
+    assert sum(map(count, prepared.messages)) <= 1500
+    assert prepared.messages[-1].text == "question"
+    assert CLEARED in texts(prepared.messages)
