@@ -26,6 +26,7 @@ Kind = Literal[
     "openai.responses.compact",
     "openai.responses.input_tokens",
     "openai.chat",
+    "openai.embeddings",
 ]
 _ANTHROPIC_HEADERS = ("betas", "user_profile_id", "workspace_id")
 """Parameters of the SDK's methods that become headers; in a body they are unknown keys."""
@@ -36,6 +37,7 @@ _TYPES: dict[str, tuple[str, str, str]] = {
     "openai.responses.compact": ("openai.types.responses.response_compact_params", "ResponseCompactParams", ""),
     "openai.responses.input_tokens": ("openai.types.responses.input_token_count_params", "InputTokenCountParams", ""),
     "openai.chat": ("openai.types.chat.completion_create_params", "CompletionCreateParams", "stream"),
+    "openai.embeddings": ("openai.types.embedding_create_params", "EmbeddingCreateParams", ""),
 }
 """Module, type, and the key that chooses between its variants `…Streaming` and `…NonStreaming`."""
 _PYTHON_ONLY = ("model", "lax-or-strict", "is-instance", "function-plain", "function-after")

@@ -36,6 +36,16 @@ from codecompanion.errors import (
 )
 
 
+class Remedies(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user can do, as the ends of sentences: here about the adapter of a chat."""
+
+    check_address: str = "base_url"
+    check_path: str = "base_url and chat_path"
+    other_key: str = "Check it or change the adapter with ga."
+    other_model: str = "Choose another model with ga."
+    after_silence: str = "(opts.idle_timeout). Send again to ask once more."
+
+
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """What sentences may say about an endpoint. `secrets` are what no text may contain; it has no `repr`."""
 
@@ -46,6 +56,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     secrets: tuple[str, ...] = ()
     connect_timeout_s: float = 10.0
     silence_s: float | None = 120.0
+    remedies: Remedies = Remedies()
 
     def __repr__(self) -> str:
         """Show the name only."""
@@ -79,7 +90,8 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
             return _timed_out(error, endpoint)
         case "unreachable":
             where = plain_url(endpoint.base_url)
-            return NetworkFailed(endpoint.say(f"no connection to {where}{because}. Check the network and base_url."))
+            check = f"Check the network and {endpoint.remedies.check_address}."
+            return NetworkFailed(endpoint.say(f"no connection to {where}{because}. {check}"))
         case "cut":
             # without the words of the HTTP library, which help nobody; they are in the log
             return StreamCut(endpoint.say("the connection broke."))
@@ -133,7 +145,8 @@ def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: En
         return _not_found(told, endpoint, status)
     if 300 <= status < 400:
         target = plain_url(headers.get("location", "")) or "another address"
-        return RequestRejected(endpoint.say(f"the endpoint redirects to {target} ({status}). Set base_url to it."))
+        address = endpoint.remedies.check_address
+        return RequestRejected(endpoint.say(f"the endpoint redirects to {target} ({status}). Set {address} to it."))
     return RequestRejected(endpoint.say(f"the provider refused the request ({status}).{said}"))
 
 
@@ -189,7 +202,7 @@ def unexpected_content(content_type: str, start: bytes, endpoint: Endpoint) -> A
 def _key_sentence(status: int, endpoint: Endpoint) -> str:
     where = f"the key in {endpoint.key_label}" if endpoint.key_label else "the request without a key"
     code = f" ({status})" if status else ""
-    return f"{where} was refused{code}. Check it or change the adapter with ga."
+    return f"{where} was refused{code}. {endpoint.remedies.other_key}"
 
 
 def _not_found(told: Said, endpoint: Endpoint, status: int = 404) -> AdapterError:
@@ -197,12 +210,10 @@ def _not_found(told: Said, endpoint: Endpoint, status: int = 404) -> AdapterErro
         model = f"the model {endpoint.model}" if endpoint.model else "the model"
         tail = "" if told.sentence else f" Or the address is wrong: {plain_url(endpoint.base_url)}."
         number = f" ({status})" if status != 200 else ""
-        said = f"the endpoint does not know {model}{number}. Choose another model with ga.{tail}"
+        said = f"the endpoint does not know {model}{number}. {endpoint.remedies.other_model}{tail}"
         return ModelNotFound(endpoint.say(said))
-    said = f" The provider says: {_end(told.quote)}"
-    return RequestRejected(
-        endpoint.say(f"nothing found at {plain_url(endpoint.base_url)} (404).{said} Check base_url and chat_path.")
-    )
+    said = f" The provider says: {_end(told.quote)} Check {endpoint.remedies.check_path}."
+    return RequestRejected(endpoint.say(f"nothing found at {plain_url(endpoint.base_url)} (404).{said}"))
 
 
 def _timed_out(error: BaseException, endpoint: Endpoint) -> AdapterError:
@@ -213,7 +224,7 @@ def _timed_out(error: BaseException, endpoint: Endpoint) -> AdapterError:
     if {"WriteTimeout", "PoolTimeout"} & names or endpoint.silence_s is None:
         return NetworkFailed(endpoint.say("the request could not be sent in time."))
     # It may be at work, and each further try would be paid for as well: the user decides.
-    said = f"the provider sent nothing for {endpoint.silence_s:g} s (opts.idle_timeout). Send again to ask once more."
+    said = f"the provider sent nothing for {endpoint.silence_s:g} s {endpoint.remedies.after_silence}"
     return _final(_perhaps_processed(NetworkFailed(endpoint.say(said))))
 
 

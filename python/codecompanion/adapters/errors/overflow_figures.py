@@ -15,6 +15,7 @@ _NUMBER = r"(\d[\d,]*)"
 _LIMITS = (
     rf"\blimit:? {_NUMBER}, requested",
     rf"while limit is {_NUMBER}",
+    rf"current batch size: {_NUMBER}",
     rf"cannot truncate to {_NUMBER}",
     rf"max_prompt_tokens \({_NUMBER}\)",
     rf"max(?:imum)? (?:context length|prompt length|context window|number of tokens allowed|model length"
@@ -33,6 +34,7 @@ _LIMITS = (
 _PROMPTS = (
     rf"total of (?:at least )?{_NUMBER} tokens",
     rf"current length is {_NUMBER}",
+    rf"\binput \({_NUMBER} tokens\)",
     rf"truncate to \d+, required {_NUMBER}",
     rf"number of input tokens \({_NUMBER}\)",
     rf"{_NUMBER} input tokens",

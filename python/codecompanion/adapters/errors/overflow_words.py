@@ -27,12 +27,13 @@ _SENTENCES = regex(
     "|".join(
         (
             r"(?:prompt|inputs?|request|conversation|query)(?: tokens?| length| size)?"
-            r" (?:is |are )?too (?:long|large|big)",
+            # llama.cpp, of a text for a vector, names its length.
+            r"(?: \(\d+ tokens\))? (?:is |are )?too (?:long|large|big)",
             # Azure, of their number; a proxy of Copilot.
             r"\bmessages[`'\"]* (?:is|are) too long|text-too-long",
             r"too many (?:input |prompt )?tokens",
             r"tokens? limit (?:was |is |has been )?exceeded",
-            r"maximum (?:context|prompt) length",
+            r"maximum (?:context|prompt|input) length",
             r"context[ _](?:length|window|size|limit)[ _](?:is |was |has been )?exceed",
             r"context (?:length |window )?overflow|out of context",
             r"context shift is disabled",

@@ -1,0 +1,27 @@
+"""What stands before a question and before a piece of code, as the makers of a model say (`prefixes.toml`)."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from codecompanion.model.embedding import EmbeddingSettings
+
+
+def prefixes_of(settings: EmbeddingSettings, model: str) -> tuple[str, str]:
+    """Return the prefix of questions and that of pieces of code; what the user says comes first."""
+    name = model.lower()
+    found = next((entry for entry in _table() if any(part in name for part in entry["names"])), {})
+    query, document = settings.query_prefix, settings.document_prefix
+    return (
+        found.get("query", "") if query is None else query,
+        found.get("document", "") if document is None else document,
+    )
+
+
+@cache
+def _table() -> list[dict[str, Any]]:
+    models: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("prefixes.toml").read_text("utf-8"))["model"]
+    return models

@@ -1,0 +1,66 @@
+"""The answer of `/v1/embeddings` as vectors, judged: count, order, sizes, numbers.
+
+https://platform.openai.com/docs/api-reference/embeddings: `{"data": [{"index", "embedding": [number…] | base64}]}`.
+The entries may come in any order; `index` says whose vector it is. Servers that leave it out answer in order.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import sys
+from array import array
+from collections.abc import Mapping, Sequence
+
+from codecompanion.adapters.errors.error_body import decode_body
+from codecompanion.errors import MalformedReply
+from codecompanion.model.embedding import Vector, unit_vector
+
+
+class WrongVectors(MalformedReply):
+    """The answer holds no vectors for these texts; the sentence has no name of an endpoint yet."""
+
+
+def read_vectors(body: bytes, count: int) -> list[Vector]:
+    """Return the vectors of `count` texts in the order of the texts; empty where the numbers are of no use.
+
+    Raises:
+        WrongVectors: it is no such answer.
+    """
+    reply = decode_body(body)
+    entries = reply.get("data") if isinstance(reply, Mapping) else None
+    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+        raise WrongVectors("the answer holds no list of vectors; expected that of /v1/embeddings")
+    if len(entries) != count:
+        raise WrongVectors(f"{len(entries)} vectors came for {count} texts")
+    vectors: list[Vector | None] = [None] * count
+    for position, entry in enumerate(entries):
+        index = entry.get("index", position)
+        if not isinstance(index, int) or not 0 <= index < count or vectors[index] is not None:
+            raise WrongVectors(f"the vectors are numbered wrongly (index {str(index)[:20]} of {count})")
+        vectors[index] = unit_vector(_numbers(entry.get("embedding")))
+    return [vector for vector in vectors if vector is not None]
+
+
+def _numbers(embedding: object) -> Sequence[float]:
+    if isinstance(embedding, str):
+        try:
+            packed = base64.b64decode(embedding, validate=True)
+            numbers = array("f", packed)
+        except (binascii.Error, ValueError):
+            raise WrongVectors("a vector is neither numbers nor base64 of float32") from None
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        return numbers
+    if isinstance(embedding, list) and len(embedding) == 1 and isinstance(embedding[0], list):
+        # llama.cpp with a pooled model on its older route: a vector in a list of one token.
+        embedding = embedding[0]
+    if not isinstance(embedding, list):
+        raise WrongVectors("a vector is neither numbers nor base64 of float32")
+    if embedding and isinstance(embedding[0], list):
+        raise WrongVectors("a vector for each token came; start the server with a pooling, such as --pooling mean")
+    # null stands where a server's JSON has no word for a number that is none.
+    numbers_or_none = [0.0 if number is None else number for number in embedding]
+    if not all(isinstance(number, int | float) for number in numbers_or_none):
+        raise WrongVectors("a vector holds something else than numbers")
+    return [] if None in embedding else numbers_or_none

@@ -1,0 +1,88 @@
+"""Vectors of texts: what turns texts into them, and how one is asked for (R-232, R-239).
+
+A vector is float32, of length 1 (cosine is then a plain product), or empty: the text was blank, or the model gave
+nothing usable. Vectors of different embedders, told apart by `Embedder.name`, are never compared.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from operator import mul
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+if TYPE_CHECKING:
+    Vector = array[float]
+else:
+    Vector = array
+
+
+class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How vectors are made: by an endpoint (`url`, `model`) or by a model on disk (`onnx`); neither = not at all.
+
+    `url`: an OpenAI-compatible address. `key`: where the key is found, as in an adapter's entry (`ENV_NAME`, `cmd:…`,
+    `file:…`, "" = none). `onnx`: a folder with `model.onnx` and `tokenizer.json`. `dimensions` 0 = the model's own
+    number. The prefixes stand before a question and before a piece of code; None = what the model's makers say.
+    """
+
+    url: str = ""
+    model: str = ""
+    key: str = ""
+    onnx: str = ""
+    dimensions: int = 0
+    query_prefix: str | None = None
+    document_prefix: str | None = None
+
+    @property
+    def is_set(self) -> bool:
+        """Return whether there is a way to make vectors."""
+        return bool(self.url or self.onnx)
+
+
+class Embedder(Protocol):
+    """A model that makes vectors. `name` is its identity in a cache: the same name makes comparable vectors.
+
+    `is_paid`: somebody may bill for it, so a large run is announced. `shortened` counts the texts that were cut because
+    the model takes no longer ones, `unusable` those it gave nothing usable for.
+    """
+
+    name: str
+    is_paid: bool
+    shortened: int
+    unusable: int
+
+    @property
+    def batch_size(self) -> int:
+        """Return how many texts keep it busy; it may shrink while an endpoint's limits are found out."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of pieces of code, in their order, an empty one for a blank text.
+
+        Raises:
+            AdapterError: with one sentence for the user; none of the texts has a vector.
+        """
+        ...
+
+    async def embed_query(self, text: str) -> Vector:
+        """Return the vector of a question, empty for a blank one; raises as `embed` does."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections, let go of the model."""
+        ...
+
+
+def unit_vector(numbers: Iterable[float]) -> Vector:
+    """Return the numbers scaled to length 1; empty when there are none, all are 0, or one is not finite (R-232)."""
+    try:
+        vector = array("f", numbers)
+    except OverflowError:
+        return array("f")
+    length = math.sqrt(sum(map(mul, vector, vector)))
+    if not length or not math.isfinite(length):
+        return array("f")
+    return array("f", [number / length for number in vector])

@@ -1,0 +1,69 @@
+"""How `--embed SPEC` is read, and what is said of a wrong one (R-239)."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.adapters.embeddings.make import make_embedder
+from codecompanion.adapters.embeddings.spec import parse_spec
+from codecompanion.errors import InputError, NotConfigured
+from codecompanion.model.embedding import EmbeddingSettings
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields"),
+    [
+        ("url=http://localhost:11434/v1,model=nomic", {"url": "http://localhost:11434/v1", "model": "nomic"}),
+        ("url=https://a.test,model=m,key=MY_KEY", {"url": "https://a.test", "model": "m", "key": "MY_KEY"}),
+        ("model=m,url=https://a.test?v=1,2", {"url": "https://a.test?v=1,2", "model": "m"}),
+        ("url=https://a.test,model=m,key=cmd:pass show a,b", {"key": "cmd:pass show a,b"}),
+        ("url=https://a.test,model=m,dimensions=256", {"dimensions": 256}),
+        ("url=https://a.test,model=m,query_prefix=find: ,document_prefix=", {"query_prefix": "find: "}),
+        ("onnx=/models/a,b", {"onnx": "/models/a,b"}),
+    ],
+)
+def test_a_spec_names_an_endpoint_or_a_folder(spec: str, fields: dict[str, object]) -> None:
+    settings = parse_spec(spec)
+    assert {name: getattr(settings, name) for name in fields} == fields
+    assert settings.is_set
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("", "expected url=…,model=…[,key=ENV] or onnx=FOLDER"),
+        ("nomic", "expected url=…,model=…[,key=ENV] or onnx=FOLDER"),
+        ("url=http://a.test,model=m,colour=red", "model: "),
+        ("url=http://a.test,url=http://b.test", "expected url="),
+        ("url=http://a.test", "model: expected the name of an embedding model"),
+        ("url=localhost:11434,model=m", "url: expected http://… or https://…"),
+        ("model=m", "url: expected url=…"),
+        ("url=http://a.test,model=m,onnx=f", "expected one of them"),
+        ("onnx=f,key=MY_KEY", "takes no model, key or dimensions"),
+        ("url=http://a.test,model=m,dimensions=many", "expected a number from 1 to 65536"),
+        ("url=http://a.test,model=m,dimensions=0", "expected a number from 1 to 65536"),
+    ],
+)
+def test_a_wrong_spec_is_refused_with_what_was_expected(spec: str, said: str) -> None:
+    if spec.endswith("colour=red"):
+        # What follows a comma without a name of ours belongs to the value before it.
+        assert parse_spec(spec).model == "m,colour=red"
+        return
+    with pytest.raises(InputError) as caught:
+        parse_spec(spec)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("--embed ")
+
+
+@pytest.mark.parametrize("key", ["sk-proj-aBcD1234567890", "f3a9c1d2e4b5a697887766554433", "hf_abcdefghijklmnop123"])
+def test_a_key_that_stands_where_its_name_belongs_is_never_shown(key: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_spec(f"url=http://user:hunter22@a.test,model=m,key={key}")
+    assert key not in str(caught.value)
+    assert "hunter22" not in str(caught.value)
+    assert "expected the name of an environment variable" in str(caught.value)
+
+
+def test_settings_of_the_configuration_are_judged_alike() -> None:
+    with pytest.raises(NotConfigured, match=r"context\.embedding\.model: expected the name"):
+        make_embedder(EmbeddingSettings(url="http://a.test"), lambda settings: "")
