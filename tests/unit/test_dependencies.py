@@ -24,8 +24,6 @@ SHIPPED = ("python", "rplugin")
 DEVELOPED = ("tests", "bench", "tools")
 # Declared, and not imported yet: what waits for it.
 WAITING = {
-    **dict.fromkeys(("tree-sitter", "tree-sitter-go", "tree-sitter-javascript", "tree-sitter-lua"), "issue 11"),
-    **dict.fromkeys(("tree-sitter-python", "tree-sitter-rust", "tree-sitter-typescript"), "issue 11"),
     **dict.fromkeys(("numpy", "mcp"), "issues 11 and 12, optional"),
 }
 # Declared, and used without an import of ours.

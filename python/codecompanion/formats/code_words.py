@@ -1,0 +1,46 @@
+"""The words of code: identifiers taken apart at camelCase and snake_case (R-231).
+
+Index and query use the same function, so that `getUserName`, `get_user_name` and "user name" meet. What it returns has
+no punctuation: each word is one token of SQLite's `unicode61`. Words that stand everywhere (`code_words.toml`) are left
+out of both: they were a quarter of the index and tell no file from another.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache, lru_cache
+from importlib import resources
+
+from codecompanion.formats.regex import regex
+
+MAX_WORD_CHARS = 64
+_IDENTIFIER = regex(r"\w+")
+_BORDER = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_+")
+
+
+@cache
+def common_words() -> frozenset[str]:
+    """Return the words that are neither indexed nor looked for."""
+    text = resources.files(__package__).joinpath("code_words.toml").read_text(encoding="utf-8")
+    return frozenset(word for words in tomllib.loads(text).values() for word in words.split())
+
+
+def split_words(text: str) -> list[str]:
+    """Return every word of a text in order, lower case: `parseHTTPReply_v2` → `parse http reply v2`."""
+    return [word for identifier in _IDENTIFIER.findall(text) for word in _split(identifier)]
+
+
+def index_words(text: str) -> list[str]:
+    """Return the words of a text that the full-text index knows, in order, repeated ones too."""
+    return [word for identifier in _IDENTIFIER.findall(text) for word in _indexed(identifier)]
+
+
+@lru_cache(maxsize=50_000)
+def _split(identifier: str) -> tuple[str, ...]:
+    return tuple(part[:MAX_WORD_CHARS].lower() for part in _BORDER.split(identifier) if part)
+
+
+@lru_cache(maxsize=50_000)
+def _indexed(identifier: str) -> tuple[str, ...]:
+    common = common_words()
+    return tuple(word for word in _split(identifier) if word not in common and not (len(word) == 1 and word.isascii()))

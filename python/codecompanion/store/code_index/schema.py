@@ -1,0 +1,152 @@
+"""The tables of a code index, and how its file is opened: a damaged or older one is replaced (issue 11, R-239).
+
+See the package for what the tables mean. `FORMAT` grows with every change of a table or of what is written into one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+from pathlib import Path
+
+from codecompanion.errors import StoreUnavailable
+from codecompanion.store.database.connection import create_private_file, explain, is_damage, make_private_folder
+
+FORMAT = 1
+APPLICATION_ID = 0x43436978  # "CCix"
+BUSY_TIMEOUT_S = 2.0
+_CACHE_KIB = 8_000
+_WAL_LIMIT_BYTES = 16_000_000
+
+TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE files (
+  id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
+  sha256 BLOB NOT NULL, language TEXT NOT NULL, lines INTEGER NOT NULL, is_parsed INTEGER NOT NULL,
+  indexed_at INTEGER NOT NULL
+);
+CREATE TABLE chunks (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, file_id INTEGER NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL,
+  symbol TEXT NOT NULL, kind TEXT NOT NULL, hash BLOB NOT NULL
+);
+CREATE INDEX chunks_of_file ON chunks (file_id);
+CREATE VIRTUAL TABLE chunk_text USING fts5 (path, symbol, text, content = '', tokenize = 'porter unicode61');
+CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE symbols (
+  id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL, name_id INTEGER NOT NULL, kind TEXT NOT NULL, parent TEXT NOT NULL,
+  start INTEGER NOT NULL, "end" INTEGER NOT NULL, line INTEGER NOT NULL, signature TEXT NOT NULL
+);
+CREATE INDEX symbols_of_file ON symbols (file_id);
+CREATE INDEX symbols_by_name ON symbols (name_id);
+CREATE TABLE refs (
+  name_id INTEGER NOT NULL, file_id INTEGER NOT NULL, line INTEGER NOT NULL, uses INTEGER NOT NULL,
+  PRIMARY KEY (name_id, file_id)
+) WITHOUT ROWID;
+CREATE INDEX refs_of_file ON refs (file_id);
+CREATE TABLE vectors (
+  hash BLOB NOT NULL, model TEXT NOT NULL, dims INTEGER NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (hash, model)
+);
+"""
+
+
+class IndexUnusable(StoreUnavailable):
+    """The file is damaged, of another format, or of another program: it is made again."""
+
+
+def index_path(cache_dir: Path, root: Path) -> Path:
+    """Return where the index of a project lies. `root`: resolved; two folders of one name get two files."""
+    tag = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+    return cache_dir / "code_index" / f"{root.name[:40] or 'root'}-{tag}.db"
+
+
+def remove_index(path: Path) -> None:
+    """Remove the file and what SQLite keeps beside it; who has it open goes on with what was there."""
+    for name in (path, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal"))):
+        with contextlib.suppress(FileNotFoundError):
+            name.unlink()
+
+
+def create(path: Path, root: Path) -> sqlite3.Connection:
+    """Make an empty index, in place of whatever was there, and return a writing connection.
+
+    Raises:
+        StoreUnavailable: the folder cannot be written; says why.
+    """
+    try:
+        make_private_folder(path.parent)
+        remove_index(path)
+        create_private_file(path)
+        connection = _connect(path)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(
+                f"BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION_ID};"
+                f" PRAGMA user_version = {FORMAT}; COMMIT;"
+            )
+            name = os.fsencode(root).decode("utf-8", "replace")
+            connection.execute("INSERT INTO meta VALUES ('root', ?)", (name,))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+    except (sqlite3.Error, OSError) as error:
+        raise explain(error, path) from error
+
+
+def open_to_write(path: Path, root: Path) -> sqlite3.Connection:
+    """Return a writing connection to the index, made new when it is missing, damaged or of another format."""
+    try:
+        return open_existing(path)
+    except (IndexUnusable, FileNotFoundError):
+        return create(path, root)
+
+
+def open_existing(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """Return a connection to an index that is there.
+
+    Raises:
+        FileNotFoundError: there is none.
+        IndexUnusable: the file is no index of this format.
+        StoreUnavailable: it cannot be opened for another reason.
+    """
+    if not path.is_file() or path.stat().st_size == 0:
+        raise FileNotFoundError(path)
+    try:
+        connection = _connect(path)
+        try:
+            mark = connection.execute("PRAGMA application_id").fetchone()[0]
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if (mark, version) != (APPLICATION_ID, FORMAT):
+                raise IndexUnusable(f"{path} has format {version}; this version writes {FORMAT}.")
+            connection.execute("SELECT rowid FROM chunk_text WHERE chunk_text MATCH 'a' LIMIT 1").fetchone()
+            if read_only:
+                connection.execute("PRAGMA query_only = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+    except sqlite3.Error as error:
+        raise unusable_or_unavailable(error, path) from error
+
+
+def unusable_or_unavailable(error: sqlite3.Error, path: Path) -> StoreUnavailable:
+    """Return what an error of SQLite means for the index: made again, or not to be had now."""
+    if is_damage(error) or "no such table" in str(error) or "no such column" in str(error):
+        return IndexUnusable(f"{path} is damaged ({error}).")
+    known = explain(error, path)
+    return known if isinstance(known, StoreUnavailable) else StoreUnavailable(str(known))
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    try:
+        # A cache: a crash of the machine may cost it, a crash of the process may not.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection

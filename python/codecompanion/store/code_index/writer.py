@@ -1,0 +1,212 @@
+"""Writing a code index: whole files are put, removed, or found unchanged; one transaction a batch.
+
+Chunks that a changed file still has keep their row (and so their words and their vector): only their lines move. A
+chunk that is gone leaves its words in the full-text index, which cannot take them out without the text; they are
+counted, and past `MAX_DEAD` the index should be made again (`should_be_rebuilt`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.formats.code_words import index_words
+from codecompanion.model.code import CodeChunk, ParsedFile
+from codecompanion.store.code_index.schema import open_to_write, unusable_or_unavailable
+from codecompanion.store.database.connection import roll_back
+
+FROM_BUFFER = -1
+"""`mtime_ns` of a file that was indexed from an unsaved buffer."""
+MAX_DEAD = 0.5
+_FEW_CHUNKS = 2_000
+
+
+class IndexedFile(msgspec.Struct, frozen=True):
+    """One file as it goes into the index. `sha256`: of its bytes; `lines`: how many it has."""
+
+    path: str
+    mtime_ns: int
+    size: int
+    sha256: bytes
+    lines: int
+    parsed: ParsedFile
+    chunks: Sequence[CodeChunk]
+
+
+def chunk_hash(text: str) -> bytes:
+    """Return what a chunk's text is known by: 16 bytes."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+class IndexWriter:
+    """A writing connection. Not for two threads at once; several processes may each have one.
+
+    Every method raises `IndexUnusable` for a damaged file, `StoreUnavailable` when the disk or a lock refuses.
+    """
+
+    def __init__(self, path: Path, root: Path) -> None:
+        """Open the index of the project `root`, made new where it has to be."""
+        self.path = path
+        self._connection = open_to_write(path, root)
+        self._names: dict[str, int] = {}
+
+    def close(self) -> None:
+        """Close the connection; SQLite folds the write-ahead log into the file when nobody else has it open."""
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
+
+    def put(self, files: Iterable[IndexedFile], now: int) -> None:
+        """Write files, in place of what was known of them. `now` in seconds since 1970."""
+        with self._transaction() as connection:
+            for one in files:
+                self._put(connection, one, now)
+
+    def touch(self, stats: Iterable[tuple[str, int, int]]) -> None:
+        """Note new `(path, mtime_ns, size)` of files whose content is the same."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "UPDATE files SET mtime_ns = ?2, size = ?3 WHERE path = ?1", [tuple(stat) for stat in stats]
+            )
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Forget files."""
+        with self._transaction() as connection:
+            for path in paths:
+                row = connection.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
+                if row is not None:
+                    self._forget_parsed(connection, row[0])
+                    gone = connection.execute("DELETE FROM chunks WHERE file_id = ?", row).rowcount
+                    self._count_dead(connection, gone)
+                    connection.execute("DELETE FROM files WHERE id = ?", row)
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Write one of the values of `meta`."""
+        with self._transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def should_be_rebuilt(self) -> bool:
+        """Return whether so many words of gone chunks are in it that search suffers."""
+        with self._errors():
+            row = self._connection.execute("SELECT value FROM meta WHERE key = 'dead'").fetchone()
+            dead = int(row[0]) if row else 0
+            if dead < _FEW_CHUNKS:
+                return False
+            (live,) = self._connection.execute("SELECT count(*) FROM chunks").fetchone()
+            return bool(dead > MAX_DEAD * (live + dead))
+
+    def finish(self) -> None:
+        """Merge the full-text index and fold the write-ahead log into the file: smaller, and faster to search."""
+        with self._transaction() as connection:
+            connection.execute("INSERT INTO chunk_text (chunk_text) VALUES ('optimize')")
+        with self._errors():
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                roll_back(self._connection)
+                self._names.clear()  # ids of names that were rolled back
+                raise
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise unusable_or_unavailable(error, self.path) from error
+
+    def _put(self, connection: sqlite3.Connection, one: IndexedFile, now: int) -> None:
+        row = connection.execute("SELECT id FROM files WHERE path = ?", (one.path,)).fetchone()
+        known = row[0] if row else None
+        if known is not None:
+            self._forget_parsed(connection, known)
+        values = (
+            *(known, one.path, one.mtime_ns, one.size, one.sha256, one.parsed.language, one.lines),
+            *(one.parsed.is_parsed, now),
+        )
+        cursor = connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        file_id = known if known is not None else int(cursor.lastrowid or 0)
+        self._put_chunks(connection, file_id, one, is_new=known is None)
+        self._put_symbols(connection, file_id, one.parsed)
+
+    def _put_chunks(self, connection: sqlite3.Connection, file_id: int, one: IndexedFile, *, is_new: bool) -> None:
+        """Write the chunks; those that are as they were keep their row."""
+        kept: dict[tuple[bytes, str, str], list[tuple[int, int, int]]] = defaultdict(list)
+        if not is_new:
+            query = 'SELECT id, hash, symbol, kind, start, "end" FROM chunks WHERE file_id = ? ORDER BY id DESC'
+            for row, digest, symbol, kind, start, end in connection.execute(query, (file_id,)):
+                kept[digest, symbol, kind].append((row, start, end))
+        path = " ".join(index_words(one.path))
+        for chunk in one.chunks:
+            digest = chunk_hash(chunk.text)
+            same = kept.get((digest, chunk.symbol, chunk.kind))
+            if same:
+                row, start, end = same.pop()
+                if (start, end) != (chunk.start, chunk.end):
+                    connection.execute(
+                        'UPDATE chunks SET start = ?, "end" = ? WHERE id = ?', (chunk.start, chunk.end, row)
+                    )
+                continue
+            cursor = connection.execute(
+                'INSERT INTO chunks (file_id, start, "end", symbol, kind, hash) VALUES (?, ?, ?, ?, ?, ?)',
+                (file_id, chunk.start, chunk.end, chunk.symbol, chunk.kind, digest),
+            )
+            connection.execute(
+                "INSERT INTO chunk_text (rowid, path, symbol, text) VALUES (?, ?, ?, ?)",
+                (cursor.lastrowid, path, " ".join(index_words(chunk.symbol)), " ".join(index_words(chunk.text))),
+            )
+        gone = [(row,) for rows in kept.values() for row, _, _ in rows]
+        connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
+        self._count_dead(connection, len(gone))
+
+    def _put_symbols(self, connection: sqlite3.Connection, file_id: int, parsed: ParsedFile) -> None:
+        symbols = []
+        for one in parsed.definitions:
+            name = self._name(connection, one.name)
+            symbols.append((file_id, name, one.kind, one.parent, one.start, one.end, one.line, one.signature))
+        connection.executemany(
+            'INSERT INTO symbols (file_id, name_id, kind, parent, start, "end", line, signature)'
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            symbols,
+        )
+        first: dict[str, int] = {}
+        for reference in parsed.references:
+            first.setdefault(reference.name, reference.line)
+        uses = Counter(reference.name for reference in parsed.references)
+        rows = [(self._name(connection, name), file_id, line, uses[name]) for name, line in first.items()]
+        connection.executemany("INSERT INTO refs VALUES (?, ?, ?, ?)", rows)
+
+    def _name(self, connection: sqlite3.Connection, name: str) -> int:
+        known = self._names.get(name)
+        if known is None:
+            row = connection.execute("SELECT id FROM names WHERE name = ?", (name,)).fetchone()
+            if row is None:
+                known = int(connection.execute("INSERT INTO names (name) VALUES (?)", (name,)).lastrowid or 0)
+            else:
+                known = int(row[0])
+            self._names[name] = known
+        return known
+
+    def _forget_parsed(self, connection: sqlite3.Connection, file_id: int) -> None:
+        connection.execute("DELETE FROM symbols WHERE file_id = ?", (file_id,))
+        names = connection.execute("SELECT name_id FROM refs WHERE file_id = ?", (file_id,)).fetchall()
+        rows = [(name, file_id) for (name,) in names]
+        connection.executemany("DELETE FROM refs WHERE name_id = ? AND file_id = ?", rows)
+
+    def _count_dead(self, connection: sqlite3.Connection, count: int) -> None:
+        if count:
+            connection.execute(
+                "INSERT INTO meta VALUES ('dead', ?) ON CONFLICT (key) DO UPDATE SET value = value + excluded.value",
+                (str(count),),
+            )

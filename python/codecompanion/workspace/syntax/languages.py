@@ -1,0 +1,67 @@
+"""Which language a file is written in: by its name, else by its first line.
+
+The table is data (`languages.toml`): a language is known here when there is a grammar package for it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+from codecompanion.formats.regex import regex
+
+_CPP_HEADER = regex(rb"^[ \t]*(?:class|namespace|template)\b|\bstd::|^[ \t]*(?:public|private):", re.MULTILINE)
+_INTERPRETER = regex(rb"^#![ \t]*(?:\S*/)?(?:env[ \t]+(?:-\S+[ \t]+)*(?:\S*/)?)?([A-Za-z][A-Za-z+-]*)")
+
+
+class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the files of a language are known, and what reading them needs besides its query."""
+
+    extensions: tuple[str, ...]
+    filenames: tuple[str, ...]
+    shebangs: tuple[str, ...]
+    wrappers: frozenset[str]
+    names: tuple[str, ...]
+    noise: frozenset[str]
+    queries: str = ""
+    import_names: str = ""
+    docstring: bool = False
+
+
+@cache
+def languages() -> dict[str, Language]:
+    """Return name → language."""
+    text = resources.files(__package__).joinpath("languages.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), dict[str, Language])
+
+
+def language_of(path: str, head: bytes = b"") -> str:
+    """Return the language of a file, "" = none that is known.
+
+    `head`: its first bytes, for files without an extension and for headers, which C and C++ share.
+    """
+    by_extension, by_filename, by_shebang = _tables()
+    name = path.rpartition("/")[2]
+    if found := by_filename.get(name):
+        return found
+    extension = name.rpartition(".")[2].lower() if "." in name[1:] else ""
+    if extension == "h" and _CPP_HEADER.search(head):
+        return "cpp"
+    if extension:
+        return by_extension.get(extension, "")
+    interpreter = _INTERPRETER.match(head[:200])
+    return by_shebang.get(interpreter[1].decode().lower(), "") if interpreter else ""
+
+
+@cache
+def _tables() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    known = languages().items()
+    return (
+        {word: name for name, language in known for word in language.extensions},
+        {word: name for name, language in known for word in language.filenames},
+        {word: name for name, language in known for word in language.shebangs},
+    )

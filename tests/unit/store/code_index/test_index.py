@@ -1,0 +1,176 @@
+"""The index file: what is put is found, what changes changes alone, what is damaged is made again (R-231, R-239)."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from codecompanion.formats.code_words import index_words, split_words
+from codecompanion.model.code import CodeChunk, Definition, ParsedFile, Reference
+from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.store.code_index.schema import FORMAT, IndexUnusable, index_path, open_existing
+from codecompanion.store.code_index.writer import IndexedFile, IndexWriter
+
+ROOT = Path("/project")
+
+
+def indexed(path: str, *texts: str, mtime_ns: int = 1) -> IndexedFile:
+    """Return a file of which each text is a chunk of one line, with a symbol of its first word, which uses the last."""
+    chunks = [CodeChunk(path, row, row, text, text.split()[0], "function") for row, text in enumerate(texts, 1)]
+    definitions = tuple(Definition(one.symbol, "function", one.start, one.end, one.start) for one in chunks)
+    references = tuple(Reference(one.text.split()[-1], one.start) for one in chunks)
+    parsed = ParsedFile("python", definitions, references, (), is_parsed=True)
+    return IndexedFile(path, mtime_ns, sum(map(len, texts)), b"x" * 32, len(texts), parsed, chunks)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return index_path(tmp_path, ROOT)
+
+
+def matching(path: Path, query: str) -> list[tuple[str, int]]:
+    """Return path and first line of the chunks that match, best first, as a search would ask."""
+    with IndexReader(path).reading() as connection:
+        return connection.execute(
+            "SELECT f.path, c.start FROM chunk_text t JOIN chunks c ON c.id = t.rowid JOIN files f ON f.id = c.file_id"
+            " WHERE chunk_text MATCH ? ORDER BY bm25(chunk_text, 4, 2, 1), f.path",
+            (query,),
+        ).fetchall()
+
+
+def test_what_is_put_is_found(path: Path) -> None:
+    writer = IndexWriter(path, ROOT)
+    writer.put([indexed("src/parser.py", "parseReply of headers", "render_page with colours")], now=7)
+    assert matching(path, '"reply"') == [("src/parser.py", 1)]
+    assert matching(path, '"colour" AND "page"') == [("src/parser.py", 2)]  # porter: colours
+    assert matching(path, 'path: "parser"') == [("src/parser.py", 1), ("src/parser.py", 2)]
+    assert matching(path, 'symbol: "render"') == [("src/parser.py", 2)]
+    reader = IndexReader(path)
+    counts = reader.counts()
+    assert (counts.files, counts.chunks, counts.symbols, counts.vectors) == (1, 2, 2, 0)
+    assert counts.bytes > 0
+    assert not counts.is_complete
+    assert reader.definitions_named(["parseReply"])[0].path == "src/parser.py"
+    assert [one.name for one in reader.definitions_in("src/parser.py")] == ["parseReply", "render_page"]
+    assert reader.files_using("headers") == [("src/parser.py", 1, 1)]
+    assert reader.meta("root") == "/project"
+    writer.close()
+
+
+def test_a_changed_file_keeps_the_chunks_it_still_has(path: Path) -> None:
+    writer = IndexWriter(path, ROOT)
+    writer.put([indexed("a.py", "one alpha", "two beta")], now=1)
+    with IndexReader(path).reading() as connection:
+        before = dict(connection.execute("SELECT symbol, id FROM chunks"))
+    writer.put([indexed("a.py", "new gamma", "one alpha", mtime_ns=2)], now=2)
+    with IndexReader(path).reading() as connection:
+        after = dict(connection.execute("SELECT symbol, id FROM chunks"))
+        assert connection.execute("SELECT start FROM chunks WHERE symbol = 'one'").fetchone() == (2,)
+        assert connection.execute("SELECT value FROM meta WHERE key = 'dead'").fetchone() == ("1",)
+    assert after["one"] == before["one"]
+    assert after["new"] not in before.values(), "the row of a chunk that is gone must not be used again"
+    assert matching(path, '"beta"') == []
+    assert matching(path, '"gamma"') == [("a.py", 1)]
+    assert IndexReader(path).files_using("beta") == []
+
+
+def test_twice_the_same_chunk_is_two_chunks(path: Path) -> None:
+    writer = IndexWriter(path, ROOT)
+    for _ in range(2):
+        writer.put([indexed("a.py", "same text", "same text")], now=1)
+        assert matching(path, '"text"') == [("a.py", 1), ("a.py", 2)]
+
+
+def test_a_removed_file_is_forgotten(path: Path) -> None:
+    writer = IndexWriter(path, ROOT)
+    writer.put([indexed("a.py", "one alpha"), indexed("b.py", "two alpha")], now=1)
+    writer.remove(["a.py", "never.py"])
+    assert matching(path, '"alpha"') == [("b.py", 1)]
+    reader = IndexReader(path)
+    assert list(reader.files()) == ["b.py"]
+    assert reader.definitions_named(["one"]) == []
+    assert reader.files_using("alpha") == [("b.py", 1, 1)]
+
+
+def test_a_touched_file_keeps_everything(path: Path) -> None:
+    writer = IndexWriter(path, ROOT)
+    writer.put([indexed("a.py", "one alpha")], now=1)
+    writer.touch([("a.py", 99, 9)])
+    known = IndexReader(path).files()["a.py"]
+    assert (known.mtime_ns, known.size) == (99, 9)
+
+
+def test_a_batch_that_fails_leaves_nothing(path: Path) -> None:
+    writer = IndexWriter(path, ROOT)
+    bad = indexed("b.py", "two beta")
+    with pytest.raises(AttributeError):
+        writer.put([indexed("a.py", "one alpha"), IndexedFile("b.py", 1, 1, b"", 1, bad.parsed, [None])], now=1)  # type: ignore[list-item]
+    assert IndexReader(path).counts().files == 0
+    writer.put([indexed("a.py", "one alpha")], now=1)
+    assert IndexReader(path).files_using("alpha") == [("a.py", 1, 1)]
+
+
+def test_many_dead_chunks_ask_for_a_rebuild(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codecompanion.store.code_index.writer._FEW_CHUNKS", 3)
+    writer = IndexWriter(path, ROOT)
+    for version in range(4):
+        assert not writer.should_be_rebuilt()
+        writer.put([indexed("a.py", f"one version{version}")], now=1)
+    assert writer.should_be_rebuilt()
+
+
+@pytest.mark.parametrize("content", [b"garbage" * 1000, b"SQLite format 3\0" + b"\xff" * 8000, b""])
+def test_what_is_no_index_is_made_again(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    with pytest.raises((IndexUnusable, FileNotFoundError)):
+        IndexReader(path).counts()
+    writer = IndexWriter(path, ROOT)
+    writer.put([indexed("a.py", "one alpha")], now=1)
+    assert IndexReader(path).counts().files == 1
+
+
+def test_another_format_is_made_again(path: Path) -> None:
+    IndexWriter(path, ROOT).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
+    connection.close()
+    with pytest.raises(IndexUnusable, match=str(FORMAT)):
+        open_existing(path)
+    IndexWriter(path, ROOT).close()
+    open_existing(path).close()
+
+
+def test_a_reader_notices_that_the_file_was_made_again(path: Path) -> None:
+    writer = IndexWriter(path, ROOT)
+    writer.put([indexed("a.py", "one alpha")], now=1)
+    reader = IndexReader(path)
+    assert reader.counts().files == 1
+    writer.close()
+    path.replace(path.with_suffix(".old"))
+    IndexWriter(path, ROOT).close()
+    assert reader.counts().files == 0
+
+
+def test_reading_goes_on_while_a_batch_is_written(path: Path) -> None:
+    writer = IndexWriter(path, ROOT)
+    writer.put([indexed("a.py", "one alpha")], now=1)
+    reader = IndexReader(path)
+    with writer._transaction() as connection:
+        connection.execute("DELETE FROM files")
+        assert reader.counts().files == 1
+    assert reader.counts().files == 0
+
+
+def test_the_file_is_private_and_has_its_own_name_per_root(tmp_path: Path) -> None:
+    one, other = index_path(tmp_path, Path("/a/x")), index_path(tmp_path, Path("/b/x"))
+    assert one != other
+    IndexWriter(one, Path("/a/x")).close()
+    assert one.stat().st_mode & 0o777 == 0o600
+
+
+def test_identifiers_are_taken_apart() -> None:
+    assert split_words("parseHTTPReply_v2(getURL, __init__)") == "parse http reply v2 get url init".split()
+    assert index_words("return self.parser for x in the Parser's 数 列") == ["parser", "parser", "数", "列"]
