@@ -64,6 +64,7 @@ command(
   "Put what the newest turn changed (! the whole chat) into the quickfix list",
   { bang = true }
 )
+command("CodeCompanionComplete", "complete_now", "Ask for suggestions at the cursor", {})
 command("CodeCompanionCost", "cost", "Show what the chat has cost", {})
 command("CodeCompanionTrace", "trace", "Show a turn of the chat call by call, by default the newest", { nargs = "?" })
 
@@ -96,3 +97,16 @@ plug("n", "Compact", "<Cmd>CodeCompanionCompact<CR>", "Compact the chat")
 plug("n", "Undo", "<Cmd>CodeCompanionUndo<CR>", "Undo the newest change of the chat's context")
 plug("n", "Redo", "<Cmd>CodeCompanionRedo<CR>", "Redo the change that was undone last")
 plug("n", "Recall", "<Cmd>CodeCompanionRecall<CR>", "List what was removed from the chat's context")
+plug("n", "Complete", "<Cmd>CodeCompanionComplete<CR>", "Ask for suggestions at the cursor")
+plug("i", "Complete", "<Cmd>CodeCompanionComplete<CR>", "Ask for suggestions at the cursor")
+for name, call in pairs({
+  Accept = 'accept("all")',
+  AcceptLine = 'accept("line")',
+  AcceptWord = 'accept("word")',
+  Next = "cycle(1)",
+  Previous = "cycle(-1)",
+  Dismiss = "dismiss()",
+}) do
+  local keys = '<Cmd>lua require("codecompanion.inline").' .. call .. "<CR>"
+  plug("i", "Complete" .. name, keys, "Suggestion at the cursor: " .. call)
+end

@@ -81,7 +81,19 @@ function M.complete(lead, line, position)
       return name:sub(#typed - #lead + 1)
     end, require("codecompanion.chat.lists.resume_list").names(typed))
   end
-  return is_first_argument(line, position) and starting_with(sorted_names(subcommands), lead) or {}
+  if is_first_argument(line, position) then
+    return starting_with(sorted_names(subcommands), lead)
+  end
+  local name = line:sub(1, position):match("CodeCompanion%s+(%S+)%s+%S*$")
+  local subcommand = name and subcommands[name:lower()]
+  return subcommand and starting_with(subcommand.arguments or {}, lead) or {}
+end
+
+---`:CodeCompanionComplete`
+function M.complete_now()
+  if not is_refused() then
+    require("codecompanion.inline").complete()
+  end
 end
 
 ---@type table<string, fun(arguments: string[])>

@@ -20,6 +20,7 @@ local M = {}
 ---@field verb string
 ---@field payload table
 ---@field callback CodeCompanion.HostCallback?
+---@field id integer? Of a request with a callback, once it was sent
 
 local SLOW_START_MS = 20000
 local LEAVE_MS = 1500
@@ -151,7 +152,8 @@ local function send(request)
   local payload = request.payload
   if request.callback then
     state.next_id = state.next_id + 1
-    payload = vim.tbl_extend("force", payload, { id = state.next_id })
+    request.id = state.next_id
+    payload = vim.tbl_extend("force", payload, { id = request.id })
     state.pending[state.next_id] = request
   end
   local text = next(payload) == nil and "{}" or vim.json.encode(payload)
@@ -329,13 +331,16 @@ end
 ---@param verb string
 ---@param payload table?
 ---@param callback CodeCompanion.HostCallback?
+---@return CodeCompanion.HostRequest request
 function M.request(verb, payload, callback)
   local request = { verb = verb, payload = payload or {}, callback = callback }
   if state.status == "ready" then
-    return send(request)
+    send(request)
+  else
+    table.insert(state.queue, request)
+    M.start()
   end
-  table.insert(state.queue, request)
-  M.start()
+  return request
 end
 
 ---Answer what the host has asked; a new one would not know what was asked.

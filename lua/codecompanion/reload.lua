@@ -18,6 +18,10 @@ end
 ---Before the modules go: drafts are saved, the host goes, and once the new ones are there the chats are drawn again.
 function M.deactivate()
   local chats, host = package.loaded["codecompanion.chat"], package.loaded["codecompanion.host"]
+  local inline = package.loaded["codecompanion.inline"]
+  if inline then
+    inline.disable()
+  end
   for _, chat in ipairs(chats and chats.list() or {}) do
     require("codecompanion.chat.wire.draft").save(chat)
   end

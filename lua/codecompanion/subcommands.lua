@@ -6,6 +6,7 @@ local severity = require("codecompanion.severity")
 ---@class CodeCompanion.Subcommand
 ---@field description string
 ---@field run fun(arguments: string[])
+---@field arguments? string[] What may follow
 
 ---Show what is wrong with the configuration, once the host has said what it found, where there can be a host.
 local function show_problems()
@@ -26,8 +27,27 @@ local function show_problems()
   host.start()
 end
 
+---`:CodeCompanion complete {on|off|status}`
+---@param arguments string[]
+local function complete(arguments)
+  local inline, what = require("codecompanion.inline"), (arguments[1] or "status"):lower()
+  if what == "on" then
+    inline.enable()
+  elseif what == "off" then
+    inline.disable()
+  elseif what ~= "status" then
+    return say.line(":CodeCompanion complete takes on, off, status", severity.ERROR)
+  end
+  say.line(require("codecompanion.inline.status").sentence())
+end
+
 ---@type table<string, CodeCompanion.Subcommand>
 return {
+  complete = {
+    description = "completion at the cursor: `on`, `off`, or `status`",
+    arguments = { "off", "on", "status" },
+    run = complete,
+  },
   chat = {
     description = "open a chat",
     run = function()

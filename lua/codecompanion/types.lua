@@ -845,7 +845,10 @@
 ---@field start integer
 ---@field end integer
 
----→ `{items: [{text}], model, ms, cached, why}`: what could stand at the cursor; no items: `why`, or "" (nothing).
+---→ `{items: [{text}], model, ms, cached, why, failed, off}`: what could stand at the cursor, or why not.
+---
+---`failed`: the server could not be asked or answered with an error; the editor says `why` once and waits before it
+---asks again. `off`: this file never gets any (a secret file); the editor does not ask for it again.
 ---
 ---`before`: the text before the cursor (≤ 8,000 characters), `after`: the text after it (≤ 2,000), `head`: what stands
 ---above `before`, from the top of the file (≤ 20,000). `line` and `column` of the cursor are 0-based, in bytes.
@@ -971,6 +974,7 @@
 ---@class CodeCompanion.Options
 ---@field adapters? CodeCompanion.Options.adapters
 ---@field interactions? CodeCompanion.Options.interactions
+---@field completion? CodeCompanion.Options.completion
 ---@field rules? CodeCompanion.Options.rules
 ---@field models? CodeCompanion.Options.models
 ---@field workspace? CodeCompanion.Options.workspace
@@ -1169,6 +1173,38 @@
 ---@field min_token_savings? integer|string
 ---@field adapter? string|table
 ---@field fallback_to_chat_adapter? boolean
+
+---Completion at the cursor, see |codecompanion-complete|.
+---@class CodeCompanion.Options.completion
+---@field enabled? boolean
+---@field endpoint? "ollama"|"llamacpp"|"completions"|"mistral"|"deepseek"|"chat"
+---@field url? string
+---@field adapter? string
+---@field api_key? string
+---@field model? string
+---@field family? string
+---@field max_tokens? integer
+---@field temperature? number
+---@field multi_line? boolean
+---@field timeout? integer
+---@field trigger? "automatic"|"manual"
+---@field debounce? integer
+---@field adaptive? boolean
+---@field display? "ghost"|"lsp"|"none"
+---@field filetypes? table
+---@field max_file_size_mb? number
+---@field keymaps? CodeCompanion.Options.completion.keymaps
+
+---Keys in insert mode, none by default. A key does what it did before while there is no suggestion. Instead you can map
+---|codecompanion-complete-plug|.
+---@class CodeCompanion.Options.completion.keymaps
+---@field accept? string|string[]
+---@field accept_line? string|string[]
+---@field accept_word? string|string[]
+---@field next? string|string[]
+---@field previous? string|string[]
+---@field dismiss? string|string[]
+---@field complete? string|string[]
 
 ---Groups of files with instructions for the model.
 ---@class CodeCompanion.Options.rules

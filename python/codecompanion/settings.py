@@ -26,6 +26,7 @@ from codecompanion.errors import ConfigError
 ResponseStyle = Literal["default", "terse"]
 PacketSection = Literal["repo", "git", "git_dirty_summary", "diagnostics"]
 OnCompact = Literal["auto", "submit", "ask", "stop"]
+CompletionEndpoint = Literal["ollama", "llamacpp", "completions", "mistral", "deepseek", "chat"]
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"]
 
 DEFAULT_PROMPT_MARK = "${default_system_prompt}"
@@ -141,6 +142,26 @@ class RulesSettings(_Section, frozen=True):
     enabled: bool
 
 
+class CompletionSettings(_Section, frozen=True):
+    """Completion at the cursor (R-261). `url`, `adapter`, `api_key`, `family`: "" = not set.
+
+    `api_key` is where the key is (a variable's name, `cmd:…`, `file:…`), never the key. `timeout_s` is the limit of one
+    request; `multi_line` False ends a suggestion with its first line.
+    """
+
+    enabled: bool
+    endpoint: CompletionEndpoint
+    url: str
+    adapter: str
+    api_key: str
+    model: str
+    family: str
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)]
+    temperature: Annotated[float, msgspec.Meta(ge=0)]
+    multi_line: bool
+    timeout_s: float
+
+
 class WorkspaceSettings(_Section, frozen=True):
     """The project the tools may touch. `root` "" = the working folder of the editor."""
 
@@ -155,6 +176,7 @@ class Settings(_Section, frozen=True):
     models: dict[str, ModelLimits]
     tools: ToolsSettings
     rules: RulesSettings
+    completion: CompletionSettings
     workspace: WorkspaceSettings
     log_level: LogLevel
 
@@ -171,6 +193,7 @@ _KEY_PATHS = (
     ("tools", "interactions.chat.tools.opts"),
     ("rules.groups", "rules"),
     ("rules", "rules.opts.chat"),
+    ("completion.timeout_s", "completion.timeout"),
     ("log_level", "opts.log_level"),
 )
 

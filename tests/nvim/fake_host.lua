@@ -18,13 +18,15 @@ end
 function M.request(verb, payload, callback)
   -- through JSON as on the real wire: what cannot be encoded fails here too
   local sent = vim.json.decode(vim.json.encode(payload))
-  table.insert(M.requests, { verb = verb, payload = sent, callback = callback })
+  local request = { verb = verb, payload = sent, callback = callback, id = #M.requests + 1 }
+  table.insert(M.requests, request)
   local answer = M.answers[verb]
   if answer and callback then
     vim.schedule(function()
       callback(nil, answer(sent))
     end)
   end
+  return request
 end
 
 function M.subscribe(subscriber)

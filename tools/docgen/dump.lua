@@ -14,7 +14,8 @@ local function literal(value)
   end
   local parts = {}
   for key, element in require("codecompanion.config.sorted")(value) do
-    parts[#parts + 1] = type(key) == "number" and literal(element) or ("%s = %s"):format(key, literal(element))
+    local name = tostring(key):match("^[%a_][%w_]*$") or ('["%s"]'):format(key)
+    parts[#parts + 1] = type(key) == "number" and literal(element) or ("%s = %s"):format(name, literal(element))
   end
   return #parts == 0 and "{}" or "{ " .. table.concat(parts, ", ") .. " }"
 end

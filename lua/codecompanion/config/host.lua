@@ -200,6 +200,24 @@ local function rules(options, evaluation)
   }
 end
 
+---@param given table `completion` of the options; what it says of keys, pauses and filetypes stays in the editor
+---@return table
+local function completion(given)
+  return {
+    enabled = given.enabled,
+    endpoint = given.endpoint,
+    url = given.url or "",
+    adapter = given.adapter or "",
+    api_key = given.api_key or "",
+    model = given.model,
+    family = given.family or "",
+    max_tokens = given.max_tokens,
+    temperature = given.temperature,
+    multi_line = given.multi_line,
+    timeout_s = given.timeout / 1000,
+  }
+end
+
 ---What the host is told of adapters, and what the environment of its process is searched for.
 ---@param options table
 ---@return { entries: table<string, table>, proxy: string, keys: string[], sent: string[] } told
@@ -208,6 +226,7 @@ function M.adapters(options)
   local http = options.adapters.http
   local told = { entries = {}, proxy = vim.tbl_get(http, "opts", "proxy") or "", keys = {}, sent = {} }
   local problems = {}
+  table.insert(told.keys, options.completion.api_key)
   for _, name in ipairs(adapters.names(http)) do
     local resolved = adapters.resolve(name, http)
     vim.list_extend(problems, resolved.problems)
@@ -238,6 +257,7 @@ function M.settings(options, given)
     models = object(vim.tbl_map(object, options.models)),
     tools = tools(options),
     rules = rules(options, evaluation),
+    completion = completion(options.completion),
     workspace = { root = root and root ~= "" and vim.fs.normalize(root) or "" },
     log_level = options.opts.log_level,
   }

@@ -60,6 +60,11 @@ return {
       },
     },
     {
+      name = "completion",
+      description = "Completion at the cursor, see |codecompanion-complete|.",
+      fields = require("codecompanion.config.options.completion"),
+    },
+    {
       name = "rules",
       description = "Groups of files with instructions for the model.",
       fields = rules.fields,

@@ -452,7 +452,10 @@ class RecentLines(msgspec.Struct, frozen=True):
 
 
 class CompleteCode(Request, frozen=True, kw_only=True):
-    """→ `{items: [{text}], model, ms, cached, why}`: what could stand at the cursor; no items: `why`, or "" (nothing).
+    """→ `{items: [{text}], model, ms, cached, why, failed, off}`: what could stand at the cursor, or why not.
+
+    `failed`: the server could not be asked or answered with an error; the editor says `why` once and waits before it
+    asks again. `off`: this file never gets any (a secret file); the editor does not ask for it again.
 
     `before`: the text before the cursor (≤ 8,000 characters), `after`: the text after it (≤ 2,000), `head`: what stands
     above `before`, from the top of the file (≤ 20,000). `line` and `column` of the cursor are 0-based, in bytes.

@@ -52,6 +52,7 @@ M.swapped = {
 ---@return { [1]: string, [2]: string, [3]: string }[]
 function M.documented()
   local found = vim.list_slice(M.groups)
+  vim.list_extend(found, require("codecompanion.inline.highlights").groups)
   for _, group in ipairs(M.swapped) do
     found[#found + 1] = { group[1], "NONE", ("%s of %s"):format(group[3], group[2]) }
   end

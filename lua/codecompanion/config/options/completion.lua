@@ -1,0 +1,184 @@
+---Options of completion at the cursor: `completion` (R-261, R-262). What an endpoint and a family of models are is
+---known to the host (python/codecompanion/adapters/completion, python/codecompanion/completion/families.toml).
+
+---@param name string
+---@param description string
+---@return CodeCompanion.Option
+local function key(name, description)
+  return {
+    name = name,
+    type = { "string", "list" },
+    items = { type = "string" },
+    optional = true,
+    description = description,
+  }
+end
+
+---@param value table<any, any>
+---@return string? problem
+---@return table<string, boolean>? normalised
+local function check_filetypes(value)
+  for filetype, wanted in pairs(value) do
+    if type(filetype) ~= "string" or type(wanted) ~= "boolean" then
+      local text = "%s = %s; expected names of filetypes with true or false: { markdown = false }"
+      return text:format(tostring(filetype), tostring(wanted))
+    end
+  end
+  return nil, value
+end
+
+local NO_KEY_PLACE = "is not the name of an environment variable; keys do not belong in a configuration: expected a"
+  .. ' name in capitals, "cmd:…" or "file:…"'
+
+---The text itself is not shown: it may be a key.
+---@param value string
+---@return string? problem
+---@return string? normalised
+local function check_key_place(value)
+  if value:match("^[%u_][%u%d_]*$") or value:match("^cmd:.") or value:match("^file:.") then
+    return nil, value
+  end
+  return NO_KEY_PLACE
+end
+
+return {
+  {
+    name = "enabled",
+    type = "boolean",
+    default = false,
+    description = "Suggest code at the cursor. `:CodeCompanion complete on` and `off` switch it for this session.",
+  },
+  {
+    name = "endpoint",
+    type = "string",
+    enum = { "ollama", "llamacpp", "completions", "mistral", "deepseek", "chat" },
+    default = "ollama",
+    description = "What the server speaks: `ollama` (/api/generate), `llamacpp` (/infill), `completions`"
+      .. " (/v1/completions of vLLM, llama.cpp, LM Studio …, with the model's own tokens), `mistral`"
+      .. " (/v1/fim/completions, Codestral), `deepseek` (/beta/completions), or `chat`, a chat model that is asked to"
+      .. " fill the gap: slower and worse.",
+  },
+  {
+    name = "url",
+    type = "string",
+    optional = true,
+    check = function(value)
+      return not value:match("^https?://.") and "an address begins with http:// or https://" or nil, value
+    end,
+    description = "Address of the server without the path. By default that of the endpoint's own server: this machine"
+      .. " for `ollama`, `llamacpp` and `completions`, the provider's for `mistral` and `deepseek`.",
+  },
+  {
+    name = "adapter",
+    type = "string",
+    optional = true,
+    description = "Adapter of `adapters.http` whose address and key are used, unless `url` and `api_key` say"
+      .. " otherwise.",
+  },
+  {
+    name = "api_key",
+    type = "string",
+    optional = true,
+    check = check_key_place,
+    description = 'Where the key is: the name of an environment variable, "cmd:…" or "file:…". Servers of your own'
+      .. " need none.",
+  },
+  {
+    name = "model",
+    type = "string",
+    default = "qwen2.5-coder",
+    description = "Model of the suggestions. It must be one that fills in the middle: Qwen Coder, DeepSeek Coder,"
+      .. " CodeLlama, StarCoder, Codestral. Others continue the text before the cursor.",
+  },
+  {
+    name = "family",
+    type = "string",
+    optional = true,
+    description = "Tokens that mark prefix, suffix and middle: `qwen`, `deepseek`, `deepseek-ascii`, `starcoder`,"
+      .. " `codellama` or `plain` (none). By default the model's name says it.",
+  },
+  {
+    name = "max_tokens",
+    type = "integer",
+    min = 1,
+    default = 128,
+    description = "Maximum length of a suggestion, in tokens.",
+  },
+  {
+    name = "temperature",
+    type = "number",
+    min = 0,
+    default = 0.1,
+    description = "Randomness of the suggestions; 0 is none.",
+  },
+  {
+    name = "multi_line",
+    type = "boolean",
+    default = true,
+    description = "Suggest several lines. False ends every suggestion with its first line.",
+  },
+  {
+    name = "timeout",
+    type = "integer",
+    min = 100,
+    default = 10000,
+    description = "How long to wait for the server, in milliseconds; after it there is no suggestion.",
+  },
+  {
+    name = "trigger",
+    type = "string",
+    enum = { "automatic", "manual" },
+    default = "automatic",
+    description = "`automatic` asks when you pause, `manual` only with `:CodeCompanionComplete` or its mapping.",
+  },
+  {
+    name = "debounce",
+    type = "integer",
+    min = 50,
+    default = 300,
+    description = "How long you must have paused before the server is asked, in milliseconds.",
+  },
+  {
+    name = "adaptive",
+    type = "boolean",
+    default = true,
+    description = "Adapt the pause to how fast the server answers and how fast you type, between half of `debounce`"
+      .. " (but at least 50 ms) and twice as long. False always waits exactly `debounce`.",
+  },
+  {
+    name = "display",
+    type = "string",
+    enum = { "ghost", "lsp", "none" },
+    default = "ghost",
+    description = "Who shows suggestions: `ghost` this plugin, at the cursor; `lsp` Neovim's own"
+      .. " `vim.lsp.inline_completion` (0.12); `none` only the sources for completion menus.",
+  },
+  {
+    name = "filetypes",
+    type = "table",
+    default = { ["*"] = true, gitcommit = false, gitrebase = false, help = false, hgcommit = false },
+    check = check_filetypes,
+    description = "Where to suggest: filetypes with true or false; `*` is all the others.",
+  },
+  {
+    name = "max_file_size_mb",
+    type = "number",
+    min = 0,
+    default = 1,
+    description = "Suggest nothing in larger files, in megabytes.",
+  },
+  {
+    name = "keymaps",
+    description = "Keys in insert mode, none by default. A key does what it did before while there is no suggestion."
+      .. " Instead you can map |codecompanion-complete-plug|.",
+    fields = {
+      key("accept", "Insert the whole suggestion."),
+      key("accept_line", "Insert its next line."),
+      key("accept_word", "Insert its next word."),
+      key("next", "Show the next suggestion; asks for more when there is no other one."),
+      key("previous", "Show the previous suggestion."),
+      key("dismiss", "Take the suggestion away."),
+      key("complete", "Ask for suggestions now; always does so."),
+    },
+  },
+}

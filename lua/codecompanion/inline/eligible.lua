@@ -1,0 +1,128 @@
+---Where and when there may be suggestions (R-262, R-266): of a buffer, and of this moment. Each "no" is a sentence,
+---which `:CodeCompanion complete status` shows.
+
+local api = vim.api
+
+local M = {}
+
+local MEGABYTE = 1024 * 1024
+local MAX_LINE_BYTES = 10000
+local VISUAL_BLOCK = "\22"
+
+---What the host said of a buffer: under this name it gets nothing (a secret file).
+---@type table<integer, { name: string, why: string }>
+local refused = {}
+---Text is being inserted into a block of lines: Neovim repeats what is typed, and only that.
+local in_block = false
+
+---@return table `completion` of the options
+local function options()
+  return require("codecompanion.config").options.completion
+end
+
+---Keep what the host said of a buffer, until it has another name.
+---@param bufnr integer
+---@param why string
+function M.refuse(bufnr, why)
+  refused[bufnr] = { name = api.nvim_buf_get_name(bufnr), why = why }
+end
+
+---@param bufnr integer
+function M.forget(bufnr)
+  refused[bufnr] = nil
+end
+
+---Note a change of the mode: an insert that comes out of a visual block is one into all of its lines.
+---@param from string
+---@param to string
+function M.on_mode(from, to)
+  if to:sub(1, 1) == "i" and from == VISUAL_BLOCK then
+    in_block = true
+  elseif to:sub(1, 1) ~= "i" then
+    in_block = false
+  end
+end
+
+---@param bufnr integer
+---@return string?
+local function file_problem(bufnr)
+  local name = api.nvim_buf_get_name(bufnr)
+  if name:find("^%a[%w+.-]+://") then
+    return "not a file on this machine"
+  end
+  local answer = refused[bufnr]
+  if answer and answer.name == name then
+    return answer.why
+  end
+  local limit = options().max_file_size_mb
+  if api.nvim_buf_get_offset(bufnr, api.nvim_buf_line_count(bufnr)) > limit * MEGABYTE then
+    return ("the file is larger than completion.max_file_size_mb = %s"):format(limit)
+  end
+end
+
+---Why there is never a suggestion in a buffer, nil: there may be.
+---@param bufnr integer
+---@return string?
+function M.buffer_problem(bufnr)
+  local bo = vim.bo[bufnr]
+  if bo.buftype ~= "" then
+    return "not an ordinary file"
+  elseif not bo.modifiable or bo.readonly then
+    return "the file is read-only"
+  elseif vim.b[bufnr].codecompanion_complete == false then
+    return "switched off by b:codecompanion_complete"
+  end
+  local filetypes = options().filetypes
+  local wanted = filetypes[bo.filetype]
+  if wanted == nil then
+    wanted = filetypes["*"] ~= false
+  end
+  if not wanted then
+    return ("completion.filetypes says false for %s"):format(bo.filetype == "" and "*" or bo.filetype)
+  end
+  return file_problem(bufnr)
+end
+
+---Whether a menu of words is open, Neovim's or that of a completion plugin.
+---@return boolean
+function M.is_menu_open()
+  if vim.fn.pumvisible() == 1 then
+    return true
+  end
+  local blink, cmp = package.loaded["blink.cmp"], package.loaded["cmp"]
+  if type(blink) == "table" and blink.is_menu_visible then
+    local ok, is_open = pcall(blink.is_menu_visible)
+    if ok and is_open then
+      return true
+    end
+  end
+  if type(cmp) == "table" and cmp.visible then
+    local ok, is_open = pcall(cmp.visible)
+    return ok and is_open and true or false
+  end
+  return false
+end
+
+---Why there is no suggestion at this moment in the current window, nil: there may be.
+---@return string?
+function M.moment_problem()
+  if api.nvim_get_mode().mode ~= "i" then
+    return "only in Insert mode"
+  elseif in_block then
+    return "not while a block of lines is changed"
+  elseif vim.fn.reg_recording() ~= "" or vim.fn.reg_executing() ~= "" then
+    return "not while a macro is recorded or executed"
+  elseif vim.fn.getcmdwintype() ~= "" then
+    return "not in the command-line window"
+  elseif vim.o.paste or vim.o.revins then
+    return "not while 'paste' or 'revins' is set"
+  elseif vim.fn.getcurpos()[4] > 0 then
+    return "not beyond the end of a line"
+  elseif vim.fn.foldclosed(".") > 0 then
+    return "not in a closed fold"
+  elseif vim.fn.col("$") > MAX_LINE_BYTES then
+    return "the line is too long"
+  end
+end
+
+return M

@@ -1,0 +1,270 @@
+---The order of what happens with ghost text: a key → a pause → a question → an answer → it is shown; and what a key
+---does to a suggestion that is shown. Nothing here waits.
+
+local eligible = require("codecompanion.inline.eligible")
+local ghost = require("codecompanion.inline.ghost")
+local pace = require("codecompanion.inline.pace")
+local place_of = require("codecompanion.inline.place")
+local source = require("codecompanion.inline.source")
+
+local uv = vim.uv or vim.loop
+
+local M = {}
+
+local MORE = 3 -- how many suggestions are asked for when the user wants another one
+
+---@class CodeCompanion.Offer : CodeCompanion.Suggestions
+---@field index integer
+---@field has_more boolean More were asked for already
+
+---@type CodeCompanion.Offer?
+local offer
+---@type { cancel: fun(), place: CodeCompanion.Place }?
+local question
+local timer ---@type uv.uv_timer_t?
+local typed_tick ---@type integer? `b:changedtick` after the last key that changed the text
+local on_change = function() end
+
+---@return table `completion` of the options
+local function options()
+  return require("codecompanion.config").options.completion
+end
+
+local function stop_waiting()
+  if timer then
+    timer:stop()
+  end
+  if question then
+    question.cancel()
+    question = nil
+  end
+end
+
+---Draw what is left of the suggestion here, or take it away when a menu is open.
+---@param place CodeCompanion.Place
+---@param text string
+local function draw(place, text)
+  if eligible.is_menu_open() then
+    ghost.clear()
+  else
+    ghost.show(place, text)
+  end
+end
+
+---Take the suggestion away, and whatever was asked.
+function M.drop()
+  stop_waiting()
+  if offer then
+    offer = nil
+    ghost.clear()
+    on_change()
+  end
+end
+
+---What is left of the suggestion at the cursor.
+---@return string? rest
+---@return CodeCompanion.Place here
+function M.rest()
+  local here = place_of.here()
+  return offer and place_of.rest(offer.items[offer.index], offer.place, here) or nil, here
+end
+
+---Whether a suggestion stands at the cursor and can be seen.
+---@return boolean
+function M.is_shown()
+  return offer ~= nil and ghost.is_shown()
+end
+
+---Which of how many is shown.
+---@return integer? index
+---@return integer? count
+function M.shown()
+  if offer then
+    return offer.index, #offer.items
+  end
+end
+
+---@return boolean
+function M.is_asking()
+  return question ~= nil
+end
+
+---Take an answer, if it still fits what stands there now.
+---@param suggestions CodeCompanion.Suggestions?
+---@param has_more boolean
+local function on_answer(suggestions, has_more)
+  question = nil
+  local here = place_of.here()
+  local items = suggestions and place_of.fitting(suggestions.items, suggestions.place, here) or {}
+  if #items > 0 and not eligible.moment_problem() then
+    if timer then
+      timer:stop()
+    end
+    offer = { place = here, items = items, index = 1, has_more = has_more }
+    draw(here, items[1])
+  end
+  on_change()
+end
+
+---Ask for suggestions at the cursor, unless that was asked already.
+---@param how { manual?: boolean, count?: integer }
+function M.ask(how)
+  local place = place_of.here()
+  if question then
+    if not how.manual and vim.deep_equal(question.place, place) then
+      return
+    end
+    question.cancel()
+  end
+  local asked = { place = place }
+  question = asked
+  asked.cancel = source.ask({ place = place, manual = how.manual, count = how.count }, function(suggestions)
+    if question == asked then
+      on_answer(suggestions, (how.count or 1) > 1)
+    end
+  end)
+  on_change()
+end
+
+---A pause in typing.
+local function on_pause()
+  if offer or eligible.moment_problem() then
+    return
+  end
+  M.ask({})
+end
+
+local function wait_for_pause()
+  timer = timer or uv.new_timer()
+  timer:start(pace.pause_ms(options()), 0, vim.schedule_wrap(on_pause))
+end
+
+---The text was changed in Insert mode.
+function M.on_text()
+  typed_tick = vim.b.changedtick
+  pace.key()
+  if offer then
+    local rest, here = M.rest()
+    if rest and rest ~= "" then
+      return draw(here, rest)
+    end
+    offer = nil
+    ghost.clear()
+    vim.schedule(on_change)
+  end
+  if options().trigger == "automatic" then
+    wait_for_pause()
+  end
+end
+
+---The text was changed while a menu of words is open.
+function M.on_text_with_menu()
+  typed_tick = vim.b.changedtick
+  stop_waiting()
+  ghost.clear()
+end
+
+---The cursor was moved in Insert mode; keys that change the text do that too.
+function M.on_move()
+  if offer or question then
+    if vim.b.changedtick ~= typed_tick then
+      return -- on_text comes
+    end
+    local rest = M.rest()
+    if offer and not rest then
+      M.drop()
+    elseif question and not offer and not place_of.rest("", question.place, place_of.here()) then
+      M.drop()
+    end
+  end
+end
+
+---Insert mode begins.
+function M.on_enter()
+  typed_tick = vim.b.changedtick
+  if options().trigger == "automatic" then
+    wait_for_pause()
+  end
+end
+
+---A menu of words was opened or closed: never both at once.
+function M.on_menu()
+  vim.schedule(function()
+    local rest, here = M.rest()
+    if rest and rest ~= "" and not eligible.moment_problem() then
+      draw(here, rest)
+    else
+      ghost.clear()
+      M.on_enter()
+    end
+  end)
+end
+
+---Show the next or the previous suggestion; asks for more when there is only one.
+---@param step 1|-1
+function M.cycle(step)
+  local current = offer
+  if not current then
+    return
+  end
+  if #current.items == 1 and not current.has_more then
+    current.has_more = true
+    local here = place_of.here()
+    local first = M.rest()
+    source.ask({ place = here, manual = true, count = MORE }, function(suggestions)
+      if offer ~= current or not suggestions then
+        return
+      end
+      local now = place_of.here()
+      local items = place_of.fitting(vim.list_extend({ first }, suggestions.items), here, now)
+      if #items > 1 then
+        offer = { place = now, items = items, index = 1, has_more = true }
+        M.cycle(step)
+      end
+      on_change()
+    end)
+    return on_change()
+  end
+  current.index = (current.index - 1 + step) % #current.items + 1
+  local rest, here = M.rest()
+  if rest and rest ~= "" then
+    draw(here, rest)
+  end
+  on_change()
+end
+
+---A part of the suggestion now stands in the text and the cursor after it: go on with what is left of it, or ask for
+---the next one at once.
+---@param left string
+function M.on_accepted(left)
+  typed_tick = vim.b.changedtick
+  stop_waiting()
+  offer = nil
+  if left ~= "" then
+    local here = place_of.here()
+    offer = { place = here, items = { left }, index = 1, has_more = true }
+    draw(here, left)
+  else
+    ghost.clear()
+    if options().trigger == "automatic" and not eligible.moment_problem() then
+      M.ask({})
+    end
+  end
+  on_change()
+end
+
+---@param listener fun() Called when what `shown` and `is_asking` say has changed
+function M.listen(listener)
+  on_change = listener
+end
+
+---Stop everything.
+function M.close()
+  M.drop()
+  if timer then
+    timer:close()
+    timer = nil
+  end
+end
+
+return M

@@ -1,0 +1,170 @@
+---Completion at the cursor, the editor's side (R-262): switched on and off, and what keys and commands do. What happens
+---while somebody types is in `flow`.
+
+local eligible = require("codecompanion.inline.eligible")
+local flow = require("codecompanion.inline.flow")
+local recent = require("codecompanion.inline.recent")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+local source = require("codecompanion.inline.source")
+local status = require("codecompanion.inline.status")
+
+local api = vim.api
+
+local M = {}
+
+local GROUP = "codecompanion.complete"
+
+---@return table `completion` of the options
+local function options()
+  return require("codecompanion.config").options.completion
+end
+
+---@return "ghost"|"lsp"|"none"
+local function display()
+  local wanted = options().display
+  if wanted == "lsp" and not vim.lsp.inline_completion then
+    say.once('completion.display = "lsp" needs Neovim 0.12; suggestions are shown as ghost text', severity.WARN)
+    return "ghost"
+  end
+  return wanted
+end
+
+---@param events string|string[]
+---@param description string
+---@param callback fun(args: vim.api.keyset.create_autocmd.callback_args)
+---@param pattern? string|string[]
+local function on(events, description, callback, pattern)
+  api.nvim_create_autocmd(events, { group = GROUP, pattern = pattern, desc = description, callback = callback })
+end
+
+local function watch_typing()
+  on("TextChangedI", "Keep the suggestion, or wait for a pause", flow.on_text)
+  on("TextChangedP", "Hide the suggestion", flow.on_text_with_menu)
+  on("CursorMovedI", "Drop a suggestion for another place", flow.on_move)
+  on("InsertEnter", "Wait for a pause", flow.on_enter)
+  on({ "InsertLeave", "BufLeave", "WinLeave" }, "Drop the suggestion", flow.drop)
+  on("ModeChanged", "Drop the suggestion outside of Insert mode", function()
+    eligible.on_mode(vim.v.event.old_mode, vim.v.event.new_mode)
+    if vim.v.event.new_mode ~= "i" then
+      flow.drop()
+    end
+  end, { "*:i*", "i*:*" })
+  on({ "CompleteChanged", "CompleteDone" }, "Show a menu or a suggestion", flow.on_menu)
+  on("User", "Show a menu or a suggestion", flow.on_menu, { "BlinkCmpMenuOpen", "BlinkCmpMenuClose" })
+end
+
+---What the sources for menus and Neovim's own completion need too.
+local function watch_places()
+  on({ "InsertLeave", "BufLeave" }, "Remember what was edited and visited", function(args)
+    recent.visit(args.buf)
+  end)
+  on({ "BufWipeout", "BufFilePost" }, "Forget what was said of the buffer", function(args)
+    eligible.forget(args.buf)
+  end)
+end
+
+---Switch completion on for this session.
+function M.enable()
+  if status.is_on then
+    return
+  end
+  status.is_on = true
+  api.nvim_create_augroup(GROUP, { clear = true })
+  require("codecompanion.inline.highlights").define()
+  source.reset()
+  local shows = display()
+  watch_places()
+  if shows == "ghost" then
+    flow.listen(status.changed)
+    watch_typing()
+    if api.nvim_get_mode().mode == "i" then
+      flow.on_enter()
+    end
+  elseif shows == "lsp" then
+    require("codecompanion.inline.lsp").start()
+  end
+  require("codecompanion.inline.keys").set(options().keymaps, M)
+end
+
+---Switch it off for this session.
+function M.disable()
+  if not status.is_on then
+    return
+  end
+  status.is_on = false
+  api.nvim_create_augroup(GROUP, { clear = true })
+  flow.close()
+  require("codecompanion.inline.keys").remove()
+  local lsp = package.loaded["codecompanion.inline.lsp"]
+  if lsp then
+    lsp.stop()
+  end
+  status.changed()
+end
+
+---Begin as the configuration says; the first Insert mode calls it.
+function M.start()
+  if options().enabled then
+    M.enable()
+    flow.on_enter()
+  end
+end
+
+---Take a part of the suggestion at the cursor over.
+---@param part? CodeCompanion.SuggestionPart "all" when not given
+---@return boolean accepted There was one
+function M.accept(part)
+  return require("codecompanion.inline.accept").start(part or "all")
+end
+
+---Show the next (1) or the previous (-1) suggestion.
+---@param step 1|-1
+---@return boolean
+function M.cycle(step)
+  local is_shown = flow.is_shown()
+  if is_shown then
+    flow.cycle(step)
+  end
+  return is_shown
+end
+
+---Take the suggestion away.
+---@return boolean
+function M.dismiss()
+  local is_shown = flow.is_shown()
+  flow.drop()
+  return is_shown
+end
+
+---Whether a suggestion can be seen.
+---@return boolean
+function M.is_shown()
+  return flow.is_shown()
+end
+
+---Ask now, in Insert mode; from Normal mode insert after the cursor begins.
+function M.complete()
+  if not status.is_on then
+    M.enable()
+  end
+  if api.nvim_get_mode().mode:sub(1, 1) == "n" then
+    api.nvim_feedkeys(vim.keycode("a<Cmd>lua require('codecompanion.inline').complete()<CR>"), "n", false)
+    return
+  end
+  local problem = eligible.buffer_problem(api.nvim_get_current_buf()) or eligible.moment_problem()
+  if problem then
+    return say.line("No suggestions: " .. problem, severity.WARN)
+  end
+  if not flow.is_shown() then
+    flow.ask({ manual = true })
+  end
+end
+
+---The configuration has changed: begin again as it says now.
+function M.reconfigure()
+  M.disable()
+  M.start()
+end
+
+return M

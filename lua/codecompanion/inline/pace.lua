@@ -1,0 +1,75 @@
+---How long a pause must be before the server is asked, and how long it is left alone after it failed (R-261).
+---
+---The pause follows the time the server takes (a slow one is asked less often, most of its answers would come too late)
+---and the rhythm of typing (a pause is longer than the gap between two keys), between half and twice of what is
+---configured.
+
+local uv = vim.uv or vim.loop
+
+local M = {}
+
+local MIN_PAUSE_MS = 50
+local SMOOTHING = 0.3 -- weight of the newest value
+local RHYTHM = 1.5 -- a pause is this much longer than the usual gap between two keys
+local MAX_GAP_MS = 1000 -- what takes longer is no gap between two keys
+local FIRST_RETRY_MS, MAX_RETRY_MS = 1000, 60000
+
+local gap_ms, answer_ms ---@type number?, number?
+local key_at = 0
+local failures, retry_at = 0, 0
+
+---@param old number?
+---@param new number
+---@return number
+local function smoothed(old, new)
+  return old and old + SMOOTHING * (new - old) or new
+end
+
+---A key was typed now.
+function M.key()
+  local now = uv.hrtime() / 1e6
+  local gap = now - key_at
+  key_at = now
+  if gap <= MAX_GAP_MS then
+    gap_ms = smoothed(gap_ms, gap)
+  end
+end
+
+---@param options { debounce: integer, adaptive: boolean }
+---@return integer ms
+function M.pause_ms(options)
+  local usual = options.debounce
+  if not options.adaptive or not (answer_ms or gap_ms) then
+    return usual
+  end
+  local wanted = math.max(answer_ms or usual, RHYTHM * (gap_ms or 0))
+  return math.floor(math.max(MIN_PAUSE_MS, usual / 2, math.min(wanted, 2 * usual)))
+end
+
+---The server has answered.
+---@param ms number
+function M.answered(ms)
+  answer_ms = smoothed(answer_ms, ms)
+  failures, retry_at = 0, 0
+end
+
+---The server could not be asked, or has failed.
+---@return boolean first It is the first time since it worked
+function M.failed()
+  failures = failures + 1
+  retry_at = uv.now() + math.min(FIRST_RETRY_MS * 2 ^ (failures - 1), MAX_RETRY_MS)
+  return failures == 1
+end
+
+---How long nothing is asked by itself, because it failed.
+---@return integer ms 0: ask
+function M.rest_ms()
+  return math.max(retry_at - uv.now(), 0)
+end
+
+---Forget everything, as after a change of the configuration.
+function M.reset()
+  gap_ms, answer_ms, key_at, failures, retry_at = nil, nil, 0, 0, 0
+end
+
+return M

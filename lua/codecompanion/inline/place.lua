@@ -1,0 +1,122 @@
+---A place in a buffer, and what is left of a suggestion for it once somebody has typed on (R-262).
+
+local api = vim.api
+
+local M = {}
+
+---@class CodeCompanion.Place
+---@field bufnr integer
+---@field row integer 0-based
+---@field col integer 0-based bytes
+---@field before string The line up to the cursor
+---@field after string The line from the cursor on
+---@field line_count integer
+
+---The longest piece of text that auto-pairs put after the cursor: `})`, `"""`.
+local MAX_CLOSING = 3
+local CLOSING = "^[%)%]}>\"'`]+$"
+
+---Where the cursor of the current window is.
+---@return CodeCompanion.Place
+function M.here()
+  local cursor, line = api.nvim_win_get_cursor(0), api.nvim_get_current_line()
+  return {
+    bufnr = api.nvim_get_current_buf(),
+    row = cursor[1] - 1,
+    col = cursor[2],
+    before = line:sub(1, cursor[2]),
+    after = line:sub(cursor[2] + 1),
+    line_count = api.nvim_buf_line_count(0),
+  }
+end
+
+---A place that a completion plugin names.
+---@param bufnr integer
+---@param row integer 0-based
+---@param col integer 0-based bytes
+---@return CodeCompanion.Place
+function M.at(bufnr, row, col)
+  local line = api.nvim_buf_get_lines(bufnr, row, row + 1, false)[1] or ""
+  return {
+    bufnr = bufnr,
+    row = row,
+    col = col,
+    before = line:sub(1, col),
+    after = line:sub(col + 1),
+    line_count = api.nvim_buf_line_count(bufnr),
+  }
+end
+
+---What was written between two places, when nothing else was changed.
+---@param from CodeCompanion.Place
+---@param now CodeCompanion.Place
+---@return string? typed nil: something else was changed
+local function typed_between(from, now)
+  if from.bufnr ~= now.bufnr or from.line_count + now.row - from.row ~= now.line_count then
+    return nil
+  elseif now.row == from.row then
+    return vim.startswith(now.before, from.before) and now.before:sub(#from.before + 1) or nil
+  elseif now.row < from.row then
+    return nil
+  end
+  local lines = api.nvim_buf_get_lines(from.bufnr, from.row, now.row, false)
+  if #lines == 0 or not vim.startswith(lines[1], from.before) then
+    return nil
+  end
+  lines[1] = lines[1]:sub(#from.before + 1)
+  lines[#lines + 1] = now.before
+  return table.concat(lines, "\n")
+end
+
+---The text without what auto-pairs have put after the cursor meanwhile, which stands there already.
+---@param text string
+---@param from CodeCompanion.Place
+---@param now CodeCompanion.Place
+---@return string? text nil: what stands after the cursor does not fit any more
+local function without_closing(text, from, now)
+  if now.after == from.after then
+    return text
+  end
+  local added = #now.after - #from.after
+  if added < 1 or added > MAX_CLOSING or now.after:sub(added + 1) ~= from.after then
+    return nil
+  end
+  local closing = now.after:sub(1, added)
+  if not closing:find(CLOSING) then
+    return nil
+  elseif vim.endswith(text, closing) then
+    return text:sub(1, -added - 1)
+  end
+  return not text:find(closing, 1, true) and text or nil
+end
+
+---What is left of a suggestion that was made for `from`.
+---@param text string
+---@param from CodeCompanion.Place
+---@param now CodeCompanion.Place
+---@return string? rest nil: it does not fit any more; "" when all of it has been typed
+function M.rest(text, from, now)
+  local typed = typed_between(from, now)
+  if not typed or not vim.startswith(text, typed) then
+    return nil
+  end
+  return without_closing(text:sub(#typed + 1), from, now)
+end
+
+---Those of several suggestions that still fit, shortened to what is left of them.
+---@param items string[]
+---@param from CodeCompanion.Place
+---@param now CodeCompanion.Place
+---@return string[]
+function M.fitting(items, from, now)
+  local found = {}
+  for _, text in ipairs(items) do
+    local rest = M.rest(text, from, now)
+    if rest and rest ~= "" and not vim.list_contains(found, rest) then
+      found[#found + 1] = rest
+    end
+  end
+  return found
+end
+
+return M

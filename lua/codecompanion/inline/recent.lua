@@ -1,0 +1,37 @@
+---The pieces of code that were edited or visited last: the host adds them to what the model sees (issue 11).
+
+local api = vim.api
+
+local M = {}
+
+local MAX_PLACES = 8
+local MARGIN = 12 -- lines above and below the cursor
+
+---@type { path: string, start: integer, end: integer }[] The newest first, lines 1-based and inclusive
+local places = {}
+
+---Note where the cursor is, as a place worth knowing.
+---@param bufnr integer The current buffer
+function M.visit(bufnr)
+  local path = api.nvim_buf_get_name(bufnr)
+  if vim.bo[bufnr].buftype ~= "" or path == "" then
+    return
+  end
+  local row = api.nvim_win_get_cursor(0)[1]
+  local from, to = math.max(row - MARGIN, 1), math.min(row + MARGIN, api.nvim_buf_line_count(bufnr))
+  local kept = { { path = path, start = from, ["end"] = to } }
+  for _, place in ipairs(places) do
+    local overlaps = place.path == path and place.start <= to and from <= place["end"]
+    if not overlaps and #kept < MAX_PLACES then
+      kept[#kept + 1] = place
+    end
+  end
+  places = kept
+end
+
+---@return { path: string, start: integer, end: integer }[]
+function M.list()
+  return places
+end
+
+return M

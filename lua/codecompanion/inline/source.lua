@@ -1,0 +1,181 @@
+---Asks the host for suggestions (`complete_code`): the one source of the ghost text, the completion menus and Neovim's
+---own inline completion. What was answered last is kept: who has only typed along is answered from it.
+
+local eligible = require("codecompanion.inline.eligible")
+local host = require("codecompanion.host")
+local pace = require("codecompanion.inline.pace")
+local place_of = require("codecompanion.inline.place")
+local recent = require("codecompanion.inline.recent")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+local surroundings = require("codecompanion.inline.surroundings")
+
+local api = vim.api
+local uv = vim.uv or vim.loop
+
+local M = {}
+
+---@class CodeCompanion.Suggestions
+---@field place CodeCompanion.Place What they are for
+---@field items string[] Text to insert at the place, the best first
+
+---@class CodeCompanion.SuggestionQuery
+---@field place CodeCompanion.Place
+---@field manual? boolean The user asks: even if the server failed a moment ago
+---@field count? integer How many suggestions are wanted, 1 when not given
+
+---@type CodeCompanion.Suggestions?
+local kept
+---Why nothing came the last time, "" when something did; whether that was a failure.
+local why, is_failure = "", false
+local waiting = 0
+
+---@param query CodeCompanion.SuggestionQuery
+---@return CodeCompanion.Suggestions? suggestions From those that are here already
+local function from_kept(query)
+  local items = kept and place_of.fitting(kept.items, kept.place, query.place) or {}
+  return #items >= (query.count or 1) and { place = query.place, items = items } or nil
+end
+
+---@param query CodeCompanion.SuggestionQuery
+---@return table? payload
+---@return string? problem
+local function payload_of(query)
+  local place = query.place
+  local text = surroundings.of(place)
+  local is_utf8 = require("codecompanion.config.plain").is_utf8
+  if not (is_utf8(text.before) and is_utf8(text.after) and is_utf8(text.head)) then
+    return nil, "the text is not UTF-8"
+  end
+  return {
+    path = api.nvim_buf_get_name(place.bufnr),
+    filetype = vim.bo[place.bufnr].filetype,
+    before = text.before,
+    after = text.after,
+    head = text.head,
+    line = place.row,
+    column = place.col,
+    cwd = vim.fn.getcwd(),
+    recent = recent.list(),
+    manual = query.manual or false,
+    count = query.count or 1,
+  }
+end
+
+---Something failed: it is said once, until it works again.
+---@param text string
+local function fail(text)
+  why, is_failure = text, true
+  if pace.failed() then
+    say.line({ "No suggestions: " .. text, text }, severity.WARN)
+  end
+end
+
+---@param result table
+---@return string[]
+local function texts_of(result)
+  local found = {}
+  for _, item in ipairs(result.items or {}) do
+    local text = (item.text or ""):gsub("\r", "")
+    if text ~= "" and not vim.list_contains(found, text) then
+      found[#found + 1] = text
+    end
+  end
+  return found
+end
+
+---@param query CodeCompanion.SuggestionQuery
+---@param result table
+---@param ms number
+---@return CodeCompanion.Suggestions?
+local function take(query, result, ms)
+  local items = texts_of(result)
+  if result.failed then
+    fail(result.why or "the server failed")
+    return nil
+  elseif result.off then
+    eligible.refuse(query.place.bufnr, result.why)
+  else
+    pace.answered(ms)
+  end
+  why, is_failure = #items == 0 and (result.why or "") or "", false
+  if #items == 0 then
+    return nil
+  end
+  kept = { place = query.place, items = items }
+  return kept
+end
+
+---Why nothing can be asked now, nil: it can.
+---@param query CodeCompanion.SuggestionQuery
+---@return string?
+function M.problem(query)
+  local problem = eligible.buffer_problem(query.place.bufnr)
+  if problem then
+    return problem
+  elseif not query.manual and pace.rest_ms() > 0 then
+    return "the server failed a moment ago"
+  elseif not require("codecompanion.install").can_start() then
+    return "the Python packages are not installed; run :CodeCompanion install"
+  end
+end
+
+---Ask for suggestions. `callback` is called once, on the main loop and never before this returns; not after `cancel`.
+---@param query CodeCompanion.SuggestionQuery
+---@param callback fun(suggestions: CodeCompanion.Suggestions?)
+---@return fun() cancel
+function M.ask(query, callback)
+  local request, is_done = nil, false ---@type CodeCompanion.HostRequest?, boolean
+  local function finish(suggestions)
+    if not is_done then
+      is_done = true
+      callback(suggestions)
+    end
+  end
+  local known = from_kept(query)
+  local problem = not known and M.problem(query) or nil
+  local payload
+  if not known and not problem then
+    payload, problem = payload_of(query)
+  end
+  if not payload then
+    why, is_failure = problem or "", false
+    vim.schedule(function()
+      finish(known)
+    end)
+  else
+    local began = uv.hrtime()
+    waiting = waiting + 1
+    request = host.request("complete_code", payload, function(err, result)
+      waiting = waiting - 1
+      if is_done then
+        return
+      elseif err then
+        fail(err)
+        return finish(nil)
+      end
+      finish(take(query, result or {}, (uv.hrtime() - began) / 1e6))
+    end)
+  end
+  return function()
+    if not is_done then
+      is_done = true
+      if request and request.id then
+        host.notify("cancel_completion", { of = request.id })
+      end
+    end
+  end
+end
+
+---Forget the suggestions that are kept, as after a change of the configuration.
+function M.reset()
+  kept, why, is_failure = nil, "", false
+  pace.reset()
+end
+
+---@return { waiting: integer, why: string, is_failure: boolean }
+function M.state()
+  return { waiting = waiting, why = why, is_failure = is_failure }
+end
+
+return M
