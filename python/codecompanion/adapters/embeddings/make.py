@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from codecompanion.adapters.base import SecretReader
 from codecompanion.adapters.embeddings.http_embedder import HttpEmbedder
+from codecompanion.adapters.embeddings.onnx_embedder import OnnxEmbedder
 from codecompanion.adapters.embeddings.spec import problem_with
 from codecompanion.errors import NotConfigured
 from codecompanion.model.embedding import Embedder, EmbeddingSettings
 
 
 def make_embedder(settings: EmbeddingSettings, read_key: SecretReader) -> Embedder:
-    """Return the embedder; nothing is imported, read or sent before the first text. `read_key` may block.
+    """Return the embedder; nothing is imported or sent, and no key read, before the first text.
 
     Raises:
-        NotConfigured: the settings cannot be used.
+        NotConfigured: the settings cannot be used, or the folder they name holds no model.
     """
     if problem := problem_with(settings):
         raise NotConfigured(f"context.embedding.{problem[0]}: {problem[1]}")
-    return HttpEmbedder(settings, read_key=read_key)
+    return OnnxEmbedder(settings) if settings.onnx else HttpEmbedder(settings, read_key=read_key)

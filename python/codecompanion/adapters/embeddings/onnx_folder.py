@@ -1,0 +1,120 @@
+"""A folder with an embedding model for onnxruntime: which files it holds, and what they say about its use (R-239).
+
+The files model.onnx and tokenizer.json are all that is needed. What sentence-transformers writes beside them is read
+when it is there: how long a text may be, which token's state is the vector's, what stands before a question.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.errors import NotConfigured
+
+_MODELS = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
+_SAMPLE_BYTES = 65_536
+_MAX_JSON_BYTES = 64_000_000
+DEFAULT_TOKENS = 256
+"""Where nothing says how many tokens a text may have. Code is cut in chunks of about this size."""
+MAX_TOKENS = 512
+"""The cost of a text grows with its length; what makes a chunk findable stands at its beginning."""
+
+
+class OnnxFolder(msgspec.Struct, frozen=True):
+    """The files and what they say. `digest` tells models apart; it does not change when the folder moves."""
+
+    model: Path
+    tokenizer: Path
+    digest: str
+    max_tokens: int = DEFAULT_TOKENS
+    pooling: Literal["mean", "first", "last"] = "mean"
+    query_prefix: str = ""
+    document_prefix: str = ""
+
+
+def read_folder(name: str) -> OnnxFolder:
+    """Return what is in the folder.
+
+    Raises:
+        NotConfigured: it is no such folder; says what was expected there.
+    """
+    try:
+        folder = Path(name).expanduser()
+        model = next((folder / one for one in _MODELS if (folder / one).is_file()), None)
+        tokenizer = folder / "tokenizer.json"
+        missing = [
+            file for file, is_there in (("model.onnx", model), ("tokenizer.json", tokenizer.is_file())) if not is_there
+        ]
+        if model is None or missing:
+            what = "there is no such folder" if not folder.is_dir() else f"{' and '.join(missing)} missing"
+            raise NotConfigured(
+                f"embeddings: onnx={name}: {what}; expected a folder with model.onnx and tokenizer.json."
+            )
+        digest = _digest(model, tokenizer)
+        prompts = _json(folder / "config_sentence_transformers.json").get("prompts")
+        prompts = prompts if isinstance(prompts, Mapping) else {}
+        return OnnxFolder(
+            model=model,
+            tokenizer=tokenizer,
+            digest=digest,
+            max_tokens=_max_tokens(folder),
+            pooling=_pooling(folder),
+            query_prefix=_text(prompts.get("query")),
+            document_prefix=_text(prompts.get("document") or prompts.get("passage")),
+        )
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise NotConfigured(f"embeddings: onnx={name} cannot be read ({reason.lower()}).") from error
+
+
+def _digest(model: Path, tokenizer: Path) -> str:
+    """Return what tells this model from others: from its size, its two ends (weights) and its tokenizer."""
+    digest = hashlib.sha256()
+    for path in (model, tokenizer):
+        size = path.stat().st_size
+        digest.update(str(size).encode())
+        with path.open("rb") as file:
+            digest.update(file.read(_SAMPLE_BYTES))
+            file.seek(max(0, size - _SAMPLE_BYTES), os.SEEK_SET)
+            digest.update(file.read(_SAMPLE_BYTES))
+    return digest.hexdigest()[:12]
+
+
+def _max_tokens(folder: Path) -> int:
+    """Return how many tokens a text may have: what the model was made for, not beyond `MAX_TOKENS`."""
+    said = (
+        _json(folder / "sentence_bert_config.json").get("max_seq_length"),
+        _json(folder / "tokenizer_config.json").get("model_max_length"),
+        _json(folder / "config.json").get("max_position_embeddings"),
+    )
+    # Some tokenizers write 1e30 for "none that I know of".
+    known = [int(one) for one in said if isinstance(one, int | float) and 8 <= one <= 1_000_000]
+    return min(min(known, default=DEFAULT_TOKENS), MAX_TOKENS)
+
+
+def _pooling(folder: Path) -> Literal["mean", "first", "last"]:
+    said = _json(folder / "1_Pooling" / "config.json")
+    if said.get("pooling_mode_cls_token"):
+        return "first"
+    return "last" if said.get("pooling_mode_lasttoken") else "mean"
+
+
+def _json(path: Path) -> Mapping[str, Any]:
+    """Return the object in a file, {} when there is none that can be read: each of them may be missing."""
+    try:
+        if path.stat().st_size > _MAX_JSON_BYTES:
+            return {}
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
