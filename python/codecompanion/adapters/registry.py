@@ -122,6 +122,10 @@ class AdapterRegistry:
                 self._made[name] = UnusableAdapter(settings, error)
         return self._made[name]
 
+    def read_key(self, settings: AdapterSettings) -> str:
+        """Return the key of a connection that is no adapter of its own (blocks); raises `MissingKey`."""
+        return self._keys(settings)
+
     def check(self, name: str) -> None:
         """Raise `ConfigError` when there is no adapter of this name, or its entry cannot be used."""
         adapter = self.get(name)

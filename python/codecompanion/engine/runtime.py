@@ -1,6 +1,6 @@
 """Builds everything once and carries requests out; the owner of all chats of this host (architecture.md).
 
-What is about one chat is in `chats`.
+What is about one chat is in `chats`. Above 300 lines, because every request of the editor without a chat begins here.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from codecompanion.wire.events import Event, Notice, Severity
 
 if TYPE_CHECKING:
     from codecompanion.session.accounts.reporting import Reports
+    from codecompanion.session.complete.completer import Completer
     from codecompanion.session.session import Session
 
 _log = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class Runtime:
         self._emit = emit
         self._services: Services | None = None
         self._reports: Reports | None = None
+        self._completer: Completer | None = None
         self._chats: dict[str, Session] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._asks = EditorAsks(emit, time.time)
@@ -109,6 +111,10 @@ class Runtime:
                 return await asyncio.to_thread(self._reporting().show_cost, self.services, request)
             case requests.ShowTrace():
                 return await asyncio.to_thread(self._reporting().show_trace, self.services, request)
+            case requests.CompleteCode():
+                return await self._completing().complete(request)
+            case requests.CancelCompletion(of=request_id):
+                self._completing().cancel(request_id)
             case requests.SaveDraft():
                 await durable(self.services.store.save_draft(request.chat, request.text, request.copy))
             case _:
@@ -126,6 +132,8 @@ class Runtime:
         await asyncio.gather(*(session.close() for session in self._chats.values()), return_exceptions=True)
         for task in self._background:
             task.cancel()
+        if self._completer is not None:
+            await self._completer.aclose()
         if self._services is not None:
             await self._services.adapters.aclose()
             await self._services.store.aclose()
@@ -183,6 +191,9 @@ class Runtime:
         if request.cache_dir:
             catalog.keep_in(Path(request.cache_dir))
         previous, self._services, self._reports = self._services, services, None
+        completer, self._completer = self._completer, None
+        if completer is not None:
+            await completer.aclose()
         self._environment = environment
         if previous is not None:
             await previous.store.aclose()
@@ -202,6 +213,13 @@ class Runtime:
         adapters = self.services.adapters
         self.services.known_secrets.learn_environment(request.changed, adapters.key_variables(), is_plain_name)
         adapters.forget_keys(self._environment.take(request.changed, request.gone))
+
+    def _completing(self) -> Completer:
+        from codecompanion.session.complete.completer import make_completer  # only who uses it pays for it
+
+        if self._completer is None:
+            self._completer = make_completer(self.services)
+        return self._completer
 
     def _reporting(self) -> Reports:
         from codecompanion.session.accounts.reporting import Reports  # not part of the start

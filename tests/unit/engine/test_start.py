@@ -36,7 +36,8 @@ OTHERS += ["importlib.metadata"]
 LATER = "dataclasses importlib.resources tempfile shutil calendar email".split()
 """The transport needs them; a host that greets does not."""
 OURS = """
-    cli retrieval completion engine.doctor engine.look store.vocabulary session.accounts.reporting reports.cost
+    cli retrieval completion adapters.completion session.complete
+    engine.doctor engine.look store.vocabulary session.accounts.reporting reports.cost
     reports.trace session.compaction.forecast session.compaction.preview session.history.forking
     session.history.inspection
 """.split()

@@ -1,0 +1,184 @@
+"""Asks one endpoint for code: one request, one answer, no retries. Whoever types will ask again soon enough.
+
+A request that is cancelled closes its connection, which is how these servers learn that nobody waits any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from codecompanion.adapters.base import AdapterSettings, SecretReader
+from codecompanion.adapters.completion.endpoints import (
+    CodeReply,
+    CodeRequest,
+    CompletionEndpoint,
+    read_reply,
+    render,
+    without_path,
+)
+from codecompanion.adapters.errors.error_body import decode_body
+from codecompanion.adapters.errors.error_map import (
+    Endpoint,
+    error_from_exception,
+    error_from_payload,
+    unexpected_content,
+)
+from codecompanion.adapters.http.client import HttpClient, client_timeout, make_client
+from codecompanion.adapters.keys.key_source import key_label
+from codecompanion.adapters.keys.redact import plain_url, secrets_in_url
+from codecompanion.adapters.wire_format import KEY_TEMPLATE
+from codecompanion.errors import AdapterError, AuthenticationFailed, MalformedReply, MissingKey, NetworkFailed
+
+if TYPE_CHECKING:
+    import httpx2
+
+MAX_REPLY_BYTES = 1 << 20
+"""A completion has a few hundred bytes; some servers send their whole prompt and its settings back."""
+NAME = "completion"
+"""How sentences name what asks."""
+
+# What the sentences about a chat's endpoint advise, and what is to be done here.
+_ADVICE = (
+    (" or change the adapter with ga", ""),
+    (" Choose another model with ga.", " Set completion.model to one it has."),
+    (" Check the network and base_url.", " Is the server running? Its address is completion.url."),
+    (" Check base_url and chat_path.", " Check completion.url and completion.endpoint."),
+    (" Check base_url and the proxy.", " Check completion.url and the proxy."),
+    (" Set base_url to it.", " Set completion.url to it."),
+    (" instead of a chat reply", " instead of code"),
+    (" (opts.idle_timeout). Send again to ask once more.", " (completion.timeout)."),
+)
+
+
+class CompletionClient:
+    """One endpoint at one address. Nothing is imported or opened before the first request."""
+
+    def __init__(self, endpoint: CompletionEndpoint, settings: AdapterSettings, read_key: SecretReader) -> None:
+        self.endpoint = endpoint
+        address = without_path(settings.base_url, endpoint.path)
+        self._settings = msgspec.structs.replace(settings, base_url=address)
+        self._read_key = read_key
+        self._client: HttpClient | None = None
+        self._key: str | None = None
+
+    def __repr__(self) -> str:
+        """Show no header: it may hold a key."""
+        return f"CompletionClient({self.endpoint.name!r})"
+
+    async def ask(self, request: CodeRequest, timeout_s: float) -> CodeReply:
+        """Return the code; `timeout_s` is the limit of everything.
+
+        Raises:
+            AdapterError: there is none; the text is one sentence.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._ask(request, timeout_s)
+        except TimeoutError:
+            where = plain_url(self._settings.base_url)
+            said = f"{NAME}: no answer from {where} within {timeout_s:g} s (completion.timeout)."
+            error: AdapterError = NetworkFailed(said)
+        except MissingKey as missing:
+            label = key_label(self._settings)
+            error = MissingKey(f"{NAME}: no key: {missing.brief or label}. Set it, or change completion.api_key.")
+        except AdapterError as caught:
+            if isinstance(caught, AuthenticationFailed):
+                self._key = None  # the next request reads it again: the user may have mended it
+            error = _with_advice(caught)
+        raise error
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _ask(self, request: CodeRequest, timeout_s: float) -> CodeReply:
+        if self._key is None:
+            self._key = await asyncio.to_thread(self._read_key, self._settings)
+        endpoint = self._about(request.model, timeout_s)
+        payload, kind = await self._send(render(self.endpoint, request), endpoint, timeout_s)
+        body = decode_body(payload)
+        if isinstance(body, str):
+            raise unexpected_content(kind, payload[:2_000], endpoint)
+        reply = read_reply(self.endpoint, body)
+        if reply is not None:
+            return reply
+        if isinstance(body, dict) and body.get("error"):
+            raise error_from_payload(payload, endpoint)
+        raise MalformedReply(endpoint.say(f"the answer is not one of {self.endpoint.path}. Check completion.endpoint."))
+
+    async def _send(self, body: bytes, endpoint: Endpoint, timeout_s: float) -> tuple[bytes, str]:
+        """Return the answer's body and what it says it is."""
+        try:
+            if self._client is None:
+                self._client = await asyncio.to_thread(make_client, self._settings)
+            limits = client_timeout(self._settings, timeout_s)
+            response = await self._client.send(
+                "POST", self.endpoint.path, headers=self._headers(), limits=limits, content=body, stream=True
+            )
+            try:
+                payload = await _read(response, endpoint)
+            finally:
+                await response.aclose()
+            return payload, response.headers.get("content-type", "")
+        except AdapterError:
+            raise
+        except Exception as caught:
+            error = error_from_exception(caught, endpoint)
+        raise error
+
+    def _headers(self) -> dict[str, str]:
+        settings, key = self._settings, self._key or ""
+        headers: dict[str, str] = {}
+        if key:
+            header = settings.key_header.lower() or "authorization"
+            headers[header] = key if settings.key_header else f"Bearer {key}"
+        return headers | {name.lower(): value.replace(KEY_TEMPLATE, key) for name, value in settings.headers.items()}
+
+    def _about(self, model: str, timeout_s: float) -> Endpoint:
+        settings = self._settings
+        own = (value for value in settings.headers.values() if KEY_TEMPLATE not in value)
+        hidden = (self._key or "", *own, *secrets_in_url(settings.base_url))
+        return Endpoint(
+            name=NAME,
+            base_url=settings.base_url,
+            key_label=key_label(settings),
+            model=model,
+            secrets=tuple(filter(None, hidden)),
+            connect_timeout_s=settings.connect_timeout_s,
+            silence_s=timeout_s,
+        )
+
+
+async def _read(response: httpx2.Response, endpoint: Endpoint) -> bytes:
+    payload = bytearray()
+    async for piece in response.aiter_bytes():
+        payload += piece
+        if len(payload) > MAX_REPLY_BYTES:
+            raise MalformedReply(endpoint.say(f"the answer is larger than {MAX_REPLY_BYTES >> 20} MB."))
+    return bytes(payload)
+
+
+def _with_advice(error: AdapterError) -> AdapterError:
+    """Return the error with advice for this configuration."""
+    said = str(error)
+    for theirs, ours in _ADVICE:
+        said = said.replace(theirs, ours)
+    changed = type(error)(said)
+    changed.code, changed.status = error.code, error.status
+    return changed
+
+
+def settings_of(endpoint: CompletionEndpoint, base: AdapterSettings | None, **said: str) -> AdapterSettings:
+    """Return the connection: `base_url` and `key` as configured, else those of `base`, else the endpoint's own."""
+    start = base or AdapterSettings(name=NAME, kind="openai_compatible", base_url=endpoint.url, key=endpoint.key)
+    given = {name: value for name, value in said.items() if value}
+    if given.get("base_url") and "key" not in given and base is None:
+        given["key"] = ""  # the provider's key is nobody else's
+    # Its own name: keys that functions of the configuration return are kept by adapter.
+    changes = {**given, "kind": "openai_compatible", "address_key": "url"}
+    return msgspec.structs.replace(start, **changes)

@@ -1,0 +1,150 @@
+"""What each endpoint is sent for one completion, and what of its answer is the code. The table is `endpoints.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from codecompanion.errors import ConfigError
+
+
+class CodeRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of an endpoint. `prompt` has the tokens of a family when `has_tokens`, and then no `suffix`.
+
+    `extra`: other files of the project, as (path, text), for an endpoint that takes them apart.
+    """
+
+    model: str
+    prompt: str
+    suffix: str = ""
+    has_tokens: bool = False
+    extra: tuple[tuple[str, str], ...] = ()
+    stop: tuple[str, ...] = ()
+    max_tokens: int
+    temperature: float
+
+
+class CodeReply(msgspec.Struct, frozen=True):
+    """The code. `is_cut`: the limit of tokens ended it, not the model."""
+
+    text: str
+    is_cut: bool = False
+
+
+class CompletionEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One endpoint, see `endpoints.toml`."""
+
+    name: str
+    url: str
+    path: str
+    key: str = ""
+    reads_tokens: bool = False
+    fields: dict[str, str]
+    body: dict[str, Any]
+    token_body: dict[str, Any] = {}
+    reply: str
+    finish: str
+    max_stops: int
+
+    @property
+    def takes_suffix(self) -> bool:
+        """Return whether it is told what stands after the cursor apart from the prompt."""
+        return "suffix" in self.fields
+
+    @property
+    def takes_extra(self) -> bool:
+        """Return whether it is told of other files apart from the prompt."""
+        return "extra" in self.fields
+
+
+def endpoint_named(name: str) -> CompletionEndpoint:
+    """Return an endpoint.
+
+    Raises:
+        ConfigError: there is none of this name.
+    """
+    found = _endpoints().get(name)
+    if found is None:
+        raise ConfigError("completion.endpoint", f"there is no endpoint {name!r}", ", ".join((*_endpoints(), "chat")))
+    return found
+
+
+def render(endpoint: CompletionEndpoint, request: CodeRequest) -> bytes:
+    """Return the body of the request."""
+    values: dict[str, Any] = {
+        "model": request.model,
+        "prompt": request.prompt,
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "stop": request.stop[: endpoint.max_stops],
+    }
+    if not request.has_tokens:
+        values["suffix"] = request.suffix
+    values["extra"] = [{"filename": path, "text": text} for path, text in request.extra]
+    body: dict[str, Any] = {**endpoint.body, **(endpoint.token_body if request.has_tokens else {})}
+    for name, value in values.items():
+        if name in endpoint.fields:
+            _put(body, endpoint.fields[name], value)
+    return msgspec.json.encode(body)
+
+
+def read_reply(endpoint: CompletionEndpoint, body: object) -> CodeReply | None:
+    """Return what an answer (decoded JSON) says, None when it is not as documented."""
+    text, finish = _find(body, endpoint.reply), _find(body, endpoint.finish)
+    if isinstance(text, list):  # Mistral's content in pieces
+        pieces: list[Any] = [
+            piece.get("text") for piece in text if isinstance(piece, dict) and piece.get("type") == "text"
+        ]
+        text = "".join(pieces) if all(isinstance(piece, str) for piece in pieces) else None
+    if text is None and finish is not None and _holds(body, endpoint.reply):
+        text = ""  # a reply that ended before its first token
+    if not isinstance(text, str):
+        return None
+    return CodeReply(text, finish in ("length", "limit", "model_length"))
+
+
+def without_path(url: str, path: str) -> str:
+    """Return the address without what `path` begins with: `…/v1` where `/v1/completions` is asked for below it."""
+    address = urlsplit(url)
+    parts, base = path.strip("/").split("/"), address.path.rstrip("/")
+    for count in range(len(parts), 0, -1):
+        known = "/" + "/".join(parts[:count])
+        if base.endswith(known):
+            return urlunsplit(address._replace(path=base.removesuffix(known)))
+    return url
+
+
+def _put(body: dict[str, Any], field: str, value: Any) -> None:
+    *tables, last = field.split(".")
+    for name in tables:
+        body = body.setdefault(name, {})
+    body[last] = value
+
+
+def _find(body: object, field: str) -> object:
+    for name in field.split("."):
+        if isinstance(body, dict):
+            body = body.get(name)
+        elif isinstance(body, list) and name.isdecimal() and int(name) < len(body):
+            body = body[int(name)]
+        else:
+            return None
+    return body
+
+
+def _holds(body: object, field: str) -> bool:
+    """Return whether the field is there, whatever its value is."""
+    table, _, last = field.rpartition(".")
+    found = _find(body, table) if table else body
+    return isinstance(found, dict) and last in found
+
+
+@cache
+def _endpoints() -> dict[str, CompletionEndpoint]:
+    table = tomllib.loads(Path(__file__).with_name("endpoints.toml").read_text(encoding="utf-8"))
+    return {name: msgspec.convert({**entry, "name": name}, CompletionEndpoint) for name, entry in table.items()}

@@ -1,0 +1,172 @@
+"""What of a model's reply is worth showing at the cursor: nothing that is there already, nothing half, nothing blank.
+
+Models go on after what was asked for, write again what stands around the gap, or fall into a loop. Everything here only
+takes away; what stays is as the model wrote it, its indentation included.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from codecompanion.completion.families import Family
+from codecompanion.formats.regex import regex
+
+MAX_LINES = 60
+MAX_REPEATS = 2
+"""So often a line may follow itself."""
+MIN_KNOWN_CHARS = 6
+"""A shorter line says nothing about where it is from: `}` and `end` stand everywhere."""
+
+_FENCE = regex(r"\A\s*```[^\n]*\n(.*?)(?:\n```.*)?\Z", re.DOTALL)
+_WORDS = regex(r"\w")
+_CLOSERS = regex(r"[)\]}>\"'`;,]+\s*\Z")
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The cursor: the text before and after it, as the editor has it."""
+
+    before: str
+    after: str
+
+    @property
+    def line_start(self) -> str:
+        """Return the line up to the cursor."""
+        return self.before.rpartition("\n")[2]
+
+    @property
+    def line_rest(self) -> str:
+        """Return the line from the cursor on."""
+        return self.after.partition("\n")[0]
+
+
+def usable(text: str, place: Place, family: Family, stop: tuple[str, ...], *, multi_line: bool, is_cut: bool) -> str:
+    """Return what of the reply can be inserted at the cursor, "" for nothing.
+
+    `is_cut`: the limit of tokens ended it, so that its last line is half.
+    """
+    text = _until(text.replace("\r\n", "\n").replace("\r", ""), (*stop, *family.tokens))
+    if not family.fills_in:
+        text = _without_fence(text)
+        text = _without_start(text, place.line_start)
+    if is_cut and text.count("\n") > text.startswith("\n"):
+        text = text.rpartition("\n")[0]
+    if not multi_line:
+        text = text.partition("\n")[0]
+    text = _without_line_above(text, place)
+    text = _before_known_lines(text, place)
+    text = _on_its_line(text, place.line_rest)
+    text = _without_loop(text)
+    return "\n".join(text.split("\n")[:MAX_LINES]).rstrip()
+
+
+def _until(text: str, marks: tuple[str, ...]) -> str:
+    ends = (text.find(mark) for mark in marks if mark)
+    return text[: min((end for end in ends if end >= 0), default=len(text))]
+
+
+def _without_fence(text: str) -> str:
+    """Return the code of an answer that wraps it, as chat models do."""
+    fenced = _FENCE.match(text)
+    return str(fenced[1]) if fenced else text
+
+
+def _without_start(text: str, line_start: str) -> str:
+    """Return the text without the start of the line, which a model that only continues likes to write again."""
+    start = line_start.strip()
+    found = text.lstrip()
+    return found[len(start) :] if start and _WORDS.search(start) and found.startswith(start) else text
+
+
+def _without_line_above(text: str, place: Place) -> str:
+    """Return the text without a line that only writes down again the line above it."""
+    first, newline, rest = text.partition("\n")
+    start = place.line_start
+    if start.strip() and not first.strip():  # the cursor's line was whole
+        following, _, later = rest.partition("\n")
+        if _is_same(following, start):
+            return newline + later if later.strip() else ""
+        return text
+    above = place.before.split("\n")[-2:-1]
+    if not above or not _is_same(start + first, above[0]):
+        return text
+    return "" if start.strip() else rest.removeprefix(start)
+
+
+def _is_same(line: str, other: str) -> bool:
+    """Return whether a line is another one, and not only such as `}` that stand everywhere."""
+    line = line.strip()
+    return line == other.strip() and len(line) >= MIN_KNOWN_CHARS and bool(_WORDS.search(line))
+
+
+def _before_known_lines(text: str, place: Place) -> str:
+    """Return the text up to where it writes down the lines that follow the cursor's."""
+    following = [line.rstrip() for line in place.after.split("\n")[1:] if line.strip()][:2]
+    if not following:
+        return text
+    lines = text.split("\n")
+    if not place.line_rest.strip() and _is_same(place.line_start + lines[0], following[0]):
+        return ""
+    last = max((index for index, line in enumerate(lines) if line.strip()), default=0)
+    for index in range(1, last + 1):
+        line = lines[index].rstrip()
+        if index == last and following[0].startswith(line) and len(line.strip()) >= MIN_KNOWN_CHARS:
+            return "\n".join(lines[:index])
+        if line == following[0]:
+            after_it = next((one.rstrip() for one in lines[index + 1 :] if one.strip()), None)
+            if _is_same(line, line) or after_it in (None, *following[1:]):
+                return "\n".join(lines[:index])
+    return text
+
+
+def _on_its_line(text: str, line_rest: str) -> str:
+    """Return the text as it fits before the rest of the cursor's line."""
+    rest = line_rest.strip()
+    if not rest:
+        return text
+    first = text.partition("\n")[0].rstrip()
+    if _CLOSERS.fullmatch(rest):
+        closing = _unpaired(text, rest[0])
+        return text if closing < 0 else text[:closing]
+    if first.endswith(rest):
+        return first[: -len(rest)]
+    whole = text.rstrip()
+    return whole[: -len(rest)] if whole.endswith(rest) else first
+
+
+def _unpaired(text: str, closer: str) -> int:
+    """Return where `closer` closes something that was opened before the text, -1 when it does not."""
+    opener = _PAIRS.get(closer)
+    if opener is None:
+        return text.find(closer) if text.count(closer) % 2 else -1
+    depth, quote, is_escaped = 0, "", False
+    for index, character in enumerate(text):
+        if is_escaped:
+            is_escaped = False
+        elif character == "\\":
+            is_escaped = True
+        elif quote:
+            quote = "" if character in (quote, "\n") else quote
+        elif character in "\"'`":
+            quote = character
+        elif character == opener:
+            depth += 1
+        elif character == closer:
+            if depth == 0:
+                return index
+            depth -= 1
+    return -1
+
+
+def _without_loop(text: str) -> str:
+    """Return the text up to where one line, or a few together, are written again and again."""
+    lines = text.split("\n")
+    for size in (1, 2, 3):
+        for start in range(len(lines) - size * (MAX_REPEATS + 1) + 1):
+            block = lines[start : start + size]
+            repeats = (lines[start + size * count : start + size * (count + 1)] for count in range(1, MAX_REPEATS + 1))
+            if any(map(_WORDS.search, block)) and all(block == repeat for repeat in repeats):
+                return "\n".join(lines[: start + size])
+    return text

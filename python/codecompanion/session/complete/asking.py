@@ -1,0 +1,117 @@
+"""Who is asked for code: one of the endpoints that fill in, or a chat model when the user wants one (R-261)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Protocol
+
+from codecompanion import prompts
+from codecompanion.adapters.base import Adapter, AdapterSettings, ChatRequest, Finished, TextDelta
+from codecompanion.adapters.completion.client import CompletionClient, settings_of
+from codecompanion.adapters.completion.endpoints import CodeReply, CodeRequest, endpoint_named
+from codecompanion.adapters.registry import AdapterRegistry
+from codecompanion.errors import ConfigError, NetworkFailed
+from codecompanion.formats.regex import regex
+from codecompanion.model.messages import Message
+from codecompanion.settings import CompletionSettings
+
+CURSOR = "<cursor/>"
+MAX_CHAT_CHARS = 1 << 16
+_PLACEHOLDER = regex(r"\$\{(\w+)\}")
+
+
+class Asked(Protocol):
+    """What a completer asks. `reads_tokens` and so on as in `CompletionEndpoint`."""
+
+    reads_tokens: bool
+    takes_suffix: bool
+    takes_extra: bool
+    is_chat: bool
+
+    async def ask(self, request: CodeRequest, path: str, timeout_s: float) -> CodeReply:
+        """Return the code; raises `AdapterError`."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections of its own."""
+        ...
+
+
+def make_asked(settings: CompletionSettings, adapters: AdapterRegistry, chat_adapter: str) -> Asked:
+    """Return whom the settings name; nothing is opened yet.
+
+    Raises:
+        ConfigError: there is no such adapter.
+    """
+    if settings.endpoint == "chat":
+        return AskedChat(adapters.get(settings.adapter or chat_adapter))
+    endpoint = endpoint_named(settings.endpoint)
+    base: AdapterSettings | None = adapters.settings(settings.adapter) if settings.adapter else None
+    if base is not None and base.kind == "offline":
+        raise ConfigError("completion.adapter", f"{base.name!r} has no server", "an adapter with an address")
+    connection = settings_of(endpoint, base, base_url=settings.url, key=settings.api_key)
+    return AskedEndpoint(CompletionClient(endpoint, connection, adapters.read_key))
+
+
+class AskedEndpoint:
+    """An endpoint that fills in."""
+
+    is_chat = False
+
+    def __init__(self, client: CompletionClient) -> None:
+        self._client = client
+        self.reads_tokens = client.endpoint.reads_tokens
+        self.takes_suffix = client.endpoint.takes_suffix
+        self.takes_extra = client.endpoint.takes_extra
+
+    async def ask(self, request: CodeRequest, path: str, timeout_s: float) -> CodeReply:
+        """Send the request."""
+        return await self._client.ask(request, timeout_s)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+class AskedChat:
+    """A chat model, which is shown the file with a mark where the cursor stands."""
+
+    is_chat = True
+    reads_tokens = takes_extra = False
+    takes_suffix = True
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
+
+    async def ask(self, request: CodeRequest, path: str, timeout_s: float) -> CodeReply:
+        """Ask in words."""
+        adapter = self._adapter
+        values = {"path": path, "mark": CURSOR}
+        order = _PLACEHOLDER.sub(lambda name: values.get(name[1], name[0]), prompts.load("complete_code"))
+        file = f"{request.prompt}{CURSOR}{request.suffix}"
+        asked = ChatRequest(
+            messages=(Message(id="order", role="system", content=order), Message(id="file", role="user", content=file)),
+            model=request.model,
+            max_output_tokens=request.max_tokens,
+            purpose="summary",
+        )
+        texts, size = list[str](), 0
+        try:
+            async with asyncio.timeout(timeout_s):
+                async with aclosing(adapter.stream(asked)) as events:
+                    async for event in events:
+                        match event:
+                            case TextDelta(text=text):
+                                texts.append(text)
+                                size += len(text)
+                            case Finished(stop=stop):
+                                return CodeReply("".join(texts), stop == "length")
+                        if size > MAX_CHAT_CHARS:
+                            break
+        except TimeoutError:
+            raise NetworkFailed(f"completion: {adapter.name} did not answer within {timeout_s:g} s.") from None
+        return CodeReply("".join(texts), is_cut=True)
+
+    async def aclose(self) -> None:
+        """Nothing: the adapter belongs to the chats."""

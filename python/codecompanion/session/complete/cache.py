@@ -1,0 +1,28 @@
+"""The last suggestions, by model and prompt (R-261): whoever goes back a step asks nobody."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+MAX_ENTRIES = 50
+
+
+class SuggestionCache:
+    """Keeps the texts for `model:prompt`; the oldest entry goes when there is no room."""
+
+    def __init__(self, max_entries: int = MAX_ENTRIES) -> None:
+        self._max_entries = max_entries
+        self._entries: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, model: str, prompt: str) -> tuple[str, ...] | None:
+        """Return what is known, None when nothing is."""
+        return self._entries.get(f"{model}:{prompt}")
+
+    def put(self, model: str, prompt: str, texts: tuple[str, ...]) -> None:
+        """Keep the texts; what is known already keeps its age."""
+        self._entries[f"{model}:{prompt}"] = texts
+        while len(self._entries) > self._max_entries:
+            self._entries.popitem(last=False)

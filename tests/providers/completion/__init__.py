@@ -1,0 +1,1 @@
+"""Servers that fill in code, as their documentation describes them."""

@@ -1,0 +1,53 @@
+"""The verbs of completion at the cursor, as the host carries them out."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion.engine.runtime import Runtime
+from codecompanion.wire.requests import CancelCompletion, CompleteCode, Hello
+from tests.providers.completion.server import FillServer
+from tests.providers.loopback.answers import silence
+
+
+def as_sent(found: object) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(found))
+
+
+async def greeted(root: Path, url: str) -> Runtime:
+    runtime = Runtime(lambda event: None)
+    folders = {"data_dir": str(root), "cache_dir": str(root), "state_dir": str(root), "log_path": str(root / "log")}
+    await runtime.handle(Hello(settings={"completion": {"url": url}}, nvim="0.11", **folders))
+    return runtime
+
+
+async def test_a_host_completes_without_a_chat_and_cancels(tmp_path):
+    async with FillServer(["foo()", silence()]) as server:
+        runtime = await greeted(tmp_path, server.address)
+        found = await runtime.handle(CompleteCode(id=3, path="a.py", before="x = ", after="\n"))
+        told = as_sent(found)
+        assert set(told) == {"items", "model", "ms", "cached", "why", "failed", "off"}
+        assert told["items"] == [{"text": "foo()"}]
+        running = asyncio.ensure_future(runtime.handle(CompleteCode(id=4, path="a.py", before="y = ")))
+        await server.wait_until(lambda: len(server.requests) == 2)
+        await runtime.handle(CancelCompletion(of=4))
+        assert as_sent(await running)["items"] == []
+        await server.wait_until(lambda: server.requests[1].aborted)
+        await runtime.aclose()
+
+
+async def test_a_new_greeting_ends_what_runs_and_takes_the_new_settings(tmp_path):
+    async with FillServer([silence()]) as old, FillServer(["new()"]) as new:
+        runtime = await greeted(tmp_path, old.address)
+        running = asyncio.ensure_future(runtime.handle(CompleteCode(path="a.py", before="y = ")))
+        await old.wait_until(lambda: len(old.requests) == 1)
+        folders = {"data_dir": str(tmp_path), "cache_dir": "", "log_path": str(tmp_path / "log")}
+        await runtime.handle(Hello(settings={"completion": {"url": new.address}}, nvim="0.11", **folders))
+        assert as_sent(await running)["items"] == []
+        found = await runtime.handle(CompleteCode(path="a.py", before="y = "))
+        assert as_sent(found)["items"] == [{"text": "new()"}]
+        await runtime.aclose()

@@ -1,0 +1,68 @@
+"""Completers over loopback servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion import settings as all_settings
+from codecompanion.adapters.registry import AdapterRegistry, read_settings
+from codecompanion.session.complete.asking import make_asked
+from codecompanion.session.complete.completer import Completer
+from codecompanion.settings import CompletionSettings
+from codecompanion.wire.requests import CompleteCode
+
+MakeCompleter = Callable[..., Completer]
+
+
+def completion_settings(**changes: Any) -> CompletionSettings:
+    """Return the defaults with changes."""
+    return msgspec.structs.replace(all_settings.load({}).completion, **changes)
+
+
+def registry(adapters: dict[str, Any] | None = None, **environ: str) -> AdapterRegistry:
+    """Return the built-in adapters, and others."""
+    loaded = all_settings.load({"adapters": adapters or {}})
+    return AdapterRegistry(
+        read_settings(loaded.adapters), read_blob=lambda sha: b"", summarise=lambda messages, limit: "", environ=environ
+    )
+
+
+def code(text: str = "x = |\n", **fields: Any) -> CompleteCode:
+    """Return a request for the place that `|` marks."""
+    before, _, after = text.partition("|")
+    return CompleteCode(**{"id": 1, "path": "a.py", "before": before, "after": after} | fields)
+
+
+@pytest.fixture
+def make_completer() -> Iterator[MakeCompleter]:
+    """Make completers; a reported bug fails the test unless it is asked for."""
+    made: list[Completer] = []
+
+    def make(
+        *, is_secret: Callable[[str], bool] = lambda path: False, bugs: list[BaseException] | None = None,
+        adapters: dict[str, Any] | None = None, environ: dict[str, str] | None = None, **changes: Any,
+    ) -> Completer:  # fmt: skip
+        settings = completion_settings(**changes)
+        known = registry(adapters, **(environ or {}))
+
+        def report(error: BaseException) -> str:
+            assert bugs is not None, error
+            bugs.append(error)
+            return "An internal error."
+
+        completer = Completer(
+            settings,
+            lambda: make_asked(settings, known, "offline"),
+            is_secret=is_secret,
+            clock=iter(range(1_000_000)).__next__,
+            report_bug=report,
+        )
+        made.append(completer)
+        return completer
+
+    yield make
+    assert all(completer._asked is None for completer in made), "every test closes its completers"

@@ -1,0 +1,224 @@
+"""Completion of one editor: what is asked, one at a time, kept, cut, and every failure (R-256 … R-261)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing as closing
+
+import pytest
+
+from codecompanion.session.complete.completer import Completer
+from tests.providers.chat.answers import reply
+from tests.providers.chat.server import ChatServer
+from tests.providers.completion.server import FillServer
+from tests.providers.loopback.answers import failure, silence
+from tests.unit.session.complete.conftest import code
+
+
+def texts(found):
+    return [item.text for item in found.items]
+
+
+async def one(completer: Completer, *asked):
+    async with closing(completer):
+        return [await completer.complete(request) for request in asked]
+
+
+async def test_a_suggestion_comes_with_its_model_and_time(make_completer):
+    async with FillServer(["foo()\n"]) as server:
+        [found] = await one(make_completer(url=server.address), code())
+        assert (texts(found), found.model, found.why, found.failed) == (["foo()"], "qwen2.5-coder", "", False)
+        assert found.ms > 0
+        body = server.requests[0].json
+        assert body["prompt"] == "<|fim_prefix|>x = <|fim_suffix|>\n<|fim_middle|>"
+        assert body["options"] == {
+            "num_predict": 128, "temperature": 0.1, "stop": ["<|endoftext|>", "<file_sep>", "\n\n\n"],
+        }  # fmt: skip
+
+
+async def test_imports_above_the_window_are_in_the_prompt(make_completer):
+    """R-257: from `head`."""
+    async with FillServer(["1"]) as server:
+        request = code("y" * 7_999 + "\nx = |", head="import os\n" + "z = 1\n" * 100)
+        await one(make_completer(url=server.address), request)
+        assert server.requests[0].json["prompt"].startswith("<|fim_prefix|>import os\nyyy")
+
+
+async def test_an_endpoint_that_knows_the_tokens_gets_the_texts_apart(make_completer):
+    async with FillServer(["1"]) as server:
+        await one(
+            make_completer(url=server.address, endpoint="llamacpp"), code(before="a <|fim_prefix|> = ", after="\n")
+        )
+        body = server.requests[0].json
+        assert (body["input_prefix"], body["input_suffix"]) == ("a <|fim_prefix|  = ", "\n")
+
+
+async def test_a_model_without_a_family_only_continues_or_is_given_the_suffix(make_completer):
+    """R-259; an endpoint that takes a suffix knows better where it belongs."""
+    async with FillServer(["1", "2"]) as server:
+        await one(make_completer(url=server.address, endpoint="completions", model="granite"), code())
+        await one(make_completer(url=server.address, model="granite"), code())
+        only, apart = (received.json for received in server.requests)
+        assert (only["prompt"], only["stop"]) == ("x = ", ["\n\n", "```"])
+        assert (apart["prompt"], apart["suffix"], apart["options"]["stop"]) == ("x = ", "\n", ["\n\n\n"])
+
+
+async def test_the_same_prompt_is_asked_once(make_completer):
+    async with FillServer(["foo()", "bar()"]) as server:
+        first, again, other = await one(make_completer(url=server.address), code(), code(), code("y = |\n"))
+        assert (texts(first), texts(again), texts(other)) == (["foo()"], ["foo()"], ["bar()"])
+        assert (first.cached, again.cached) == (False, True)
+        assert len(server.requests) == 2
+
+
+async def test_nothing_is_kept_too_but_whoever_asks_by_hand_is_asked_for_again(make_completer):
+    async with FillServer(["  \n", "foo()"]) as server:
+        nothing, kept, asked = await one(make_completer(url=server.address), code(), code(), code(manual=True))
+        assert (nothing.items, nothing.why, nothing.failed) == ((), "", False)
+        assert (kept.items, kept.cached) == ((), True)
+        assert texts(asked) == ["foo()"]
+
+
+async def test_several_are_different_and_the_later_ones_warmer(make_completer):
+    async with FillServer(["a()", "a()", "b()"]) as server:
+        [found] = await one(make_completer(url=server.address), code(count=3))
+        assert texts(found) == ["a()", "b()"]
+        warmth = [received.json["options"]["temperature"] for received in server.requests]
+        assert warmth == sorted(set(warmth))
+
+
+async def test_a_single_line_stops_at_its_end(make_completer):
+    async with FillServer(["a()\nb()"]) as server:
+        [found] = await one(make_completer(url=server.address, multi_line=False), code())
+        assert texts(found) == ["a()"]
+        assert server.requests[0].json["options"]["stop"][-1] == "\n"
+
+
+async def test_a_newer_request_ends_the_older_one(make_completer):
+    """One at a time: the older one's connection is closed, and it has nothing to say."""
+    async with FillServer([silence(), "new()"]) as server, closing(make_completer(url=server.address)) as completer:
+        older = asyncio.ensure_future(completer.complete(code(id=1)))
+        await server.wait_until(lambda: len(server.requests) == 1)
+        newer = await completer.complete(code("y = |\n", id=2))
+        assert texts(newer) == ["new()"]
+        gone = await older
+        assert (gone.items, gone.why, gone.failed) == ((), "", False)
+        await server.wait_until(lambda: server.requests[0].aborted)
+
+
+@pytest.mark.parametrize("of", [0, 7])
+async def test_a_request_can_be_cancelled(make_completer, of):
+    async with FillServer([silence()]) as server, closing(make_completer(url=server.address)) as completer:
+        running = asyncio.ensure_future(completer.complete(code(id=7)))
+        await server.wait_until(lambda: len(server.requests) == 1)
+        completer.cancel(of)
+        assert (await running).items == ()
+        await server.wait_until(lambda: server.requests[0].aborted)
+
+
+async def test_cancelling_another_request_or_none_does_nothing(make_completer):
+    async with FillServer() as server, closing(make_completer(url=server.address)) as completer:
+        server.script = ["a()"]
+        completer.cancel()
+        running = asyncio.ensure_future(completer.complete(code(id=7)))
+        completer.cancel(6)
+        assert texts(await running) == ["a()"]
+        completer.cancel(7)
+
+
+async def test_who_asks_may_go_away(make_completer):
+    async with FillServer([silence()]) as server, closing(make_completer(url=server.address)) as completer:
+        running = asyncio.ensure_future(completer.complete(code()))
+        await server.wait_until(lambda: len(server.requests) == 1)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await server.wait_until(lambda: server.requests[0].aborted)
+
+
+async def test_two_editors_do_not_disturb_each_other(make_completer):
+    async with (
+        FillServer([silence(), "b()"]) as server,
+        closing(make_completer(url=server.address)) as one_editor,
+        closing(make_completer(url=server.address)) as other,
+    ):
+        waiting = asyncio.ensure_future(one_editor.complete(code()))
+        await server.wait_until(lambda: len(server.requests) == 1)
+        assert texts(await other.complete(code())) == ["b()"]
+        assert not waiting.done()
+        one_editor.cancel()
+        await waiting
+
+
+async def test_a_failure_is_one_sentence_and_is_not_kept(make_completer):
+    async with FillServer([failure(500, "out of memory"), "a()"]) as server:
+        failed, found = await one(make_completer(url=server.address), code(), code())
+        assert failed.failed
+        assert "out of memory" in failed.why
+        assert texts(found) == ["a()"]
+
+
+async def test_a_missing_key_asks_nobody(make_completer):
+    async with FillServer() as server:
+        completer = make_completer(
+            url=server.address, endpoint="mistral", api_key="NO_SUCH_KEY", model="codestral-latest"
+        )
+        [found] = await one(completer, code())
+        assert found.failed
+        assert "NO_SUCH_KEY" in found.why
+        assert server.requests == []
+
+
+async def test_settings_that_cannot_be_are_one_sentence(make_completer):
+    for changes in ({"adapter": "nobody"}, {"family": "lama"}, {"adapter": "offline"}):
+        [found] = await one(make_completer(**changes), code())
+        assert found.failed
+        assert next(iter(changes.values())) in found.why
+
+
+async def test_a_bug_of_ours_is_reported_and_answered(make_completer):
+    bugs: list[BaseException] = []
+
+    def broken(path: str) -> bool:
+        raise ZeroDivisionError
+
+    [found] = await one(make_completer(is_secret=broken, bugs=bugs), code())
+    assert (found.failed, found.why, len(bugs)) == (True, "An internal error.", 1)
+
+
+async def test_a_secret_file_is_never_sent(make_completer):
+    """R-266."""
+    async with FillServer(["a()"]) as server:
+        [found] = await one(
+            make_completer(url=server.address, is_secret=lambda path: path == ".env"), code(path=".env")
+        )
+        assert (found.off, found.items) == (True, ())
+        assert ".env" in found.why
+        assert server.requests == []
+
+
+async def test_an_adapters_address_and_key_can_be_used(make_completer):
+    async with FillServer(["a()"]) as server:
+        adapters = {"work": {"base_url": f"{server.address}/v1", "key": "WORK_KEY"}}
+        completer = make_completer(
+            adapter="work",
+            endpoint="mistral",
+            model="codestral-latest",
+            adapters=adapters,
+            environ={"WORK_KEY": "sk-test"},
+        )
+        [found] = await one(completer, code())
+        assert texts(found) == ["a()"]
+
+
+async def test_a_chat_model_is_asked_in_words_when_it_is_wanted(make_completer):
+    async with ChatServer([reply("```python\nfoo(1)\n```")]) as server:
+        adapters = {"work": {"base_url": server.url, "key": "WORK_KEY"}}
+        completer = make_completer(
+            endpoint="chat", adapter="work", model="test-model", adapters=adapters, environ={"WORK_KEY": "sk-test"}
+        )
+        [found] = await one(completer, code("x = |\ny = 2\n", path="src/a.py"))
+        assert texts(found) == ["foo(1)"]
+        order, file = server.requests[0].json["messages"]
+        assert "src/a.py" in order["content"]
+        assert file["content"] == "x = <cursor/>\ny = 2\n"
