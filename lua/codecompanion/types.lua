@@ -974,6 +974,7 @@
 ---@class CodeCompanion.Options
 ---@field adapters? CodeCompanion.Options.adapters
 ---@field interactions? CodeCompanion.Options.interactions
+---@field context? CodeCompanion.Options.context
 ---@field completion? CodeCompanion.Options.completion
 ---@field rules? CodeCompanion.Options.rules
 ---@field models? CodeCompanion.Options.models
@@ -1173,6 +1174,52 @@
 ---@field min_token_savings? integer|string
 ---@field adapter? string|table
 ---@field fallback_to_chat_adapter? boolean
+
+---Code that is looked for when you ask about the project, see |codecompanion-gather|.
+---@class CodeCompanion.Options.context
+---@field enabled? boolean|string
+---@field classify? boolean
+---@field utility? string|table
+---@field window? integer|string
+---@field budgets? table
+---@field timeout? integer
+---@field include_hidden? boolean
+---@field max_file_size_mb? number
+---@field supplement_when_files_selected? boolean
+---@field hybrid? CodeCompanion.Options.context.hybrid
+---@field memories? CodeCompanion.Options.context.memories
+---@field team? CodeCompanion.Options.context.team
+
+---How results of the search are weighed when the tiers of the document are asked for.
+---@class CodeCompanion.Options.context.hybrid
+---@field vector_weight? number
+---@field text_weight? number
+---@field top_k? integer
+---@field mmr? CodeCompanion.Options.context.hybrid.mmr
+---@field decay? CodeCompanion.Options.context.hybrid.decay
+
+---Prefer results that differ from each other.
+---@class CodeCompanion.Options.context.hybrid.mmr
+---@field enabled? boolean
+---@field lambda? number
+
+---Prefer files that were changed lately.
+---@class CodeCompanion.Options.context.hybrid.decay
+---@field enabled? boolean
+---@field half_life_days? integer
+
+---What you want every question about a project to know, in Markdown files: `## [category] title`, then the text.
+---Instructions of a kind that takes a model over are left out of them.
+---@class CodeCompanion.Options.context.memories
+---@field enabled? boolean
+---@field user? string
+---@field project? string
+
+---What a question about your team may know: a file, or what a program prints.
+---@class CodeCompanion.Options.context.team
+---@field enabled? boolean
+---@field file? string
+---@field command? string[]
 
 ---Completion at the cursor, see |codecompanion-complete|.
 ---@class CodeCompanion.Options.completion

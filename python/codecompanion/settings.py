@@ -22,6 +22,8 @@ import msgspec
 
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import ConfigError
+from codecompanion.settings_sections import GatheringSettings
+from codecompanion.settings_sections import Section as _Section
 
 ResponseStyle = Literal["default", "terse"]
 PacketSection = Literal["repo", "git", "git_dirty_summary", "diagnostics"]
@@ -31,10 +33,6 @@ LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"]
 
 DEFAULT_PROMPT_MARK = "${default_system_prompt}"
 """Where `interactions.chat.opts.system_prompt` names the built-in prompt, also inside a function's answer."""
-
-
-class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of all sections: no defaults here, they come from `settings_defaults.json`."""
 
 
 class ContextPacketSettings(_Section, frozen=True):
@@ -176,6 +174,7 @@ class Settings(_Section, frozen=True):
     models: dict[str, ModelLimits]
     tools: ToolsSettings
     rules: RulesSettings
+    context: GatheringSettings
     completion: CompletionSettings
     workspace: WorkspaceSettings
     log_level: LogLevel
@@ -193,6 +192,8 @@ _KEY_PATHS = (
     ("tools", "interactions.chat.tools.opts"),
     ("rules.groups", "rules"),
     ("rules", "rules.opts.chat"),
+    ("context.timeout_s", "context.timeout"),
+    ("context.utility_model", "context.utility.model"),
     ("completion.timeout_s", "completion.timeout"),
     ("log_level", "opts.log_level"),
 )

@@ -149,3 +149,38 @@ def test_settings_can_be_read_from_an_installed_package_without_neovim(tmp_path:
         check=False,
     )
     assert done.stdout == "offline\n", done.stderr
+
+
+def test_gathering_code_has_the_documents_defaults() -> None:
+    """R-263, R-264, R-265."""
+    found = settings.load({}).context
+    assert (found.enabled, found.classify, found.utility, found.supplement_when_files_selected) == (
+        "auto",
+        True,
+        "",
+        True,
+    )
+    assert (found.include_hidden, found.max_file_size_mb, found.timeout_s, found.team.enabled) == (False, 1, 8, False)
+    hybrid = found.hybrid
+    assert (hybrid.vector_weight, hybrid.text_weight, hybrid.top_k) == (0.7, 0.3, 10)
+    assert (hybrid.mmr.enabled, hybrid.mmr.lambda_, hybrid.decay.enabled, hybrid.decay.half_life_days) == (
+        False,
+        0.7,
+        False,
+        30,
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"windw": 1}, "context"),
+        ({"enabled": "always"}, "context.enabled"),
+        ({"timeout_s": 0}, "context.timeout"),
+        ({"budgets": {"gpt-4o": -1}}, "context.budgets"),
+    ],
+)
+def test_a_mistake_in_gathering_code_names_its_key(given: dict[str, Any], named: str) -> None:
+    """R-265."""
+    with pytest.raises(ConfigError, match=named.replace(".", r"\.")):
+        settings.load({"context": given})

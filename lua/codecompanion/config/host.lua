@@ -257,6 +257,7 @@ function M.settings(options, given)
     models = object(vim.tbl_map(object, options.models)),
     tools = tools(options),
     rules = rules(options, evaluation),
+    context = require("codecompanion.config.gathering")(options.context, M.adapter_reference),
     completion = completion(options.completion),
     workspace = { root = root and root ~= "" and vim.fs.normalize(root) or "" },
     log_level = options.opts.log_level,

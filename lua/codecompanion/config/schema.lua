@@ -60,6 +60,11 @@ return {
       },
     },
     {
+      name = "context",
+      description = "Code that is looked for when you ask about the project, see |codecompanion-gather|.",
+      fields = require("codecompanion.config.options.gathering"),
+    },
+    {
       name = "completion",
       description = "Completion at the cursor, see |codecompanion-complete|.",
       fields = require("codecompanion.config.options.completion"),
