@@ -14,7 +14,19 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from codecompanion import __version__
-from codecompanion.cli.commands import context, demo, doctor, fim, import_, recall, replay, sessions, summarize
+from codecompanion.cli.commands import (
+    classify,
+    context,
+    demo,
+    doctor,
+    fim,
+    import_,
+    recall,
+    replay,
+    select,
+    sessions,
+    summarize,
+)
 from codecompanion.cli.environment import hold_secrets
 from codecompanion.cli.progress import Progress
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError
@@ -33,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(prog="codecompanion", description="Context management without Neovim.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
-    for command in (context, replay, recall, summarize, import_, demo, sessions, doctor, fim):
+    for command in (context, replay, recall, summarize, import_, demo, sessions, doctor, classify, select, fim):
         command.add_parser(commands)
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help(sys.stderr)

@@ -1,0 +1,42 @@
+"""How many tokens of code a model is given: the table of R-244, what the user says, never too much of the window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from codecompanion.formats.package_table import package_table
+
+MAX_SHARE_OF_WINDOW = 0.25
+"""Gathered code never takes more of the real window than this; the question, its history and the reply need the rest.
+
+A 4k window: 1,000 tokens of code. From 200k on the table alone decides.
+"""
+_SEPARATORS = str.maketrans("", "", "-_ ")
+
+
+def token_budget(model: str, own: Mapping[str, int] | None = None) -> int:
+    """Return the budget of a model, in tokens; `own`: rows of the user's, which go before the table's.
+
+    The longest name counts that the model's name begins with, also after a vendor (`openai/gpt-4o-mini` → `gpt-4o`).
+    A row of the user's called `default` stands for all others.
+    """
+    table = package_table("retrieval/budgets.toml")
+    for rows in (own or {}, table["models"]):
+        if found := _longest(model, rows) or _longest(model.rpartition("/")[2], rows):
+            return int(rows[found])
+    return int((own or {}).get("default", table["default"]))
+
+
+def budget_in_window(budget: int, window: int) -> int:
+    """Return the budget in a context window of so many tokens; 0 = the window is not known."""
+    return min(budget, int(window * MAX_SHARE_OF_WINDOW)) if window > 0 else budget
+
+
+def _longest(model: str, rows: Mapping[str, int]) -> str:
+    name = _plain(model)
+    fitting = [row for row in rows if row != "default" and _plain(row) and name.startswith(_plain(row))]
+    return max(fitting, key=lambda row: len(_plain(row)), default="")
+
+
+def _plain(name: str) -> str:
+    return name.lower().translate(_SEPARATORS)

@@ -1,0 +1,178 @@
+"""Is a question about the project, and what about: a model's reply, or words (R-204 … R-211).
+
+The words are ours (`question_words.toml`). Only the two ends of a long question are looked at: a pasted log in between
+says little about what is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any, cast
+
+import msgspec
+
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.package_table import package_table
+from codecompanion.formats.regex import regex
+from codecompanion.model.gathered import CONFIDENCE_VALUES, Classification, Confidence
+from codecompanion.retrieval.word_forms import MAX_EDITS, MIN_FUZZY_LENGTH, edits_within, is_same_word, stem
+
+MAX_END_CHARS = 2000
+MAX_CATEGORIES = 5
+MIN_KEYWORDS = 2
+NEGATED_WORDS = 3
+PATTERN_POINTS, KEYWORD_POINTS, STRONG_POINTS = 3, 1, 2
+HIGH_POINTS, MEDIUM_POINTS = 5, 3
+_WORD = regex(r"[^\W_]+")
+_TABLE = "retrieval/question_words.toml"
+_IDENTIFIER_PATTERN = "(?-i:"
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """What a question has: patterns that match, keywords by category (different words of it), strong indicators."""
+
+    patterns: int
+    by_category: dict[str, int]
+    keywords: int
+    strong: int
+
+
+def classify_by_words(question: object) -> Classification:
+    """Return what the words of a question say (R-207 … R-209); anything but a text with a word in it says nothing."""
+    if not isinstance(question, str) or not question.strip():
+        return Classification()
+    text = _ends(question)
+    words = _WORD.findall(text.lower())
+    if _is_negated(_WORD.findall(_error_messages().sub(" ", text.lower()))):
+        return Classification()
+    found = _look(text, words)
+    if not (found.patterns or found.keywords >= MIN_KEYWORDS or found.strong):
+        return Classification()
+    points = PATTERN_POINTS * found.patterns + KEYWORD_POINTS * found.keywords + STRONG_POINTS * found.strong
+    counted = found.by_category
+    categories = sorted((name for name in counted if counted[name]), key=lambda name: -counted[name])
+    return Classification(
+        is_codebase_related=True,
+        categories=tuple(categories[:MAX_CATEGORIES]) or ("general",),
+        confidence="high" if points >= HIGH_POINTS else "medium" if points >= MEDIUM_POINTS else "low",
+    )
+
+
+def classification_of_reply(reply: str) -> Classification | None:
+    """Return what a model's reply says, None when it is no such JSON object (R-205): the words decide then."""
+    value = json_of_reply(reply)
+    if not isinstance(value, dict) or not isinstance(value.get("isCodebaseRelated"), bool):
+        return None
+    categories = value.get("categories", [])
+    if not isinstance(categories, list):
+        return None
+    names = (name.strip() for name in categories if isinstance(name, str))
+    confidence = value.get("confidence")
+    known = confidence.strip().lower() if isinstance(confidence, str) else ""
+    is_related = value["isCodebaseRelated"]
+    return Classification(
+        is_codebase_related=is_related,
+        categories=(tuple(dict.fromkeys(filter(None, names)))[:MAX_CATEGORIES] or ("general",)) if is_related else (),
+        confidence=cast("Confidence", known if known in CONFIDENCE_VALUES else "medium"),
+        source="model",
+    )
+
+
+def json_of_reply(reply: str) -> Any:
+    """Return the JSON value of a reply without fences and the word `json` before it; None when there is none."""
+    text = reply.replace("```", "").strip()
+    if text[:4].lower() == "json":
+        text = text[4:].strip()
+    try:
+        return json.loads(text)
+    except NOT_READABLE:
+        return None
+
+
+def _ends(text: str) -> str:
+    if len(text) <= 2 * MAX_END_CHARS:
+        return text
+    return f"{text[:MAX_END_CHARS]}\n{text[-MAX_END_CHARS:]}"
+
+
+def _is_negated(words: list[str]) -> bool:
+    """Return whether one of the three words after a negation is a keyword (R-208)."""
+    for place, word in enumerate(words):
+        following = words[place + 1 : place + 1 + NEGATED_WORDS]
+        if word in _words("negations") and any(map(_keywords_of, following)):
+            return True
+    return False
+
+
+def _look(text: str, words: list[str]) -> _Found:
+    stems_by_category: dict[str, set[str]] = {name: set() for name in _categories()}
+    for word in dict.fromkeys(words):
+        for category in _keywords_of(word):
+            stems_by_category[category].add(stem(word))
+    return _Found(
+        patterns=sum(_matches(pattern, text) for pattern in _patterns()),
+        by_category={name: len(stems) for name, stems in stems_by_category.items()},
+        keywords=len(set[str]().union(*stems_by_category.values())),
+        strong=sum(any(_is_strong(word, wanted) for word in set(words)) for wanted in _words("strong_indicators")),
+    )
+
+
+def _is_strong(word: str, indicator: str) -> bool:
+    """Return whether a word begins with an indicator's stem, or is one misspelt."""
+    if word.startswith(stem(indicator)):
+        return True
+    return len(word) >= MIN_FUZZY_LENGTH and not _is_english(word) and edits_within(word, indicator, MAX_EDITS)
+
+
+def _keywords_of(word: str) -> tuple[str, ...]:
+    """Return the categories a word of a question stands for: as it is, or else misspelt, if it is no other word."""
+    same = tuple(name for name, stems in _stems().items() if stem(word) in stems)
+    if same or _is_english(word):
+        return same
+    return tuple(
+        name for name, keywords in _categories().items() if any(is_same_word(word, keyword) for keyword in keywords)
+    )
+
+
+def _is_english(word: str) -> bool:
+    """Return whether a word is a common one, and so no other word misspelt."""
+    return word in _words("no_misspelling") or stem(word) in _common_stems()
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> bool:
+    """Return whether a pattern matches; a brand in mixed case is no name in code."""
+    if not pattern.pattern.startswith(_IDENTIFIER_PATTERN):
+        return pattern.search(text) is not None
+    return any(found.group().lower() not in _words("not_identifiers") for found in pattern.finditer(text))
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(text, re.IGNORECASE | re.MULTILINE) for text in package_table(_TABLE)["patterns"])
+
+
+@cache
+def _error_messages() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, package_table(_TABLE)['error_messages']))})\b")
+
+
+@cache
+def _categories() -> dict[str, frozenset[str]]:
+    return {name: frozenset(words.split()) for name, words in package_table(_TABLE)["categories"].items()}
+
+
+@cache
+def _stems() -> dict[str, frozenset[str]]:
+    return {name: frozenset(map(stem, keywords)) for name, keywords in _categories().items()}
+
+
+@cache
+def _words(name: str) -> frozenset[str]:
+    return frozenset(package_table(_TABLE)[name].split())
+
+
+@cache
+def _common_stems() -> frozenset[str]:
+    return frozenset(map(stem, _words("no_misspelling") | _words("stop_words")))

@@ -1,0 +1,54 @@
+"""Selected snippets as the text a model reads: by file, each with its lines, fenced (R-250)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codecompanion.formats.plural import counted
+from codecompanion.formats.regex import regex
+from codecompanion.model.gathered import Selection, Snippet
+
+NOTHING = "No relevant code context found."
+_FENCES = regex(r"`{3,}")
+_CONTROL = regex(r"[\x00-\x1f\x7f\u0085\u2028\u2029`]")
+
+
+def render_selection(selection: Selection) -> str:
+    """Return the selection as text; with a note when something is missing."""
+    parts = [render_snippets(selection.snippets) or NOTHING]
+    if selection.dropped:
+        left_out = counted(len(selection.dropped), "more snippet")
+        parts.append(f"\n_Note: {left_out} omitted, because the budget of code is used up._")
+    elif selection.was_truncated:
+        parts.append("\n_Note: a file is cut where it says so, because the budget of code is used up._")
+    return "\n".join(parts)
+
+
+def render_snippets(snippets: Sequence[Snippet]) -> str:
+    """Return snippets grouped by file, files in the order of their best snippet, snippets from top to bottom."""
+    by_file = dict[str, list[Snippet]]()
+    for snippet in snippets:
+        by_file.setdefault(snippet.path, []).append(snippet)
+    parts = list[str]()
+    for path, group in by_file.items():
+        parts.append(f"### File: {shown(path)}")
+        for snippet in sorted(group, key=lambda one: one.start):
+            parts += [f"#### {_title(snippet)}", fenced(snippet.text)]
+    return "\n".join(parts)
+
+
+def fenced(text: str) -> str:
+    """Return the text in a fence that no fence inside of it can close."""
+    longest = max((len(found) for found in _FENCES.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text.removesuffix(chr(10))}\n{fence}"
+
+
+def shown(name: str) -> str:
+    """Return a path or a name as it stands in a heading: a line break in it begins no line, a backtick ends no code."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", name)
+
+
+def _title(snippet: Snippet) -> str:
+    lines = f"lines {snippet.start}-{snippet.end}"
+    return f"{snippet.kind} `{shown(snippet.name)}` ({lines})" if snippet.name else lines

@@ -1,0 +1,38 @@
+"""Which words of a question code is searched for: the simple way, and a model's list (R-219, R-220)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from codecompanion.formats.package_table import package_table
+from codecompanion.formats.regex import regex
+
+MAX_TERMS = 10
+MAX_SEARCHED_TERMS = 5
+"""Of a model's terms only the first are searched."""
+MIN_LENGTH = 3
+MAX_QUESTION_CHARS = 20_000
+"""A pasted log is no question; its first part says what it is about."""
+_NO_WORD = regex(r"[^a-z0-9_\s]")
+_MODEL_NOISE = regex(r"^[\s\-*•\d.)\"'`]+|[\s\"'`.]+$")
+MAX_TERM_CHARS = 80
+
+
+def simple_terms(question: str) -> tuple[str, ...]:
+    """Return at most ten words of the question that are worth searching, in its order, lower case."""
+    words = _NO_WORD.sub(" ", question[:MAX_QUESTION_CHARS].lower()).split()
+    wanted = (word for word in words if len(word) >= MIN_LENGTH and word not in _stop_words())
+    return tuple(dict.fromkeys(wanted))[:MAX_TERMS]
+
+
+def model_terms(reply: str) -> tuple[str, ...]:
+    """Return the terms of a model's reply, separated by commas, at most ten; () when it is no such list."""
+    text = reply.replace("```", " ").strip()
+    found = (_MODEL_NOISE.sub("", part) for part in text.replace("\n", ",").split(","))
+    terms = tuple(dict.fromkeys(term for term in found if 1 < len(term) <= MAX_TERM_CHARS and len(term.split()) <= 3))
+    return terms[:MAX_TERMS]
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    return frozenset(package_table("retrieval/question_words.toml")["stop_words"].split())

@@ -1,0 +1,98 @@
+"""What goes into the budget: the user's files first, then what scores highest and still fits (R-247, R-248, R-251).
+
+A snippet that does not fit is passed over and smaller ones are tried. The user's files share the budget evenly when
+they do not fit together; one that is longer than its share is cut after a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codecompanion.formats.plural import counted
+from codecompanion.model.gathered import Dropped, Selection, Snippet, chars_to_tokens
+from codecompanion.retrieval.smart_snippets import split_lines
+
+NO_ROOM = "the budget is used up"
+NO_ROOM_FOR_A_LINE = "not one line of it fits into the budget"
+
+
+def select_snippets(candidates: Sequence[Snippet], budget_tokens: int) -> Selection:
+    """Return what fits into the budget.
+
+    Equal scores keep the order they came in. `dropped` and `snippets` together are the candidates without duplicates.
+    """
+    ordered = sorted(without_duplicates(candidates), key=lambda one: (not one.is_selected, -one.score))
+    chosen = [snippet for snippet in ordered if snippet.is_selected]
+    kept, dropped = list[Snippet](), list[Dropped]()
+    for snippet, room in zip(chosen, share_evenly([one.tokens for one in chosen], budget_tokens), strict=True):
+        short = cut_to_budget(snippet, room)
+        if short is None:
+            dropped.append(Dropped(snippet, NO_ROOM_FOR_A_LINE))
+        else:
+            kept.append(short)
+    free = budget_tokens - sum(snippet.tokens for snippet in kept)
+    for snippet in ordered[len(chosen) :]:
+        if snippet.tokens <= free:
+            kept.append(snippet)
+            free -= snippet.tokens
+        else:
+            dropped.append(Dropped(snippet, NO_ROOM))
+    return Selection(snippets=tuple(kept), dropped=tuple(dropped), budget_tokens=budget_tokens)
+
+
+def without_duplicates(snippets: Sequence[Snippet]) -> list[Snippet]:
+    """Return one snippet for each path and first line, the one with the highest score."""
+    best = dict[tuple[str, int], Snippet]()
+    for snippet in snippets:
+        key = (snippet.path, snippet.start)
+        if key not in best or (snippet.is_selected, snippet.score) > (best[key].is_selected, best[key].score):
+            best[key] = snippet
+    return list(best.values())
+
+
+def share_evenly(sizes: Sequence[int], budget_tokens: int) -> list[int]:
+    """Return how much of the budget each of the user's files gets: all it needs where they fit together.
+
+    Otherwise an even share; what small ones leave over goes to the first that needs more, then to the next.
+    """
+    if not sizes:
+        return []
+    shares = [min(size, budget_tokens // len(sizes)) for size in sizes]
+    for place, size in enumerate(sizes):
+        shares[place] += min(size - shares[place], budget_tokens - sum(shares))
+    return shares
+
+
+def cut_to_budget(snippet: Snippet, max_tokens: int) -> Snippet | None:
+    """Return the snippet in at most so many tokens, cut after a line, a marker at its end; None = no line fits."""
+    if snippet.tokens <= max_tokens:
+        return snippet
+    lines = split_lines(snippet.text)
+    kept_chars = kept = 0
+    marker = _marker(snippet, len(lines), 0)
+    # The marker is longest when all but the first lines are missing, so it fits at every later place too.
+    for line in lines:
+        if chars_to_tokens(kept_chars + len(line) + 1 + len(marker)) > max_tokens:
+            break
+        kept_chars += len(line) + 1
+        kept += 1
+    if kept == 0:
+        return None
+    text = snippet.text[:kept_chars] + _marker(snippet, len(lines), kept)
+    return Snippet(
+        path=snippet.path,
+        start=snippet.start,
+        end=snippet.start + kept - 1,
+        text=text,
+        kind=snippet.kind,
+        name=snippet.name,
+        score=snippet.score,
+        is_selected=snippet.is_selected,
+        is_cut=True,
+        source=snippet.source,
+        scores=snippet.scores,
+    )
+
+
+def _marker(snippet: Snippet, lines: int, kept: int) -> str:
+    return f"… [cut: {counted(lines - kept, 'more line')}, up to line {snippet.start + lines - 1}]"

@@ -1,0 +1,81 @@
+"""The document's `extractSmartSnippets`: functions, classes, interfaces, types and variables by patterns (R-243).
+
+For TypeScript, JavaScript and Python, one pattern a kind. It needs no grammar, so it is what remains for files that no
+grammar reads. What a user chose is one snippet with the whole file (R-248).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from codecompanion.formats.regex import regex
+from codecompanion.model.gathered import Snippet
+from codecompanion.retrieval.relevance import KEEP_ABOVE, SELECTED_SCORE, score_text
+
+MAX_LINES_AFTER_START = 30
+BLOCK_LINES, BLOCK_SCORE = 50, 0.3
+_EXPORT = r"(?:export[ \t]+)?(?:default[ \t]+)?(?:declare[ \t]+)?"
+_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("function", regex(rf"^[ \t]*{_EXPORT}(?:async[ \t]+)?function(?:[ \t]*\*[ \t]*|[ \t]+)(\w+)")),
+    ("class", regex(rf"^[ \t]*{_EXPORT}(?:abstract[ \t]+)?class[ \t]+(\w+)")),
+    ("interface", regex(rf"^{_EXPORT}interface[ \t]+(\w+)")),
+    ("type", regex(rf"^{_EXPORT}type[ \t]+(\w+)")),
+    ("variable", regex(rf"^{_EXPORT}const[ \t]+(\w+)[ \t]*(?::[^=]+)?=")),
+    ("function", regex(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)")),
+    ("class", regex(r"^[ \t]*class[ \t]+(\w+)")),
+)
+"""One line at a time. Functions and classes may be indented (methods); a `const` in a function is no element."""
+
+
+def find_elements(lines: Sequence[str]) -> list[tuple[int, str, str]]:
+    """Return (line, kind, name) of what the patterns find, from top to bottom; lines are 1-based."""
+    found = list[tuple[int, str, str]]()
+    for number, line in enumerate(lines, 1):
+        for kind, pattern in _PATTERNS:
+            if match := pattern.match(line):
+                found.append((number, kind, match.group(1)))
+                break
+    return found
+
+
+def extract_smart_snippets(path: str, text: str, keywords: Sequence[str]) -> list[Snippet]:
+    """Return the snippets of a file that score above 0.2, from top to bottom.
+
+    A snippet goes from its first line to 30 lines after it, not into the next element and not over the end of the
+    file. When there is none but a keyword occurs, the first 50 lines are one (`block`, 0.3).
+    """
+    lines = split_lines(text)
+    elements = find_elements(lines)
+    found = list[Snippet]()
+    for place, (start, kind, name) in enumerate(elements):
+        next_start = elements[place + 1][0] if place + 1 < len(elements) else len(lines) + 1
+        end = min(start + MAX_LINES_AFTER_START, next_start - 1, len(lines))
+        body = "\n".join(lines[start - 1 : end])
+        score = score_text(body, keywords)
+        if score > KEEP_ABOVE:
+            found.append(Snippet(path=path, start=start, end=end, text=body, kind=kind, name=name, score=score))
+    lower = text.lower()
+    if not found and any(keyword.lower() in lower for keyword in keywords if keyword):
+        end = min(BLOCK_LINES, len(lines))
+        found.append(Snippet(path=path, start=1, end=end, text="\n".join(lines[:end]), score=BLOCK_SCORE))
+    return found
+
+
+def whole_file(path: str, text: str) -> Snippet:
+    """Return a file the user chose as one snippet, its text as it is (R-248)."""
+    return Snippet(
+        path=path,
+        start=1,
+        end=len(split_lines(text)),
+        text=text,
+        score=SELECTED_SCORE,
+        is_selected=True,
+        source="mention",
+    )
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a file as editors count them: only a line feed ends one, the last one needs none."""
+    lines = text.split("\n")
+    return lines[:-1] if len(lines) > 1 and lines[-1] == "" else lines

@@ -1,0 +1,122 @@
+"""`classify` and `select`: the contract of issue 11 as an outside caller sees it (R-204 … R-212, R-243 … R-251)."""
+
+from __future__ import annotations
+
+import json
+
+from tests.contract.command_line import run
+
+
+def jobs(command, *wanted):
+    lines = [job if isinstance(job, str) else json.dumps(job) for job in wanted]
+    status, out, err = run(command, "--jobs", stdin="\n".join(lines) + "\n")
+    return status, [json.loads(line) for line in out.splitlines()], err
+
+
+def test_classify_answers_one_object():
+    status, out, _ = run("classify", "How is the login error handled in this project?")
+    assert status == 0
+    assert json.loads(out) == {
+        "isCodebaseRelated": True,
+        "categories": ["authentication", "api", "debugging", "general"],
+        "confidence": "high",
+        "confidenceValue": 0.9,
+        "types": {
+            "isImplementation": True,
+            "isArchitectural": False,
+            "isDebugging": True,
+            "isCodeExplanation": False,
+            "isFeatureRequest": False,
+        },
+        "type": "Implementation + Debugging",
+        "source": "keywords",
+    }
+
+
+def test_classify_answers_jobs_in_order_and_damaged_ones_in_their_place():
+    reply = '```json\n{"isCodebaseRelated": true, "categories": ["api"], "confidence": "?"}\n```'
+    status, answers, err = jobs(
+        "classify",
+        {"text": "What is the capital of France?"},
+        "{not json",
+        {"text": None},
+        {"question": "x"},
+        {"text": "hello", "reply": reply, "type_reply": '{"isDebugging": true}'},
+        {"text": "hello", "reply": "I do not know"},
+    )
+    assert status == 2
+    assert [answer.get("isCodebaseRelated") for answer in answers] == [False, None, False, None, True, False]
+    assert "standard input:2" in answers[1]["error"]
+    assert "standard input:4" in answers[3]["error"]
+    assert err.count("\n") == 2
+    assert (answers[4]["confidence"], answers[4]["confidenceValue"], answers[4]["source"]) == ("medium", 0.7, "model")
+    assert answers[4]["type"] == "Debugging"
+    assert answers[5]["source"] == "keywords"
+    assert answers[5]["type"] == "General Inquiry"
+
+
+def test_classify_wants_a_question():
+    assert run("classify")[0] == 2
+    assert run("classify", "--jobs", stdin="\n")[0] == 2
+
+
+FILES = [
+    {"path": "chosen.py", "content": "one = 1\n", "selected": True},
+    {"path": "parser.py", "content": "import re\n\n\ndef parse(text):\n    return re.split(text)\n"},
+    {"path": "other.py", "content": "def unrelated():\n    return 0\n"},
+]
+
+
+def test_select_answers_the_documents_selection():
+    status, [answer], _ = jobs("select", {"question": "How does parse work?", "budget": 100, "files": FILES})
+    assert status == 0
+    assert answer["selection"] == {
+        "snippets": [
+            {
+                "path": "chosen.py", "start": 1, "end": 1, "type": "block", "name": "",
+                "score": 1.0, "selected": True, "tokens": 2,
+            },
+            {
+                "path": "parser.py", "start": 4, "end": 5, "type": "function", "name": "parse",
+                "score": 0.9, "selected": False, "tokens": 11,
+            },
+        ],
+        "totalTokens": 13, "budgetTokens": 100, "wasTruncated": False, "droppedCount": 0,
+    }  # fmt: skip
+    assert answer["text"].startswith("### File: chosen.py\n#### lines 1-1\n```\none = 1\n```\n### File: parser.py\n")
+    assert {name: answer[name] for name in answer["selection"]} == answer["selection"]
+
+
+def test_select_takes_the_budget_of_the_model():
+    status, answers, _ = jobs(
+        "select", *({"question": "x", "model": name} for name in ("claude-3-opus", "gpt-4o", "?"))
+    )
+    assert status == 0
+    assert [answer["budgetTokens"] for answer in answers] == [50_000, 20_000, 4_000]
+    assert answers[0]["text"] == "No relevant code context found."
+
+
+def test_select_answers_damaged_jobs_in_their_place():
+    good = {"question": "parse", "budget": 5, "files": FILES}
+    bad = [
+        {"files": FILES},
+        {"question": "x", "budget": -1},
+        {"question": "x", "budget": "many"},
+        {"question": "x", "files": [{"path": "a"}]},
+        {"question": "x", "fiels": []},
+        "[]",
+    ]
+    status, answers, _ = jobs("select", *bad, good)
+    assert status == 2
+    assert all("error" in answer for answer in answers[:-1])
+    assert "budget is -1; expected 0 or more tokens" in answers[1]["error"]
+    assert (answers[-1]["droppedCount"], answers[-1]["totalTokens"]) == (1, 2)
+
+
+def test_any_text_comes_through():
+    """Unpaired surrogates, NUL, right-to-left: answered, never a crash."""
+    file = '{"path": "\\ud800", "content": "def parse\\u0000(\\ud800"}'
+    job = f'{{"question": "\\ud800 \\u0000 كيف parse", "files": [{file}]}}'
+    status, [answer], _ = jobs("select", job)
+    assert status == 0
+    assert len(answer["snippets"]) == 1

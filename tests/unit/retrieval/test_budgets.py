@@ -1,0 +1,56 @@
+"""R-244: how many tokens of code a model gets."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.retrieval.budgets import budget_in_window, token_budget
+
+
+@pytest.mark.parametrize(
+    ("model", "budget"),
+    [
+        ("claude-3-opus", 50_000),
+        ("Claude 3 Opus", 50_000),
+        ("claude-3-opus-20240229", 50_000),
+        ("claude-3-sonnet", 50_000),
+        ("claude-3-haiku-20240307", 20_000),
+        ("claude-sonnet-4-20250514", 50_000),
+        ("claude-opus-4-1", 50_000),
+        ("gpt-4o", 20_000),
+        ("GPT-4o", 20_000),
+        ("gpt-4o-mini", 20_000),
+        ("gpt-4-turbo-preview", 20_000),
+        ("gpt-4", 6_000),
+        ("gpt-4-0613", 6_000),
+        ("gpt-3.5-turbo-16k", 4_000),
+        ("openai/gpt-4o", 20_000),
+        ("Qwen 2.5 Coder", 4_000),
+        ("qwen2.5-coder:7b", 4_000),
+        ("qwen2.5-coder:3b", 3_000),
+        ("llama3.2:1b", 3_000),
+        ("codellama:13b", 4_000),
+        ("llama-3.3-70b-versatile", 20_000),
+        ("meta-llama/Llama-4-Scout-17B-16E-Instruct", 20_000),
+        ("my-gpt-4o", 4_000),
+        ("mistral-large", 4_000),
+        ("gpt", 4_000),
+        ("", 4_000),
+    ],
+)
+def test_the_longest_beginning_counts(model: str, budget: int) -> None:
+    assert token_budget(model) == budget
+
+
+def test_the_users_rows_go_first() -> None:
+    own = {"gpt-4": 1_000, "default": 9_000}
+    assert token_budget("gpt-4o-mini", own) == 1_000
+    assert token_budget("claude-3-opus", own) == 50_000
+    assert token_budget("mistral", own) == 9_000
+
+
+def test_never_more_than_a_share_of_the_real_window() -> None:
+    """A 4k window, a 1M window, and one nobody knows."""
+    assert budget_in_window(50_000, 4_000) == 1_000
+    assert budget_in_window(50_000, 1_000_000) == 50_000
+    assert budget_in_window(4_000, 0) == 4_000

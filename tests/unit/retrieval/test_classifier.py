@@ -1,0 +1,225 @@
+"""R-204 … R-211: the words of a question, the reply of a model."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codecompanion.formats.package_table import package_table
+from codecompanion.model.gathered import Classification
+from codecompanion.retrieval.classifier import classification_of_reply, classify_by_words
+from codecompanion.retrieval.word_forms import edits_within, is_same_word, stem
+
+ABOUT_THE_PROJECT = {
+    "How does authentication work in this project?": "authentication",
+    "Where is the database connection configured?": "database",
+    "Why does the login test fail?": "testing",
+    "fix the bug in parser": "debugging",
+    "What does parse_config do?": "configuration",
+    "Refactor the request handler to use async": "api",
+    "How are sessions stored?": "authentication",
+    "explain the architecture": "architecture",
+    "Add a dark mode option to the settings page": "configuration",
+    "why is my build broken": "debugging",
+    "Where do we validate user input?": "general",
+    "which files handle routing?": "api",
+    "how do I run the unit tests": "testing",
+    "What does getUserById return": "general",
+    "Make the buffer redraw only once": "frontend",
+    "TypeError: undefined is not a function": "debugging",
+    "rename the variable x in main.py": "implementation",
+    "how is the token budget of a request computed": "api",
+    "add support for streaming responses": "feature",
+    "autentication": "authentication",
+    "the databse is empty": "database",
+}
+ABOUT_SOMETHING_ELSE = (
+    *("What is the capital of France?", "Write me a poem about the sea", "Tell me a joke", "How do I cook rice?"),
+    *("How does photosynthesis work?", "What is the best house to buy?", "Explain quantum computing", "Hello!"),
+    *("What is the weather like in London?", "Who won the world cup in 2018?", "thanks, that helps", "define entropy"),
+    *("What is the difference between TCP and UDP?", "Recommend a good movie for tonight", "what is MCP?"),
+    *("What is the rest of the story", "the quick brown fox jumps over the lazy dog", "Plan a trip to Japan"),
+    *("Help me write an email to my landlord", "Is JavaScript older than me", "When was the French revolution?"),
+)
+
+
+@pytest.mark.parametrize(("question", "category"), ABOUT_THE_PROJECT.items())
+def test_a_question_about_the_project(question: str, category: str) -> None:
+    """R-207, R-209, R-210."""
+    found = classify_by_words(question)
+    assert found.is_codebase_related
+    assert category in found.categories
+    assert 1 <= len(found.categories) <= 5
+    assert found.source == "keywords"
+
+
+@pytest.mark.parametrize("question", [*ABOUT_SOMETHING_ELSE, "", "  \n", None, 7, ["how does the database work"]])
+def test_a_question_about_something_else_or_none_at_all(question: object) -> None:
+    """R-207, R-209: `{false, [], "low"}`."""
+    assert classify_by_words(question) == Classification(is_codebase_related=False, categories=(), confidence="low")
+
+
+@pytest.mark.parametrize(
+    ("question", "is_related"),
+    [
+        ("explain the login, not the database", False),
+        ("explain the login without any big database", False),
+        ("explain the login without any such very database", True),
+        ("avoid databse talk about the login of this project", False),
+        ("no tests please, explain the login of this project", False),
+        ("exclude the endpoints of this project", False),
+        ("the login of this project is not slow", True),
+        ("does the login note the database", True),
+    ],
+)
+def test_a_keyword_in_the_three_words_after_a_negation(question: str, is_related: bool) -> None:
+    """R-208: exactly three words, also when the first of them is another negation."""
+    assert classify_by_words(question).is_codebase_related is is_related
+
+
+@pytest.mark.parametrize(
+    ("question", "confidence"),
+    [
+        ("authentication", "medium"),  # 1 keyword + 2 for the strong indicator
+        ("cookie socket", "low"),  # 2 keywords
+        ("cookie socket widget", "medium"),  # 3 keywords
+        ("cookie socket widget daemon fixture", "high"),  # 5 keywords
+        ("where is it stored", "medium"),  # 1 pattern
+        ("where is the cookie and the widget stored", "high"),  # 1 pattern + 2 keywords
+    ],
+)
+def test_points_become_a_confidence(question: str, confidence: str) -> None:
+    """R-209: 3 a pattern, 1 a keyword, 2 a strong indicator; from 5 on high, from 3 on medium."""
+    assert classify_by_words(question).confidence == confidence
+
+
+def test_categories_stand_by_the_number_of_their_keywords() -> None:
+    """R-209."""
+    found = classify_by_words("jest mocks and fixtures for the sqlite socket of the test")
+    assert found.categories[0] == "testing"
+    assert set(found.categories) >= {"database", "backend"}
+
+
+def test_the_word_lists_are_those_of_the_document() -> None:
+    """R-207: 16 patterns; R-208: five negations; R-210: ten categories, debugging and feature."""
+    table = package_table("retrieval/question_words.toml")
+    assert len(table["patterns"]) == 16
+    assert table["negations"].split() == ["not", "no", "without", "exclude", "avoid"]
+    assert set(table["categories"]) == {
+        *("authentication", "api", "database", "architecture", "configuration", "implementation", "testing"),
+        *("frontend", "backend", "general", "debugging", "feature"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "keyword", "is_same"),
+    [
+        ("tests", "test", True),
+        ("testing", "test", True),
+        ("rest", "test", False),  # 4 letters: no slip of the finger (R-211)
+        ("the", "test", False),
+        ("latest", "test", False),
+        ("databse", "database", True),
+        ("dtabas", "database", True),
+        ("dtabs", "database", False),  # three edits
+        ("databases_v2", "database", True),
+        ("authenticated", "authentication", True),
+        ("config", "configuration", True),
+        ("press", "expression", False),
+        ("apis", "api", True),
+        ("queries", "query", True),
+    ],
+)
+def test_two_words_are_one(word: str, keyword: str, is_same: bool) -> None:
+    """R-207, R-211: stems, one in the other, two edits from five letters on."""
+    assert is_same_word(word, keyword) is is_same
+
+
+@given(st.text("abcdé", max_size=8), st.text("abcdé", max_size=8))
+def test_edits_are_counted_as_levenshtein_does(one: str, other: str) -> None:
+    """Against the plain recursion."""
+
+    def distance(a: int, b: int, known: dict[tuple[int, int], int]) -> int:
+        if (a, b) not in known:
+            known[a, b] = (
+                max(a, b)
+                if not a or not b
+                else min(
+                    distance(a - 1, b, known) + 1,
+                    distance(a, b - 1, known) + 1,
+                    distance(a - 1, b - 1, known) + (one[a - 1] != other[b - 1]),
+                )
+            )
+        return known[a, b]
+
+    assert edits_within(one, other, 2) is (distance(len(one), len(other), {}) <= 2)
+
+
+@given(st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=20))
+def test_a_stem_is_a_beginning_that_says_something(word: str) -> None:
+    assert word.startswith(stem(word))
+    assert len(stem(word)) >= min(len(word), 3)
+
+
+@given(st.text(max_size=300))
+def test_any_question_has_a_classification(question: str) -> None:
+    """Categories and confidence agree with the answer, whatever is asked (R-204)."""
+    found = classify_by_words(question)
+    assert bool(found.categories) is found.is_codebase_related
+    assert len(found.categories) <= 5
+    assert found.is_codebase_related or found.confidence == "low"
+
+
+@pytest.mark.parametrize(
+    "question", ["x" * 1_000_000, "a b " * 250_000, "(" * 1_000_000, "_a" * 500_000, "\0" * 9, "كيف تعمل", "认证"]
+)
+def test_what_nobody_types_is_answered_too(question: str) -> None:
+    """Two ends of a long text are looked at."""
+    assert classify_by_words(question).confidence in ("high", "medium", "low")
+
+
+RELATED = '{"isCodebaseRelated": true, "categories": ["api"], "confidence": "high"}'
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (RELATED, (True, ("api",), "high")),
+        (f"```json\n{RELATED}\n```", (True, ("api",), "high")),
+        (f"```\n{RELATED}```", (True, ("api",), "high")),
+        (f" JSON {RELATED} ", (True, ("api",), "high")),
+        ('{"isCodebaseRelated": false, "categories": ["x"], "confidence": "high"}', (False, (), "high")),
+        ('{"isCodebaseRelated": true, "categories": [], "confidence": "low"}', (True, ("general",), "low")),
+        ('{"isCodebaseRelated": true}', (True, ("general",), "medium")),
+        ('{"isCodebaseRelated": true, "confidence": "certain"}', (True, ("general",), "medium")),
+        ('{"isCodebaseRelated": true, "confidence": 0.9}', (True, ("general",), "medium")),
+        ('{"isCodebaseRelated": true, "categories": ["a",1,"b","b","c","d","e","f"], "confidence": "High"}',
+         (True, ("a", "b", "c", "d", "e"), "high")),
+    ],
+)  # fmt: skip
+def test_a_model_replies(reply: str, expected: tuple[bool, tuple[str, ...], str]) -> None:
+    """R-204, R-205: fences and the word json are left out; what it does not know is medium."""
+    found = classification_of_reply(reply)
+    assert found is not None
+    assert (found.is_codebase_related, found.categories, found.confidence) == expected
+    assert found.source == "model"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *("", "yes", "{}", "[]", "null", '"isCodebaseRelated"', '{"isCodebaseRelated": "true"}', "{" * 100_000),
+        *('{"isCodebaseRelated": 1}', '{"isCodebaseRelated": true, "categories": "api"}', "```json```", RELATED[:-3]),
+    ],
+)
+def test_a_reply_that_is_no_classification_is_none(reply: str) -> None:
+    """R-205: then the words decide."""
+    assert classification_of_reply(reply) is None
+
+
+def test_confidence_as_a_number() -> None:
+    """R-206."""
+    values = [Classification(confidence=name).confidence_value for name in ("high", "medium", "low")]
+    assert values == [0.9, 0.7, 0.4]
+    assert Classification(confidence="sure").confidence_value == 0.7

@@ -1,0 +1,51 @@
+"""R-219, R-220: which words are searched."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codecompanion.retrieval.search_terms import model_terms, simple_terms
+
+
+@pytest.mark.parametrize(
+    ("question", "terms"),
+    [
+        ("How does parse_config handle the TOML-file?", ("parse_config", "handle", "toml", "file")),
+        ("Config config CONFIG!", ("config",)),
+        ("is it in an if or so", ()),
+        ("a bc def", ("def",)),
+        ("don't getUserById(42)", ("getuserbyid",)),
+        (" ".join(f"word{n}" for n in range(30)), tuple(f"word{n}" for n in range(10))),
+        ("认证 как это", ()),
+        ("", ()),
+        ("a\0b\0cde", ("cde",)),
+    ],
+)
+def test_simple_terms(question: str, terms: tuple[str, ...]) -> None:
+    """R-219: lower case, three letters and more, no stop words, none twice, ten at most."""
+    assert simple_terms(question) == terms
+
+
+@given(st.text(max_size=400))
+def test_simple_terms_are_words(question: str) -> None:
+    terms = simple_terms(question)
+    assert len(terms) == len(set(terms)) <= 10
+    assert all(len(term) >= 3 and term.isascii() and term == term.lower() for term in terms)
+
+
+@pytest.mark.parametrize(
+    ("reply", "terms"),
+    [
+        ("login, session store , JWT", ("login", "session store", "JWT")),
+        ("```\n1. login\n2. session store\n```", ("login", "session store")),
+        ('"a", "login", ""', ("login",)),
+        ("I am sorry that I cannot do this, really", ("really",)),
+        ("", ()),
+        (",".join(f"term{n}" for n in range(30)), tuple(f"term{n}" for n in range(10))),
+    ],
+)
+def test_terms_of_a_model(reply: str, terms: tuple[str, ...]) -> None:
+    """R-220: separated by commas, one to three words each."""
+    assert model_terms(reply) == terms
