@@ -65,6 +65,7 @@ command(
   { bang = true }
 )
 command("CodeCompanionComplete", "complete_now", "Ask for suggestions at the cursor", {})
+command("CodeCompanionContext", "context", "Show which code a question would get, and why", { nargs = "*" })
 command("CodeCompanionCost", "cost", "Show what the chat has cost", {})
 command("CodeCompanionTrace", "trace", "Show a turn of the chat call by call, by default the newest", { nargs = "?" })
 

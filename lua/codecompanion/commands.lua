@@ -162,6 +162,16 @@ local function with_chat(show)
   show(chat)
 end
 
+---`:CodeCompanionContext [question]`
+---@param args { args: string }
+function M.context(args)
+  with_chat(function(chat)
+    require("codecompanion.chat.lists.gathered").preview(chat, args.args, function(reason)
+      say.line(reason, severity.WARN)
+    end)
+  end)
+end
+
 ---`:CodeCompanionCost`
 function M.cost()
   with_chat(require("codecompanion.reports").cost)

@@ -104,6 +104,24 @@
 ---@field tokens integer
 ---@field number integer
 
+---Code is gathered for a submit before it is stored: until `message_sent` or `submit_failed` it is a draft.
+---@class CodeCompanion.Event.Gathering
+---@field type "gathering"
+---@field chat string
+---@field submit_id integer
+
+---Code stands before the message sent last (R-253): one line, and its pieces in a fold.
+---
+---`title` says how much it is, `body` has a line for each piece, which begins with its place (`path:10-40`).
+---@class CodeCompanion.Event.CodeGathered
+---@field type "code_gathered"
+---@field chat string
+---@field message_id string
+---@field title string
+---@field body string
+---@field tokens integer
+---@field duration_ms integer
+
 ---A submit could not be stored; the text goes back into the input region.
 ---@class CodeCompanion.Event.SubmitFailed
 ---@field type "submit_failed"
@@ -368,12 +386,12 @@
 
 ---One entry of a restored chat, in buffer order.
 ---
----kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `note`; fields as in the live
----events. `change_id` names the change that made `edited`, `compacted` and `cleared`, `undone` that it does not count
----now. `gone`: the message is not in the view, by the kind of change that took it out. `opens`: the model's side of a
----turn, or a new answer to the same message, begins with it. `kept_percent`: so much is still sent of a tool result
----that was cut, or of each that an edit cut. `level` is that of a note; one that tells of the end of a
----turn has in `ended` how that was.
+---kind: `user` | `gathered` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `note`; fields
+---as in the live events. `change_id` names the change that made `edited`, `compacted` and `cleared`, `undone` that
+---it does not count now. `gone`: the message is not in the view, by the kind of change that took it out. `opens`:
+---the model's side of a turn, or a new answer to the same message, begins with it. `kept_percent`: so much is still
+---sent of a tool result that was cut, or of each that an edit cut. `level` is that of a note; one that tells of the
+---end of a turn has in `ended` how that was.
 ---@class CodeCompanion.Wire.Entry
 ---@field kind string
 ---@field text? string
@@ -795,6 +813,30 @@
 ---@field chat? string
 ---@field words? string
 
+---→ `{title, head, rows: [{path, start, end, what, source, score, tokens, state, why}], text, root, can_choose}`.
+---
+---What code would be gathered for a question, "" = the newest message of the user; nothing is sent (`/context`).
+---`state` is "in", "out" (`why` says why), "left out" or "pinned" by the user.
+---@class CodeCompanion.Request.PreviewCode
+---@field id? integer
+---@field chat? string
+---@field snapshot CodeCompanion.Wire.Snapshot
+---@field question? string
+
+---→ as `preview_code`: what was gathered for a message; `item` is the gathered message.
+---@class CodeCompanion.Request.ShowGathered
+---@field id? integer
+---@field chat? string
+---@field item string
+
+---→ one sentence. Leave a piece out of what is gathered in this chat, or keep it in; "" = neither any more.
+---@class CodeCompanion.Request.ChooseCode
+---@field id? integer
+---@field chat? string
+---@field path string
+---@field start? integer
+---@field choice? ""|"left_out"|"pinned"
+
 ---→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, lines}]`.
 ---
 ---The changes of files that tools made in this chat, and their reverts, newest first. With `hunks` each row has
@@ -887,6 +929,8 @@
 ---| CodeCompanion.Event.State
 ---| CodeCompanion.Event.Queued
 ---| CodeCompanion.Event.MessageSent
+---| CodeCompanion.Event.Gathering
+---| CodeCompanion.Event.CodeGathered
 ---| CodeCompanion.Event.SubmitFailed
 ---| CodeCompanion.Event.ReplyStarted
 ---| CodeCompanion.Event.Text
@@ -961,6 +1005,9 @@
 ---@field unpin CodeCompanion.Request.Unpin
 ---@field list_pins CodeCompanion.Request.ListPins
 ---@field recall CodeCompanion.Request.Recall
+---@field preview_code CodeCompanion.Request.PreviewCode
+---@field show_gathered CodeCompanion.Request.ShowGathered
+---@field choose_code CodeCompanion.Request.ChooseCode
 ---@field list_changes CodeCompanion.Request.ListChanges
 ---@field show_change CodeCompanion.Request.ShowChange
 ---@field revert_changes CodeCompanion.Request.RevertChanges

@@ -1,4 +1,5 @@
----Completion of slash commands in the input: Neovim's own ('omnifunc'), and what the blink and cmp sources share.
+---Completion in the input: slash commands on its first line, `#{codebase}` and `@path` on all of them (R-213).
+---Neovim's own ('omnifunc'), and what the blink and cmp sources share.
 
 local api = vim.api
 
@@ -20,6 +21,38 @@ end
 ---@field description string
 ---@field command? string Name of the slash command that can be carried out at once
 
+local CODEBASE = "#{codebase}"
+---A folder may have more; who types on gets the rest.
+local MAX_PATHS = 200
+
+---Files that go on from what is typed after an `@`: of one folder, however large the project is.
+---@param lead string
+---@return CodeCompanion.Completion[]
+local function files(lead)
+  local found = require("codecompanion.slash.paths").complete(lead)
+  return vim.tbl_map(function(path)
+    return { word = "@" .. path, label = "@" .. path, description = vim.endswith(path, "/") and "" or "show the file" }
+  end, vim.list_slice(found, 1, MAX_PATHS))
+end
+
+---What of the project a message may mention.
+---@param before string
+---@return integer? from
+---@return CodeCompanion.Completion[]
+local function mentions(before)
+  local hash = before:match("#{?%a*}?$")
+  if hash and vim.startswith(CODEBASE, hash) then
+    local description = "gather the code this question is about"
+    return #before - #hash, { { word = CODEBASE, label = CODEBASE, description = description } }
+  end
+  local escaped = before:gsub("\\ ", "\0\0")
+  local start, lead = escaped:match('()@([^%s"@]*)$')
+  if not start or (start > 1 and not escaped:sub(start - 1, start - 1):find("[%s(]")) then
+    return nil, {}
+  end
+  return start - 1, files((lead:gsub("%z%z", "\\ ")))
+end
+
 ---What may follow the text before the cursor.
 ---@param chat CodeCompanion.Chat?
 ---@param row integer 0-based
@@ -27,8 +60,10 @@ end
 ---@return integer? from 0-based byte column where the completed text begins, nil: nothing to complete
 ---@return CodeCompanion.Completion[] items
 function M.items(chat, row, before)
-  if not is_command_row(chat, row) then
+  if not chat or row < anchors.position(chat, "input") then
     return nil, {}
+  elseif not is_command_row(chat, row) or before:sub(1, 1) ~= "/" then
+    return mentions(before)
   end
   local slash = require("codecompanion.slash")
   local name, lead = before:match("^/([%w_-]+)%s+(.*)$")

@@ -261,6 +261,15 @@ M = {
     run = paths.attach_images,
   },
   {
+    name = "context",
+    description = "Show which code a question would get, and why", -- R-268; nothing is sent
+    argument = "[question]",
+    multiline = true,
+    run = function(chat, argument, refuse)
+      require("codecompanion.chat.lists.gathered").preview(chat, argument, refuse)
+    end,
+  },
+  {
     name = "cost",
     description = "Show what the chat has cost", -- R-356
     run = function(chat)

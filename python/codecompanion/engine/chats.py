@@ -6,7 +6,7 @@ Its imports are most of what a host needs for a chat, and nothing of what it nee
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, assert_never
 
 from codecompanion.session.attachments.outside_rules import settle_outside_rules
 from codecompanion.session.attachments.reading import read_attachment
@@ -77,6 +77,8 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
             session.go_on(request.snapshot)
         case requests.ListChanges() | requests.ShowChange() | requests.RevertChanges():
             return await session.changes.carry_out(request)
+        case requests.PreviewCode() | requests.ShowGathered() | requests.ChooseCode():
+            return await _look_at_code(session, request)
         case requests.ListGrants() | requests.RevokeGrant():
             return session.grants.carry_out(request)
         case (
@@ -92,6 +94,22 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         case _:
             return await session.edits.carry_out(request)
     return None
+
+
+async def _look_at_code(
+    session: Session, request: requests.PreviewCode | requests.ShowGathered | requests.ChooseCode
+) -> object:
+    from codecompanion.session.codebase import code_report  # rarely wanted: not part of the start
+
+    match request:
+        case requests.PreviewCode():
+            return await code_report.preview_code(session, request)
+        case requests.ShowGathered():
+            return await code_report.show_gathered(session, request)
+        case requests.ChooseCode():
+            return code_report.choose_code(session, request)
+        case _:
+            assert_never(request)
 
 
 async def _add_rules(services: Services, session: Session, group: str) -> None:

@@ -22,6 +22,7 @@ from codecompanion.model.messages import (
     CompactionPart,
     Content,
     DocumentPart,
+    GatheredPiece,
     ImagePart,
     Message,
     Part,
@@ -39,7 +40,7 @@ _ROLES: dict[str, Role] = {
     "assistant": "assistant",
     "tool": "tool",
 }
-_WORDS = {str: "a string", bool: "true or false", int: "a whole number", dict: "an object"}
+_WORDS = {str: "a string", bool: "true or false", int: "a whole number", dict: "an object", list: "a list"}
 A_MESSAGE = "one message object per line"
 _META_FLAGS = ("pinned", "is_error", "edited", "compacted")
 
@@ -152,6 +153,12 @@ def _read_meta(meta: Mapping[str, Any], where: str) -> dict[str, Any]:
         fields["cycle"] = _expect(meta["cycle"], int, where, "meta.cycle")
         if fields["cycle"] < 1:
             raise InputError(f"{where}: {wrong_field('meta.cycle', fields['cycle'], '1 or more')}")
+    if meta.get("gathered") is not None:
+        pieces = _expect(meta["gathered"], list, where, "meta.gathered")
+        try:
+            fields["gathered"] = msgspec.convert(pieces, tuple[GatheredPiece, ...])
+        except msgspec.ValidationError as error:
+            raise InputError(f'{where}: "meta.gathered": expected {{path, start, end, …}} ({error})') from error
     if isinstance(meta.get("ts"), int | float):
         fields["ts"] = _seconds(meta["ts"], f'{where}: "meta.ts"')
     elif isinstance(meta.get("ts"), str):
@@ -260,6 +267,8 @@ def _write_meta(message: Message, given: Mapping[str, Any]) -> dict[str, Any]:
             meta[name] = getattr(message, name)
     if message.ts and not isinstance(given.get("ts"), str):
         meta["ts"] = message.ts
+    if message.gathered:
+        meta["gathered"] = msgspec.to_builtins(message.gathered)
     if message.usage is not None:
         meta["usage"] = {
             name: getattr(message.usage, name)

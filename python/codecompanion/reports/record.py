@@ -82,6 +82,7 @@ class Stretch(msgspec.Struct):
     changes: list[history.ViewChanged] = msgspec.field(default_factory=list)
     failures: list[history.CompactionFailed] = msgspec.field(default_factory=list)
     named: list[history.PolicyEvent] = msgspec.field(default_factory=list)
+    gathered: list[history.PolicyEvent] = msgspec.field(default_factory=list)
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -172,6 +173,8 @@ class LogReader:
                 self._began[began.compaction_id] = began
             case history.CompactionFailed() as failed:
                 self.now.failures.append(failed)
+            case history.PolicyEvent(name="code_gathered") as gathered:
+                self.now.gathered.append(gathered)
             case history.PolicyEvent() as named:
                 self.now.named.append(named)
             case _:

@@ -2,6 +2,8 @@
 
     title · Summary · Provider calls · Prompt assembly · Context and history · Retries and errors · Tools
 
+After the summary comes what code was gathered, in turns that looked for some (R-268).
+
 Without a number the newest turn; a number out of range is an error that names the range.
 """
 
@@ -14,6 +16,7 @@ from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cut_cells
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import PolicyEvent, ViewChanged
+from codecompanion.reports.gathered_code import gathered_code
 from codecompanion.reports.markdown import (
     PRICE_UNKNOWN,
     Page,
@@ -55,6 +58,7 @@ def trace_report(record: Record, turn: Stretch, page: Page) -> str:
     lines = [
         *_title(record, turn, page),
         *_summary(turn),
+        *gathered_code(turn, page),
         *_calls(turn, page),
         *_assembly(turn, page),
         *_context(record, turn, page),

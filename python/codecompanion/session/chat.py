@@ -22,6 +22,7 @@ from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall
 from codecompanion.session.accounts.accounting import RequestParts
 from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.attachments.context_block import ContextBlock
+from codecompanion.session.codebase.gathering import CodeGathering
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.entries import ASKED_TO_GO_ON
 from codecompanion.session.history.recall import Removed
@@ -61,7 +62,8 @@ class Chat:
         )
         self.grants = Grants(services, self.chat_id, self.desk, self.root)
         self.parts = RequestParts(self.control.meter.counter)
-        self.queue = OutboundQueue(services, log, self.control.meter, self.control.fitting.refuse)
+        self.gathering = CodeGathering(services, self.control, self.root, self._on_gathering)
+        self.queue = OutboundQueue(services, log, self.control.meter, self.control.fitting.refuse, self.gathering)
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts
         self.removed = Removed(services.store, log, self.root)
@@ -133,6 +135,10 @@ class Chat:
             self.enter(State.STREAMING, "streaming")
         elif self.state is State.COMPACTING:
             self.enter(State.PREPARING)
+
+    def _on_gathering(self, label: str) -> None:
+        if self.task is not None and self.state is not State.CANCELLING:
+            self.enter(State.PREPARING, label)
 
     def _on_waiting(self, waiting: bool, title: str) -> None:
         if waiting:

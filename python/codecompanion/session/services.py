@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -34,6 +34,9 @@ from codecompanion.wire.events import Event
 from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.files import walk
 from codecompanion.workspace.paths import Workspace
+
+if TYPE_CHECKING:
+    from codecompanion.session.codebase.gatherer import Gatherer
 
 OPTIONS_KEY = "interactions.chat.opts.context_management"
 POLICIES_KEY = "interactions.chat.opts.policies"
@@ -75,6 +78,8 @@ class Services(msgspec.Struct):
     editor: Editor = msgspec.field(default_factory=NoEditor)
     known_secrets: KnownSecrets = msgspec.field(default_factory=KnownSecrets)
     environment: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
+    gatherer: Gatherer | None = None
+    """Who gathers code for a question (R-201), None = nobody."""
     summary_thinking: dict[str, int] = msgspec.field(default_factory=dict)
     """What each model spent at most on thinking before a summary, in tokens (R-433)."""
 

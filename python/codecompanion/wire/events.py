@@ -132,6 +132,25 @@ class MessageSent(Event, frozen=True, kw_only=True, tag="message_sent"):
     number: int = 0
 
 
+class Gathering(Event, frozen=True, kw_only=True, tag="gathering"):
+    """Code is gathered for a submit before it is stored: until `message_sent` or `submit_failed` it is a draft."""
+
+    submit_id: int
+
+
+class CodeGathered(Event, frozen=True, kw_only=True, tag="code_gathered"):
+    """Code stands before the message sent last (R-253): one line, and its pieces in a fold.
+
+    `title` says how much it is, `body` has a line for each piece, which begins with its place (`path:10-40`).
+    """
+
+    message_id: str
+    title: str
+    body: str
+    tokens: int = 0
+    duration_ms: int = 0
+
+
 class SubmitFailed(Event, frozen=True, kw_only=True, tag="submit_failed"):
     """A submit could not be stored; the text goes back into the input region."""
 
@@ -421,12 +440,12 @@ class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a restored chat, in buffer order.
 
-    kind: `user` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `note`; fields as in the live
-    events. `change_id` names the change that made `edited`, `compacted` and `cleared`, `undone` that it does not count
-    now. `gone`: the message is not in the view, by the kind of change that took it out. `opens`: the model's side of a
-    turn, or a new answer to the same message, begins with it. `kept_percent`: so much is still sent of a tool result
-    that was cut, or of each that an edit cut. `level` is that of a note; one that tells of the end of a
-    turn has in `ended` how that was.
+    kind: `user` | `gathered` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `note`; fields
+    as in the live events. `change_id` names the change that made `edited`, `compacted` and `cleared`, `undone` that
+    it does not count now. `gone`: the message is not in the view, by the kind of change that took it out. `opens`:
+    the model's side of a turn, or a new answer to the same message, begins with it. `kept_percent`: so much is still
+    sent of a tool result that was cut, or of each that an edit cut. `level` is that of a note; one that tells of the
+    end of a turn has in `ended` how that was.
     """
 
     kind: str

@@ -398,6 +398,31 @@ class Recall(Request, frozen=True, kw_only=True):
     words: str = ""
 
 
+class PreviewCode(Request, frozen=True, kw_only=True):
+    """→ `{title, head, rows: [{path, start, end, what, source, score, tokens, state, why}], text, root, can_choose}`.
+
+    What code would be gathered for a question, "" = the newest message of the user; nothing is sent (`/context`).
+    `state` is "in", "out" (`why` says why), "left out" or "pinned" by the user.
+    """
+
+    snapshot: Snapshot
+    question: str = ""
+
+
+class ShowGathered(Request, frozen=True, kw_only=True):
+    """→ as `preview_code`: what was gathered for a message; `item` is the gathered message."""
+
+    item: str
+
+
+class ChooseCode(Request, frozen=True, kw_only=True):
+    """→ one sentence. Leave a piece out of what is gathered in this chat, or keep it in; "" = neither any more."""
+
+    path: str
+    start: int = 0
+    choice: Literal["left_out", "pinned", ""] = ""
+
+
 class ListChanges(Request, frozen=True, kw_only=True):
     """→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, lines}]`.
 

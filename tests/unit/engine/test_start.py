@@ -39,7 +39,8 @@ OURS = """
     cli retrieval completion adapters.completion session.complete
     engine.doctor engine.look store.vocabulary session.accounts.reporting reports.cost
     reports.trace session.compaction.forecast session.compaction.preview session.history.forking
-    session.history.inspection
+    session.history.inspection model.gathered session.codebase.gatherer session.codebase.gathered_message
+    session.codebase.code_report reports.gathered_code
 """.split()
 WIRES = {"openai": "openai_chat", "openai_responses": "openai_responses", "anthropic": "anthropic_messages"}
 

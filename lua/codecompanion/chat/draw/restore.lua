@@ -13,6 +13,7 @@ local places = require("codecompanion.chat.buffer.places")
 local replaced = require("codecompanion.chat.draw.replaced")
 local runs = require("codecompanion.chat.draw.runs")
 local severity = require("codecompanion.severity")
+local tools = require("codecompanion.chat.draw.tools")
 
 local M = {}
 
@@ -39,6 +40,13 @@ local function add_entry(chat, entry, list, header)
   if entry.kind == "user" then
     local item = { message_id = entry.message_id, pinned = entry.pinned, number = entry.number }
     list[#list + 1] = blocks.user(entry.text or "", item, blocks.tokens(entry.tokens))
+    return false
+  elseif entry.kind == "gathered" then
+    local cleared = chat.cleared[entry.message_id]
+    if cleared == nil and entry.cleared == true and not chat.marked then
+      cleared = (entry.kept_percent or {})[1] or true
+    end
+    list[#list + 1] = tools.gathered_block(vim.tbl_extend("force", entry, { body = entry.text or "" }), cleared)
     return false
   elseif entry.kind == "compacted" then
     list[#list + 1] = card.compacted(chat, entry)

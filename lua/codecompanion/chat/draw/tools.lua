@@ -1,12 +1,18 @@
----Tool calls in the buffer: a line when one starts, its output in a fold when it has finished, its mark when cleared.
+---What was fetched for the model. Tool calls: a line when one starts, its output in a fold when it has finished, its
+---mark when cleared. Code that was gathered for a message: one line below it, its pieces in a fold.
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
 local buffer = require("codecompanion.chat.buffer.text")
 local draw = require("codecompanion.chat.draw.put")
+local fit = require("codecompanion.screen.fit")
 local marks = require("codecompanion.chat.buffer.marks")
+local numbers = require("codecompanion.screen.numbers")
 
 local M = {}
+
+local MAX_PIECES = 200
+local GATHERED_HINT = "K show · why: /context"
 
 ---A call began, or waits for approval.
 ---@param chat CodeCompanion.Chat
@@ -153,7 +159,7 @@ end
 function M.cleared(chat, message_ids, call_ids, cut)
   for _, id in ipairs(message_ids) do
     for _, item in ipairs(chat.by_message[id] or {}) do
-      if item.call_id then
+      if item.call_id or item.gathered then
         M.set_cleared(chat, item, cut[id] or true)
       end
     end
@@ -165,6 +171,103 @@ function M.cleared(chat, message_ids, call_ids, cut)
   end
   -- closed folds draw their line from the item; they have to be asked again
   vim.cmd.redraw({ bang = false })
+end
+
+---How much it is and how long it took: `3.1k tokens · 140 ms`.
+---@param tokens integer
+---@param duration_ms integer
+---@return string
+local function size_and_time(tokens, duration_ms)
+  local took = duration_ms >= 1000 and ("%.1f s"):format(duration_ms / 1000) or ("%d ms"):format(duration_ms)
+  return ("%s tokens · %s"):format(numbers.short(tokens), took)
+end
+
+---The line of the closed fold. What was cleared says so; the hint stands where there is room for it.
+---@param item table
+---@param width? integer Cells there are
+---@return { [1]: string, [2]: string }[]
+local function gathered_chunks(item, width)
+  local outcome = blocks.shortened(item.cleared) or (" · " .. size_and_time(item.tokens, item.duration_ms))
+  local chunks = {
+    { "▸ ", "CodeCompanionFoldMark" },
+    { item.title, "CodeCompanionTool" },
+    { outcome, item.cleared and "CodeCompanionCleared" or "CodeCompanionToolSummary" },
+  }
+  local room = width and width - fit.width(chunks) - vim.api.nvim_strwidth(GATHERED_HINT) or -1
+  if room >= 2 and not item.cleared then
+    chunks[#chunks + 1] = { (" "):rep(room) .. GATHERED_HINT, "CodeCompanionHint" }
+  end
+  return width and fit.cut_chunks(chunks, width) or chunks
+end
+
+---@param body string
+---@return string[]
+local function pieces(body)
+  local lines = body ~= "" and blocks.split(body) or {}
+  local more = #lines - MAX_PIECES
+  if more > 0 then
+    lines = vim.list_slice(lines, 1, MAX_PIECES)
+    lines[#lines + 1] = ("… %d more · K shows all"):format(more)
+  end
+  return vim.tbl_map(function(line)
+    return "  " .. blocks.plain(line)
+  end, lines)
+end
+
+---@param entry { message_id: string, title: string, body: string, tokens: integer, duration_ms: integer }
+---@param cleared? boolean|integer
+---@return CodeCompanion.Block
+function M.gathered_block(entry, cleared)
+  local item = {
+    message_id = entry.message_id,
+    gathered = true,
+    title = blocks.one_line(entry.title),
+    tokens = entry.tokens or 0,
+    duration_ms = entry.duration_ms or 0,
+    cleared = cleared or nil,
+    pinned = entry.pinned,
+  }
+  local title = "▾ " .. item.title
+  local line = ("%s · %s"):format(title, size_and_time(item.tokens, item.duration_ms))
+  local block = {
+    kind = "gathered",
+    lines = { line },
+    item = item,
+    marks = {
+      { row = 0, from = 0, to = #"▾", group = "CodeCompanionFoldMark" },
+      { row = 0, from = #"▾ ", to = #title, group = "CodeCompanionTool" },
+      { row = 0, from = #title, to = #line, group = "CodeCompanionToolSummary" },
+    },
+  }
+  for _, piece in ipairs(pieces(entry.body)) do
+    block.lines[#block.lines + 1] = piece
+    block.marks[#block.marks + 1] = { row = #block.lines - 1, from = 0, to = #piece, group = "CodeCompanionToolOutput" }
+  end
+  local shortened = blocks.shortened(item.cleared)
+  if shortened then
+    block.eol = { { row = 0, col = #line, pos = "inline", chunks = { { shortened, "CodeCompanionCleared" } } } }
+  end
+  block.folds = {
+    {
+      first = 0,
+      last = #block.lines - 1,
+      key = "gathered:" .. entry.message_id,
+      closed = true,
+      text = function(width)
+        return gathered_chunks(item, width)
+      end,
+    },
+  }
+  return block
+end
+
+---The message sent last has code before it: drawn below the message, where what was done about it stands.
+---@param chat CodeCompanion.Chat
+---@param event table code_gathered
+function M.gathered(chat, event)
+  if not chat.by_message[event.message_id] then -- else the log had it when the buffer was drawn
+    draw.append(chat, M.gathered_block(event))
+  end
 end
 
 return M

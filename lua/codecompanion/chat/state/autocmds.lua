@@ -36,6 +36,17 @@ M.list = {
     },
   },
   {
+    name = "CodeCompanionCodeGathered",
+    description = "Code was gathered for the message sent last, and goes to the model right before it.",
+    data = {
+      message_id = "string: id of the message that holds the code",
+      title = "string: how many snippets from how many files",
+      body = "string: one line for each of them, best first; it begins with its place (`path:10-40`)",
+      tokens = "integer: its size",
+      duration_ms = "integer: how long it took",
+    },
+  },
+  {
     name = "CodeCompanionChatDone",
     description = "A turn is complete and was not stopped.",
     data = {

@@ -157,6 +157,9 @@ function M.show_original(chat)
   if item and item.change then
     return session.request(chat, "show_change", { change_id = item.change.change_id }, float.show)
   end
+  if item and item.gathered then
+    return require("codecompanion.chat.lists.gathered").shown(chat, item.message_id)
+  end
   local attached = require("codecompanion.chat.draw.context").item_at(chat, row)
   local id = attached and attached.id or item and (item.call_id or item.message_id)
   local answer = not id and require("codecompanion.chat.draw.replaced").at(chat, row)
@@ -251,7 +254,9 @@ end
 ---Open the file of a line of the context block, or the path under the cursor; of a cleared result, what it was.
 function M.open_file(chat)
   local shown = marks.item_at(chat, view.cursor_row())
-  if shown and shown.cleared then
+  if shown and shown.gathered then
+    return require("codecompanion.chat.lists.gathered").go_to(vim.api.nvim_get_current_line())
+  elseif shown and shown.cleared then
     return M.show_original(chat)
   end
   local item = require("codecompanion.chat.draw.context").item_at(chat, view.cursor_row())

@@ -69,11 +69,26 @@ function M.policy_changed(chat, event)
   chat.policy = event.policy
 end
 
-function M.queued(chat, event)
+---@param chat CodeCompanion.Chat
+---@param submit_id integer
+---@param mark string What the message waits for
+local function keep(chat, submit_id, mark)
   for _, message in ipairs(chat.outgoing) do
-    message.queued = message.queued or message.submit_id == event.submit_id
+    message.queued = message.submit_id == submit_id and mark or message.queued
   end
   draft.save(chat)
+end
+
+function M.queued(chat, event)
+  keep(chat, event.submit_id, "queued")
+end
+
+function M.gathering(chat, event)
+  keep(chat, event.submit_id, "gathering code")
+end
+
+function M.code_gathered(chat, event)
+  autocmds.fire(chat, "CodeGathered", event)
 end
 
 function M.message_sent(chat, event)

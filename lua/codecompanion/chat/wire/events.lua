@@ -163,6 +163,15 @@ function M.message_sent(chat, event)
   autocmds.fire(chat, "ChatSubmitted", event)
 end
 
+function M.gathering(chat, event)
+  outgoing.gathering(chat, event.submit_id)
+end
+
+function M.code_gathered(chat, event)
+  tools.gathered(chat, event)
+  autocmds.fire(chat, "CodeGathered", event)
+end
+
 function M.submit_failed(chat, event)
   outgoing.failed(chat, event.submit_id, event.text)
   local level = chat.state == "cancelling" and severity.INFO or severity.ERROR

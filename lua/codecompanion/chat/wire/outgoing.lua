@@ -21,7 +21,7 @@ local M = {}
 ---@field key string Unique among all editors
 ---@field text string
 ---@field block CodeCompanion.Block
----@field queued? boolean It waits in the host
+---@field queued? string It waits in the host, for this
 ---@field unsure? boolean The host that had it is gone; it may have stored it
 
 ---@param chat CodeCompanion.Chat
@@ -29,7 +29,7 @@ local M = {}
 ---@return { [1]: string, [2]: string }[]
 local function mark_of(chat, outgoing)
   local mark = installing.waits(chat) and "sent when ready" or "sending…"
-  mark = outgoing.unsure and "sent or not: being checked" or outgoing.queued and "queued" or mark
+  mark = outgoing.unsure and "sent or not: being checked" or outgoing.queued or mark
   return { { mark, "CodeCompanionPending" } }
 end
 
@@ -101,17 +101,32 @@ function M.drop(chat, submit_id)
   end
 end
 
+---The message waits in the host; until it is a message it is a draft.
+---@param chat CodeCompanion.Chat
+---@param submit_id integer
+---@param mark string What it waits for
+local function keep(chat, submit_id, mark)
+  for _, outgoing in ipairs(chat.outgoing) do
+    if outgoing.submit_id == submit_id then
+      outgoing.queued = mark
+      marks.set_right(chat, outgoing.block.role_id, mark_of(chat, outgoing))
+    end
+  end
+  draft.save(chat)
+end
+
 ---The message waits for the next request boundary.
 ---@param chat CodeCompanion.Chat
 ---@param submit_id integer
 function M.queued(chat, submit_id)
-  for _, outgoing in ipairs(chat.outgoing) do
-    if outgoing.submit_id == submit_id then
-      outgoing.queued = true
-      marks.set_right(chat, outgoing.block.role_id, mark_of(chat, outgoing))
-    end
-  end
-  draft.save(chat) -- until it is a message it is a draft
+  keep(chat, submit_id, "queued")
+end
+
+---The message waits for the code that is gathered for it.
+---@param chat CodeCompanion.Chat
+---@param submit_id integer
+function M.gathering(chat, submit_id)
+  keep(chat, submit_id, "gathering code")
 end
 
 ---The message is stored: its block becomes a turn, and the machine writes below it from now on.

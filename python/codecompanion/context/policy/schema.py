@@ -160,7 +160,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     `status_event` names the event that tells how full the window is (R-144), "" = none. `response_style` is what a chat
     has when its configuration says nothing (K16).
     `stop_over_limit`: a request that is larger than the input limit after all is not sent (R-335). `request_events`
-    name what is logged of the first request of a turn, and of the first after a compaction (R-328).
+    name what is logged of the first request of a turn, and of the first after a compaction (R-328). `gathers`: with
+    `context.enabled = "auto"` code is gathered for every message (R-201), else only for one that asks for it.
     """
 
     name: str
@@ -177,6 +178,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     request_events: tuple[str, ...] = ()
     status_event: str = ""
     without_tools: str = ""
+    gathers: bool = False
     enabled: bool = True
     summary_adapter: SummaryAdapter = SummaryAdapter()
 

@@ -68,7 +68,11 @@ def compile_prompt(
     instructions = [fragment for fragment in fragments if fragment["layer"] == "instructions"]
     whole = sum(fragment["bytes"] for fragment in fragments)
     prefix = sum(fragment["bytes"] for fragment in takewhile(lambda f: f["layer"] != "turn", fragments))
+    code = [
+        msgspec.to_builtins(piece) for message in sent if _is_fresh_code(message, turn_id) for piece in message.gathered
+    ]
     return {
+        **({"gathered": code} if code else {}),
         "shape": "compact" if compact else "full",
         "base_instructions": sum(f["bytes"] for f in instructions if f["kind"] == "system_prompt"),
         "instructions": sum(f["bytes"] for f in instructions),
@@ -77,6 +81,11 @@ def compile_prompt(
         "layers": layers,
         "fragments": fragments,
     }
+
+
+def _is_fresh_code(message: Message, turn_id: str) -> bool:
+    """Return whether it is code that was gathered for this turn and goes out (R-268)."""
+    return bool(turn_id) and message.turn_id == turn_id and bool(message.gathered) and not message.edited
 
 
 def _layer(layer: Layer, fragments: Sequence[dict[str, Any]]) -> dict[str, Any]:

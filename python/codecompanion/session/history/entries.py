@@ -14,9 +14,17 @@ from codecompanion.context.change import why_edited
 from codecompanion.context.policy.schema import Card
 from codecompanion.formats.cutting import cut_for_preview
 from codecompanion.model import history
-from codecompanion.model.messages import GO_ON_TAG, SUMMARY_TAG, Message, ReasoningPart, is_typed_by_user
+from codecompanion.model.messages import (
+    GATHERED_TAG,
+    GO_ON_TAG,
+    SUMMARY_TAG,
+    Message,
+    ReasoningPart,
+    is_typed_by_user,
+)
 from codecompanion.model.summary_frame import bare_summary
 from codecompanion.placeholders import kept_percent
+from codecompanion.session.codebase.shown_code import body_of_gathered, title_of_gathered
 from codecompanion.session.files.change_list import changes_of
 from codecompanion.session.history.gone import gone_from, pages, summary_ids
 from codecompanion.session.history.undo import undone_ids
@@ -27,6 +35,7 @@ from codecompanion.wire.events import Entry, Severity
 FIRST_PIECE, PIECE = 60, 100
 ASKED_TO_GO_ON = "Asked the model to continue its reply."
 """What stands for the message that asks for the rest of a reply."""
+_ASKED = ("user", "gathered")
 INTERRUPTED = "Interrupted: Neovim or its host ended before the reply was complete."
 
 
@@ -64,6 +73,8 @@ class _Drawing:
             event.payload.message_id: event.payload for event in events if isinstance(event.payload, history.ToolRan)
         }
         self._calls: dict[str, tuple[str, str, str]] = {}
+        self._code: list[Entry] = []
+        """Gathered code whose question has not come yet: it is drawn below it, and stands before it in the request."""
         self._adapter = self._model = ""
         self._typed = 0
         self._turn: str | None = ""
@@ -80,6 +91,11 @@ class _Drawing:
                     self._forget_unsent()
                 if not (is_old and message.id in unseen):
                     self.shown += self._message_entries(message)
+            case history.PolicyEvent(name="code_gathered", fields=fields):
+                self._code = [
+                    msgspec.structs.replace(entry, duration_ms=int(fields.get("duration_ms", 0)))
+                    for entry in self._code
+                ]
             case history.ChatCreated(adapter=adapter, model=model) | history.ModelSet(adapter=adapter, model=model):
                 self._adapter, self._model, self._turn = adapter, model, None
             case history.ViewChanged(kind="cleared") as change if is_old and is_page:
@@ -111,7 +127,7 @@ class _Drawing:
         if change.kind == "compacted" and before is not None:
             first = (place for place, entry in enumerate(self.shown) if before and entry.message_id == before)
             at = next(first, at)
-        while change.kind == "compacted" and before is None and at and self.shown[at - 1].kind == "user":
+        while change.kind == "compacted" and before is None and at and self.shown[at - 1].kind in _ASKED:
             at -= 1  # what was not answered yet has survived it (R-551): it stands below, as it was drawn
         gone = next((self._gone[i] for i in summary_ids(change) if i in self._gone), "")
         self.shown[at:at] = _change_entries(change, change.change_id in self._undone, gone)
@@ -127,6 +143,11 @@ class _Drawing:
         adapter, model = self._adapter, self._model
         if is_typed_by_user(message):
             yield Entry(kind="user", text=message.text, tokens=message.tokens, number=self._typed, **common)
+            yield from self._code
+            self._code = []
+        elif message.tag == GATHERED_TAG:
+            title, body = title_of_gathered(message), body_of_gathered(message)
+            self._code = [Entry(kind="gathered", title=title, text=body, tokens=message.tokens, **common)]
         elif message.tag == GO_ON_TAG:
             yield Entry(kind="note", text=ASKED_TO_GO_ON)
         elif message.tag == SUMMARY_TAG:

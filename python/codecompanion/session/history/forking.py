@@ -21,13 +21,15 @@ from codecompanion.model.history import (
     EventPayload,
     LogEvent,
     MessageAdded,
+    PolicyEvent,
     TitleSet,
     TurnEnded,
     TurnStarted,
     ViewChanged,
 )
-from codecompanion.model.messages import GO_ON_TAG, PIN_TAG, SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.model.messages import GATHERED_TAG, GO_ON_TAG, PIN_TAG, SUMMARY_TAG, Message, is_typed_by_user
 from codecompanion.model.view import View, project
+from codecompanion.session.codebase.shown_code import GATHERED_EVENT
 from codecompanion.session.history.undo import undone_ids
 from codecompanion.session.services import Services
 from codecompanion.session.storage.stored_chats import given_title
@@ -36,7 +38,7 @@ from codecompanion.store.store import durable
 from codecompanion.wire.requests import ForkChat
 
 _NUMBER = regex(r" \((\d{1,9})\)$")
-_OURS = frozenset({GO_ON_TAG, PIN_TAG, SUMMARY_TAG})
+_OURS = frozenset({GATHERED_TAG, GO_ON_TAG, PIN_TAG, SUMMARY_TAG})
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -66,6 +68,7 @@ def cut_before(events: Sequence[LogEvent], message_id: str) -> Cut:
     names = [event.payload for event in events if isinstance(event.payload, TitleSet)]
     is_untitled = is_first and not any(name.by_user for name in names)
     left_out = {event.seq for event in kept if is_untitled and isinstance(event.payload, TitleSet)}
+    left_out |= set(_code_for(kept))
     more: list[EventPayload] = []
     if turn_id and _has_begun(kept, turn_id):
         if any(_is_said_in(event, turn_id) for event in kept):
@@ -76,6 +79,16 @@ def cut_before(events: Sequence[LogEvent], message_id: str) -> Cut:
     before = project([event for event in kept if event.seq not in left_out])
     more.extend(_attached_since(events, place, before))
     return Cut(last_seq, frozenset(left_out), tuple(more), is_untitled)
+
+
+def _code_for(kept: Sequence[LogEvent]) -> Iterator[int]:
+    """Yield the numbers of the events with the code that was gathered for what comes next."""
+    for event in reversed(kept):
+        if not _is_gathered(event) and not (
+            isinstance(event.payload, PolicyEvent) and event.payload.name == GATHERED_EVENT
+        ):
+            return
+        yield event.seq
 
 
 def _attached_since(events: Sequence[LogEvent], place: int, before: View) -> Iterator[EventPayload]:
@@ -112,11 +125,15 @@ def _has_begun(events: Iterable[LogEvent], turn_id: str) -> bool:
 
 
 def _is_said_in(event: LogEvent, turn_id: str) -> bool:
-    """Return whether something other than an attachment was said in the turn."""
+    """Return whether something other than an attachment, or code for a question, was said in the turn."""
     payload = event.payload
-    return (
-        isinstance(payload, MessageAdded) and payload.message.turn_id == turn_id and not _is_attached(payload.message)
-    )
+    if not isinstance(payload, MessageAdded) or payload.message.turn_id != turn_id:
+        return False
+    return not _is_attached(payload.message) and not _is_gathered(event)
+
+
+def _is_gathered(event: LogEvent) -> bool:
+    return isinstance(event.payload, MessageAdded) and event.payload.message.tag == GATHERED_TAG
 
 
 def _is_of_turn(event: LogEvent, turn_id: str) -> bool:

@@ -6,31 +6,39 @@ A message is durable before it is shown as sent (lesson 36); what could not be s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from codecompanion.errors import CodeCompanionError
 from codecompanion.model.history import EventPayload, MessageAdded, TitleSet
 from codecompanion.model.messages import Message, is_typed_by_user
 from codecompanion.session.accounts.meter import ContextMeter
+from codecompanion.session.codebase.gathering import NOTHING, CodeGathering, Found
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.storage.stored_chats import title_of
 from codecompanion.session.window.too_large import Refusal
 from codecompanion.waiting import to_the_end
-from codecompanion.wire.events import MessageSent, Queued, SubmitFailed, TitleChanged
+from codecompanion.wire.events import Gathering, MessageSent, Queued, SubmitFailed, TitleChanged
 from codecompanion.wire.requests import Submit
 
 
 class OutboundQueue:
     """The submits of one chat that wait for a request boundary.
 
-    `refuse` says why a text cannot be sent, None when it can.
+    `refuse` says why a text cannot be sent, None when it can; `gathering` finds the code that goes before it.
     """
 
     def __init__(
-        self, services: Services, log: ChatLog, meter: ContextMeter, refuse: Callable[[str], Awaitable[Refusal | None]]
+        self,
+        services: Services,
+        log: ChatLog,
+        meter: ContextMeter,
+        refuse: Callable[[str], Awaitable[Refusal | None]],
+        gathering: CodeGathering,
     ) -> None:
         self._services, self._log, self._meter, self._refuse = services, log, meter, refuse
+        self._gathering = gathering
         self._waiting: deque[Submit] = deque()
 
     def __bool__(self) -> bool:
@@ -86,14 +94,32 @@ class OutboundQueue:
     async def deliver(self, turn_id: str, cycle: int) -> str:
         """Log what waits, then show it as sent; return why the last one that cannot be sent went back, "" = none did.
 
+        Until the code for a message is gathered it waits: a stop gives it back.
+
         Raises:
             StoreError: the message that could not be stored waits again, at the front.
         """
-        refused = await self.refused()
-        self.give_back_refused(refused)
+        why, checked = "", frozenset[int]()
         while self._waiting:
-            await to_the_end(self._deliver(self._waiting.popleft(), turn_id, cycle))
-        return [*refused.values()][-1].why if refused else ""
+            if not checked.issuperset(submit.submit_id for submit in self._waiting):
+                refused = await self.refused()
+                checked = frozenset(submit.submit_id for submit in self._waiting)
+                self.give_back_refused(refused)
+                why = [*refused.values()][-1].why if refused else why
+                continue
+            submit = self._waiting[0]
+            found = await self._gather(submit, turn_id, cycle)
+            if self._waiting and self._waiting[0] is submit:  # else it was given back meanwhile
+                await to_the_end(self._deliver(self._waiting.popleft(), found, turn_id, cycle))
+        return why
+
+    async def _gather(self, submit: Submit, turn_id: str, cycle: int) -> Found:
+        """Return what goes before a message; nothing before one that was logged already."""
+        if self._sent_before(submit.text, turn_id) is not None:
+            return NOTHING
+        tell = Gathering(chat=self._log.chat_id, submit_id=submit.submit_id)
+        begin = partial(self._services.emit, tell)
+        return await self._gathering.before(submit.text, submit.snapshot, turn_id, cycle, begin)
 
     def give_back(self, why: str) -> None:
         """Return what waits to the user as drafts, so that nothing typed is lost."""
@@ -104,7 +130,7 @@ class OutboundQueue:
         failed = SubmitFailed(chat=self._log.chat_id, submit_id=submit.submit_id, text=submit.text, error=why)
         self._services.emit(failed)
 
-    async def _deliver(self, submit: Submit, turn_id: str, cycle: int) -> None:
+    async def _deliver(self, submit: Submit, found: Found, turn_id: str, cycle: int) -> None:
         message = self._sent_before(submit.text, turn_id)
         if message is None:
             message = self._meter.counted(
@@ -117,7 +143,7 @@ class OutboundQueue:
                     ts=self._services.clock(),
                 )
             )
-            await self._log_message(submit, message)
+            await self._log_message(submit, message, found.payloads)
         self._services.emit(
             MessageSent(
                 chat=self._log.chat_id,
@@ -129,6 +155,8 @@ class OutboundQueue:
                 number=self._log.typed,
             )
         )
+        if found.told is not None:
+            self._services.emit(found.told)
 
     def _sent_before(self, text: str, turn_id: str) -> Message | None:
         """Return the message an earlier turn has logged last with these very words and that nothing has answered.
@@ -141,8 +169,8 @@ class OutboundQueue:
             return None
         return last
 
-    async def _log_message(self, submit: Submit, message: Message) -> None:
-        payloads: list[EventPayload] = [MessageAdded(message=message, submit=submit.key)]
+    async def _log_message(self, submit: Submit, message: Message, before: Sequence[EventPayload]) -> None:
+        payloads: list[EventPayload] = [*before, MessageAdded(message=message, submit=submit.key)]
         is_untitled = not self._log.title
         if is_untitled:  # only once: no compaction and no /clear gives a chat another title
             payloads.insert(0, TitleSet(title=title_of(submit.text)))

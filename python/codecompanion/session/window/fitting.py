@@ -104,6 +104,20 @@ class Fitting:
             append(chat.log.view, chat.meter.counted(message)), is_close=len(text) >= room // 2
         )
 
+    def room_for_code(self, text: str) -> int:
+        """Return how many tokens of gathered code may go with a message: half of what it leaves free, 0 = none.
+
+        The other half is for what the model looks at itself. What a compaction takes out counts as free where one may
+        happen by itself.
+        """
+        chat = self._chat
+        cycle = chat.log.view.cycle + 1
+        message = chat.meter.counted(Message(id="new", role="user", content=text, cycle=cycle))
+        messages = (*chat.log.view.messages, message)
+        if chat.compacts_automatically and not self._pause.is_on:
+            messages = _staying(messages)
+        return max(0, (self.room or chat.limits.prompt_tokens) - self._shaper.of(messages).measure.tokens) // 2
+
     async def impossible(self, view: View, *, is_close: bool = False) -> Refusal | None:
         """Return why a request of this view is not sent, whatever is taken out of it, None when it may be made to fit.
 

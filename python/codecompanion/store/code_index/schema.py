@@ -32,7 +32,6 @@ CREATE TABLE chunks (
   symbol TEXT NOT NULL, kind TEXT NOT NULL, hash BLOB NOT NULL
 );
 CREATE INDEX chunks_of_file ON chunks (file_id);
-CREATE INDEX chunks_by_hash ON chunks (hash);
 CREATE VIRTUAL TABLE chunk_text USING fts5 (path, symbol, text, content = '', tokenize = 'porter unicode61');
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE symbols (

@@ -1,0 +1,202 @@
+---`/context`: which code would go to the model with a question, and why; `K` below a message: which code went.
+---
+---Nothing is sent. A piece can be left out or pinned for the chat; its place is one key away.
+
+local api = vim.api
+local fit = require("codecompanion.screen.fit")
+local float = require("codecompanion.screen.float")
+local numbers = require("codecompanion.screen.numbers")
+local say = require("codecompanion.say")
+local scratch = require("codecompanion.screen.scratch")
+local session = require("codecompanion.chat.state.session")
+
+local M = {}
+
+local WIDEST = 120
+local MIN_WHAT = 16
+local MARKS = { ["in"] = "✓", out = " ", ["left out"] = "✗", pinned = "⚑" }
+local GROUPS = {
+  out = "CodeCompanionHint",
+  ["left out"] = "CodeCompanionCleared",
+  pinned = "CodeCompanionPinned",
+}
+
+---@class CodeCompanion.CodeRow
+---@field path string
+---@field start integer
+---@field what string
+---@field source string
+---@field score number
+---@field tokens integer
+---@field state "in"|"out"|"left out"|"pinned"
+---@field why string
+
+---Open the place that a line begins with: `path:10-40`, also after the mark and figures of a row.
+---@param path string
+---@param line? integer
+---@param root? string
+local function open(path, line, root)
+  local whole = vim.fs.normalize(path)
+  if root and not vim.startswith(whole, "/") then
+    whole = vim.fs.joinpath(root, whole)
+  end
+  if vim.fn.filereadable(whole) == 0 then
+    return say.hint(("No file %s"):format(path))
+  end
+  require("codecompanion.files.show").file(vim.fn.fnamemodify(whole, ":p"), line and line > 0 and line or nil)
+end
+
+---Open the place a line of the fold names.
+---@param line string
+function M.go_to(line)
+  local path, first = line:match("^%s*(.-):(%d+)%-%d+ ·")
+  path = path or line:match("^%s*(.-) ·")
+  if not path or vim.startswith(vim.trim(line), "▾") or vim.startswith(vim.trim(line), "▸") then
+    return say.hint("No place here; K lists the snippets, zo opens the fold.")
+  end
+  open(path, tonumber(first))
+end
+
+---@param row CodeCompanion.CodeRow
+---@param width integer
+---@return string
+local function row_text(row, width)
+  local figures = ("%s %s %5s "):format(
+    MARKS[row.state],
+    ("%.2f"):format(row.score):gsub("^0", ""),
+    numbers.short(row.tokens)
+  )
+  local source = ("%-7s "):format(row.source)
+  local room = width - api.nvim_strwidth(figures) - #source
+  if room < MIN_WHAT + #row.source then
+    room, source = room + #source, ""
+  end
+  local why = row.why ~= "" and " · " .. row.why or ""
+  local what = fit.squeeze(row.what, math.max(MIN_WHAT, room - api.nvim_strwidth(why)))
+  return fit.cut(figures .. source .. what .. why, width)
+end
+
+---The page as lines, and which row stands on which of them.
+---@param report table
+---@param width integer
+---@return string[] lines
+---@return table<integer, CodeCompanion.CodeRow> rows
+function M.lines(report, width)
+  local lines, rows = {}, {}
+  for _, sentence in ipairs(report.head) do
+    vim.list_extend(lines, fit.wrap(sentence, width))
+  end
+  if #report.rows == 0 then
+    lines[#lines + 1] = "No code was found."
+  else
+    lines[#lines + 1] = ""
+  end
+  for _, row in ipairs(report.rows) do
+    lines[#lines + 1] = row_text(row, width)
+    rows[#lines] = row
+  end
+  if (report.text or "") ~= "" then
+    vim.list_extend(lines, { "", "What the model gets:", "" })
+    vim.list_extend(lines, vim.split(report.text, "\n", { plain = true }))
+  end
+  return lines, rows
+end
+
+---@class CodeCompanion.CodePage
+---@field report table
+---@field rows table<integer, CodeCompanion.CodeRow>
+
+---@param bufnr integer
+---@param page CodeCompanion.CodePage
+local function draw(bufnr, page)
+  local win = vim.fn.bufwinid(bufnr)
+  local width = win ~= -1 and api.nvim_win_get_width(win) or math.min(vim.o.columns - 2, WIDEST)
+  local lines
+  lines, page.rows = M.lines(page.report, width)
+  scratch.write(bufnr, lines)
+  scratch.colour(bufnr, "codecompanion.chat.gathered", function(_, number)
+    local row = page.rows[number]
+    return row and GROUPS[row.state] or number <= #page.report.head and "CodeCompanionTokens" or nil
+  end)
+end
+
+---@param chat CodeCompanion.Chat
+---@param bufnr integer
+---@param page CodeCompanion.CodePage
+---@param row CodeCompanion.CodeRow
+---@param state "left out"|"pinned"
+local function choose(chat, bufnr, page, row, state)
+  local is_back = row.state == state
+  local choice = is_back and "" or state:gsub(" ", "_")
+  session.request(chat, "choose_code", { path = row.path, start = row.start, choice = choice }, function(sentence)
+    say.line(sentence)
+    row.state = is_back and "in" or state
+    row.why = row.state == "left out" and "you left it out" or ""
+    if api.nvim_buf_is_valid(bufnr) then
+      draw(bufnr, page)
+    end
+  end)
+end
+
+---@param chat CodeCompanion.Chat
+---@param report table
+local function show(chat, report)
+  local columns = math.min(vim.o.columns - 2, WIDEST)
+  local page = { report = report }
+  local lines
+  lines, page.rows = M.lines(report, columns)
+  local hints = report.can_choose and { "<CR> open", "x leave out", "p pin", "q close" } or { "<CR> open", "q close" }
+  local bufnr, win = float.open({
+    title = report.title,
+    lines = lines,
+    width = columns,
+    max_width = WIDEST,
+    wrap = false,
+    footer = hints,
+    on_resize = function(resized)
+      draw(resized, page)
+    end,
+  })
+  vim.bo[bufnr].filetype = "codecompanion_gathered"
+  draw(bufnr, page)
+  vim.wo[win].cursorline = true
+  local first = vim.tbl_keys(page.rows)
+  api.nvim_win_set_cursor(win, { #first > 0 and math.min(unpack(first)) or 1, 0 })
+  local on = scratch.keys(bufnr, win, function(line)
+    return page.rows[line]
+  end)
+  on({ "<CR>", "gf" }, "Open the place", function(row)
+    scratch.close(win)
+    open(row.path, row.start, report.root)
+  end)
+  if report.can_choose then
+    on("x", "Leave the piece out of this chat, or take it in again", function(row)
+      choose(chat, bufnr, page, row, "left out")
+    end)
+    on("p", "Pin the piece in this chat, or take that back", function(row)
+      choose(chat, bufnr, page, row, "pinned")
+    end)
+  end
+end
+
+---What was gathered for a message that was sent.
+---@param chat CodeCompanion.Chat
+---@param message_id string
+function M.shown(chat, message_id)
+  session.request(chat, "show_gathered", { item = message_id }, function(report)
+    show(chat, report)
+  end)
+end
+
+---What would be gathered for a question; without one for what stands in the input, or the newest message.
+---@param chat CodeCompanion.Chat
+---@param question string
+---@param refuse? fun(reason: string)
+function M.preview(chat, question, refuse)
+  local payload = { question = question, snapshot = require("codecompanion.editor").snapshot() }
+  session.request(chat, "preview_code", payload, function(report)
+    show(chat, report)
+  end, refuse)
+end
+
+return M

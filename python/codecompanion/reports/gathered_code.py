@@ -1,0 +1,83 @@
+"""What was gathered for the questions of a turn: a section of `/trace` (R-268).
+
+Each piece with its place, source, score and tokens; what did not go to the model and why; how the question was
+classified; what did not answer in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from codecompanion.formats.plural import counted
+from codecompanion.reports.markdown import Page, duration_text, one_line, table, tokens_text
+from codecompanion.reports.record import Stretch
+
+MAX_DROPPED = 20
+
+
+def gathered_code(turn: Stretch, page: Page) -> list[str]:
+    """Return the section; nothing for a turn that gathered no code."""
+    if not turn.gathered:
+        return []
+    lines = ["", "## Gathered code"]
+    for event in turn.gathered:
+        lines += _one(event.fields, page)
+    return lines
+
+
+def _one(fields: Mapping[str, Any], page: Page) -> Iterator[str]:
+    pieces: Sequence[Mapping[str, Any]] = fields.get("pieces", ())
+    yield ""
+    yield f"- {_how_much(fields, pieces)}"
+    yield f"- {classified_text(fields)}"
+    terms = ", ".join(fields.get("terms", ()))
+    if terms:
+        yield f"- looked for: {one_line(terms)}"
+    late = ", ".join(fields.get("timed_out", ()))
+    if late:
+        yield f"- not in time: {late}"
+    for who, why in fields.get("failed", {}).items():
+        yield f"- {who} failed: {one_line(str(why))}"
+    for note in fields.get("notes", ()):
+        yield f"- {one_line(note)}"
+    if pieces:
+        rows = [(*_numbers(piece), place_of(piece)) for piece in pieces]
+        yield ""
+        yield from table(("score", "tokens", "source", "what"), rows, page.width, "rrll")
+    dropped = fields.get("dropped", ())
+    if dropped:
+        count = fields.get("dropped_count", len(dropped))
+        yield from ("", f"### Not sent ({count})", "")
+        left = [(*_numbers(piece), place_of(piece), one_line(piece.get("why", ""))) for piece in dropped[:MAX_DROPPED]]
+        yield from table(("score", "tokens", "source", "what", "why"), left, page.width, "rrlll")
+
+
+def _how_much(fields: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) -> str:
+    files = len({piece["path"] for piece in pieces})
+    took = duration_text(fields.get("duration_ms", 0))
+    budget = f"{tokens_text(fields.get('total_tokens', 0))} of {tokens_text(fields.get('budget_tokens', 0))} tokens"
+    if not fields.get("message_id"):
+        return f"nothing sent · {took}"
+    return f"{counted(len(pieces), 'snippet')} from {counted(files, 'file')} · {budget} · {took}"
+
+
+def classified_text(fields: Mapping[str, Any]) -> str:
+    """Return how the question was understood, in words."""
+    by = {"model": "by a model", "keywords": "by keywords"}.get(fields.get("classified_by", ""), "")
+    if not by:
+        return "code was asked for"
+    if not fields.get("is_codebase_related"):
+        return f"not about the project ({by})"
+    about = ", ".join(fields.get("categories", ())) or "the project"
+    return f"about {about} · {fields.get('confidence', '')} confidence, {by} · {fields.get('type', '')}".rstrip(" ·")
+
+
+def _numbers(piece: Mapping[str, Any]) -> tuple[str, str, str]:
+    return f"{piece.get('score', 0):.2f}", f"{piece.get('tokens', 0):,}", str(piece.get("source", ""))
+
+
+def place_of(piece: Mapping[str, Any]) -> str:
+    """Return where a piece stands, and what is defined there."""
+    lines = f":{piece['start']}-{piece['end']}" if piece.get("start") else ""
+    return one_line(f"{piece['path']}{lines} {piece.get('name', '')}".rstrip())

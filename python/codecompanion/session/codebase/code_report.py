@@ -1,0 +1,164 @@
+"""What was gathered, or would be, as rows the user can act on: `/context`, and `K` on the line below a message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.formats.plural import counted
+from codecompanion.model.history import LogEvent, MessageAdded, PolicyEvent
+from codecompanion.model.messages import GATHERED_TAG, Message, is_typed_by_user
+from codecompanion.reports.gathered_code import classified_text, place_of
+from codecompanion.session.chat import Chat
+from codecompanion.session.codebase.gathered_message import gathered_record
+from codecompanion.session.codebase.gathering import CodeGathering
+from codecompanion.session.codebase.shown_code import GATHERED_EVENT
+from codecompanion.wire.requests import ChooseCode, PreviewCode, ShowGathered
+
+State = Literal["in", "out", "left out", "pinned"]
+_NOTHING_ASKED = "Nothing to look for yet: write a question after /context, or send a message first."
+_OFF = "Nothing is gathered: context.enabled is false, so no message has code with it."
+
+
+class CodeRow(msgspec.Struct, frozen=True):
+    """A piece: where it is, who found it and how well it fits, whether it goes to the model, and why if it does not."""
+
+    path: str
+    start: int
+    end: int
+    what: str
+    source: str
+    score: float
+    tokens: int
+    state: State
+    why: str = ""
+
+
+class CodeReport(msgspec.Struct, frozen=True):
+    """What `/context` shows: a title, sentences above the rows, the rows, best first, and the text for the model."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[CodeRow, ...]
+    text: str = ""
+    root: str = ""
+    can_choose: bool = False
+
+
+async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
+    """Return what would be gathered for a question now; nothing is logged, and nothing but it is asked of a model.
+
+    Without a question: for the newest message of the user.
+
+    Raises:
+        InputError: there is no question, or gathering is off.
+    """
+    question = request.question.strip() or _newest_question(chat.log.view.messages)
+    services = chat.services
+    if not question:
+        raise InputError(_NOTHING_ASKED)
+    if services.gatherer is None or services.settings.context.enabled is False:
+        raise InputError(_OFF)
+    gathered, says = await chat.gathering.preview(question, request.snapshot)
+    if gathered is None:
+        raise InputError("No code is gathered: the context window has no room for it. /compact makes room.")
+    fields = gathered_record(gathered, "preview" if gathered.text.strip() else "", "").fields
+    report = _report(fields, chat.gathering, gathered.text)
+    wanted = () if await chat.gathering.wants(question, request.snapshot) else (_NOT_BY_ITSELF,)
+    return msgspec.structs.replace(report, head=(*report.head, *wanted, *says), root=str(chat.root()), can_choose=True)
+
+
+_NOT_BY_ITSELF = "Sent as it is, this message gets no code: write #{codebase} in it, or name a file with @."
+
+
+async def show_gathered(chat: Chat, request: ShowGathered) -> CodeReport:
+    """Return what was gathered for a message that was sent, and what the model got of it.
+
+    Raises:
+        InputError: the chat has no such message.
+    """
+    events = await chat.log.events()
+    message = next((m for m in _messages(events) if m.id == request.item and m.tag == GATHERED_TAG), None)
+    if message is None:
+        raise InputError(f"No code was gathered under {request.item!r} in this chat.")
+    fields: Mapping[str, Any] = next(
+        (e.payload.fields for e in events if _is_record(e) and e.payload.fields["message_id"] == message.id),  # type: ignore[union-attr]
+        {"message_id": message.id, "pieces": msgspec.to_builtins(message.gathered)},
+    )
+    report = _report(fields, None, message.text)
+    now = next((m for m in chat.log.view.messages if m.id == message.id), None)
+    if now is None or now.content != message.content:
+        report = msgspec.structs.replace(
+            report, head=(*report.head, "The code was cleared: the model has only the names.")
+        )
+    return msgspec.structs.replace(report, root=str(chat.root()))
+
+
+def choose_code(chat: Chat, request: ChooseCode) -> str:
+    """Leave a piece out, or keep it in, for what is gathered in this chat from now on; return what holds now."""
+    gathering, piece = chat.gathering, (request.path, request.start)
+    place = f"{request.path}:{request.start}" if request.start else request.path
+    gathering.left_out.discard(piece)
+    gathering.pinned.discard(piece)
+    if request.choice == "left_out":
+        gathering.left_out.add(piece)
+        return f"{place} is left out of what is gathered in this chat, until it is closed. x takes it in again."
+    if request.choice == "pinned":
+        gathering.pinned.add(piece)
+        return f"{place} goes with every message that gets code in this chat, until it is closed. p takes that back."
+    return f"{place} goes along when it is among the best again."
+
+
+def _is_record(event: LogEvent) -> bool:
+    return isinstance(event.payload, PolicyEvent) and event.payload.name == GATHERED_EVENT
+
+
+def _messages(events: Sequence[LogEvent]) -> list[Message]:
+    return [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
+
+
+def _newest_question(messages: Sequence[Message]) -> str:
+    return next((message.text for message in reversed(messages) if is_typed_by_user(message)), "")
+
+
+def _report(fields: Mapping[str, Any], gathering: CodeGathering | None, text: str) -> CodeReport:
+    rows = [_row(piece, "in", gathering) for piece in fields.get("pieces", ())]
+    rows += [_row(piece, "out", gathering) for piece in fields.get("dropped", ())]
+    files = len({row.path for row in rows if row.state != "out"})
+    taken = [row for row in rows if row.state in ("in", "pinned")]
+    title = f"{counted(len(taken), 'snippet')} from {counted(files, 'file')}"
+    head = []
+    if fields.get("budget_tokens"):
+        head.append(
+            f"{sum(row.tokens for row in taken):,} of {fields['budget_tokens']:,} tokens · {fields['duration_ms']} ms"
+        )
+        head.append(classified_text(fields))
+    if fields.get("terms"):
+        head.append(f"looked for: {', '.join(fields['terms'])}")
+    if fields.get("timed_out"):
+        head.append(f"not in time: {', '.join(fields['timed_out'])}")
+    head += [f"{who} failed: {why}" for who, why in fields.get("failed", {}).items()]
+    head += fields.get("notes", ())
+    return CodeReport(title, tuple(" ".join(line.split()) for line in head), tuple(rows), text)
+
+
+def _row(piece: Mapping[str, Any], state: State, gathering: CodeGathering | None) -> CodeRow:
+    key = (piece["path"], piece.get("start", 0))
+    if gathering is not None and key in gathering.left_out:
+        state = "left out"
+    elif gathering is not None and key in gathering.pinned and state == "in":
+        state = "pinned"
+    return CodeRow(
+        path=piece["path"],
+        start=piece.get("start", 0),
+        end=piece.get("end", 0),
+        what=place_of(piece),
+        source=piece.get("source", ""),
+        score=piece.get("score", 0.0),
+        tokens=piece.get("tokens", 0),
+        state=state,
+        why="you left it out" if state == "left out" else piece.get("why", ""),
+    )

@@ -1,0 +1,80 @@
+"""Gathered code as a message of the chat, and what the log and the editor are told of it (R-253, R-268)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from codecompanion.model.gathered import Dropped, Gathered, Snippet
+from codecompanion.model.history import PolicyEvent
+from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message
+from codecompanion.session.codebase.shown_code import GATHERED_EVENT, body_of_gathered, title_of_gathered
+from codecompanion.wire.events import CodeGathered
+
+_MAX_DROPPED = 100
+"""Of what was left out so much is logged."""
+
+
+def gathered_message(gathered: Gathered, message_id: str) -> Message | None:
+    """Return the message that stands before its question, None where there is no code to show (R-202)."""
+    if not gathered.text.strip():
+        return None
+    pieces = tuple(map(_piece, gathered.selection.snippets))
+    return Message(id=message_id, role="user", tag=GATHERED_TAG, content=gathered.text, gathered=pieces)
+
+
+def _piece(snippet: Snippet) -> GatheredPiece:
+    return GatheredPiece(
+        path=snippet.path,
+        start=snippet.start,
+        end=snippet.end,
+        source=snippet.source,
+        score=round(snippet.score, 3),
+        tokens=snippet.tokens,
+        kind=snippet.kind,
+        name=snippet.name,
+    )
+
+
+def gathered_record(gathered: Gathered, message_id: str, turn_id: str) -> PolicyEvent:
+    """Return what `/trace` knows of it (R-268); `message_id` "" = no code was shown."""
+    said, chosen = gathered.classification, gathered.selection
+    fields: dict[str, Any] = {
+        "message_id": message_id,
+        "turn_id": turn_id,
+        "duration_ms": gathered.ms,
+        "is_codebase_related": said.is_codebase_related,
+        "categories": list(said.categories),
+        "confidence": said.confidence,
+        "classified_by": said.source,
+        "type": gathered.types.name,
+        "terms": list(gathered.terms),
+        "tier": gathered.tier,
+        "budget_tokens": chosen.budget_tokens,
+        "total_tokens": chosen.total_tokens,
+        "found": len(gathered.found),
+        "pieces": [msgspec.to_builtins(_piece(snippet)) for snippet in chosen.snippets],
+        "dropped": [_dropped(one) for one in chosen.dropped[:_MAX_DROPPED]],
+        "dropped_count": len(chosen.dropped),
+        "timed_out": list(gathered.timed_out),
+        "failed": dict(gathered.failed),
+        "notes": list(gathered.notes),
+    }
+    return PolicyEvent(name=GATHERED_EVENT, fields=fields)
+
+
+def _dropped(one: Dropped) -> dict[str, Any]:
+    return {**msgspec.to_builtins(_piece(one.snippet)), "why": one.why}
+
+
+def told(chat_id: str, message: Message, duration_ms: int) -> CodeGathered:
+    """Return what the editor is told of a gathered message."""
+    return CodeGathered(
+        chat=chat_id,
+        message_id=message.id,
+        title=title_of_gathered(message),
+        body=body_of_gathered(message),
+        tokens=message.tokens,
+        duration_ms=duration_ms,
+    )

@@ -1,0 +1,48 @@
+"""What a chat asks for when it wants the code a question is about, and who answers (R-201).
+
+A thin door: who gathers knows no chat, and the chat knows nothing of how it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from codecompanion.model.gathered import Gathered
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """A question, and what is known when it is asked.
+
+    `root`: the project. `files`: what the user named with `@`, as written (R-213); `active`: the file they work in, ""
+    = none (R-214). `max_tokens`: the most the code may take (R-245), whatever the budget of `model` is. `is_asked`: the
+    user asked for code, so nobody decides whether the question is about any. `only_files`: `root` is no project, and
+    nothing but the named files is read. `unsaved`: the texts of changed buffers, by absolute path. `left_out` and
+    `pinned`: pieces as (path, first line) that must not or must be in the result.
+    """
+
+    text: str
+    root: Path
+    files: tuple[str, ...] = ()
+    active: str = ""
+    adapter: str = ""
+    model: str = ""
+    max_tokens: int = 0
+    is_asked: bool = False
+    only_files: bool = False
+    unsaved: Mapping[str, str] = {}
+    left_out: frozenset[tuple[str, int]] = frozenset()
+    pinned: frozenset[tuple[str, int]] = frozenset()
+
+
+class Gatherer(Protocol):
+    """Who gathers code."""
+
+    async def gather(self, question: Question, tell: Callable[[str], None]) -> Gathered:
+        """Return what was found; cancelled, it leaves nothing running. `tell` says in a few words what takes long.
+
+        A failure of a part is told in the result (R-202, R-203).
+        """

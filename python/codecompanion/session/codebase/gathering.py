@@ -1,0 +1,206 @@
+"""When code is gathered for a message, and how that goes: before it is logged, cancelable, never in its way (R-201).
+
+The message waits in the queue meanwhile, so that a stop gives it back. Whatever goes wrong, it is sent as it was typed
+(R-202). What is gathered is logged with it, right before it, and stays as it is: the prompt cache survives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from codecompanion.model.history import EventPayload, MessageAdded
+from codecompanion.model.messages import with_changes
+from codecompanion.session.services import Services
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.wire.events import CodeGathered, Severity
+from codecompanion.wire.requests import Snapshot
+
+if TYPE_CHECKING:
+    from codecompanion.model.gathered import Gathered
+    from codecompanion.retrieval.mentions import Mentions
+    from codecompanion.session.codebase.gatherer import Question
+
+_log = logging.getLogger(__name__)
+TIME_LIMIT_S = 30.0
+"""Gatherers have deadlines of their own (R-203); this one is for what has gone wrong with them."""
+UNSAVED_LIMIT_S = 1.0
+"""An editor that is free answers in milliseconds; a prompt of its own is no reason to wait with a question."""
+CHARS4_PER_TOKEN = 0.6
+"""Code measured by characters / 4 (R-245) is that share of what tokenizers make of it (lessons, counting)."""
+MIN_TOKENS = 100
+"""With less room not even a function fits."""
+LABEL = "gathering code"
+NO_PROJECT = (
+    "{root} is no project but a home directory or larger: only files named with @ are read."
+    " :cd into a project, or set workspace.root."
+)
+_MAX_NOTES = 3
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What is logged before a message, and what the editor is told of it once it is sent."""
+
+    payloads: tuple[EventPayload, ...] = ()
+    told: CodeGathered | None = None
+
+
+NOTHING = Found()
+
+
+class CodeGathering:
+    """Gathers code for the messages of one chat. `show` says what happens, "" = it is over."""
+
+    def __init__(
+        self, services: Services, control: ContextControl, root: Callable[[], Path], show: Callable[[str], None]
+    ) -> None:
+        self._services, self._control, self._root, self._show = services, control, root, show
+        self._said: set[str] = set()
+        self.left_out: set[tuple[str, int]] = set()
+        """Pieces that the user took out, as (path, first line)."""
+        self.pinned: set[tuple[str, int]] = set()
+        """Pieces that the user wants in every time."""
+
+    async def wants(self, text: str, snapshot: Snapshot) -> Mentions | None:
+        """Return what a message mentions when code is to be gathered for it, None when it is not."""
+        enabled, always = self._services.settings.context.enabled, self._control.policy.gathers
+        if self._services.gatherer is None or enabled is False:
+            return None
+        if enabled == "auto" and not always and "@" not in text and "#{" not in text:
+            return None  # most messages: nothing is imported for them
+        from codecompanion.retrieval.mentions import mentions_in, wants_code
+
+        mentions = mentions_in(text)
+        if not mentions and not wants_code(enabled, always, mentions, ()):
+            return None
+        files = mentions.files
+        if files and not wants_code(enabled, always, mentions, ()):
+            from codecompanion.workspace.named_files import files_named
+
+            open_files = tuple(buffer.name for buffer in snapshot.buffers)
+            files = await asyncio.to_thread(files_named, self._root(), files, open_files)
+        return mentions if wants_code(enabled, always, mentions, files) else None
+
+    async def before(self, text: str, snapshot: Snapshot, turn_id: str, cycle: int, begin: Callable[[], None]) -> Found:
+        """Return what belongs before a message for which code is wanted; nothing where nothing was found.
+
+        `begin` is called when it is wanted: from then on it may take a while.
+
+        Raises:
+            asyncio.CancelledError: stopped; nothing was logged.
+        """
+        mentions = await self.wants(text, snapshot)
+        if mentions is None:
+            return NOTHING
+        begin()
+        try:
+            async with asyncio.timeout(TIME_LIMIT_S):
+                gathered = await self.gather(text, snapshot, mentions)
+        except TimeoutError:
+            self._say(f"No code was gathered: it took longer than {TIME_LIMIT_S:.0f} s. The message was sent alone.")
+            return NOTHING
+        except Exception as error:
+            self._say(f"No code was gathered: {self._services.report_bug(error)} The message was sent alone.")
+            return NOTHING
+        return NOTHING if gathered is None else self._found(gathered, turn_id, cycle, bool(mentions))
+
+    async def gather(self, text: str, snapshot: Snapshot, mentions: Mentions) -> Gathered | None:
+        """Return what is found for a question now, None where there is no room for code."""
+        gatherer = self._services.gatherer
+        room = self._control.fitting.room_for_code(text)
+        if gatherer is None or room < MIN_TOKENS:
+            if mentions:
+                self._say("No code was gathered: the context window has no room for it. /compact makes room.")
+            return None
+        try:
+            self._show(LABEL)
+            question = await self._question(text, snapshot, mentions, room)
+            if question.only_files:
+                self._say(NO_PROJECT.format(root=question.root))
+            return await gatherer.gather(question, lambda words: self._show(f"{LABEL} · {words}"))
+        finally:
+            self._show("")
+
+    async def preview(self, text: str, snapshot: Snapshot) -> tuple[Gathered | None, tuple[str, ...]]:
+        """Return what would be gathered for a message, and what the user would be told; None where there is no room.
+
+        The chat is not touched: whatever is shown goes to whoever asked.
+        """
+        from codecompanion.retrieval.mentions import mentions_in
+
+        gatherer, room = self._services.gatherer, self._control.fitting.room_for_code(text)
+        if gatherer is None or room < MIN_TOKENS:
+            return None, ()
+        question = await self._question(text, snapshot, mentions_in(text), room)
+        async with asyncio.timeout(TIME_LIMIT_S):
+            gathered = await gatherer.gather(msgspec.structs.replace(question, is_asked=True), lambda words: None)
+        return gathered, () if not question.only_files else (NO_PROJECT.format(root=question.root),)
+
+    async def _question(self, text: str, snapshot: Snapshot, mentions: Mentions, room: int) -> Question:
+        from codecompanion.session.codebase.gatherer import Question
+
+        control, root = self._control, self._root()
+        return Question(
+            text=text,
+            root=root,
+            files=mentions.files,
+            active=snapshot.current,
+            adapter=control.adapter_name,
+            model=control.model,
+            max_tokens=int(room * CHARS4_PER_TOKEN),
+            is_asked=mentions.codebase,
+            only_files=not _is_project(root),
+            unsaved=await self._unsaved(snapshot),
+            left_out=frozenset(self.left_out),
+            pinned=frozenset(self.pinned),
+        )
+
+    async def _unsaved(self, snapshot: Snapshot) -> dict[str, str]:
+        """Return the texts of changed buffers; the editor is asked only when the snapshot says there are any."""
+        if not any(buffer.modified for buffer in snapshot.buffers):
+            return {}
+        try:
+            async with asyncio.timeout(UNSAVED_LIMIT_S):
+                opened = await self._services.editor.look(None)
+        except TimeoutError:
+            return {}
+        return {path: file.text for path, file in opened.files.items() if file.modified and file.text is not None}
+
+    def _found(self, gathered: Gathered, turn_id: str, cycle: int, is_asked: bool) -> Found:
+        from codecompanion.session.codebase.gathered_message import gathered_message, gathered_record, told
+
+        for note in gathered.notes[:_MAX_NOTES]:
+            self._control.notice(Severity.INFO, note)
+        message = gathered_message(gathered, self._services.new_token())
+        room = self._control.fitting.room_for_code(gathered.question)
+        if message is not None:
+            message = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
+            message = self._control.meter.counted(message)
+            if message.tokens > room:
+                self._say(f"The code found takes {message.tokens:,} tokens, {room:,} fit: the message was sent alone.")
+                message = None
+        elif is_asked:
+            late = f" ({', '.join(gathered.timed_out)} took too long)" if gathered.timed_out else ""
+            self._say(f"No code was found for this message{late}; it was sent alone.", always=True)
+        record = gathered_record(gathered, message.id if message else "", turn_id)
+        if message is None:
+            return Found((record,))
+        return Found((MessageAdded(message=message), record), told(self._control.chat_id, message, gathered.ms))
+
+    def _say(self, text: str, *, always: bool = False) -> None:
+        """Tell the user; the same sentence once in a chat, unless it is about this message alone."""
+        if always or text not in self._said:
+            self._said.add(text)
+            self._control.notice(Severity.INFO, text)
+
+
+def _is_project(root: Path) -> bool:
+    """Return whether a folder may be searched as a whole: not a home directory, and nothing that one lies in."""
+    home, here = Path(os.path.realpath(Path.home())), Path(os.path.realpath(root))
+    return here != home and here not in home.parents and here != Path(here.anchor)

@@ -1,0 +1,28 @@
+"""How a message of gathered code is shown: one line, and a line for each of its pieces. Read from the message alone."""
+
+from __future__ import annotations
+
+from codecompanion.formats.plural import counted
+from codecompanion.model.messages import GatheredPiece, Message
+
+GATHERED_EVENT = "code_gathered"
+"""The name under which the log tells how gathering went."""
+
+
+def title_of_gathered(message: Message) -> str:
+    """Return how much of how many files it is."""
+    files = len({piece.path for piece in message.gathered})
+    return f"{counted(len(message.gathered), 'snippet')} from {counted(files, 'file')}"
+
+
+def body_of_gathered(message: Message) -> str:
+    """Return the pieces, one a line, best first: place, name, who found it and how well it fits, tokens."""
+    return "\n".join(map(line_of_piece, message.gathered))
+
+
+def line_of_piece(piece: GatheredPiece) -> str:
+    """Return a piece on one line; it begins with its place, as `gf` reads it."""
+    place = f"{piece.path}:{piece.start}-{piece.end}" if piece.start else piece.path
+    name = " ".join(filter(None, (piece.kind if piece.name else "", piece.name)))
+    parts = (place, name, f"{piece.source} {piece.score:.2f}".strip(), f"{piece.tokens:,} tokens")
+    return " · ".join(filter(None, parts)).replace("\n", " ")

@@ -1,0 +1,72 @@
+"""Which of the names in a message are files of the project (R-213, R-215): looked up, not read. Blocks."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from codecompanion.workspace.files import walk
+
+_log = logging.getLogger(__name__)
+TIME_LIMIT_S = 2.0
+MAX_WALKED = 20_000
+"""Without git no more files than this are looked at for a name: whoever means another one writes its path."""
+
+
+def files_named(root: Path, names: Sequence[str], open_files: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return those of the names that are files: a path as written, a bare name anywhere below the root.
+
+    A bare name without a dot, such as a decorator's or a person's, must be a file of the root itself, or be open.
+    """
+    found = [name for name in names if _is_file(root, name) or _is_open(name, open_files)]
+    sought = [name for name in names if name not in found and "/" not in name and "." in name.strip(".")]
+    if sought:
+        there = _names_below(root, sought)
+        found += [name for name in sought if name in there]
+    return tuple(name for name in names if name in found)
+
+
+def _is_file(root: Path, name: str) -> bool:
+    try:
+        return (root / Path(name).expanduser()).is_file()
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL, nobody's home
+        return False
+
+
+def _is_open(name: str, open_files: Sequence[str]) -> bool:
+    return "/" not in name and any(Path(path).name == name for path in open_files)
+
+
+def _names_below(root: Path, names: Sequence[str]) -> set[str]:
+    """Return which of the bare names some file below the root has."""
+    listed = _listed_by_git(root, names)
+    if listed is None:
+        listed = (path.name for path in itertools.islice(walk(root), MAX_WALKED))
+    return set(names).intersection(listed)
+
+
+def _listed_by_git(root: Path, names: Sequence[str]) -> Iterator[str] | None:
+    """Return the names git lists of these, None where it cannot say."""
+    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "--glob-pathspecs", "ls-files", "-z"]
+    command += ["--cached", "--others", "--exclude-standard", "--", *(f"**/{_escaped(name)}" for name in names)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            command, cwd=root, env={**environment, "LC_ALL": "C"}, stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=TIME_LIMIT_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        _log.info("git could not be asked for a file: %s", error)
+        return None
+    if done.returncode != 0:
+        return None
+    return (path.rpartition("/")[2] for path in done.stdout.decode("utf-8", "surrogateescape").split("\0"))
+
+
+def _escaped(name: str) -> str:
+    """Return a name with nothing in it that a pattern of git's takes for more than itself."""
+    return "".join(f"\\{char}" if char in "*?[]\\" else char for char in name)

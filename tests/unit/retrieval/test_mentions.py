@@ -1,0 +1,69 @@
+"""What a message mentions of the project (R-213)."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.retrieval.mentions import MAX_FILES, Mentions, mentions_in, wants_code
+
+
+@pytest.mark.parametrize(
+    ("text", "files"),
+    [
+        ("look at @src/a.py", ("src/a.py",)),
+        ("@a.py is wrong", ("a.py",)),
+        ("(@a.py), @b.py; and @c.py!", ("a.py", "b.py", "c.py")),
+        ("see @a.py:10-20 and @a.py:3", ("a.py",)),
+        ("@Makefile", ("Makefile",)),
+        ("@.env and @./x/y.lua", (".env", "./x/y.lua")),
+        ('@"my file.txt" and @my\\ other.txt', ("my file.txt", "my other.txt")),
+        ("@föö/bär.py", ("föö/bär.py",)),
+        ("mail me@example.org", ()),
+        ("a@@b and x/@y", ()),
+        ("`@a.py`", ()),
+        ("```\n@a.py\n```", ()),
+        ("```python\n@a.py", ()),
+        ("~~~\n@a.py\n~~~\n@b.py", ("b.py",)),
+        ("@ alone, and @", ()),
+        ("@; rm -rf", ()),
+        ("nothing", ()),
+        ("", ()),
+    ],
+)
+def test_names_after_an_at_sign_may_be_files(text, files):
+    assert mentions_in(text).files == files
+
+
+@pytest.mark.parametrize(
+    ("text", "is_meant"),
+    [
+        ("how does #{codebase} work?", True),
+        ("#{Codebase}", True),
+        ("#codebase", False),
+        ("write `#{codebase}` for that", False),
+        ("# {codebase}", False),
+    ],
+)
+def test_the_whole_project_is_one_word(text, is_meant):
+    assert mentions_in(text).codebase is is_meant
+
+
+def test_a_long_message_of_at_signs_is_read_in_no_time_and_names_few_files():
+    text = "@a.py " * 50_000 + "@" * 100_000 + " ".join(f"@f{i}.py" for i in range(1000))
+    assert len(mentions_in(text).files) == MAX_FILES
+
+
+@pytest.mark.parametrize(
+    ("enabled", "always", "mentions", "files", "wanted"),
+    [
+        (True, False, Mentions(), (), True),
+        (False, True, Mentions(codebase=True), ("a",), False),
+        ("auto", True, Mentions(), (), True),
+        ("auto", False, Mentions(), (), False),
+        ("auto", False, Mentions(codebase=True), (), True),
+        ("auto", False, Mentions(files=("a",)), (), False),
+        ("auto", False, Mentions(files=("a",)), ("a",), True),
+    ],
+)
+def test_when_code_is_wanted(enabled, always, mentions, files, wanted):
+    assert wants_code(enabled, always, mentions, files) is wanted

@@ -1,0 +1,353 @@
+"""Gathered code in a chat: when, where it stands, that nothing is lost (R-201, R-202, R-213, R-253, R-268)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from codecompanion.model.gathered import Classification, Dropped, Gathered, Selection, Snippet
+from codecompanion.model.history import MessageAdded, PolicyEvent
+from codecompanion.model.messages import GATHERED_TAG
+from codecompanion.session.codebase.shown_code import GATHERED_EVENT
+from codecompanion.session.history.entries import entries
+from codecompanion.session.history.forking import fork
+from codecompanion.session.state import State
+from codecompanion.wire.events import CodeGathered, ContextItems, Gathering, MessageSent, Notice, SubmitFailed
+from codecompanion.wire.events import State as StateEvent
+from codecompanion.wire.requests import Buffer, ForkChat, Pin, RestoreMessage, Snapshot, Submit
+from tests.unit.session.fakes import Bench, ScriptedAdapter, says
+
+CODE = "### File: src/a.py\ndef secret(): ...\n"
+
+
+class FakeGatherer:
+    """Finds the same code for every question; `holds` is waited for, `fails` is raised."""
+
+    def __init__(self, enabled=True, text=CODE, *, snippets=2, fails=None, holds=None, notes=(), timed_out=()):
+        self.enabled, self.text, self.snippets = enabled, text, snippets
+        self.fails, self.holds, self.notes, self.timed_out = fails, holds, notes, timed_out
+        self.questions, self.cancelled = [], 0
+
+    async def gather(self, question, tell):
+        self.questions.append(question)
+        try:
+            if self.holds is not None:
+                tell("indexing 40 %")
+                await self.holds.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        if self.fails is not None:
+            raise self.fails
+        found = tuple(
+            Snippet(
+                path=f"src/{i}.py", start=i + 1, end=i + 9, text="x = 1\n" * 9, name=f"f{i}", kind="function", score=0.5
+            )
+            for i in range(self.snippets)
+        )
+        left = (Dropped(Snippet(path="big.py", start=1, end=900, text="y"), "the budget is used up"),)
+        return Gathered(
+            question=question.text, text=self.text, found=found, ms=140, timed_out=self.timed_out, notes=self.notes,
+            classification=Classification(is_codebase_related=True, categories=("api",), confidence="high"),
+            selection=Selection(snippets=found, dropped=left, budget_tokens=question.max_tokens),
+        )  # fmt: skip
+
+
+def ask(text, submit_id=1, **snapshot):
+    return Submit(chat="chat-1", submit_id=submit_id, text=text, snapshot=Snapshot(**snapshot), key=f"k{submit_id}")
+
+
+async def bench_with(root, gatherer, *, replies=None, **more):
+    adapter = ScriptedAdapter("model", replies or (lambda request: says("answer")))
+    bench = Bench(root, adapter, **more)
+    bench.services.gatherer = gatherer
+    context = msgspec.structs.replace(bench.services.settings.context, enabled=gatherer.enabled)
+    bench.services.settings = msgspec.structs.replace(bench.services.settings, context=context)
+    return bench, await bench.open()
+
+
+def idle(session):
+    return lambda: session.task is None and session.state is State.IDLE
+
+
+async def asked(bench, session, *requests):
+    for request in requests:
+        session.submit(request)
+        await bench.until(idle(session))
+
+
+def roles(session):
+    return [(m.role, m.tag) for m in session.log.view.messages]
+
+
+def of(bench, kind):
+    return [event for event in bench.events if isinstance(event, kind)]
+
+
+@pytest.fixture
+def project(tmp_path):
+    root = tmp_path / "project"
+    root.mkdir()
+    return root
+
+
+async def test_the_code_stands_right_before_its_question(project, monkeypatch):
+    """R-253, with the prompt cache in mind: never before the history, and in one commit with its question."""
+    gatherer = FakeGatherer()
+    bench, session = await bench_with(project, gatherer)
+    written, append = [], bench.store.append
+    monkeypatch.setattr(
+        bench.store, "append", lambda chat, payloads: [written.append(payloads), append(chat, payloads)][1]
+    )
+    await asked(bench, session, ask("first"), ask("second", 2))
+    expected = [("user", GATHERED_TAG), ("user", None), ("assistant", None)]
+    assert roles(session) == expected * 2
+    sent = bench.adapter.requests[-1].messages
+    assert [m.text for m in sent[1:]] == [CODE, "first", "answer", CODE, "second"]
+    assert bench.adapter.requests[0].messages[1:3] == sent[1:3], "logged once, the same bytes ever after"
+    code, question = session.log.view.messages[3:5]
+    assert code.cycle == question.cycle == 2, "it opens no cycle (R-002)"
+    assert code.turn_id == question.turn_id
+    assert [piece.path for piece in code.gathered] == ["src/0.py", "src/1.py"]
+    together = [{p.message.id for p in batch if isinstance(p, MessageAdded)} for batch in written]
+    assert {code.id, question.id} in together, "one commit: never the one without the other"
+
+
+async def test_the_editor_shows_one_line_below_the_message(project):
+    bench, session = await bench_with(project, FakeGatherer())
+    await asked(bench, session, ask("why?"))
+    told = of(bench, CodeGathered)[0]
+    assert told.title == "2 snippets from 2 files"
+    assert told.body.splitlines()[0] == "src/0.py:1-9 · function f0 · search 0.50 · 14 tokens"
+    assert told.duration_ms == 140
+    kinds = [
+        type(event).__name__ for event in bench.events if isinstance(event, MessageSent | CodeGathered | Gathering)
+    ]
+    assert kinds == ["Gathering", "MessageSent", "CodeGathered"]
+    assert of(bench, ContextItems)[-1].items == () if of(bench, ContextItems) else True, "nothing the user attached"
+    drawn = entries(await session.log.events())
+    assert [entry.kind for entry in drawn] == ["user", "gathered", "reply"]
+    assert (drawn[1].title, drawn[1].text, drawn[1].duration_ms) == (told.title, told.body, 140)
+
+
+async def test_the_status_says_what_happens(project):
+    bench, session = await bench_with(project, FakeGatherer(holds=asyncio.Event()))
+    session.submit(ask("why?"))
+    await bench.until(lambda: any(e.label == "gathering code · indexing 40 %" for e in of(bench, StateEvent)))
+    assert session.state is State.PREPARING
+    await session.stop()
+
+
+async def test_a_stop_while_gathering_gives_the_message_back_and_logs_nothing(project):
+    """Lessons 16, 41: immediate, and no text is lost."""
+    gatherer = FakeGatherer(holds=asyncio.Event())
+    bench, session = await bench_with(project, gatherer)
+    session.submit(ask("do not lose me"))
+    await bench.until(lambda: gatherer.questions)
+    session.cancel()
+    await bench.until(idle(session))
+    assert gatherer.cancelled == 1
+    assert [event.text for event in of(bench, SubmitFailed)] == ["do not lose me"]
+    assert not [e for e in await session.log.events() if isinstance(e.payload, MessageAdded | PolicyEvent)]
+    assert bench.adapter.requests == []
+    gatherer.holds = None
+    await asked(bench, session, ask("do not lose me", 2))
+    assert roles(session) == [("user", GATHERED_TAG), ("user", None), ("assistant", None)]
+
+
+async def test_what_is_typed_while_gathering_is_sent_after_it(project):
+    gatherer = FakeGatherer(holds=asyncio.Event())
+    bench, session = await bench_with(project, gatherer)
+    session.submit(ask("first"))
+    await bench.until(lambda: gatherer.questions)
+    session.submit(ask("second", 2))
+    gatherer.holds.set()
+    await bench.until(idle(session))
+    assert [event.text for event in of(bench, MessageSent)] == ["first", "second"]
+    assert [m.text for m in bench.adapter.requests[-1].messages[1:]] == [CODE, "first", CODE, "second"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("broken"), TimeoutError(), ValueError("x" * 5000)])
+async def test_whatever_fails_the_plain_message_goes(project, error):
+    """R-202."""
+    bench, session = await bench_with(project, FakeGatherer(fails=error))
+    await asked(bench, session, ask("why?"))
+    assert roles(session) == [("user", None), ("assistant", None)]
+    assert any(notice.text.startswith("No code was gathered: ") for notice in of(bench, Notice))
+
+
+@pytest.mark.parametrize(
+    ("enabled", "policy", "text", "gathers"),
+    [
+        (False, "codebuddy", "what does #{codebase} do?", False),
+        (True, "codecompanion", "hello", True),
+        ("auto", "codecompanion", "hello", False),
+        ("auto", "codebuddy", "hello", True),
+        ("auto", "codecompanion", "how does #{codebase} start?", True),
+        ("auto", "adaptive", "what is in @src/here.py?", True),
+        ("auto", "adaptive", "what is in @here.py?", True),
+        ("auto", "adaptive", "write to me@here.py", False),
+        ("auto", "adaptive", "@nobody and @pytest.fixture", False),
+        ("auto", "adaptive", "```python\n@src/here.py\n```", False),
+        ("auto", "kodacode", "the word `#{codebase}` in backticks", False),
+    ],
+)
+async def test_when_code_is_gathered(project, enabled, policy, text, gathers):
+    """R-213; issue 11: `auto` follows the policy, and elsewhere the message."""
+    (project / "src").mkdir()
+    (project / "src" / "here.py").write_text("x = 1\n")
+    gatherer = FakeGatherer(enabled)
+    bench, session = await bench_with(project, gatherer, settings={"policy": policy})
+    await asked(bench, session, ask(text))
+    assert bool(gatherer.questions) == gathers
+    assert session.log.view.messages[-2].text == text, "the message is sent as it was typed"
+
+
+async def test_what_the_gatherer_is_told(project):
+    (project / "a.py").write_text("x\n")
+    gatherer = FakeGatherer("auto")
+    bench, session = await bench_with(project, gatherer)
+    await asked(bench, session, ask("#{codebase} and @a.py:10-20, and @a.py.", current=str(project / "b.py")))
+    question = gatherer.questions[0]
+    assert (question.files, question.active, question.is_asked) == (("a.py",), str(project / "b.py"), True)
+    assert (question.root, question.only_files, question.model) == (project, False, "scripted-1")
+    assert 0 < question.max_tokens < 50_000, "half of the window less prompt and reply, as characters / 4"
+
+
+async def test_unsaved_texts_are_asked_for_only_when_there_are_any(project):
+    class FakeEditor:
+        looked = 0
+
+        async def look(self, paths):
+            from codecompanion.tools.files.open_files import Opened, OpenFile
+
+            self.looked += 1
+            file = OpenFile(path="/p/a.py", buffer=1, tick=2, modified=True, text="unsaved\n")
+            return Opened({file.path: file})
+
+    gatherer = FakeGatherer()
+    bench, session = await bench_with(project, gatherer)
+    editor = bench.services.editor = FakeEditor()
+    await asked(bench, session, ask("one", buffers=(Buffer("/p/a.py"),)))
+    assert (editor.looked, gatherer.questions[-1].unsaved) == (0, {})
+    await asked(bench, session, ask("two", 2, buffers=(Buffer("/p/a.py", modified=True),)))
+    assert (editor.looked, gatherer.questions[-1].unsaved) == (1, {"/p/a.py": "unsaved\n"})
+
+
+async def test_a_home_directory_is_not_searched(project, monkeypatch):
+    monkeypatch.setattr(Path, "home", lambda: project)
+    gatherer = FakeGatherer()
+    bench, session = await bench_with(project, gatherer)
+    await asked(bench, session, ask("why?"), ask("and why?", 2))
+    assert [question.only_files for question in gatherer.questions] == [True, True]
+    said = [notice.text for notice in of(bench, Notice) if "is no project" in notice.text]
+    assert len(said) == 1, "said once in a chat"
+
+
+async def test_without_room_the_message_goes_alone(project):
+    """Issue 11: smaller or none, the message still goes."""
+    gatherer = FakeGatherer()
+    bench, session = await bench_with(
+        project, gatherer, window=3000, settings={"context_management": {"enabled": False}}
+    )
+    await asked(bench, session, ask("#{codebase} " + "word " * 600))
+    assert gatherer.questions == [] or gatherer.questions[0].max_tokens < 1500
+    assert [m.role for m in session.log.view.messages if m.tag is None] == ["user", "assistant"]
+
+
+async def test_code_larger_than_the_room_is_left_out(project):
+    bench, session = await bench_with(project, FakeGatherer(text="word " * 60_000), window=20_000)
+    await asked(bench, session, ask("why?"))
+    assert roles(session) == [("user", None), ("assistant", None)]
+    assert any("the message was sent alone" in notice.text for notice in of(bench, Notice))
+
+
+async def test_an_empty_result_is_told_only_to_whoever_asked(project):
+    bench, session = await bench_with(project, FakeGatherer(text="", snippets=0, timed_out=("search",)))
+    await asked(bench, session, ask("hello"))
+    assert of(bench, Notice) == []
+    await asked(bench, session, ask("#{codebase}?", 2))
+    assert [n.text for n in of(bench, Notice)] == [
+        "No code was found for this message (search took too long); it was sent alone."
+    ]
+
+
+async def test_the_log_knows_how_it_went(project):
+    """R-268."""
+    bench, session = await bench_with(project, FakeGatherer(timed_out=("ast",)))
+    await asked(bench, session, ask("why?"))
+    event = next(e.payload for e in await session.log.events() if isinstance(e.payload, PolicyEvent))
+    assert event.name == GATHERED_EVENT
+    assert event.fields["timed_out"] == ["ast"]
+    assert (event.fields["confidence"], event.fields["categories"]) == ("high", ["api"])
+    piece = event.fields["pieces"][0]
+    assert (piece["path"], piece["start"], piece["end"], piece["source"]) == ("src/0.py", 1, 9, "search")
+    assert event.fields["dropped"][0]["why"] == "the budget is used up"
+
+
+async def test_the_same_message_tried_again_gathers_nothing_again(project):
+    gatherer = FakeGatherer()
+    replies = iter([(RuntimeError("down"),), says("answer")])
+    bench, session = await bench_with(project, gatherer, replies=lambda request: next(replies))
+    await asked(bench, session, ask("why?"))
+    await asked(bench, session, ask("why?", 2))
+    assert len(gatherer.questions) == 1
+    assert roles(session) == [("user", GATHERED_TAG), ("user", None), ("assistant", None)]
+
+
+async def test_an_edited_question_has_its_own_code(project):
+    """Edit and resend: the branch has no code of the question that is not in it."""
+    bench, session = await bench_with(project, FakeGatherer())
+    await asked(bench, session, ask("first"), ask("second", 2))
+    at = session.log.view.messages[4].id
+    branch = await fork(bench.services, ForkChat(chat="chat-1", fork="chat-2", at=at))
+    copied = await bench.resume(branch)
+    assert copied is not None
+    assert roles(copied) == [("user", GATHERED_TAG), ("user", None), ("assistant", None)]
+    assert copied.log.view.cycle == 1
+    first = await bench.resume(
+        await fork(bench.services, ForkChat(chat="chat-1", fork="chat-3", at=session.log.view.messages[1].id))
+    )
+    assert first is not None
+    assert roles(first) == []
+
+
+async def test_a_new_answer_keeps_the_code(project):
+    bench, session = await bench_with(project, FakeGatherer())
+    await asked(bench, session, ask("why?"))
+    await session.regenerate(Snapshot())
+    await bench.until(idle(session))
+    assert roles(session) == [("user", GATHERED_TAG), ("user", None), ("assistant", None)]
+
+
+async def test_cleared_code_can_be_had_back_and_pinned(project):
+    """It is treated like any message: restore, pin, recall."""
+    bench, session = await bench_with(
+        project,
+        FakeGatherer(text=CODE * 40),
+        settings={"context_management": {"editing": {"trigger": 2, "keep_cycles": 1}}},
+    )
+    await asked(bench, session, ask("one"), ask("two", 2))
+    code = session.log.view.messages[0]
+    assert code.edited
+    assert "src/0.py:1-9; src/1.py:2-10" in code.text
+    drawn = next(e for e in entries(await session.log.events()) if e.kind == "gathered")
+    assert drawn.cleared
+    await session.edits.carry_out(RestoreMessage(chat="chat-1", item=code.id))
+    assert session.log.view.messages[0].text == CODE * 40
+    await session.edits.carry_out(Pin(chat="chat-1", item=code.id))
+    assert session.log.view.messages[0].pinned
+    await asked(bench, session, ask("three", 3))
+    assert session.log.view.messages[0].text == CODE * 40
+
+
+async def test_who_uses_none_of_it_pays_nothing(project):
+    gatherer = FakeGatherer("auto")
+    bench, session = await bench_with(project, gatherer)
+    await asked(bench, session, ask("a plain question with an address, me@example.org"))
+    assert gatherer.questions == []
+    assert not any(isinstance(e.payload, PolicyEvent) for e in await session.log.events())
+    assert not of(bench, Gathering)
