@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,10 +17,8 @@ import msgspec
 _log = logging.getLogger(__name__)
 
 TIME_LIMIT_S = 2.0
-_COMMAND = (
-    *("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
-    *("status", "--porcelain=v1", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=all"),
-)
+_GIT = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+_STATUS = (*("status", "--porcelain=v1", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=all"),)
 _ON_NO_COMMIT = "No commits yet on "
 
 
@@ -32,25 +31,32 @@ class GitStatus(msgspec.Struct, frozen=True):
 
 def read_status(root: Path, time_limit_s: float = TIME_LIMIT_S) -> GitStatus | None:
     """Return the state of the repository `root` lies in, None when there is none or it takes too long. Blocks."""
-    if not root.is_dir():
-        return None
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(
-            _COMMAND,
-            cwd=root,
-            env={**environment, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=time_limit_s,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        output = read_git(root, _STATUS, time_limit_s)
+    except (OSError, subprocess.SubprocessError) as error:
         _log.info("git could not be asked: %s", error)
         return None
-    if done.returncode != 0:
-        return None
-    return parse_status(done.stdout.decode("utf-8", "replace"))
+    return parse_status(output.decode("utf-8", "replace"))
+
+
+def read_git(folder: Path, arguments: Sequence[str], time_limit_s: float) -> bytes:
+    """Return what git prints in a folder; it takes no locks, asks nobody and runs nothing of the repository's. Blocks.
+
+    Raises:
+        OSError: there is no git, or no such folder.
+        subprocess.SubprocessError: git fails, as it does outside a repository, or takes longer than the limit.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    done = subprocess.run(
+        [*_GIT, *arguments],
+        cwd=folder,
+        env={**environment, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=time_limit_s,
+        check=True,
+    )
+    return done.stdout
 
 
 def parse_status(output: str) -> GitStatus:

@@ -6,20 +6,25 @@ it. Readers may run beside a writer (WAL).
 
 Tables (all paths relative to the root, lines 1-based inclusive):
 
-files(id, path UNIQUE, mtime_ns, size, sha256 BLOB, language, lines, is_parsed, indexed_at)
-    One row a file. `language` "" = none known; `mtime_ns` -1: indexed from an unsaved buffer; `indexed_at` in seconds.
+files(id, path UNIQUE, mtime_ns, size, sha256 BLOB, language, lines, is_parsed, indexed_at, why_not)
+    One row a file. `language` "" = none known; `mtime_ns` -1: from an unsaved buffer, 0: looked at again.
+    `why_not` "" or why nothing of the file is indexed (binary, generated, too large …): it then has no other rows.
 chunks(id, file_id, start, end, symbol, kind, hash BLOB)
-    `symbol` = "parent.name" or ""; `kind` as `CodeChunk.kind`; `hash`: the first 16 bytes of the sha256 of its text.
+    `symbol` = "parent.name" or ""; `kind` as `CodeChunk.kind`; `hash`: the first 10 bytes of the sha256 of its text.
 chunk_text: FTS5(path, symbol, text), `porter unicode61`, contentless; rowid = chunks.id
-    Each column holds `formats.code_words.index_words(...)` joined by spaces, so a query must be made of the same words.
+    Each column holds `formats.code_words.index_words(...)` joined by spaces, so a query must be made of the same words;
+    of a word that a chunk has very often, `MAX_REPEATS` are kept.
     Columns give nothing back (contentless); `bm25(chunk_text, path, symbol, text weights)` works. Rows of chunks that
     are gone stay in it: JOIN chunks ON chunks.id = chunk_text.rowid, always.
 names(id, name UNIQUE)
-    Every name that is defined or used. Names that nobody uses any more may stay.
-symbols(id, file_id, name_id, kind, parent, start, end, line, signature)
-    Definitions, as `model.code.Definition`.
+    Every name that is defined or referred to. Names that nobody uses any more may stay for a while.
+symbols(file_id, ordinal, name_id, kind, parent, start, end, line)
+    Definitions, as `model.code.Definition`; `ordinal` is the place of its signature in the file's outline.
+outlines(file_id, signatures BLOB)
+    The signatures of a file's definitions, packed (`outlines.unpack_signatures`).
 refs(name_id, file_id, line, uses)
-    One row for each name a file uses: first line, how often. Names used only where they are defined are not there.
+    One row for each name a file uses: first line, how often. Not: names of its own locals and parameters, and,
+    once a build has finished, names that nothing in the project defines.
 vectors(hash BLOB, model, dims, vector BLOB)
     float32 little-endian, by `chunks.hash` and the name of the embedding model; kept when chunks go: they come back.
 meta(key, value)

@@ -10,11 +10,13 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from codecompanion.model.code import Definition
-from codecompanion.store.code_index.schema import open_existing, unusable_or_unavailable
+from codecompanion.store.code_index.outlines import unpack_signatures
+from codecompanion.store.code_index.schema import IndexUnusable, open_existing, unusable_or_unavailable
 
 
 class IndexCounts(msgspec.Struct, frozen=True):
@@ -38,6 +40,7 @@ class KnownFile(msgspec.Struct, frozen=True):
     language: str
     lines: int
     is_parsed: bool
+    why_not: str = ""
 
 
 class FoundDefinition(msgspec.Struct, frozen=True):
@@ -82,10 +85,11 @@ class IndexReader:
 
     def counts(self) -> IndexCounts:
         """Return how much there is."""
+        tables = ("files WHERE why_not = ''", "chunks", "symbols", "vectors")
         with self.reading() as connection:
             numbers = [
                 int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608 - our own names
-                for table in ("files", "chunks", "symbols", "vectors")
+                for table in tables
             ]
             is_complete = self._meta(connection, "complete") == "1"
         size = sum(path.stat().st_size for path in (self.path, self._wal()) if path.exists())
@@ -97,27 +101,60 @@ class IndexReader:
         with self.reading() as connection:
             return self._meta(connection, key)
 
+    def stats(self) -> dict[str, tuple[int, int]]:
+        """Return path → (mtime_ns, size) of every file, those that are left out too: what the disk is compared with."""
+        with self.reading() as connection:
+            rows = connection.execute("SELECT path, mtime_ns, size FROM files")
+            return {path: (mtime_ns, size) for path, mtime_ns, size in rows}
+
+    def data_version(self) -> int:
+        """Return a number that changes when another connection has written."""
+        with self._lock:
+            try:
+                return int(self._open().execute("PRAGMA data_version").fetchone()[0]) + (self._inode << 32)
+            except sqlite3.Error as error:
+                self._close()
+                raise unusable_or_unavailable(error, self.path) from error
+
+    def digest(self, path: str) -> bytes:
+        """Return the sha256 of the indexed content of a file, b"" = it is not there."""
+        with self.reading() as connection:
+            row = connection.execute("SELECT sha256 FROM files WHERE path = ?", (path,)).fetchone()
+            return bytes(row[0]) if row else b""
+
     def files(self) -> dict[str, KnownFile]:
         """Return path → what is known of it."""
-        query = "SELECT path, mtime_ns, size, sha256, language, lines, is_parsed FROM files"
+        query = "SELECT path, mtime_ns, size, sha256, language, lines, is_parsed, why_not FROM files"
         with self.reading() as connection:
             return {
-                path: KnownFile(path, mtime_ns, size, digest, language, lines, bool(is_parsed))
-                for path, mtime_ns, size, digest, language, lines, is_parsed in connection.execute(query)
+                path: KnownFile(path, mtime_ns, size, digest, language, lines, bool(is_parsed), why_not)
+                for path, mtime_ns, size, digest, language, lines, is_parsed, why_not in connection.execute(query)
             }
 
     def definitions_named(self, names: Sequence[str], limit: int = 200) -> list[FoundDefinition]:
         """Return the definitions of these names, exactly as written."""
         marks = ",".join("?" * len(names))
-        query = f"{_DEFINITION} WHERE n.name IN ({marks}) ORDER BY f.path, s.line LIMIT ?"
         with self.reading() as connection:
-            return [_found(row) for row in connection.execute(query, (*names, limit))]
+            rows = connection.execute(f"{_DEFINITION} WHERE n.name IN ({marks}) {_ORDER}", (*names, limit)).fetchall()
+        return self._found(rows)
 
     def definitions_in(self, path: str) -> list[Definition]:
         """Return the definitions of a file, in order."""
         with self.reading() as connection:
-            rows = connection.execute(f"{_DEFINITION} WHERE f.path = ? ORDER BY s.line", (path,))
-            return [_found(row).definition for row in rows]
+            rows = connection.execute(f"{_DEFINITION} WHERE f.path = ? {_ORDER}", (path, -1)).fetchall()
+        return [one.definition for one in self._found(rows)]
+
+    def _found(self, rows: list[tuple[Any, ...]]) -> list[FoundDefinition]:
+        found, unpacked = [], dict[str, list[str]]()
+        try:
+            for path, name, kind, start, end, line, parent, ordinal, packed in rows:
+                if path not in unpacked:
+                    unpacked[path] = unpack_signatures(packed)
+                signature = unpacked[path][ordinal]
+                found.append(FoundDefinition(path, Definition(name, kind, start, end, line, signature, parent)))
+        except (ValueError, IndexError) as error:
+            raise IndexUnusable(f"{self.path}: {error}.") from error
+        return found
 
     def files_using(self, name: str, limit: int = 200) -> list[tuple[str, int, int]]:
         """Return `(path, first line, uses)` of the files that use a name, those that use it most first."""
@@ -151,13 +188,8 @@ class IndexReader:
 
 
 _DEFINITION = (
-    'SELECT f.path, n.name, s.kind, s.start, s."end", s.line, s.signature, s.parent'
+    'SELECT f.path, n.name, s.kind, s.start, s."end", s.line, s.parent, s.ordinal, o.signatures'
     " FROM symbols s JOIN names n ON n.id = s.name_id JOIN files f ON f.id = s.file_id"
+    " JOIN outlines o ON o.file_id = s.file_id"
 )
-
-
-def _found(row: tuple[str, ...]) -> FoundDefinition:
-    return FoundDefinition(row[0], msgspec.convert(dict(zip(_FIELDS, row[1:], strict=True)), Definition))
-
-
-_FIELDS = ("name", "kind", "start", "end", "line", "signature", "parent")
+_ORDER = "ORDER BY f.path, s.ordinal LIMIT ?"

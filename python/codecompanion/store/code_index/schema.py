@@ -25,7 +25,7 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
   sha256 BLOB NOT NULL, language TEXT NOT NULL, lines INTEGER NOT NULL, is_parsed INTEGER NOT NULL,
-  indexed_at INTEGER NOT NULL
+  indexed_at INTEGER NOT NULL, why_not TEXT NOT NULL
 );
 CREATE TABLE chunks (
   id INTEGER PRIMARY KEY AUTOINCREMENT, file_id INTEGER NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL,
@@ -35,10 +35,11 @@ CREATE INDEX chunks_of_file ON chunks (file_id);
 CREATE VIRTUAL TABLE chunk_text USING fts5 (path, symbol, text, content = '', tokenize = 'porter unicode61');
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE symbols (
-  id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL, name_id INTEGER NOT NULL, kind TEXT NOT NULL, parent TEXT NOT NULL,
-  start INTEGER NOT NULL, "end" INTEGER NOT NULL, line INTEGER NOT NULL, signature TEXT NOT NULL
-);
-CREATE INDEX symbols_of_file ON symbols (file_id);
+  file_id INTEGER NOT NULL, ordinal INTEGER NOT NULL, name_id INTEGER NOT NULL, kind TEXT NOT NULL,
+  parent TEXT NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL, line INTEGER NOT NULL,
+  PRIMARY KEY (file_id, ordinal)
+) WITHOUT ROWID;
+CREATE TABLE outlines (file_id INTEGER PRIMARY KEY, signatures BLOB NOT NULL);
 CREATE INDEX symbols_by_name ON symbols (name_id);
 CREATE TABLE refs (
   name_id INTEGER NOT NULL, file_id INTEGER NOT NULL, line INTEGER NOT NULL, uses INTEGER NOT NULL,
@@ -56,9 +57,12 @@ class IndexUnusable(StoreUnavailable):
 
 
 def index_path(cache_dir: Path, root: Path) -> Path:
-    """Return where the index of a project lies. `root`: resolved; two folders of one name get two files."""
+    """Return where the index of a project lies. `root`: resolved; two folders of one name get two files.
+
+    Another format is another file, so that two versions of the plugin do not replace each other's for ever.
+    """
     tag = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
-    return cache_dir / "code_index" / f"{root.name[:40] or 'root'}-{tag}.db"
+    return cache_dir / "code_index" / f"{root.name[:40] or 'root'}-{tag}.{FORMAT}.db"
 
 
 def remove_index(path: Path) -> None:

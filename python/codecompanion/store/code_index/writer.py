@@ -18,17 +18,22 @@ import msgspec
 
 from codecompanion.formats.code_words import index_words
 from codecompanion.model.code import CodeChunk, ParsedFile
+from codecompanion.store.code_index.outlines import pack_signatures
 from codecompanion.store.code_index.schema import open_to_write, unusable_or_unavailable
 from codecompanion.store.database.connection import roll_back
 
 FROM_BUFFER = -1
 """`mtime_ns` of a file that was indexed from an unsaved buffer."""
 MAX_DEAD = 0.5
+MAX_REPEATS = 5
+"""BM25 hardly counts more of one word in one text; the index is smaller."""
 _FEW_CHUNKS = 2_000
+_HASH_BYTES = 10
+_MAX_FREE = 0.1
 
 
 class IndexedFile(msgspec.Struct, frozen=True):
-    """One file as it goes into the index. `sha256`: of its bytes; `lines`: how many it has."""
+    """One file as it goes into the index. `sha256`: of its bytes; `lines`: how many it has; `why_not`: see `files`."""
 
     path: str
     mtime_ns: int
@@ -37,11 +42,23 @@ class IndexedFile(msgspec.Struct, frozen=True):
     lines: int
     parsed: ParsedFile
     chunks: Sequence[CodeChunk]
+    why_not: str = ""
 
 
 def chunk_hash(text: str) -> bytes:
-    """Return what a chunk's text is known by: 16 bytes."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
+    """Return what a chunk's text is known by."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:_HASH_BYTES]
+
+
+def _column(text: str) -> str:
+    """Return the words of a chunk's text as the full-text index gets them."""
+    seen: Counter[str] = Counter()
+    kept = []
+    for word in index_words(text):
+        seen[word] += 1
+        if seen[word] <= MAX_REPEATS:
+            kept.append(word)
+    return " ".join(kept)
 
 
 class IndexWriter:
@@ -90,6 +107,15 @@ class IndexWriter:
         with self._transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
+    def clear(self) -> None:
+        """Forget every file; vectors stay, for the same texts will come again."""
+        with self._transaction() as connection:
+            connection.execute("INSERT INTO chunk_text (chunk_text) VALUES ('delete-all')")
+            for table in ("files", "chunks", "symbols", "outlines", "refs", "names"):
+                connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+            connection.execute("DELETE FROM meta WHERE key IN ('dead', 'complete')")
+            self._names.clear()
+
     def should_be_rebuilt(self) -> bool:
         """Return whether so many words of gone chunks are in it that search suffers."""
         with self._errors():
@@ -101,10 +127,21 @@ class IndexWriter:
             return bool(dead > MAX_DEAD * (live + dead))
 
     def finish(self) -> None:
-        """Merge the full-text index and fold the write-ahead log into the file: smaller, and faster to search."""
+        """Leave out what nothing refers to, merge the full-text index, fold the write-ahead log into the file.
+
+        A name that is defined later has no references in files that were indexed before, until they change.
+        """
         with self._transaction() as connection:
+            connection.execute("DELETE FROM refs WHERE name_id NOT IN (SELECT name_id FROM symbols)")
+            connection.execute("DELETE FROM names WHERE id NOT IN (SELECT name_id FROM symbols)")
+            self._names.clear()
             connection.execute("INSERT INTO chunk_text (chunk_text) VALUES ('optimize')")
         with self._errors():
+            (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+            (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+            if free > pages * _MAX_FREE:
+                with contextlib.suppress(sqlite3.Error):  # no room for a copy, or somebody reads: it stays larger
+                    self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     @contextlib.contextmanager
@@ -133,9 +170,9 @@ class IndexWriter:
             self._forget_parsed(connection, known)
         values = (
             *(known, one.path, one.mtime_ns, one.size, one.sha256, one.parsed.language, one.lines),
-            *(one.parsed.is_parsed, now),
+            *(one.parsed.is_parsed, now, one.why_not),
         )
-        cursor = connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        cursor = connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
         file_id = known if known is not None else int(cursor.lastrowid or 0)
         self._put_chunks(connection, file_id, one, is_new=known is None)
         self._put_symbols(connection, file_id, one.parsed)
@@ -164,7 +201,7 @@ class IndexWriter:
             )
             connection.execute(
                 "INSERT INTO chunk_text (rowid, path, symbol, text) VALUES (?, ?, ?, ?)",
-                (cursor.lastrowid, path, " ".join(index_words(chunk.symbol)), " ".join(index_words(chunk.text))),
+                (cursor.lastrowid, path, " ".join(index_words(chunk.symbol)), _column(chunk.text)),
             )
         gone = [(row,) for rows in kept.values() for row, _, _ in rows]
         connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
@@ -172,14 +209,13 @@ class IndexWriter:
 
     def _put_symbols(self, connection: sqlite3.Connection, file_id: int, parsed: ParsedFile) -> None:
         symbols = []
-        for one in parsed.definitions:
+        for ordinal, one in enumerate(parsed.definitions):
             name = self._name(connection, one.name)
-            symbols.append((file_id, name, one.kind, one.parent, one.start, one.end, one.line, one.signature))
-        connection.executemany(
-            'INSERT INTO symbols (file_id, name_id, kind, parent, start, "end", line, signature)'
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            symbols,
-        )
+            symbols.append((file_id, ordinal, name, one.kind, one.parent, one.start, one.end, one.line))
+        if symbols:
+            connection.executemany("INSERT INTO symbols VALUES (?, ?, ?, ?, ?, ?, ?, ?)", symbols)
+            packed = pack_signatures(parsed.definitions)
+            connection.execute("INSERT INTO outlines VALUES (?, ?)", (file_id, packed))
         first: dict[str, int] = {}
         for reference in parsed.references:
             first.setdefault(reference.name, reference.line)
@@ -200,6 +236,7 @@ class IndexWriter:
 
     def _forget_parsed(self, connection: sqlite3.Connection, file_id: int) -> None:
         connection.execute("DELETE FROM symbols WHERE file_id = ?", (file_id,))
+        connection.execute("DELETE FROM outlines WHERE file_id = ?", (file_id,))
         names = connection.execute("SELECT name_id FROM refs WHERE file_id = ?", (file_id,)).fetchall()
         rows = [(name, file_id) for (name,) in names]
         connection.executemany("DELETE FROM refs WHERE name_id = ? AND file_id = ?", rows)

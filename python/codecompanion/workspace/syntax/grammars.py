@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Grammar(msgspec.Struct, frozen=True):
-    """A loaded grammar: `tags` finds definitions and imports, `names` the leaves that are names (None: it has none)."""
+    """A loaded grammar: `tags` finds definitions and imports, `names` the names that are used (None: none)."""
 
     language: Language
     tags: Query
@@ -41,7 +41,9 @@ def load_grammar(language: str) -> Grammar | None:
         loaded = Language(_load(language))
         folder = resources.files(__package__).joinpath("queries")
         tags = folder.joinpath(f"{entry.queries or language}.scm").read_text(encoding="utf-8")
-        names = Query(loaded, " ".join(f"({name}) @name" for name in entry.names)) if entry.names else None
+        own = folder.joinpath(f"{entry.queries or language}.locals.scm")
+        local = own.read_text(encoding="utf-8") if own.is_file() else ""
+        names = Query(loaded, "\n".join([*(f"({name}) @name" for name in entry.names), local])) if entry.names else None
         return Grammar(loaded, Query(loaded, tags), names)
     except (ImportError, ValueError, OSError, AttributeError) as error:  # also QueryError, a ValueError
         _log.warning("files in %s are not parsed: %s", language, error)

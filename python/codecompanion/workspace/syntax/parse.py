@@ -198,17 +198,24 @@ def _imports(
 def _references(
     grammar: Grammar, root: Node, lines: _Lines, entry: Language, named_at: set[int]
 ) -> Iterator[Reference]:
-    """Yield every name that is used, in order, without those that say nothing."""
+    """Yield every name that is used, but those of the file's own locals and those that say nothing."""
     if grammar.names is None:
         return
     from tree_sitter import QueryCursor
 
     source, noise = lines.source, entry.noise
-    for nodes in QueryCursor(grammar.names).captures(root).values():
-        for node in nodes:
-            start, end = node.start_byte, node.end_byte
-            if start in named_at or not 1 < end - start <= _MAX_NAME_BYTES:
-                continue
-            name = source[start:end].decode("utf-8", "replace")
-            if name not in noise and _WORDS_OF_A_COMMAND.fullmatch(name):
-                yield Reference(name, node.start_point.row + 1)
+    captured = QueryCursor(grammar.names).captures(root)
+    bound = captured.get("local", [])
+    local = {source[node.start_byte : node.end_byte] for node in bound}
+    members = {node.start_byte for node in captured.get("member", ())}
+    skipped = named_at | {node.start_byte for node in (*bound, *captured.get("label", ()))}
+    for node in captured.get("name", ()):
+        start, end = node.start_byte, node.end_byte
+        if start in skipped or not 1 < end - start <= _MAX_NAME_BYTES:
+            continue
+        word = source[start:end]
+        if word in local and start not in members and node.type == "identifier":
+            continue
+        name = word.decode("utf-8", "replace")
+        if name not in noise and _WORDS_OF_A_COMMAND.fullmatch(name):
+            yield Reference(name, node.start_point.row + 1)

@@ -1,0 +1,67 @@
+"""`python -m codecompanion.engine.index_worker`: builds the index of a project for a host (`session.code.worker`).
+
+Reads its job from the first line of standard input; ends when the rest of it closes, which is when the host has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.errors import CodeCompanionError
+from codecompanion.session.code.indexing import build
+from codecompanion.session.code.worker import IndexJob, Progress
+
+NICENESS = 15
+
+
+def main() -> int:
+    """Carry out one job; return the exit status."""
+    line = sys.stdin.buffer.readline()
+    try:
+        job = msgspec.json.decode(line, type=IndexJob)
+    except msgspec.DecodeError as error:
+        _say(Progress(is_finished=True, why=f"The index worker got no job: {error}."))
+        return 2
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(NICENESS)
+    threading.Thread(target=_end_with_the_host, daemon=True).start()
+    try:
+        built = build(
+            Path(job.root),
+            Path(job.path),
+            job.choice,
+            now_ns=time.time_ns,
+            report=lambda done, total: _say(Progress(done, total)),
+            is_rebuild=job.is_rebuild,
+        )
+    except (CodeCompanionError, OSError) as error:
+        _say(Progress(is_finished=True, why=f"The index cannot be built: {error}"))
+        return 1
+    why = "Another Neovim is building this index." if built.is_busy else ""
+    _say(Progress(built.written, built.written, is_finished=True, why=why))
+    return 0
+
+
+def _say(progress: Progress) -> None:
+    try:
+        sys.stdout.buffer.write(msgspec.json.encode(progress) + b"\n")
+        sys.stdout.buffer.flush()
+    except OSError:
+        os._exit(1)  # nobody listens any more
+
+
+def _end_with_the_host() -> None:
+    while sys.stdin.buffer.read(4096):
+        pass
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""From files to an index: what is read, parsed, cut into chunks and written (issue 11, section 1).
+
+`build` makes the whole index true to the disk; it goes on where an earlier one was stopped. It runs in a process of its
+own or from the command line, never in the host. `index_file` and `index_text` are what it does for one file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.formats.text_files import decode
+from codecompanion.model.code import ParsedFile
+from codecompanion.retrieval.chunking import chunk_file
+from codecompanion.store.code_index.build_lock import building
+from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.store.code_index.writer import FROM_BUFFER, IndexedFile, IndexWriter
+from codecompanion.workspace.git_history import recent_commits
+from codecompanion.workspace.project_files import Choice, list_project_files, read_project_file, why_no_text
+from codecompanion.workspace.syntax.languages import language_of
+from codecompanion.workspace.syntax.parse import parse
+
+LOOK_AGAIN = 0
+"""`mtime_ns` of a file that changed so lately that another change would have the same time: it is read once more."""
+_SAME_TIME_NS = 100_000_000
+_BATCH_BYTES = 1_500_000
+_BATCH_FILES = 200
+
+Report = Callable[[int, int], None]
+"""Takes how many files are done and how many there are to do."""
+
+
+class Built(msgspec.Struct, frozen=True):
+    """What a build did: files written, files forgotten, files left out by why; `is_busy`: somebody else builds."""
+
+    written: int = 0
+    removed: int = 0
+    left_out: dict[str, int] = {}
+    source: str = ""
+    is_busy: bool = False
+
+
+def index_file(root: Path, path: str, choice: Choice, now_ns: int) -> IndexedFile | None:
+    """Return a file of the disk as it is indexed, None when it is gone."""
+    read = read_project_file(root, path, choice)
+    if read.why_not in ("gone", "no regular file"):
+        return None
+    mtime_ns = LOOK_AGAIN if abs(now_ns - read.mtime_ns) < _SAME_TIME_NS else read.mtime_ns
+    return _indexed(path, read.content, mtime_ns, read.size, read.why_not)
+
+
+def index_text(path: str, text: str) -> IndexedFile:
+    """Return the text of an unsaved buffer as it is indexed in place of its file."""
+    content = text.encode("utf-8", "surrogateescape" if _is_of_bytes(text) else "replace")
+    return _indexed(path, content, FROM_BUFFER, len(content), why_no_text(content))
+
+
+def digest_of_text(text: str) -> bytes:
+    """Return what `index_text` would say the content is known by."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape" if _is_of_bytes(text) else "replace")).digest()
+
+
+def _is_of_bytes(text: str) -> bool:
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _indexed(path: str, content: bytes, mtime_ns: int, size: int, why_not: str) -> IndexedFile:
+    digest = hashlib.sha256(content).digest()
+    if why_not:
+        return IndexedFile(path, mtime_ns, size, digest, 0, ParsedFile(), (), why_not)
+    text = decode(content).text
+    parsed = parse(text, language_of(path, content[:8192]))
+    return IndexedFile(path, mtime_ns, size, digest, text.count("\n") + 1, parsed, chunk_file(path, text, parsed))
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """Where an index is not what the disk says: files to read, files to forget."""
+
+    changed: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+def compare(root: Path, listed: Iterable[str], known: Mapping[str, tuple[int, int]]) -> Difference:
+    """Return how the files of the disk differ from the known `(mtime_ns, size)`, by stat alone. Blocks."""
+    changed, there, base = [], set(), f"{root}/"
+    for path in listed:
+        try:
+            found = os.lstat(base + path)
+        except (OSError, ValueError):
+            continue
+        there.add(path)
+        if known.get(path) != (found.st_mtime_ns, found.st_size):
+            changed.append(path)
+    return Difference(tuple(changed), tuple(path for path in known if path not in there))
+
+
+def write_changes(
+    writer: IndexWriter, root: Path, difference: Difference, choice: Choice, now_ns: Callable[[], int], report: Report
+) -> int:
+    """Write what differs, in batches, each of them durable by itself; return how many files were written."""
+    writer.remove(difference.gone)
+    done = 0
+    for batch in _batches(root, difference.changed, choice, now_ns):
+        writer.remove(path for path, one in batch if one is None)
+        writer.put((one for _, one in batch if one is not None), now_ns() // 1_000_000_000)
+        done += len(batch)
+        report(done, len(difference.changed))
+    return done
+
+
+def build(
+    root: Path,
+    path: Path,
+    choice: Choice,
+    *,
+    now_ns: Callable[[], int],
+    report: Report = lambda done, total: None,
+    is_rebuild: bool = False,
+) -> Built:
+    """Make the index at `path` true to the folder `root`. Blocks, for seconds where there is much to do.
+
+    Raises:
+        StoreUnavailable: the index cannot be written; says why.
+    """
+    with building(path) as is_ours:
+        if not is_ours:
+            return Built(is_busy=True)
+        writer = IndexWriter(path, root)
+        try:
+            if is_rebuild or writer.should_be_rebuilt():
+                writer.clear()
+            listed = list_project_files(root, choice)
+            known = IndexReader(path).stats()
+            difference = compare(root, listed.paths, known)
+            ordered = msgspec.structs.replace(difference, changed=_latest_first(root, difference.changed))
+            written = write_changes(writer, root, ordered, choice, now_ns, report)
+            if written > _BATCH_FILES or not known:
+                writer.finish()
+            writer.set_meta("listed", str(now_ns() // 1_000_000_000))
+            writer.set_meta("complete", "1")
+            return Built(written, len(difference.gone), listed.left_out, listed.source)
+        finally:
+            writer.close()
+
+
+def _latest_first(root: Path, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths, those that were worked on last first: a part of the index is then the useful part."""
+    if len(paths) <= _BATCH_FILES:
+        return tuple(paths)
+    rank: dict[str, int] = {}
+    for commit in recent_commits(root):
+        for path in commit.paths:
+            rank.setdefault(path, len(rank))
+    return tuple(sorted(paths, key=lambda path: rank.get(path, len(rank))))
+
+
+def _batches(
+    root: Path, paths: Iterable[str], choice: Choice, now_ns: Callable[[], int]
+) -> Iterator[list[tuple[str, IndexedFile | None]]]:
+    batch: list[tuple[str, IndexedFile | None]] = []
+    size = 0
+    for path in paths:
+        one = index_file(root, path, choice, now_ns())
+        batch.append((path, one))
+        size += 0 if one is None or one.why_not else one.size
+        if size > _BATCH_BYTES or len(batch) >= _BATCH_FILES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,276 @@
+"""The index of one project as the host has it: made true to the disk when it is asked, usable while it grows.
+
+`refresh` compares by stat what is indexed with what is on the disk, lays unsaved buffers over their files, and writes
+what is little by itself. What is much is left to a process of its own (`worker`); until that is done, the files that
+are not yet right are named, so that they can be searched as text. Nothing here blocks the loop, and nothing raises for
+the state of the index: without one, `state` says why, and every file is named as not indexed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from codecompanion.errors import StoreError
+from codecompanion.session.code.indexing import (
+    Difference,
+    compare,
+    digest_of_text,
+    index_text,
+    write_changes,
+)
+from codecompanion.session.code.worker import IndexJob, WorkerProcess
+from codecompanion.store.code_index.reader import IndexCounts, IndexReader
+from codecompanion.store.code_index.schema import IndexUnusable, index_path
+from codecompanion.store.code_index.writer import FROM_BUFFER, IndexWriter
+from codecompanion.workspace.project_files import Choice, ListedFiles, belongs, list_project_files, read_project_file
+
+_log = logging.getLogger(__name__)
+
+MAX_OWN_FILES = 25
+MAX_OWN_BYTES = 400_000
+"""More than that is written by the worker: the host has other things to do."""
+MAX_COMPARED = 20_000
+"""Larger projects are compared by the worker; the host looks at the files that it is told of."""
+COMPARE_AGAIN_S = 15.0
+
+Phase = Literal["absent", "building", "ready", "unusable"]
+
+
+class IndexState(msgspec.Struct, frozen=True):
+    """What is to be said of the index. `done` of `total` files while it is built; `why` it cannot be used."""
+
+    phase: Phase = "absent"
+    done: int = 0
+    total: int = 0
+    why: str = ""
+
+
+class Freshness(msgspec.Struct, frozen=True):
+    """How far the index is right. `pending`: files whose content it does not have yet; search them as text.
+
+    `is_complete` False: there are files beyond those named that it has never seen.
+    """
+
+    is_complete: bool = False
+    pending: tuple[str, ...] = ()
+    written: int = 0
+
+
+class ProjectIndex:
+    """The index of the folder `root`. Asked from the engine's loop; works in threads."""
+
+    def __init__(
+        self,
+        root: Path,
+        cache_dir: Path,
+        choice: Choice | None = None,
+        on_change: Callable[[IndexState], None] = lambda state: None,
+    ) -> None:
+        """Look at nothing yet. `on_change` hears of every change of `state`, on the loop."""
+        self.root = Path(os.path.realpath(root))
+        self.choice = choice or Choice()
+        self.path = index_path(cache_dir, self.root)
+        self.reader = IndexReader(self.path)
+        self.state = IndexState()
+        self._on_change = on_change
+        self._worker = WorkerProcess(self._take_progress)
+        self._told: set[str] = set()
+        self._unsaved: dict[str, str] = {}
+        self._listed: ListedFiles | None = None
+        self._folder_times: dict[str, int] = {}
+        self._known: dict[str, tuple[int, int]] = {}
+        self._known_version = -1
+        self._compared_at = -COMPARE_AGAIN_S
+        self._refreshing = asyncio.Lock()
+        self._writing = threading.Lock()
+
+    # ---- asked by who searches
+
+    async def refresh(self, unsaved: Mapping[str, str] | None = None) -> Freshness:
+        """Make the index say what stands on the disk and in unsaved buffers (path → text), as far as that is quick.
+
+        Starts the worker for the rest.
+        """
+        if self.root in (Path.home(), Path(self.root.anchor)):
+            self._set(IndexState("unusable", why=f"{self.root} is no project: it is not indexed."))
+            return Freshness()
+        async with self._refreshing:
+            self._unsaved = {path: text for path, text in (unsaved or {}).items() if belongs(path, self.choice)}
+            try:
+                freshness, is_much = await asyncio.to_thread(self._refresh)
+            except (StoreError, OSError) as error:
+                self._set(IndexState("unusable", why=str(error)))
+                _log.warning("the index of %s cannot be used: %s", self.root, error)
+                return Freshness()
+        if is_much:
+            await self.build()
+        elif self.state.phase in ("absent", "unusable"):
+            self._set(IndexState("ready"))
+        return freshness
+
+    def mark_changed(self, path: str) -> None:
+        """Note that the editor has written or removed a file (relative to the root): it is looked at first."""
+        self._told.add(path)
+
+    def read_text(self, path: str) -> str | None:
+        """Return the text of a file as the user sees it: of its unsaved buffer, else of the disk. Blocks."""
+        if path in self._unsaved:
+            return self._unsaved[path]
+        read = read_project_file(self.root, path, self.choice)
+        return None if read.why_not else read.content.decode("utf-8", "replace")
+
+    async def build(self, *, is_rebuild: bool = False) -> None:
+        """Start the worker unless it runs; `state` says how far it is."""
+        if self._worker.is_running and not is_rebuild:
+            return
+        self._set(IndexState("building"))
+        job = IndexJob(str(self.root), str(self.path), self.choice, is_rebuild)
+        why = await self._worker.start(job)
+        if why:
+            self._set(IndexState("unusable", why=why))
+
+    async def wait(self) -> IndexState:
+        """Wait until the worker has ended, and return the state after that."""
+        await self._worker.wait()
+        return self.state
+
+    async def counts(self) -> IndexCounts:
+        """Return how much is indexed; nothing where there is no index."""
+        try:
+            return await asyncio.to_thread(self.reader.counts)
+        except (StoreError, OSError):
+            return IndexCounts()
+
+    async def close(self) -> None:
+        """Stop the worker and close the file; what the worker has written stays."""
+        await self._worker.stop()
+        await asyncio.to_thread(self.reader.close)
+
+    # ---- in a thread
+
+    def _refresh(self) -> tuple[Freshness, bool]:
+        """Return how far the index is right, and whether there is so much to do that the worker must."""
+        known = self._known_files()
+        if not known:
+            return Freshness(), True
+        is_complete = self.reader.meta("complete") == "1"
+        difference, is_partial = self._difference(known)
+        buffers = self._changed_buffers(known)
+        if is_partial or len(difference.changed) > MAX_OWN_FILES or self._bytes(difference) > MAX_OWN_BYTES:
+            written = self._write(Difference(), buffers)
+            return Freshness(is_complete, difference.changed, written), True
+        if not (difference.changed or difference.gone or buffers):
+            return Freshness(is_complete), False
+        try:
+            return Freshness(is_complete, (), self._write(difference, buffers)), False
+        except IndexUnusable:
+            raise
+        except StoreError as error:  # the worker is writing, or another Neovim: what is not right is named
+            _log.info("the index of %s is busy: %s", self.root, error)
+            return Freshness(is_complete, (*difference.changed, *buffers)), False
+
+    def _known_files(self) -> dict[str, tuple[int, int]]:
+        """Return what is indexed, {} = there is no index that can be used."""
+        try:
+            version = self.reader.data_version()
+            if version != self._known_version:
+                self._known = self.reader.stats()
+                self._known_version = version
+            return self._known
+        except (FileNotFoundError, IndexUnusable) as error:
+            _log.info("no index of %s yet: %s", self.root, error)
+            self._known, self._known_version = {}, -1
+            return {}
+
+    def _difference(self, known: Mapping[str, tuple[int, int]]) -> tuple[Difference, bool]:
+        """Return how the disk differs, unsaved files left out; True: only a part of it was looked at."""
+        told, self._told = self._told, set()
+        if len(known) > MAX_COMPARED:
+            there = {path: known[path] for path in {*told, *self._unsaved} if path in known}
+            found = compare(self.root, {path for path in told if belongs(path, self.choice)}, there)
+            is_due = time.monotonic() - self._compared_at > COMPARE_AGAIN_S
+            if is_due:
+                self._compared_at = time.monotonic()
+            return self._without_unsaved(found), is_due and not self._worker.is_running
+        return self._without_unsaved(compare(self.root, self._files().paths, known)), False
+
+    def _without_unsaved(self, found: Difference) -> Difference:
+        if not self._unsaved:
+            return found
+        return Difference(
+            tuple(path for path in found.changed if path not in self._unsaved),
+            tuple(path for path in found.gone if path not in self._unsaved),
+        )
+
+    def _files(self) -> ListedFiles:
+        """Return the files of the project, listed again when a folder has changed."""
+        times = self._times()
+        if self._listed is None or times != self._folder_times:
+            self._listed = list_project_files(self.root, self.choice)
+            self._folder_times = self._times()
+            newest = max(self._folder_times.values(), default=0)
+            if abs(time.time_ns() - newest) < 100_000_000:
+                self._folder_times = {}  # another file may come with the same time
+        return self._listed
+
+    def _times(self) -> dict[str, int]:
+        """Return when files were added to, or taken from, each folder that has files of the project."""
+        times, base = {}, f"{self.root}/"
+        names = () if self._listed is None else self._listed.folders
+        for name in (*names, ".git/index"):
+            try:
+                times[name] = os.stat(base + name).st_mtime_ns  # noqa: PTH116 - every folder, at every question
+            except OSError:
+                times[name] = 0
+        return times
+
+    def _changed_buffers(self, known: Mapping[str, tuple[int, int]]) -> dict[str, str]:
+        """Return the unsaved texts that the index does not have."""
+        found = {}
+        for path, text in self._unsaved.items():
+            if path not in known and (self.root / path).exists():
+                continue  # a file that git ignores
+            if known.get(path, (0, 0))[0] != FROM_BUFFER or self.reader.digest(path) != digest_of_text(text):
+                found[path] = text
+        return found
+
+    def _bytes(self, difference: Difference) -> int:
+        total = 0
+        for path in difference.changed[:MAX_OWN_FILES]:
+            try:
+                total += min((self.root / path).stat().st_size, self.choice.max_bytes)
+            except OSError:
+                continue
+        return total
+
+    def _write(self, difference: Difference, buffers: Mapping[str, str]) -> int:
+        """Write what differs; return how many files that were."""
+        if not (difference.changed or difference.gone or buffers):
+            return 0
+        with self._writing:
+            writer = IndexWriter(self.path, self.root)
+            try:
+                done = write_changes(writer, self.root, difference, self.choice, time.time_ns, lambda done, total: None)
+                writer.put((index_text(path, text) for path, text in buffers.items()), int(time.time()))
+                return done + len(buffers)
+            finally:
+                writer.close()
+
+    # ---- state
+
+    def _take_progress(self, state: Literal["building", "ready", "unusable"], done: int, total: int, why: str) -> None:
+        self._set(IndexState(state, done, total, why))
+
+    def _set(self, state: IndexState) -> None:
+        if state != self.state:
+            self.state = state
+            self._on_change(state)

@@ -1,0 +1,123 @@
+"""The process that builds an index beside the host: at low priority, killable, ended with the host.
+
+The host writes one line (the job) to its standard input and keeps it open; when that closes, the host is gone and the
+worker ends at once. The worker answers with one line of JSON for each batch. What it has written is durable batch by
+batch, so the next one goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from codecompanion.workspace.project_files import Choice
+
+_log = logging.getLogger(__name__)
+
+END_S = 2.0
+
+
+class IndexJob(msgspec.Struct, frozen=True):
+    """What the worker is to do: make the index at `path` true to the folder `root`."""
+
+    root: str
+    path: str
+    choice: Choice
+    is_rebuild: bool = False
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """A line of the worker. `is_finished` with `why` "": the index is complete."""
+
+    done: int = 0
+    total: int = 0
+    is_finished: bool = False
+    why: str = ""
+
+
+OnProgress = Callable[[Literal["building", "ready", "unusable"], int, int, str], None]
+
+
+class WorkerProcess:
+    """At most one worker at a time."""
+
+    def __init__(self, on_progress: OnProgress) -> None:
+        self._on_progress = on_progress
+        self._process: asyncio.subprocess.Process | None = None
+        self._following: asyncio.Task[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether a worker is at work."""
+        return self._following is not None and not self._following.done()
+
+    async def start(self, job: IndexJob) -> str:
+        """Start the job, in place of one that runs; return why that cannot be, "" = it runs."""
+        await self.stop()
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "codecompanion.engine.index_worker"),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                cwd="/" if os.name == "posix" else None,
+                env=_environment(),
+                start_new_session=True,
+            )
+        except OSError as error:
+            return f"The index cannot be built: {error.strerror or error}."
+        assert self._process.stdin is not None  # noqa: S101 - asked for above
+        self._process.stdin.write(msgspec.json.encode(job) + b"\n")
+        self._following = asyncio.create_task(self._follow(self._process))
+        return ""
+
+    async def wait(self) -> None:
+        """Wait for the worker's end; at once when none runs."""
+        if self._following is not None:
+            await asyncio.shield(self._following)
+
+    async def stop(self) -> None:
+        """End the worker, if one runs."""
+        following, process = self._following, self._process
+        self._following = self._process = None
+        if following is not None and not following.done():
+            following.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await following
+        if process is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _follow(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None  # noqa: S101
+        last = Progress()
+        async for line in process.stdout:
+            try:
+                last = msgspec.json.decode(line, type=Progress)
+            except msgspec.DecodeError:
+                _log.warning("the index worker said: %r", line[:200])
+                continue
+            if not last.is_finished:
+                self._on_progress("building", last.done, last.total, "")
+        code = await process.wait()
+        if last.is_finished and not last.why:
+            self._on_progress("ready", last.done, last.total, "")
+        else:
+            why = last.why or f"The index was not finished (its process ended with {code}); the next question goes on."
+            self._on_progress("unusable", last.done, last.total, why)
+
+
+def _environment() -> dict[str, str]:
+    """Return the worker's environment: where Python finds the package, and nothing that could be a key."""
+    kept = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "SYSTEMROOT")
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
+    found = {name: os.environ[name] for name in kept if name in os.environ}
+    return {**found, "PYTHONPATH": package, "PYTHONSAFEPATH": "1"}

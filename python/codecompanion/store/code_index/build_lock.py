@@ -1,0 +1,39 @@
+"""One builder an index: a lock that ends with its process, however that ends (issue 11: two Neovims, kill -9).
+
+The lock is SQLite's own, on an empty database beside the index, so it works wherever SQLite does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from codecompanion.store.code_index.schema import unusable_or_unavailable
+from codecompanion.store.database.connection import create_private_file, explain, make_private_folder
+
+
+@contextlib.contextmanager
+def building(path: Path) -> Iterator[bool]:
+    """Hold the lock of the index at `path` for the block; gives False when another builder has it.
+
+    Raises:
+        StoreUnavailable: the folder cannot be written.
+    """
+    name = path.with_suffix(".lock")
+    try:
+        make_private_folder(path.parent)
+        create_private_file(name)
+        connection = sqlite3.connect(name, timeout=0, isolation_level=None, check_same_thread=False)
+    except (sqlite3.Error, OSError) as error:
+        raise explain(error, name) from error
+    with contextlib.closing(connection):
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error as error:
+            if "locked" not in str(error):
+                raise unusable_or_unavailable(error, name) from error
+            yield False
+            return
+        yield True

@@ -1,0 +1,81 @@
+"""Which files are not a project's own text, by their names: secret, vendored, generated, binary (issue 11, R-266).
+
+The lists are data (`left_out.toml`). Paths are relative to the project's root, with `/`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from importlib import resources
+
+from codecompanion.workspace.secret_files import is_secret, one_pattern
+
+
+@cache
+def _table() -> dict[str, dict[str, object]]:
+    text = resources.files(__package__).joinpath("left_out.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def words(group: str, key: str) -> frozenset[str]:
+    """Return one list of the data."""
+    found = _table()[group][key]
+    return frozenset(found.split() if isinstance(found, str) else map(str, found if isinstance(found, list) else ()))
+
+
+def max_data_bytes() -> int:
+    """Return how large a file that is mostly data may be."""
+    return int(str(_table()["data"]["max_bytes"]))
+
+
+def marks_of_generated_files() -> tuple[bytes, ...]:
+    """Return what stands in the first lines of files that programs write."""
+    return tuple(mark.encode() for mark in words("generated", "marks"))
+
+
+def is_hidden(path: str) -> bool:
+    """Return whether a part of the path begins with a dot (R-216)."""
+    return any(part.startswith(".") for part in path.split("/"))
+
+
+def why_left_out(path: str, *, is_tracked: bool) -> str:
+    """Return why a file stays out by its name: "secret", "vendored", "generated", "binary", or "" = it does not."""
+    if is_secret(path):
+        return "secret"
+    *folders, name = path.lower().split("/")
+    if not _vendored(is_tracked).isdisjoint(folders):
+        return "vendored"
+    if _generated().fullmatch(name):
+        return "generated"
+    if "." in name and name.rpartition(".")[2] in _binary():
+        return "binary"
+    return ""
+
+
+def is_data(path: str) -> bool:
+    """Return whether the file is text that is mostly data, of which only small files are read."""
+    return "." in path and path.rpartition(".")[2].lower() in _data()
+
+
+@cache
+def _binary() -> frozenset[str]:
+    """Return the extensions of files that are no text."""
+    return words("binary", "extensions")
+
+
+@cache
+def _data() -> frozenset[str]:
+    return words("data", "extensions")
+
+
+@cache
+def _vendored(is_tracked: bool) -> frozenset[str]:
+    folders = words("vendored", "folders")
+    return folders if is_tracked else folders | words("vendored", "unless_tracked")
+
+
+@cache
+def _generated() -> re.Pattern[str]:
+    return one_pattern(sorted(words("generated", "names")))

@@ -1,0 +1,16 @@
+; Names of the file itself: parameters, variables of functions, labels. They refer to nothing elsewhere.
+(parameters (identifier) @local)
+(parameters (default_parameter name: (identifier) @local))
+(parameters (typed_parameter . (identifier) @local))
+(parameters (typed_default_parameter name: (identifier) @local))
+(lambda_parameters (identifier) @local)
+(block (expression_statement (assignment left: (identifier) @local)))
+(block (expression_statement (assignment left: (pattern_list (identifier) @local))))
+(for_statement left: (identifier) @local)
+(for_statement left: (pattern_list (identifier) @local))
+(for_in_clause left: (identifier) @local)
+(for_in_clause left: (pattern_list (identifier) @local))
+(as_pattern_target (identifier) @local)
+(keyword_argument name: (identifier) @label)
+; Names of what belongs to something else, though a local may be called the same.
+(attribute attribute: (identifier) @member)
