@@ -258,6 +258,26 @@ local function check_adapters()
   end
 end
 
+local function check_completion()
+  health.start("Completion at the cursor")
+  local options = require("codecompanion.config").options.completion
+  local loaded = package.loaded["codecompanion.inline.status"]
+  if not options.enabled and not (loaded and loaded.is_on) then
+    return health.info("Off; completion = { enabled = true } or :CodeCompanion complete on switches it on")
+  end
+  health.info(require("codecompanion.inline.status").settings(options))
+  if options.display == "lsp" and not vim.lsp.inline_completion then
+    health.warn('display = "lsp" needs Neovim 0.12; suggestions are shown as ghost text')
+  end
+  if
+    options.display == "ghost"
+    and next(options.keymaps) == nil
+    and vim.fn.hasmapto("CodeCompanionComplete", "i") == 0
+  then
+    health.info("No key inserts a suggestion: see `:help codecompanion-complete-plug`, unless a mapping of yours does")
+  end
+end
+
 ---@param path string
 ---@param what string
 local function check_folder(path, what)
@@ -302,6 +322,7 @@ function M.check()
   check_configuration()
   check_environment()
   check_adapters()
+  check_completion()
   check_folders()
   check_tools()
   check_host()

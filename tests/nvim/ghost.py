@@ -57,6 +57,15 @@ class Ghost:
         assert len(self.asked()) == number
         return self.asked()[-1]
 
+    def pause(self) -> None:
+        """Wait until a pause in typing is over and what it leads to has been done: a timer that is due after it."""
+        self.nvim.lua("_G.paused = false; vim.defer_fn(function() _G.paused = true end, ...)", OPTIONS["debounce"] + 10)
+        self.nvim.wait_lua("return _G.paused")
+
+    def status(self) -> str:
+        """Return what `:CodeCompanion complete status` says."""
+        return str(self.nvim.lua("return require('codecompanion.inline.status').sentence()"))
+
     def shown(self) -> str:
         """Return the suggestion that is drawn, "" when there is none."""
         text: str = self.nvim.lua(

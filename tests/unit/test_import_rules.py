@@ -34,7 +34,9 @@ EFFECTS = frozenset(
 # Modules of a pure package that are edges nevertheless: none.
 EFFECTFUL_MODULES = frozenset[str]()
 # Built-in policies, families of code models and forms of imports are package data, read once like code.
-DATA_READERS = frozenset({"context.policy.catalog", "completion.families", "completion.imports"})
+DATA_READERS = frozenset(
+    {"context.policy.catalog", "retrieval.ranking.tables", "completion.families", "completion.imports"}
+)
 BRIDGE = "engine.bridge"
 
 

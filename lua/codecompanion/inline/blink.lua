@@ -1,7 +1,7 @@
 ---Source of suggestions for blink.cmp: `sources.providers.codecompanion_code = { name = "CodeCompanion", module =
 ---"codecompanion.inline.blink", async = true }`.
 
-local menu = require("codecompanion.inline.menu")
+local menu = require("codecompanion.inline.menu_entries")
 
 local M = {}
 M.__index = M

@@ -1,7 +1,7 @@
 ---Source of suggestions for nvim-cmp:
 ---`require("cmp").register_source("codecompanion_code", require("codecompanion.inline.cmp").new())`.
 
-local menu = require("codecompanion.inline.menu")
+local menu = require("codecompanion.inline.menu_entries")
 
 local M = {}
 M.__index = M

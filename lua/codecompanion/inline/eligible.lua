@@ -1,6 +1,8 @@
 ---Where and when there may be suggestions (R-262, R-266): of a buffer, and of this moment. Each "no" is a sentence,
 ---which `:CodeCompanion complete status` shows.
 
+local menus = require("codecompanion.inline.open_menus")
+
 local api = vim.api
 
 local M = {}
@@ -83,26 +85,6 @@ function M.buffer_problem(bufnr)
   return file_problem(bufnr)
 end
 
----Whether a menu of words is open, Neovim's or that of a completion plugin.
----@return boolean
-function M.is_menu_open()
-  if vim.fn.pumvisible() == 1 then
-    return true
-  end
-  local blink, cmp = package.loaded["blink.cmp"], package.loaded["cmp"]
-  if type(blink) == "table" and blink.is_menu_visible then
-    local ok, is_open = pcall(blink.is_menu_visible)
-    if ok and is_open then
-      return true
-    end
-  end
-  if type(cmp) == "table" and cmp.visible then
-    local ok, is_open = pcall(cmp.visible)
-    return ok and is_open and true or false
-  end
-  return false
-end
-
 ---Why there is no suggestion at this moment in the current window, nil: there may be.
 ---@return string?
 function M.moment_problem()
@@ -118,8 +100,8 @@ function M.moment_problem()
     return "not while 'paste' or 'revins' is set"
   elseif vim.fn.getcurpos()[4] > 0 then
     return "not beyond the end of a line"
-  elseif vim.fn.foldclosed(".") > 0 then
-    return "not in a closed fold"
+  elseif menus.is_open() then
+    return "not while a menu is open"
   elseif vim.fn.col("$") > MAX_LINE_BYTES then
     return "the line is too long"
   end

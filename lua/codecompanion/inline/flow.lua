@@ -3,6 +3,7 @@
 
 local eligible = require("codecompanion.inline.eligible")
 local ghost = require("codecompanion.inline.ghost")
+local menus = require("codecompanion.inline.open_menus")
 local pace = require("codecompanion.inline.pace")
 local place_of = require("codecompanion.inline.place")
 local source = require("codecompanion.inline.source")
@@ -19,7 +20,7 @@ local MORE = 3 -- how many suggestions are asked for when the user wants another
 
 ---@type CodeCompanion.Offer?
 local offer
----@type { cancel: fun(), place: CodeCompanion.Place }?
+---@type { cancel: fun(), place: CodeCompanion.Place, is_waiting: boolean? }?
 local question
 local timer ---@type uv.uv_timer_t?
 local typed_tick ---@type integer? `b:changedtick` after the last key that changed the text
@@ -44,19 +45,28 @@ end
 ---@param place CodeCompanion.Place
 ---@param text string
 local function draw(place, text)
-  if eligible.is_menu_open() then
+  if menus.is_open() then
     ghost.clear()
   else
     ghost.show(place, text)
   end
 end
 
+---@return integer
+local function tick()
+  return vim.api.nvim_buf_get_changedtick(0)
+end
+
 ---Take the suggestion away, and whatever was asked.
 function M.drop()
+  local was_busy = offer ~= nil or question ~= nil
   stop_waiting()
+  ghost.clear_hint()
   if offer then
     offer = nil
     ghost.clear()
+  end
+  if was_busy then
     on_change()
   end
 end
@@ -86,28 +96,39 @@ end
 
 ---@return boolean
 function M.is_asking()
-  return question ~= nil
+  return question ~= nil and question.is_waiting == true
+end
+
+---Say something at the cursor, until the next key.
+---@param text string
+function M.hint(text)
+  ghost.hint(place_of.here(), text)
 end
 
 ---Take an answer, if it still fits what stands there now.
 ---@param suggestions CodeCompanion.Suggestions?
----@param has_more boolean
-local function on_answer(suggestions, has_more)
+---@param is_manual boolean?
+local function on_answer(suggestions, is_manual)
   question = nil
+  menus.watch_cmp(M.on_menu)
   local here = place_of.here()
   local items = suggestions and place_of.fitting(suggestions.items, suggestions.place, here) or {}
   if #items > 0 and not eligible.moment_problem() then
     if timer then
       timer:stop()
     end
-    offer = { place = here, items = items, index = 1, has_more = has_more }
+    offer = { place = here, items = items, index = 1, has_more = false }
     draw(here, items[1])
   end
   on_change()
+  if is_manual and not offer then
+    local why = source.state().why
+    M.hint("no suggestions" .. (why ~= "" and ": " .. why or ""))
+  end
 end
 
 ---Ask for suggestions at the cursor, unless that was asked already.
----@param how { manual?: boolean, count?: integer }
+---@param how { manual?: boolean }
 function M.ask(how)
   local place = place_of.here()
   if question then
@@ -118,9 +139,9 @@ function M.ask(how)
   end
   local asked = { place = place }
   question = asked
-  asked.cancel = source.ask({ place = place, manual = how.manual, count = how.count }, function(suggestions)
+  asked.cancel, asked.is_waiting = source.ask({ place = place, manual = how.manual }, function(suggestions)
     if question == asked then
-      on_answer(suggestions, (how.count or 1) > 1)
+      on_answer(suggestions, how.manual)
     end
   end)
   on_change()
@@ -141,8 +162,9 @@ end
 
 ---The text was changed in Insert mode.
 function M.on_text()
-  typed_tick = vim.b.changedtick
+  typed_tick = tick()
   pace.key()
+  ghost.clear_hint()
   if offer then
     local rest, here = M.rest()
     if rest and rest ~= "" then
@@ -159,15 +181,16 @@ end
 
 ---The text was changed while a menu of words is open.
 function M.on_text_with_menu()
-  typed_tick = vim.b.changedtick
+  typed_tick = tick()
   stop_waiting()
   ghost.clear()
 end
 
 ---The cursor was moved in Insert mode; keys that change the text do that too.
 function M.on_move()
+  ghost.clear_hint()
   if offer or question then
-    if vim.b.changedtick ~= typed_tick then
+    if tick() ~= typed_tick then
       return -- on_text comes
     end
     local rest = M.rest()
@@ -181,7 +204,7 @@ end
 
 ---Insert mode begins.
 function M.on_enter()
-  typed_tick = vim.b.changedtick
+  typed_tick = tick()
   if options().trigger == "automatic" then
     wait_for_pause()
   end
@@ -237,7 +260,7 @@ end
 ---the next one at once.
 ---@param left string
 function M.on_accepted(left)
-  typed_tick = vim.b.changedtick
+  typed_tick = tick()
   stop_waiting()
   offer = nil
   if left ~= "" then

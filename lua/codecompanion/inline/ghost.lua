@@ -6,9 +6,10 @@ local api = vim.api
 local M = {}
 
 local GHOST = "CodeCompanionGhost"
+local HINT = "CodeCompanionGhostHint"
 local MAX_LINES = 40
 local ns = api.nvim_create_namespace("codecompanion.ghost")
----@type { bufnr: integer, id: integer }?
+---@type { bufnr: integer, id: integer, is_hint: boolean? }?
 local drawn
 
 ---Tabs as the blanks that they are at this column: in virtual text they would be `^I`.
@@ -80,7 +81,8 @@ function M.show(place, text)
   local lines = vim.split(text, "\n", { plain = true })
   local column = vim.fn.virtcol({ place.row + 1, place.col }) -- where the cursor's character begins
   local first = without_tabs(table.remove(lines, 1), column)
-  local mark = { id = drawn and drawn.bufnr == place.bufnr and drawn.id or nil, hl_mode = "combine" }
+  local id = drawn and drawn.bufnr == place.bufnr and not drawn.is_hint and drawn.id or nil
+  local mark = { id = id, hl_mode = "combine" }
   local covering = #lines > 0 and place.after ~= "" and over_the_rest(first, place, column) or nil
   if covering then
     mark.virt_text, mark.virt_text_pos = covering, "overlay"
@@ -90,12 +92,12 @@ function M.show(place, text)
   if #lines > 0 then
     mark.virt_lines = below(lines, covering and place.after or "")
   end
-  if drawn and drawn.bufnr ~= place.bufnr then
+  if drawn and (drawn.is_hint or drawn.bufnr ~= place.bufnr) then
     M.clear()
   end
   only_here(place.bufnr)
-  local ok, id = pcall(api.nvim_buf_set_extmark, place.bufnr, ns, place.row, place.col, mark)
-  drawn = ok and { bufnr = place.bufnr, id = id } or nil
+  local ok, new = pcall(api.nvim_buf_set_extmark, place.bufnr, ns, place.row, place.col, mark)
+  drawn = ok and { bufnr = place.bufnr, id = new } or nil
 end
 
 ---Take it away.
@@ -106,9 +108,27 @@ function M.clear()
   end
 end
 
+---Say something after the cursor's line, until the next key. The command line is no place for it: in Insert mode
+---'showmode' takes it.
+---@param place CodeCompanion.Place
+---@param text string
+function M.hint(place, text)
+  M.clear()
+  local mark = { virt_text = { { text:gsub("\n", " "), HINT } }, hl_mode = "combine" }
+  local ok, id = pcall(api.nvim_buf_set_extmark, place.bufnr, ns, place.row, place.col, mark)
+  drawn = ok and { bufnr = place.bufnr, id = id, is_hint = true } or nil
+end
+
 ---@return boolean
 function M.is_shown()
-  return drawn ~= nil
+  return drawn ~= nil and not drawn.is_hint
+end
+
+---Take a hint away.
+function M.clear_hint()
+  if drawn and drawn.is_hint then
+    M.clear()
+  end
 end
 
 return M

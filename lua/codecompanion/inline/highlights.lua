@@ -5,6 +5,7 @@ local M = {}
 ---@type { [1]: string, [2]: string, [3]: string }[]
 M.groups = {
   { "CodeCompanionGhost", "NonText", "A suggestion at the cursor" },
+  { "CodeCompanionGhostHint", "Comment", "Why there is none, after the cursor's line" },
 }
 
 ---Define the groups; a definition of the user's stays.

@@ -43,7 +43,7 @@ local function watch_typing()
   on("TextChangedP", "Hide the suggestion", flow.on_text_with_menu)
   on("CursorMovedI", "Drop a suggestion for another place", flow.on_move)
   on("InsertEnter", "Wait for a pause", flow.on_enter)
-  on({ "InsertLeave", "BufLeave", "WinLeave" }, "Drop the suggestion", flow.drop)
+  on({ "InsertLeave", "BufLeave", "WinLeave", "BufReadPre" }, "Drop the suggestion", flow.drop)
   on("ModeChanged", "Drop the suggestion outside of Insert mode", function()
     eligible.on_mode(vim.v.event.old_mode, vim.v.event.new_mode)
     if vim.v.event.new_mode ~= "i" then
@@ -134,6 +134,7 @@ end
 function M.dismiss()
   local is_shown = flow.is_shown()
   flow.drop()
+  source.forget()
   return is_shown
 end
 
@@ -154,7 +155,7 @@ function M.complete()
   end
   local problem = eligible.buffer_problem(api.nvim_get_current_buf()) or eligible.moment_problem()
   if problem then
-    return say.line("No suggestions: " .. problem, severity.WARN)
+    return flow.hint("no suggestions: " .. problem)
   end
   if not flow.is_shown() then
     flow.ask({ manual = true })

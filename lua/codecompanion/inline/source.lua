@@ -24,8 +24,11 @@ local M = {}
 ---@field manual? boolean The user asks: even if the server failed a moment ago
 ---@field count? integer How many suggestions are wanted, 1 when not given
 
+local NOT_INSTALLED = "the Python packages are not installed; run :CodeCompanion install"
+
 ---@type CodeCompanion.Suggestions?
 local kept
+local said_not_installed = false
 ---Why nothing came the last time, "" when something did; whether that was a failure.
 local why, is_failure = "", false
 local waiting = 0
@@ -62,12 +65,28 @@ local function payload_of(query)
   }
 end
 
+---Say something after Insert mode: there 'showmode' would take it off the command line, and nobody is disturbed.
+---@param texts string[]
+local function say_later(texts)
+  if api.nvim_get_mode().mode:sub(1, 1) ~= "i" then
+    return say.line(texts, severity.WARN)
+  end
+  api.nvim_create_autocmd("InsertLeave", {
+    once = true,
+    desc = "Say why there are no suggestions",
+    callback = function()
+      say.line(texts, severity.WARN)
+    end,
+  })
+end
+
 ---Something failed: it is said once, until it works again.
 ---@param text string
 local function fail(text)
   why, is_failure = text, true
-  if pace.failed() then
-    say.line({ "No suggestions: " .. text, text }, severity.WARN)
+  local is_first = pace.failed()
+  if is_first and host.status() ~= "failed" then -- a host that is gone says so itself
+    say_later({ "No suggestions: " .. text, text })
   end
 end
 
@@ -116,7 +135,7 @@ function M.problem(query)
   elseif not query.manual and pace.rest_ms() > 0 then
     return "the server failed a moment ago"
   elseif not require("codecompanion.install").can_start() then
-    return "the Python packages are not installed; run :CodeCompanion install"
+    return NOT_INSTALLED
   end
 end
 
@@ -124,6 +143,7 @@ end
 ---@param query CodeCompanion.SuggestionQuery
 ---@param callback fun(suggestions: CodeCompanion.Suggestions?)
 ---@return fun() cancel
+---@return boolean is_waiting For the host; else the answer is here already
 function M.ask(query, callback)
   local request, is_done = nil, false ---@type CodeCompanion.HostRequest?, boolean
   local function finish(suggestions)
@@ -139,7 +159,13 @@ function M.ask(query, callback)
     payload, problem = payload_of(query)
   end
   if not payload then
-    why, is_failure = problem or "", false
+    if problem == NOT_INSTALLED and not said_not_installed then
+      said_not_installed = true
+      say_later({ "No suggestions: " .. problem })
+    end
+    if pace.rest_ms() == 0 then -- else it is the failure that matters
+      why, is_failure = problem or "", false
+    end
     vim.schedule(function()
       finish(known)
     end)
@@ -164,7 +190,13 @@ function M.ask(query, callback)
         host.notify("cancel_completion", { of = request.id })
       end
     end
-  end
+  end,
+    request ~= nil
+end
+
+---Forget the last answer: its suggestion was not wanted.
+function M.forget()
+  kept = nil
 end
 
 ---Forget the suggestions that are kept, as after a change of the configuration.

@@ -54,6 +54,16 @@ local function why_not(bufnr, options)
   return state.why
 end
 
+---What is used, and how.
+---@param options table `completion` of the options
+---@return string
+function M.settings(options)
+  local pause = options.adaptive and "about %d ms" or "%d ms"
+  local when = options.trigger == "manual" and "when you ask" or ("after a pause of " .. pause:format(options.debounce))
+  local url = (options.url or ""):gsub("?.*$", ""):gsub("//[^/]*@", "//") -- without a password
+  return ("%s at %s%s, %s"):format(options.model, options.endpoint, url ~= "" and " " .. url or "", when)
+end
+
 ---What it is doing, and why nothing comes.
 ---@param bufnr? integer The current buffer when not given
 ---@return string

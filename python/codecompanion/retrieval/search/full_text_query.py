@@ -6,6 +6,7 @@ so the words of a query are split the same way, each inside its quotes: a name b
 
 from __future__ import annotations
 
+from codecompanion.formats.code_words import index_words
 from codecompanion.formats.regex import regex
 
 MAX_QUERY_CHARS = 4096
@@ -13,7 +14,6 @@ MAX_WORD_CHARS = 128
 MAX_WORDS = 32
 
 _WORD = regex(r"\w+")
-_CAMEL_CASE = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def query_words(text: str) -> tuple[str, ...]:
@@ -27,15 +27,13 @@ def full_text_query(text: str) -> str:
     return " AND ".join(f'"{word}"' for word in query_words(text))
 
 
-def split_name(name: str) -> str:
-    """Return a name with its camelCase and snake_case parts apart: `parseURLPath_2` → `parse URL Path 2` (R-231)."""
-    return " ".join(_CAMEL_CASE.sub(" ", name).replace("_", " ").split())
+def index_query(text: str) -> str:
+    """Return the same query for an index of split words: each word becomes the phrase of its parts (R-231).
 
-
-def split_query(query: str) -> str:
-    """Return a query of `full_text_query` for an index of split text: each word becomes the phrase of its parts."""
-    parts = (split_name(word.strip('"')) for word in query.split(" AND ") if word)
-    return " AND ".join(f'"{part}"' for part in parts if part)
+    Words that the index leaves out are left out; "" when no word remains.
+    """
+    phrases = (" ".join(index_words(word)) for word in query_words(text))
+    return " AND ".join(f'"{phrase}"' for phrase in phrases if phrase)
 
 
 def text_score(bm25: float) -> float:

@@ -14,7 +14,7 @@ from pathlib import Path
 from codecompanion.errors import StoreUnavailable
 from codecompanion.store.database.connection import create_private_file, explain, is_damage, make_private_folder
 
-FORMAT = 1
+FORMAT = 2
 APPLICATION_ID = 0x43436978  # "CCix"
 BUSY_TIMEOUT_S = 2.0
 _CACHE_KIB = 8_000
@@ -32,6 +32,7 @@ CREATE TABLE chunks (
   symbol TEXT NOT NULL, kind TEXT NOT NULL, hash BLOB NOT NULL
 );
 CREATE INDEX chunks_of_file ON chunks (file_id);
+CREATE INDEX chunks_by_hash ON chunks (hash);
 CREATE VIRTUAL TABLE chunk_text USING fts5 (path, symbol, text, content = '', tokenize = 'porter unicode61');
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE symbols (

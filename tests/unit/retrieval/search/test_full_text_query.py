@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from codecompanion.retrieval.search.full_text_query import (
     full_text_query,
+    index_query,
     query_words,
-    split_name,
-    split_query,
     text_score,
 )
 
@@ -41,27 +40,10 @@ def test_words_and_characters_are_limited() -> None:
     assert query_words(" " * 4096 + "late") == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("parseURLPath_2", "parse URL Path 2"),
-        ("getUser", "get User"),
-        ("snake_case_name", "snake case name"),
-        ("HTTPServer", "HTTP Server"),
-        ("__init__", "init"),
-        ("plain", "plain"),
-        ("__", ""),
-    ],
-)
-def test_names_are_split_at_case_and_underscores(name: str, expected: str) -> None:
-    """R-231."""
-    assert split_name(name) == expected
-
-
-def test_a_split_query_asks_for_the_phrase_of_a_name() -> None:
-    """R-231: the index holds split text."""
-    assert split_query(full_text_query("fix getUserName __")) == '"fix" AND "get User Name"'
-    assert split_query("") == ""
+def test_a_query_of_the_index_asks_for_the_phrase_of_a_name() -> None:
+    """R-231: the index holds split words, and not those that stand everywhere."""
+    assert index_query("fix parseURLPath_2 user_name __") == '"fix" AND "parse url path" AND "user name"'
+    assert index_query("") == ""
 
 
 @pytest.mark.parametrize(("bm25", "score"), [(0.0, 0.0), (-1.0, 0.5), (-3.0, 0.75), (2.0, 0.0)])
@@ -76,7 +58,7 @@ def test_no_question_is_a_syntax_error(question: str) -> None:
     connection = sqlite3.connect(":memory:")
     try:
         connection.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize='porter unicode61')")
-        for query in (full_text_query(question), split_query(full_text_query(question))):
+        for query in (full_text_query(question), index_query(question)):
             if query:
                 connection.execute("SELECT rowid FROM t WHERE t MATCH ?", (query,)).fetchall()
     finally:

@@ -1,0 +1,41 @@
+---Whether a menu of words is open: Neovim's own, or that of blink.cmp or nvim-cmp. A suggestion and a menu are never
+---shown together.
+
+local M = {}
+
+---The plugins, and how each is asked.
+local PLUGINS = { ["blink.cmp"] = "is_menu_visible", cmp = "visible" }
+
+local watched = false
+
+---@return boolean
+function M.is_open()
+  if vim.fn.pumvisible() == 1 then
+    return true
+  end
+  for name, question in pairs(PLUGINS) do
+    local plugin = package.loaded[name]
+    if type(plugin) == "table" and plugin[question] then
+      local ok, is_open = pcall(plugin[question])
+      if ok and is_open then
+        return true
+      end
+    end
+  end
+  return false
+end
+
+---nvim-cmp has events of its own, and may be loaded at any time.
+---@param callback fun() Called when its menu was opened or closed
+function M.watch_cmp(callback)
+  local cmp = package.loaded.cmp
+  if watched or type(cmp) ~= "table" or not cmp.event then
+    return
+  end
+  watched = true
+  for _, event in ipairs({ "menu_opened", "menu_closed" }) do
+    pcall(cmp.event.on, cmp.event, event, callback)
+  end
+end
+
+return M

@@ -1,0 +1,51 @@
+"""What the index, the history and the editor say of a question: the input of the ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+
+class ChunkHit(msgspec.Struct, frozen=True):
+    """A chunk that the full-text index or the vectors found. `bm25`: larger is better, 0 = no word of the question.
+
+    `cosine`: None = this chunk has no vector, or none was asked for.
+    """
+
+    chunk: int
+    path: str
+    start: int
+    end: int
+    symbol: str = ""
+    kind: str = "block"
+    bm25: float = 0.0
+    cosine: float | None = None
+
+
+class DefinitionHit(msgspec.Struct, frozen=True):
+    """A definition whose name stands in the question. `files`: how many files define that name."""
+
+    path: str
+    name: str
+    start: int
+    end: int
+    kind: str
+    parent: str = ""
+    files: int = 1
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known for one question; what is not there is not counted.
+
+    `paths`: path → BM25 of its words; `subjects`: path → BM25 of the commits that changed it; `recency`: path → 0..1,
+    1 = changed last; `edges`: path → path it uses names of → strength; `in_play`: open, mentioned or just edited.
+    """
+
+    chunks: tuple[ChunkHit, ...] = ()
+    definitions: tuple[DefinitionHit, ...] = ()
+    paths: Mapping[str, float] = msgspec.field(default_factory=dict)
+    subjects: Mapping[str, float] = msgspec.field(default_factory=dict)
+    recency: Mapping[str, float] = msgspec.field(default_factory=dict)
+    edges: Mapping[str, Mapping[str, float]] = msgspec.field(default_factory=dict)
+    in_play: tuple[str, ...] = ()

@@ -1,0 +1,32 @@
+"""What kind of file a path names: source, document, test, example."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import msgspec
+
+from codecompanion.retrieval.ranking.tables import file_kinds
+
+
+class FileKind(msgspec.Struct, frozen=True):
+    """A file may be several of them; none = source of the program itself."""
+
+    is_document: bool = False
+    is_test: bool = False
+    is_example: bool = False
+
+
+@lru_cache(maxsize=50_000)
+def kind_of(path: str) -> FileKind:
+    """Return what kind of file `path` names; nothing is read."""
+    kinds = file_kinds()
+    *folders, name = path.lower().split("/")
+    stem, _, ending = name.rpartition(".")
+    return FileKind(
+        is_document=ending in kinds["document_endings"] or not stem,
+        is_test=not kinds["test_folders"].isdisjoint(folders)
+        or stem.startswith("test_")
+        or stem.endswith(("_test", "_spec", ".test", ".spec")),
+        is_example=not kinds["example_folders"].isdisjoint(folders),
+    )

@@ -1,0 +1,152 @@
+"""The joined ranking: signals of every file, each 0..1, summed by fitted weights (issue 11, part 2).
+
+A signal that says nothing of any file is left out, so that an index without vectors, a folder without git or a file
+without a grammar cost nothing but what they would have added.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
+from codecompanion.retrieval.ranking.file_kinds import kind_of
+from codecompanion.retrieval.ranking.page_rank import reversed_edges, spread
+from codecompanion.retrieval.ranking.question import Question
+from codecompanion.retrieval.ranking.tables import Ranking
+
+MAX_SEEDS = 15
+_NOT_WRITTEN_AS_CODE = 0.6
+_DOCUMENTS_ASKED_FOR = 0.5
+
+
+class RankedFile(msgspec.Struct, frozen=True):
+    """A file, its joined score 0..1, and what each signal added to it."""
+
+    path: str
+    score: float
+    signals: tuple[tuple[str, float], ...] = ()
+
+
+def find_seeds(question: Question, evidence: Evidence, ranking: Ranking) -> dict[str, float]:
+    """Return the files that the words of a question speak of most, as seeds of the page rank: path → weight."""
+    text = _weighed(_word_signals(question, evidence, ranking), ranking)
+    for path in evidence.in_play:
+        text[path] = text.get(path, 0.0) + ranking.weights.in_play
+    best = sorted(text, key=lambda path: (-text[path], path))[:MAX_SEEDS]
+    return {path: text[path] ** 2 for path in best if text[path] > 0}
+
+
+def rank_files(question: Question, evidence: Evidence, ranking: Ranking) -> tuple[RankedFile, ...]:
+    """Return every file that something speaks for, best first."""
+    signals = file_signals(question, evidence, ranking)
+    weights = msgspec.structs.asdict(ranking.weights)
+    added: dict[str, dict[str, float]] = defaultdict(dict)
+    for name, values in signals.items():
+        for path, value in values.items():
+            if value and weights[name]:
+                added[path][name] = value * weights[name]
+    best_possible = sum(weight for name, weight in weights.items() if weight > 0 and signals.get(name))
+    scores = {path: sum(parts.values()) / (best_possible or 1.0) for path, parts in added.items()}
+    return tuple(
+        RankedFile(path, min(max(scores[path], 0.0), 1.0), tuple(sorted(added[path].items())))
+        for path in sorted(scores, key=lambda path: (-scores[path], path))
+    )
+
+
+def file_signals(question: Question, evidence: Evidence, ranking: Ranking) -> dict[str, dict[str, float]]:
+    """Return signal → path → 0..1 for every file that something speaks for; the input of the fit, too."""
+    signals = _word_signals(question, evidence, ranking)
+    seeds = find_seeds(question, evidence, ranking)
+    signals["uses"] = scaled(spread(seeds, reversed_edges(evidence.edges)))
+    signals["used_by"] = scaled(spread(seeds, evidence.edges))
+    signals["subject"] = scaled(evidence.subjects)
+    signals["vector"] = _vector_signal(evidence.chunks)
+    signals["in_play"] = dict.fromkeys(evidence.in_play, 1.0)
+    candidates = {path for values in signals.values() for path, value in values.items() if value > 0}
+    signals["recency"] = {path: evidence.recency[path] for path in candidates if path in evidence.recency}
+    share = _DOCUMENTS_ASKED_FOR if question.is_about_documents else 1.0
+    kinds = {path: kind_of(path) for path in candidates}
+    signals["document"] = {path: share for path, kind in kinds.items() if kind.is_document}
+    signals["example"] = {path: 1.0 for path, kind in kinds.items() if kind.is_example}
+    signals["test"] = {path: 1.0 for path, kind in kinds.items() if kind.is_test}
+    return signals
+
+
+def scaled(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the values as shares of the largest."""
+    highest = max(values.values(), default=0.0)
+    return {key: value / highest for key, value in values.items() if value > 0} if highest > 0 else {}
+
+
+def _word_signals(question: Question, evidence: Evidence, ranking: Ranking) -> dict[str, dict[str, float]]:
+    return {
+        "chunk": scaled(_best_chunks(evidence.chunks, ranking.chunk.shares)),
+        "path": scaled(evidence.paths),
+        "mention": _mentions(question, evidence),
+        "symbol": scaled(_symbols(question, evidence.definitions)),
+    }
+
+
+def _weighed(signals: Mapping[str, Mapping[str, float]], ranking: Ranking) -> dict[str, float]:
+    weights = msgspec.structs.asdict(ranking.weights)
+    total = defaultdict[str, float](float)
+    for name, values in signals.items():
+        for path, value in values.items():
+            total[path] += weights[name] * value
+    for path in total:
+        if kind_of(path).is_document:
+            total[path] += weights["document"]
+    return dict(total)
+
+
+def _best_chunks(chunks: Iterable[ChunkHit], shares: Sequence[float]) -> dict[str, float]:
+    """Return for each file the sum of its best chunks, the first counted most."""
+    by_file: dict[str, list[float]] = defaultdict(list)
+    for hit in chunks:
+        if hit.bm25 > 0:
+            by_file[hit.path].append(hit.bm25)
+    return {
+        path: sum(share * score for share, score in zip(shares, sorted(scores, reverse=True), strict=False))
+        for path, scores in by_file.items()
+    }
+
+
+def _mentions(question: Question, evidence: Evidence) -> dict[str, float]:
+    """Return the files whose name stands in the question: whole with its ending or folder, or without the ending."""
+    names = {name.lower() for name in question.names if len(name) > 3}
+    found: dict[str, float] = {}
+    for path in evidence.paths:
+        lowered = path.lower()
+        name = lowered.rpartition("/")[2]
+        if any(lowered == part or lowered.endswith("/" + part) for part in question.paths):
+            found[path] = 1.0
+        elif name.partition(".")[0].strip("_") in names or name.partition(".")[0] in names:
+            found[path] = 0.8
+    return found
+
+
+def _symbols(question: Question, definitions: Iterable[DefinitionHit]) -> dict[str, float]:
+    """Return for each file what the names it defines say, a name that many files define less."""
+    best: dict[tuple[str, str], float] = {}
+    for hit in definitions:
+        share = 1.0 if hit.name in question.code_names else _NOT_WRITTEN_AS_CODE
+        best[hit.path, hit.name] = share / max(hit.files, 1) ** 0.5
+    total = defaultdict[str, float](float)
+    for (path, _), value in best.items():
+        total[path] += value
+    return dict(total)
+
+
+def _vector_signal(chunks: Iterable[ChunkHit]) -> dict[str, float]:
+    """Return the best cosine of each file, from the lowest that was found (0) to the highest (1)."""
+    best: dict[str, float] = {}
+    for hit in chunks:
+        if hit.cosine is not None:
+            best[hit.path] = max(best.get(hit.path, hit.cosine), hit.cosine)
+    if not best:
+        return {}
+    low, high = min(best.values()), max(best.values())
+    return {path: (value - low) / (high - low) if high > low else 1.0 for path, value in best.items()}

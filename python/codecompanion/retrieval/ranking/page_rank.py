@@ -1,0 +1,49 @@
+"""Personalised PageRank over who uses what of whom: files beside those that a question is about.
+
+The graph is a small one: the files the other signals found and their neighbours, not the project.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+_STEPS = 4
+_FOLLOW = 0.5
+
+
+def spread(seeds: Mapping[str, float], edges: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Return how much of the seeds' weight arrives at each file along the edges; what it started with is not counted.
+
+    `seeds`: path → weight, any sum. `edges`: path → neighbour → strength. Half of what a file has is passed on in each
+    of a few steps, in the proportion of the strengths.
+    """
+    total = sum(seeds.values())
+    if total <= 0:
+        return {}
+    moving = {path: weight / total for path, weight in seeds.items()}
+    arrived = defaultdict[str, float](float)
+    for _ in range(_STEPS):
+        following = defaultdict[str, float](float)
+        for path, weight in moving.items():
+            neighbours = edges.get(path)
+            if not neighbours:
+                continue
+            out = sum(neighbours.values())
+            for other, strength in neighbours.items():
+                following[other] += _FOLLOW * weight * strength / out
+        if not following:
+            break
+        for path, weight in following.items():
+            arrived[path] += weight
+        moving = following
+    return dict(arrived)
+
+
+def reversed_edges(edges: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Return the edges the other way round."""
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    for path, neighbours in edges.items():
+        for other, strength in neighbours.items():
+            found[other][path] = strength
+    return dict(found)

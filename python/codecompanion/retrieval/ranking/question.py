@@ -1,0 +1,62 @@
+"""What a question asks for: words, names that look like code, and whether it is about documents (issue 11, part 2).
+
+Words that are in every question (`question_words.toml`) are left out unless nothing else is there.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from codecompanion.formats.code_words import index_words
+from codecompanion.formats.regex import regex
+from codecompanion.retrieval.ranking.stems import stem
+from codecompanion.retrieval.ranking.tables import question_words
+from codecompanion.retrieval.search.full_text_query import MAX_QUERY_CHARS, MAX_WORDS
+
+_WORD = regex(r"\w+")
+_LOOKS_LIKE_CODE = regex(r"_|[a-z0-9][A-Z]|^[A-Z]{2,}$")
+_FILE_NAME = regex(r"[\w./-]*\w\.\w{1,5}\b|[\w.-]+(?:/[\w.-]+)+")
+_CODE_SPAN = regex(r"`([^`]+)`|(\w+)\(|\.(\w+)|(\w+)\.")
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A question taken apart. `words` as the index has them, `stems` of them, `names` as they were written.
+
+    `code_names`: those of `names` that are written as code (`snake_case`, `camelCase`, in backticks, called, dotted).
+    `paths`: what looks like a file name or a path, lower case.
+    """
+
+    text: str
+    words: tuple[str, ...]
+    stems: tuple[str, ...]
+    names: tuple[str, ...]
+    code_names: frozenset[str]
+    paths: tuple[str, ...]
+    is_about_documents: bool
+
+
+def read_question(text: str) -> Question:
+    """Take a question apart; the first 4096 characters and 32 words count, as everywhere (R-230)."""
+    text = text[:MAX_QUERY_CHARS]
+    dropped = question_words()
+    every = tuple(dict.fromkeys(index_words(text)))
+    words = tuple(word for word in every if word not in dropped["asking"])[:MAX_WORDS] or every[:MAX_WORDS]
+    names = tuple(dict.fromkeys(_WORD.findall(text)))
+    marked = {name for groups in _CODE_SPAN.findall(text) for group in groups for name in _WORD.findall(group)}
+    code_names = frozenset(name for name in names if name in marked or _LOOKS_LIKE_CODE.search(name))
+    return Question(
+        text,
+        words,
+        tuple(dict.fromkeys(map(stem, words))),
+        tuple(
+            name for name in names if len(name) > 2 and (name in code_names or name.lower() not in dropped["asking"])
+        ),
+        code_names,
+        tuple(dict.fromkeys(found.lower() for found in _FILE_NAME.findall(text))),
+        not dropped["documents"].isdisjoint(map(str.lower, names)),
+    )
+
+
+def any_word_query(words: tuple[str, ...]) -> str:
+    """Return the FTS query for chunks that have any of the words; "" for none."""
+    return " OR ".join(f'"{word}"' for word in words)

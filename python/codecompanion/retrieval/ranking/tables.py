@@ -1,0 +1,68 @@
+"""The data of ranking, read once: weights, words of questions, kinds of files (TOML beside the code)."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+
+class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much each signal counts in the joined score; fitted, see `weights.toml`."""
+
+    chunk: float
+    path: float
+    mention: float
+    symbol: float
+    used_by: float
+    uses: float
+    subject: float
+    recency: float
+    vector: float
+    in_play: float
+    document: float
+    example: float
+    test: float
+
+
+class ChunkOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How full-text rows become the signal `chunk`: column weights, shares of a file's best chunks, rows read."""
+
+    path_column: float
+    symbol_column: float
+    text_column: float
+    shares: tuple[float, ...]
+    rows: int
+
+
+class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of `weights.toml`."""
+
+    weights: Weights
+    chunk: ChunkOptions
+
+
+@cache
+def ranking() -> Ranking:
+    """Return the fitted weights."""
+    return msgspec.convert(_table("weights"), Ranking)
+
+
+@cache
+def question_words() -> Mapping[str, frozenset[str]]:
+    """Return the words of `question_words.toml` by group."""
+    return {name: frozenset(words.split()) for name, words in _table("question_words").items()}
+
+
+@cache
+def file_kinds() -> Mapping[str, frozenset[str]]:
+    """Return the words of `file_kinds.toml` by group."""
+    return {name: frozenset(words.split()) for name, words in _table("file_kinds").items()}
+
+
+def _table(name: str) -> dict[str, Any]:
+    return tomllib.loads(resources.files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,187 @@
+"""Searching a code index: chunks by words, definitions by name, who uses what of whom (R-230, R-231; issue 11, part 2).
+
+Each function reads within `IndexReader.reading()`. How many rows it reads is bounded by its arguments, never by the
+size of the project; SQLite itself goes through the postings of the words that are asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+MAX_DEFINERS = 5
+"""A name that more files define says nothing about who uses whom."""
+MAX_USERS = 200
+
+
+class ChunkRow(msgspec.Struct, frozen=True):
+    """A chunk that matched; `bm25` as SQLite gives it: negative, smaller for a better match."""
+
+    chunk: int
+    file: int
+    start: int
+    end: int
+    symbol: str
+    kind: str
+    bm25: float
+
+
+class DefinitionRow(msgspec.Struct, frozen=True):
+    """A definition of a name that was asked for."""
+
+    file: int
+    name: str
+    start: int
+    end: int
+    line: int
+    kind: str
+    parent: str
+
+
+def find_chunks(
+    connection: sqlite3.Connection, match: str, columns: tuple[float, float, float], limit: int, below: str = ""
+) -> list[ChunkRow]:
+    """Return the best chunks of an FTS query; `columns`: weights of path, symbol, text; `below`: a folder or file."""
+    weights = ", ".join(f"{weight:g}" for weight in columns)
+    query = (
+        'SELECT c.id, c.file_id, c.start, c."end", c.symbol, c.kind, hit.rank FROM'
+        " (SELECT rowid, rank FROM chunk_text WHERE chunk_text MATCH ? AND rank MATCH ? ORDER BY rank LIMIT ?) AS hit"
+        " CROSS JOIN chunks c ON c.id = hit.rowid ORDER BY hit.rank"
+    )
+    if not below:
+        return [ChunkRow(*row) for row in connection.execute(query, (match, f"bm25({weights})", limit))]
+    query = (
+        'SELECT c.id, c.file_id, c.start, c."end", c.symbol, c.kind, hit.rank FROM'
+        " (SELECT rowid, rank FROM chunk_text WHERE chunk_text MATCH ? AND rank MATCH ?) AS hit"
+        " CROSS JOIN chunks c ON c.id = hit.rowid JOIN files f ON f.id = c.file_id"
+        " WHERE f.path = ? OR substr(f.path, 1, ?) = ? ORDER BY hit.rank LIMIT ?"
+    )
+    folder = below.rstrip("/") + "/"
+    values = (match, f"bm25({weights})", below, len(folder), folder, limit)
+    return [ChunkRow(*row) for row in connection.execute(query, values)]
+
+
+def chunks_by_id(connection: sqlite3.Connection, chunks: Iterable[int]) -> list[ChunkRow]:
+    """Return the chunks of these ids; `bm25` is 0."""
+    query = 'SELECT id, file_id, start, "end", symbol, kind, 0.0 FROM chunks WHERE id = ?'
+    rows = (connection.execute(query, (chunk,)).fetchone() for chunk in chunks)
+    return [ChunkRow(*row) for row in rows if row]
+
+
+def first_chunk(connection: sqlite3.Connection, file: int) -> ChunkRow | None:
+    """Return the first chunk of a file, None when it has none."""
+    query = 'SELECT id, file_id, start, "end", symbol, kind, 0.0 FROM chunks WHERE file_id = ? ORDER BY start LIMIT 1'
+    row = connection.execute(query, (file,)).fetchone()
+    return ChunkRow(*row) if row else None
+
+
+def chunk_at(connection: sqlite3.Connection, file: int, line: int) -> ChunkRow | None:
+    """Return the chunk of a file that a line stands in."""
+    query = (
+        'SELECT id, file_id, start, "end", symbol, kind, 0.0 FROM chunks'
+        ' WHERE file_id = ? AND start <= ? AND "end" >= ?'
+        " ORDER BY start DESC LIMIT 1"
+    )
+    row = connection.execute(query, (file, line, line)).fetchone()
+    return ChunkRow(*row) if row else None
+
+
+def file_paths(connection: sqlite3.Connection) -> dict[int, str]:
+    """Return id → path of every file."""
+    return dict(connection.execute("SELECT id, path FROM files"))
+
+
+def data_version(connection: sqlite3.Connection) -> int:
+    """Return a number that is another one after somebody else has written."""
+    return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+def find_definitions(connection: sqlite3.Connection, names: Sequence[str], limit: int = 200) -> list[DefinitionRow]:
+    """Return the definitions of these names, exactly as written."""
+    query = (
+        'SELECT s.file_id, n.name, s.start, s."end", s.line, s.kind, s.parent FROM names n'
+        " JOIN symbols s ON s.name_id = n.id WHERE n.name IN (SELECT value FROM json_each(?)) LIMIT ?"
+    )
+    return [DefinitionRow(*row) for row in connection.execute(query, (json.dumps(list(names)), limit))]
+
+
+def names_used_in(connection: sqlite3.Connection, file: int) -> list[tuple[int, str, int]]:
+    """Return `(name's id, name, uses)` of the names a file uses."""
+    query = "SELECT r.name_id, n.name, r.uses FROM refs r JOIN names n ON n.id = r.name_id WHERE r.file_id = ?"
+    return list(connection.execute(query, (file,)))
+
+
+def names_defined_in(connection: sqlite3.Connection, file: int) -> list[tuple[int, str]]:
+    """Return `(name's id, name)` of the names a file defines."""
+    query = "SELECT DISTINCT s.name_id, n.name FROM symbols s JOIN names n ON n.id = s.name_id WHERE s.file_id = ?"
+    return list(connection.execute(query, (file,)))
+
+
+def definers_of(connection: sqlite3.Connection, name: int) -> tuple[int, ...]:
+    """Return the files that define a name, one more than `MAX_DEFINERS` at most."""
+    query = "SELECT DISTINCT file_id FROM symbols WHERE name_id = ? LIMIT ?"
+    return tuple(row[0] for row in connection.execute(query, (name, MAX_DEFINERS + 1)))
+
+
+def users_of(connection: sqlite3.Connection, name: int) -> list[tuple[int, int]]:
+    """Return `(file, uses)` of the files that use a name."""
+    query = "SELECT file_id, uses FROM refs WHERE name_id = ? LIMIT ?"
+    return list(connection.execute(query, (name, MAX_USERS)))
+
+
+class ReferenceGraph:
+    """Who uses what of whom, read for the files that are asked about and remembered until the index changes."""
+
+    def __init__(self) -> None:
+        self._definers: dict[int, tuple[int, ...]] = {}
+        self._edges: dict[int, dict[tuple[int, int], float]] = {}
+
+    def clear(self) -> None:
+        """Forget what was read: the index has changed."""
+        self._definers.clear()
+        self._edges.clear()
+
+    def edges_of(self, connection: sqlite3.Connection, files: Iterable[int]) -> Mapping[tuple[int, int], float]:
+        """Return `(user, definer)` → strength for every use of names between these files and others."""
+        found = dict[tuple[int, int], float]()
+        for file in files:
+            if file not in self._edges:
+                self._edges[file] = self._read(connection, file)
+            found.update(self._edges[file])
+        return found
+
+    def _read(self, connection: sqlite3.Connection, file: int) -> dict[tuple[int, int], float]:
+        edges = dict[tuple[int, int], float]()
+        for name, text, uses in names_used_in(connection, file):
+            definers = self._definers_of(connection, name)
+            if file not in definers:
+                for other in definers:
+                    _add(edges, (file, other), strength(text, uses) / len(definers))
+        for name, text in names_defined_in(connection, file):
+            definers = self._definers_of(connection, name)
+            if definers:
+                for other, uses in users_of(connection, name):
+                    if other not in definers:
+                        _add(edges, (other, file), strength(text, uses) / len(definers))
+        return edges
+
+    def _definers_of(self, connection: sqlite3.Connection, name: int) -> tuple[int, ...]:
+        """Return the files that define a name, () when there are too many to tell which is meant."""
+        if name not in self._definers:
+            definers = definers_of(connection, name)
+            self._definers[name] = definers if len(definers) <= MAX_DEFINERS else ()
+        return self._definers[name]
+
+
+def strength(name: str, uses: int) -> float:
+    """Return what using a name says: names of several words are rarely used by chance."""
+    is_compound = "_" in name.strip("_") or (name[1:].lower() != name[1:] and name.upper() != name)
+    return float(uses**0.5 * (1.0 if is_compound else 0.3)) if len(name) > 2 else 0.0
+
+
+def _add(edges: dict[tuple[int, int], float], edge: tuple[int, int], weight: float) -> None:
+    if weight:
+        edges[edge] = edges.get(edge, 0.0) + weight

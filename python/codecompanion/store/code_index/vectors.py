@@ -1,0 +1,231 @@
+"""The vectors of a code index: which chunks have none, writing them, and the nearest ones to a question (R-232, R-239).
+
+A vector belongs to a text, not to a place: to the hash of a chunk and the name of the model. So it serves the same text
+in other files, outlives a rebuilding of the index, and a run that was stopped goes on where it was. An empty one says
+that the model gave nothing usable for a text: it is not asked again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import sys
+import threading
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import mul
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from codecompanion.model.embedding import Vector
+from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.store.code_index.schema import open_existing, unusable_or_unavailable
+from codecompanion.store.database.connection import roll_back
+
+_Value = TypeVar("_Value")
+_MARKS_IN_A_QUERY = 500
+_VECTORS = "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.hash = c.hash"
+_SPARE = 2.0
+"""Vectors of texts that are gone are kept (a checkout brings them back), up to this many times those in use."""
+_FEW = 5_000
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """A file with chunks that have no vector of a model, how many they are, and how large the file is."""
+
+    path: str
+    chunks: int
+    all_chunks: int
+    size: int
+
+
+class VectorWriter:
+    """A writing connection for vectors alone; the index must exist. Not for two threads at once.
+
+    Every method raises `IndexUnusable` for a damaged file, `StoreUnavailable` when the disk or a lock refuses.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection = open_existing(path)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
+
+    def missing(self, model: str) -> list[Missing]:
+        """Return the files with chunks that have no vector, in the order they were indexed."""
+        query = (
+            "SELECT f.path, sum(v.hash IS NULL), count(*), f.size FROM chunks c JOIN files f ON f.id = c.file_id"
+            " LEFT JOIN vectors v ON v.hash = c.hash AND v.model = ? GROUP BY f.id HAVING sum(v.hash IS NULL) > 0"
+            " ORDER BY min(c.id)"
+        )
+        with self._errors():
+            return [Missing(*row) for row in self._connection.execute(query, (model,))]
+
+    def known(self, model: str, hashes: Iterable[bytes]) -> set[bytes]:
+        """Return those of the hashes that have a vector of the model."""
+        found: set[bytes] = set()
+        with self._errors():
+            for part in _parts(list(hashes)):
+                query = f"SELECT hash FROM vectors WHERE model = ? AND hash IN ({_marks(part)})"  # noqa: S608 - marks only
+                found.update(row[0] for row in self._connection.execute(query, (model, *part)))
+        return found
+
+    def put(self, model: str, vectors: Mapping[bytes, Vector]) -> None:
+        """Write vectors by the hash of their texts; durable when it returns."""
+        rows = [(digest, model, len(vector), to_blob(vector)) for digest, vector in vectors.items()]
+        with self._errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", rows)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                roll_back(self._connection)
+                raise
+
+    def forget_unused(self, model: str) -> int:
+        """Remove what no chunk has used for long, once there is much of it; return how many vectors went.
+
+        Vectors of other models go when this one is complete: a model that was changed back is computed again.
+        """
+        with self._errors():
+            (live,) = self._connection.execute("SELECT count(DISTINCT hash) FROM chunks").fetchone()
+            (stored,) = self._connection.execute("SELECT count(*) FROM vectors").fetchone()
+            if stored <= max(_FEW, _SPARE * live):
+                return 0
+            unused = "model <> ? OR hash NOT IN (SELECT hash FROM chunks)"
+            gone = self._connection.execute(f"DELETE FROM vectors WHERE {unused}", (model,)).rowcount  # noqa: S608
+            marks = "INSERT INTO meta VALUES ('vectors_removed', '1') ON CONFLICT (key) DO UPDATE SET value = value + 1"
+            self._connection.execute(marks)
+            return int(gone)
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise unusable_or_unavailable(error, self.path) from error
+
+
+class VectorReader:
+    """The vectors of one model in an index, for questions. Kept in memory with numpy, and followed as the index grows.
+
+    Without numpy only chunks that are named can be compared (`cosines`). For several threads, one at a time. Raises as
+    `IndexReader` does.
+    """
+
+    def __init__(self, reader: IndexReader, model: str) -> None:
+        self.model = model
+        self._reader = reader
+        self._lock = threading.Lock()
+        self._state: tuple[object, ...] = ()
+        self._last_row = 0
+        self._hashes: list[bytes] = []
+        self._matrices: dict[int, Any] = {}
+        """Dimensions → (rows × dimensions) float32; a model has one number of dimensions, but a file may hold more."""
+        self._rows: dict[int, list[int]] = {}
+
+    def count(self) -> int:
+        """Return how many vectors of the model there are."""
+        with self._reader.reading() as connection:
+            query = "SELECT count(*) FROM vectors WHERE model = ? AND dims > 0"
+            return int(connection.execute(query, (self.model,)).fetchone()[0])
+
+    def nearest(self, query: Vector, k: int) -> dict[int, float]:
+        """Return chunk id → cosine (-1..1) of the k chunks that are nearest to the query, nearest first. Needs numpy.
+
+        Vectors of another number of dimensions are skipped.
+        """
+        if not query or k < 1:
+            return {}
+        import numpy as np
+
+        with self._lock, self._reader.reading() as connection:
+            self._follow(connection)
+            matrix = self._matrices.get(len(query))
+            if matrix is None:
+                return {}
+            scores = matrix @ np.frombuffer(to_blob(query), dtype="<f4")
+            found: dict[int, float] = {}
+            wanted = 2 * k
+            while len(found) < k:
+                wanted = min(wanted, len(scores))
+                best = np.argpartition(-scores, wanted - 1)[:wanted]
+                best = best[np.argsort(-scores[best], kind="stable")]
+                hashes = {self._hashes[self._rows[len(query)][row]]: float(scores[row]) for row in best}
+                found = _chunks_of(connection, hashes)
+                if wanted == len(scores):
+                    break
+                wanted *= 4  # most of them belong to texts that are gone
+        return dict(sorted(found.items(), key=lambda item: -item[1])[:k])
+
+    def cosines(self, query: Vector, chunks: Sequence[int]) -> dict[int, float]:
+        """Return chunk id → cosine of these chunks, those without a vector of that many dimensions left out."""
+        found: dict[int, float] = {}
+        with self._reader.reading() as connection:
+            for part in _parts(list(chunks)):
+                sql = f"{_VECTORS} WHERE v.model = ? AND v.dims = ? AND c.id IN ({_marks(part)})"
+                for chunk, blob in connection.execute(sql, (self.model, len(query), *part)):
+                    found[chunk] = sum(map(mul, query, from_blob(blob)))
+        return found if query else {}
+
+    def _follow(self, connection: sqlite3.Connection) -> None:
+        """Read the vectors that came since the last time; all of them when some went."""
+        import numpy as np
+
+        removed = connection.execute("SELECT value FROM meta WHERE key = 'vectors_removed'").fetchone()
+        state = (self._reader.path.stat().st_ino, removed)
+        if state != self._state:
+            self._state, self._last_row, self._hashes, self._matrices, self._rows = state, 0, [], {}, {}
+        sql = "SELECT rowid, hash, dims, vector FROM vectors WHERE model = ? AND rowid > ? AND dims > 0 ORDER BY rowid"
+        fresh: dict[int, list[bytes]] = {}
+        for row, digest, dims, blob in connection.execute(sql, (self.model, self._last_row)):
+            if len(blob) != 4 * dims:
+                continue
+            self._last_row = row
+            self._rows.setdefault(dims, []).append(len(self._hashes))
+            self._hashes.append(digest)
+            fresh.setdefault(dims, []).append(blob)
+        for dims, blobs in fresh.items():
+            rows = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(-1, dims)
+            before = self._matrices.get(dims)
+            self._matrices[dims] = rows if before is None else np.concatenate((before, rows))
+
+
+def to_blob(vector: Vector) -> bytes:
+    """Return a vector as it is stored: float32, little-endian."""
+    if sys.byteorder == "little":
+        return vector.tobytes()
+    swapped = array("f", vector)
+    swapped.byteswap()
+    return swapped.tobytes()
+
+
+def from_blob(blob: bytes) -> Vector:
+    """Return a stored vector."""
+    vector = array("f", blob[: len(blob) // 4 * 4])
+    if sys.byteorder == "big":
+        vector.byteswap()
+    return vector
+
+
+def _chunks_of(connection: sqlite3.Connection, scores: Mapping[bytes, float]) -> dict[int, float]:
+    """Return chunk id → score for the chunks of these texts; a text that is gone has none."""
+    found: dict[int, float] = {}
+    for part in _parts(list(scores)):
+        query = f"SELECT id, hash FROM chunks WHERE hash IN ({_marks(part)})"  # noqa: S608 - marks only
+        found.update((chunk, scores[digest]) for chunk, digest in connection.execute(query, part))
+    return found
+
+
+def _parts(values: list[_Value]) -> Iterator[list[_Value]]:
+    for start in range(0, len(values), _MARKS_IN_A_QUERY):
+        yield values[start : start + _MARKS_IN_A_QUERY]
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ",".join("?" * len(values))

@@ -1,0 +1,305 @@
+"""Answers that are late, wrong, many or none; a host and a server in trouble (issue 11, R-261)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ghost import Ghost, start
+from harness import Nvim
+
+PLUG = "imap <{}> <Plug>(CodeCompanionComplete{})"
+
+
+@pytest.fixture
+def ghost(nvim_factory: Callable[..., Nvim]) -> Ghost:
+    """Return a Neovim with completion on, some keys, and an empty file."""
+    made = start(nvim_factory)
+    for key, name in (("F2", "Accept"), ("F5", "Next"), ("F6", "Previous"), ("F7", "Dismiss"), ("F8", "")):
+        made.nvim.command(PLUG.format(key, name))
+    made.open("a.txt")
+    made.hold()
+    return made
+
+
+def test_an_answer_that_comes_late_still_fits_what_was_typed_along(ghost: Ghost) -> None:
+    """Issue 11: late answers are dropped, unless what was typed meanwhile is what they say."""
+    ghost.type("ifo")
+    ghost.wait_asked(1)
+    ghost.type("o")
+    ghost.answer(1, "o(bar)")
+    assert ghost.shown() == "(bar)"
+
+
+@pytest.mark.parametrize(
+    "keys", ["x", "<Left>", "<BS>", "<CR>", "<Esc>", "<C-o>", "<Esc>:enew!<CR>i", "<Esc>:e! b.txt<CR>ifo", "<Esc>Ofo"]
+)
+def test_an_answer_for_another_place_is_dropped(ghost: Ghost, keys: str) -> None:
+    """Issue 11: by buffer, cursor and text; and nothing breaks."""
+    ghost.type("ifo")
+    ghost.wait_asked(1)
+    ghost.type(keys)
+    ghost.answer(1, "o(bar)")
+    assert ghost.shown() == ""
+    assert ghost.nvim.messages() == "" or "--No lines" in ghost.nvim.messages()
+
+
+def test_a_buffer_that_is_gone_when_the_answer_comes(ghost: Ghost) -> None:
+    """The question is cancelled, the answer is nobody's."""
+    ghost.type("ifo")
+    ghost.wait_asked(1)
+    ghost.type("<Esc>")
+    ghost.nvim.command("bwipeout!")
+    ghost.answer(1, "o(bar)")
+    assert ghost.shown() == ""
+    assert ghost.nvim.messages() == ""
+    (cancelled,) = ghost.asked("cancel_completion")
+    assert cancelled["of"] > 0
+
+
+def test_a_newer_question_cancels_the_one_before(ghost: Ghost) -> None:
+    """A server that is slow is not asked for what nobody wants any more."""
+    ghost.type("ia")
+    ghost.wait_asked(1)
+    ghost.type("b")
+    ghost.wait_asked(2)
+    assert len(ghost.asked("cancel_completion")) == 1
+    ghost.answer(1, "b too late")
+    assert ghost.shown() == ""
+    ghost.answer(2, "c")
+    assert ghost.shown() == "c"
+
+
+def test_rapid_typing_asks_once(ghost: Ghost) -> None:
+    """Issue 11: debounce. 300 keys in one go."""
+    ghost.type("i" + "word " * 60)
+    ghost.pause()
+    assert [question["before"] for question in ghost.asked()] == ["word " * 60]
+
+
+def test_ten_thousand_pasted_lines(ghost: Ghost) -> None:
+    """Issue 11: the question has 8,000 characters before the cursor and the top of the file, not all of it."""
+    ghost.type("i")
+    text = "\n".join(f"line {number:06}" for number in range(10_000))
+    ghost.nvim.request("nvim_paste", text, True, -1)
+    question = ghost.wait_asked(1)
+    whole = text
+    assert question["before"] == whole[-8000:]
+    assert question["head"] == whole[:20_000]
+    ghost.type("<Esc>5000G0ix")
+    question = ghost.wait_asked(2)
+    at = text.index("line 004999")
+    assert question["before"] == (text[:at] + "x")[-8000:]
+    assert question["after"] == text[at : at + 2000]
+
+
+def test_characters_are_counted_and_not_bytes(ghost: Ghost) -> None:
+    """R-256: cut at a character."""
+    text = "\n".join(["é" * 99] * 300)
+    ghost.open("b.txt", text, (150, 0))
+    ghost.type("ix")
+    question = ghost.wait_asked(1)
+    at = 149 * 100
+    assert question["before"] == (text[:at] + "x")[-8000:]
+    assert question["after"] == text[at : at + 2000]
+    assert question["head"] == (text[:at] + "x")[:-8000]
+    assert question["column"] == 1
+
+
+def test_auto_pairs_are_not_doubled(ghost: Ghost) -> None:
+    """Issue 11: `)` that a mapping put after the cursor is not inserted again."""
+    ghost.nvim.command("inoremap ( ()<Left>")
+    ghost.type("ix = ")
+    ghost.wait_asked(1)
+    ghost.answer(1, "foo(bar)")
+    ghost.type("foo(")
+    assert ghost.nvim.lines() == ["x = foo()"]
+    assert ghost.shown() == "bar"
+    ghost.type("<F2>")
+    assert ghost.nvim.lines() == ["x = foo(bar)"]
+
+
+def test_a_pair_in_the_middle_is_asked_about_again(ghost: Ghost) -> None:
+    """The rest of the suggestion would come after a bracket that stands there already."""
+    ghost.nvim.command("inoremap ( ()<Left>")
+    ghost.type("ix = ")
+    ghost.wait_asked(1)
+    ghost.answer(1, "foo(bar).baz")
+    ghost.type("foo(")
+    assert ghost.shown() == ""
+    assert ghost.wait_asked(2)["after"] == ")"
+
+
+def test_typing_over_several_lines_with_autoindent(ghost: Ghost) -> None:
+    """<CR> and the indentation that comes with it are typing along."""
+    ghost.nvim.command("set autoindent")
+    ghost.type("i    if x:")
+    ghost.wait_asked(1)
+    ghost.answer(1, "\n    y = 1\n    z = 2")
+    ghost.type("<CR>y")
+    assert ghost.shown() == " = 1\n    z = 2"
+    assert len(ghost.asked()) == 1
+    ghost.type(" = 1<CR>z")
+    assert ghost.shown() == " = 2"
+    ghost.type("<F2>")
+    assert ghost.nvim.lines() == ["    if x:", "    y = 1", "    z = 2"]
+
+
+def test_the_next_one_is_asked_for_at_once(ghost: Ghost) -> None:
+    """Issue 11: prefetched after accepting."""
+    ghost.type("ia")
+    ghost.wait_asked(1)
+    ghost.answer(1, "b")
+    ghost.type("<F2>")
+    assert len(ghost.asked()) == 2, "before any pause"
+    ghost.answer(2, "c")
+    assert ghost.shown() == "c"
+    ghost.type("<F2><F2>")
+    assert ghost.nvim.lines() == ["abc"]
+
+
+def test_others_can_be_seen(ghost: Ghost) -> None:
+    """Issue 11: cycle; asks for more when there is only one."""
+    ghost.type("ia")
+    ghost.wait_asked(1)
+    ghost.answer(1, "one", "two")
+    assert ghost.nvim.lua("return require('codecompanion').completion_statusline()") == "suggestion 1/2"
+    ghost.type("<F5>")
+    assert ghost.shown() == "two"
+    ghost.type("<F5>")
+    assert ghost.shown() == "one"
+    ghost.type("<F6>")
+    assert ghost.shown() == "two"
+    ghost.type("t")
+    assert ghost.shown() == "wo"
+    ghost.type("<F7>")
+    assert ghost.shown() == ""
+    ghost.type("<F5><F2><F7>")
+    assert ghost.nvim.lines() == ["at"]
+
+
+def test_more_are_asked_for_when_there_is_one(ghost: Ghost) -> None:
+    """Issue 11."""
+    ghost.type("ia")
+    ghost.wait_asked(1)
+    ghost.answer(1, "one")
+    ghost.type("<F5>")
+    question = ghost.wait_asked(2)
+    assert (question["manual"], question["count"]) == (True, 3)
+    ghost.answer(2, "one", "two", "three")
+    assert ghost.shown() == "two"
+    ghost.type("<F6><F6>")
+    assert ghost.shown() == "three"
+    assert len(ghost.asked()) == 2
+
+
+def test_dismissed_is_dismissed(ghost: Ghost) -> None:
+    """Until something is typed."""
+    ghost.type("ia")
+    ghost.wait_asked(1)
+    ghost.answer(1, "one")
+    ghost.type("<F7>")
+    ghost.pause()
+    assert (ghost.shown(), len(ghost.asked())) == ("", 1)
+
+
+def test_undo_while_it_is_shown(ghost: Ghost) -> None:
+    """Nothing of the suggestion is in the buffer, and nothing of it stays on the screen."""
+    ghost.type("ione <Esc>atwo ")
+    ghost.wait_asked(1)
+    ghost.answer(1, "three")
+    assert ghost.shown() == "three"
+    ghost.type("<C-o>u")
+    assert (ghost.nvim.lines(), ghost.shown()) == (["one "], "")
+    ghost.type("<F2>")
+    assert ghost.nvim.lines() == ["one "]
+
+
+def test_the_file_is_read_again_while_it_is_shown(ghost: Ghost) -> None:
+    """`:e!` from Insert mode."""
+    ghost.nvim.command("write | imap <F9> <Cmd>edit!<CR>")
+    ghost.type("ione ")
+    ghost.wait_asked(1)
+    ghost.answer(1, "two")
+    ghost.type("<F9>")
+    assert (ghost.nvim.lines(), ghost.shown()) == ([""], "")
+    ghost.type("<F2>x")
+    assert ghost.nvim.lines() == ["x"]
+
+
+def test_crlf_files_get_no_carriage_returns(ghost: Ghost) -> None:
+    """A server may answer in the line ends it has seen."""
+    ghost.nvim.command("set fileformat=dos")
+    ghost.type("ia")
+    ghost.wait_asked(1)
+    ghost.answer(1, "b\r\nc")
+    ghost.type("<F2>")
+    assert ghost.nvim.lines() == ["ab", "c"]
+
+
+def test_what_is_taken_over_is_not_typed(ghost: Ghost) -> None:
+    """'textwidth', abbreviations, indenting and mappings have no say; `vim.paste` is the user's again."""
+    ghost.nvim.command("set textwidth=20 autoindent cindent | iabbrev teh the | inoremap ( ()<Left>")
+    ghost.nvim.lua("_G.pasted = 0; vim.paste = function() _G.pasted = _G.pasted + 1 end; _G.mine = vim.paste")
+    ghost.type("i    x")
+    ghost.wait_asked(1)
+    text = " = (teh teh teh teh teh teh\n  teh {\n      }"
+    ghost.answer(1, text)
+    ghost.type("<F2>")
+    assert ghost.nvim.lines() == ["    x" + text.split("\n")[0], *text.split("\n")[1:]]
+    assert ghost.nvim.lua("return { _G.pasted, vim.paste == _G.mine }") == [0, True]
+
+
+def test_a_server_in_trouble_is_named_once_and_left_alone(ghost: Ghost) -> None:
+    """Issue 11: said once, quietly, then retried with backoff; asking by hand asks."""
+    trouble = "Ollama does not answer at http://localhost:11434"
+    ghost.type("ia")
+    ghost.wait_asked(1)
+    ghost.answer(1, failed=True, why=trouble)
+    ghost.type("b")
+    ghost.pause()
+    assert len(ghost.asked()) == 1, "left alone for a second"
+    assert trouble not in ghost.nvim.messages(), "nobody is disturbed while typing"
+    ghost.type("<Esc>")
+    ghost.nvim.wait_for(lambda: trouble in ghost.nvim.screen(), "the sentence")
+    ghost.type("a")
+    assert f"{trouble} (not asked again for 1 s)" in ghost.status()
+    assert ghost.nvim.lua("return require('codecompanion').completion_statusline()") == "no suggestions"
+    ghost.type("<F8>")
+    ghost.wait_asked(2)
+    ghost.answer(2, failed=True, why=trouble)
+    ghost.type("<F8>")
+    ghost.wait_asked(3)
+    ghost.answer(3, "c")
+    assert ghost.shown() == "c"
+    assert ghost.nvim.messages().count(trouble) == 1
+    assert not ghost.nvim.blocked()
+
+
+def test_a_host_that_ends_while_it_is_asked(ghost: Ghost) -> None:
+    """The next question starts another one; nothing is lost."""
+    ghost.type("ia")
+    ghost.wait_asked(1)
+    ghost.answer(1, error="The Python host ended (status 137). The next action starts it again.")
+    assert ghost.shown() == ""
+    ghost.type("b<F8>")
+    ghost.wait_asked(2)
+    ghost.answer(2, "c")
+    assert ghost.shown() == "c"
+
+
+def test_nothing_to_suggest_is_said_when_it_was_asked_for(ghost: Ghost) -> None:
+    """By hand only; by itself nothing is said."""
+    ghost.type("ia")
+    ghost.wait_asked(1)
+    ghost.answer(1)
+    assert ghost.shown() == ""
+    ghost.type("<F8>")
+    ghost.wait_asked(2)
+    ghost.answer(2, why="The model has nothing to add")
+    assert ghost.nvim.screen().split("\n")[0] == "a no suggestions: The model has nothing to add"
+    ghost.type("<F2>")
+    assert ghost.nvim.lines() == ["a"]
+    ghost.type("b")
+    assert ghost.nvim.screen().split("\n")[0] == "ab"

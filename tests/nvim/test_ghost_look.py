@@ -1,0 +1,127 @@
+"""What ghost text looks like: tabs, wide characters, wrapped lines, the middle of a line, other windows (issue 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ghost import Ghost, start
+from harness import Nvim, find_nvim, other_nvims
+
+VERSIONS = [find_nvim() or "nvim", *other_nvims()]
+
+
+@pytest.fixture(params=VERSIONS)
+def ghost(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) -> Ghost:
+    """Return a narrow Neovim with completion on, on each version that is at hand ($NVIM_BINS)."""
+    return start(nvim_factory, binary=request.param, size=(40, 12))
+
+
+def rows(ghost: Ghost, number: int) -> list[str]:
+    """Return the first lines of the screen."""
+    return ghost.nvim.screen().split("\n")[:number]
+
+
+def test_tabs_are_as_wide_as_they_would_be(ghost: Ghost) -> None:
+    """A tab in virtual text would be `^I`."""
+    ghost.open("a.txt", "\tif x:")
+    ghost.nvim.command("setlocal tabstop=4")
+    ghost.suggest("\ty\tz\n\t\tend")
+    ghost.type("A ")
+    ghost.nvim.wait_for(ghost.shown, "the suggestion")
+    assert rows(ghost, 3) == ["    if x:   y   z", "        end", "~"]
+    ghost.nvim.command("imap <F2> <Plug>(CodeCompanionCompleteAccept)")
+    ghost.hold()
+    ghost.type("<F2><Esc>")
+    assert ghost.nvim.lines() == ["\tif x: \ty\tz", "\t\tend"]
+    assert rows(ghost, 3) == ["    if x:   y   z", "        end", "~"], "what was shown is what was inserted"
+
+
+def test_wide_and_strange_characters(ghost: Ghost) -> None:
+    """Emoji, CJK, combining characters, right-to-left text, control characters."""
+    ghost.open("a.txt", "日本 = ")
+    ghost.suggest("'😀 e\u0301 שלום\x01'\n中文")
+    ghost.type("A")
+    ghost.nvim.wait_for(ghost.shown, "the suggestion")
+    assert rows(ghost, 2) == ["日本 = '😀 e\u0301 שלום^A'", "中文"]
+    ghost.hold()
+    ghost.type("'😀")
+    assert rows(ghost, 2) == ["日本 = '😀 e\u0301 שלום^A'", "中文"]
+    assert ghost.nvim.lines() == ["日本 = '😀"]
+
+
+def test_in_the_middle_of_a_line_the_rest_moves_on(ghost: Ghost) -> None:
+    """One line: inline before the rest."""
+    ghost.open("a.txt", "call()", (1, 5))
+    ghost.suggest("one, two")
+    ghost.type("i")
+    ghost.wait_shown("one, two")
+    assert rows(ghost, 2) == ["call(one, two)", "~"]
+    assert ghost.nvim.grid.cursor == (0, 5)
+
+
+def test_several_lines_in_the_middle_show_the_rest_where_it_will_be(ghost: Ghost) -> None:
+    """What is seen is what accepting gives."""
+    ghost.open("a.txt", "call();", (1, 5))
+    ghost.suggest("\n  one,\n  two,\n")
+    ghost.type("i")
+    ghost.nvim.wait_for(ghost.shown, "the suggestion")
+    assert rows(ghost, 5) == ["call(", "  one,", "  two,", ");", "~"]
+    ghost.nvim.command("imap <F2> <Plug>(CodeCompanionCompleteAccept)")
+    ghost.hold()
+    ghost.type("<F2>")
+    assert ghost.nvim.lines() == ["call(", "  one,", "  two,", ");"]
+    assert ghost.nvim.grid.cursor == (3, 0)
+
+
+def test_a_long_line_wraps(ghost: Ghost) -> None:
+    """40 columns: the rest is on the next row, and nothing is cut."""
+    ghost.open("a.txt", "x" * 30)
+    ghost.suggest("y" * 25)
+    ghost.type("A")
+    ghost.nvim.wait_for(ghost.shown, "the suggestion")
+    assert rows(ghost, 3) == ["x" * 30 + "y" * 10, "y" * 15, "~"]
+    assert ghost.nvim.grid.cursor == (0, 30)
+
+
+def test_conceal_and_right_to_left(ghost: Ghost) -> None:
+    """Window options that move columns."""
+    ghost.open("a.md", "**bold** ")
+    ghost.nvim.command("setlocal conceallevel=2 concealcursor=nvic filetype=markdown")
+    ghost.suggest("GHOST")
+    ghost.type("A")
+    ghost.nvim.wait_for(ghost.shown, "the suggestion")
+    assert rows(ghost, 1)[0].endswith(" GHOST")
+    ghost.type("<Esc>")
+    ghost.nvim.command("setlocal rightleft conceallevel=0")
+    ghost.type("A")
+    ghost.nvim.wait_for(ghost.shown, "the suggestion")
+    assert rows(ghost, 1)[0].strip().startswith("TSOHG ")
+
+
+def test_only_the_window_in_which_is_typed_shows_it(ghost: Ghost) -> None:
+    """Two windows of one buffer; on 0.10 both show it."""
+    ghost.open("a.txt", "one")
+    ghost.nvim.command("split")
+    ghost.suggest("GHOST")
+    ghost.type("A ")
+    ghost.nvim.wait_for(ghost.shown, "the suggestion")
+    wanted = 1 if ghost.nvim.lua("return vim.fn.has('nvim-0.11')") else 2
+    assert ghost.nvim.screen().count("one GHOST") == wanted
+    ghost.nvim.command("only")
+    ghost.type("<Esc>A")
+    ghost.nvim.wait_for(ghost.shown, "the suggestion")
+    assert ghost.nvim.screen().count("one GHOST") == 1
+
+
+def test_it_has_the_colour_of_its_group(ghost: Ghost) -> None:
+    """Colour is not all there is: it stands after the cursor, in Insert mode only."""
+    ghost.nvim.lua("vim.api.nvim_set_hl(0, 'CodeCompanionGhost', { fg = '#123456' })")
+    ghost.open("a.txt", "one ")
+    ghost.suggest("GHOST")
+    ghost.type("A")
+    ghost.nvim.wait_for(ghost.shown, "the suggestion")
+    ghost.nvim.screen()
+    assert ghost.nvim.highlight_at(0, 4)["foreground"] == 0x123456
+    assert ghost.nvim.highlight_at(0, 0).get("foreground") != 0x123456

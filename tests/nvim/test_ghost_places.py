@@ -1,0 +1,127 @@
+"""Where there is no ghost text, and what `:CodeCompanion complete status` says of it (R-262, R-266)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from ghost import Ghost, start
+from harness import Nvim, find_nvim
+
+ONCE_OFF = [
+    ("Replace mode", "", "Rabc", "<Esc>"),
+    ("virtual replace", "", "gRabc", "<Esc>"),
+    ("a macro", "", "qaiabc", "<Esc>q"),
+    ("beyond the end", "set virtualedit=all", "20li", "<Esc>:set virtualedit=<CR>"),
+    ("a block", "", "0<C-v>jIabc", "<Esc>"),
+    ("a block at its end", "", "0<C-v>jAabc", "<Esc>"),
+    ("a changed block", "", "0<C-v>jcabc", "<Esc>"),
+    ("'paste'", "set paste", "iabc", "<Esc>:set nopaste<CR>"),
+    ("a long line", "call setline('.', repeat('x', 20000))", "Ax", "<Esc>:call setline('.', 'one')<CR>"),
+    ("the command-line window", "", "q:iabc", "<Esc>:q<CR>"),
+    ("a menu of words", "", "othird sec<Esc>othi<C-n><C-n>", "<Esc>"),
+    ("i_CTRL-O", "", "ix<C-o>", "<Esc><Esc>"),
+]
+
+NEVER = [
+    ("setlocal readonly", "the file is read-only"),
+    ("setlocal nomodifiable", "the file is read-only"),
+    ("setlocal buftype=nofile", "not an ordinary file"),
+    ("setlocal buftype=prompt", "not an ordinary file"),
+    ("file codecompanion://x", "not an ordinary file"),
+    ("file scp://host/file.py", "not a file on this machine"),
+    ("setlocal filetype=gitcommit", "completion.filetypes says false for gitcommit"),
+    ("let b:codecompanion_complete = v:false", "switched off by b:codecompanion_complete"),
+    ("call setline(1, repeat([repeat('x', 99)], 11000))", "the file is larger than completion.max_file_size_mb = 1"),
+]
+
+
+@pytest.fixture(scope="module")
+def one_nvim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ghost]:
+    """Return one Neovim for all places."""
+    if find_nvim() is None:
+        pytest.skip("no Neovim found: set NVIM_BIN, or run `make setup`")
+    with ExitStack() as stack:
+        yield start(lambda **more: stack.enter_context(Nvim(tmp_path_factory.mktemp("places"), **more)))
+
+
+@pytest.fixture
+def ghost(one_nvim: Ghost) -> Ghost:
+    """Return it with a new file of two lines; each test leaves the options as they were."""
+    one_nvim.nvim.lua("require('codecompanion.host').requests = {}; require('codecompanion.inline.source').reset()")
+    one_nvim.type(r"<C-\><C-n>")
+    one_nvim.nvim.command("silent! %bwipeout!")
+    one_nvim.open("a.txt", "second one\nsecond two")
+    one_nvim.suggest("GHOST")
+    return one_nvim
+
+
+@pytest.mark.parametrize(("set_up", "keys", "leave"), [case[1:] for case in ONCE_OFF], ids=[c[0] for c in ONCE_OFF])
+def test_none_at_such_a_moment(ghost: Ghost, set_up: str, keys: str, leave: str) -> None:
+    """R-262; and a moment later, in the same buffer, there is one."""
+    ghost.nvim.command(set_up)
+    ghost.type(keys)
+    ghost.pause()
+    assert (ghost.asked(), ghost.shown()) == ([], "")
+    ghost.type(leave)
+    ghost.type("Go")
+    ghost.wait_shown("GHOST")
+    ghost.type("<Esc>")
+    assert ghost.shown() == ""
+
+
+@pytest.mark.parametrize(("set_up", "why"), NEVER, ids=[case[0] for case in NEVER])
+def test_never_in_such_a_buffer(ghost: Ghost, set_up: str, why: str) -> None:
+    """R-262: and the status says why."""
+    ghost.nvim.command(set_up)
+    ghost.nvim.command("silent! normal! G")
+    ghost.type("ix")
+    ghost.pause()
+    ghost.type("<Esc>")
+    assert ghost.asked() == []
+    assert ghost.status().endswith("nothing here: " + why)
+
+
+def test_a_secret_file_is_asked_about_once(ghost: Ghost) -> None:
+    """R-266: what a secret file is, the host knows; the editor keeps its answer until the buffer has another name."""
+    ghost.suggest(off=True, why="secrets.env looks like a secret file")
+    ghost.type("ix")
+    ghost.wait_asked(1)
+    ghost.pause()
+    ghost.type("xyz")
+    ghost.pause()
+    assert len(ghost.asked()) == 1
+    ghost.type("<Esc>")
+    assert ghost.status().endswith("nothing here: secrets.env looks like a secret file")
+    ghost.nvim.command("file b.txt")
+    ghost.suggest("GHOST")
+    ghost.type("ax")
+    ghost.wait_shown("GHOST")
+    ghost.type("<Esc>")
+
+
+def test_text_that_is_not_utf8_is_not_sent(ghost: Ghost) -> None:
+    """Bytes that are no text cannot stand in a request."""
+    ghost.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, 1, true, { 'caf\\233' })")
+    ghost.type("ox")
+    ghost.pause()
+    ghost.type("<Esc>")
+    assert ghost.asked() == []
+    assert ghost.status().endswith("the text is not UTF-8")
+
+
+def test_filetypes_can_be_the_only_ones(nvim_factory: Callable[..., Nvim]) -> None:
+    """`filetypes = { ["*"] = false, lua = true }`."""
+    ghost = start(nvim_factory, options={"filetypes": {"*": False, "lua": True}})
+    ghost.suggest("GHOST")
+    ghost.open("a.py")
+    ghost.type("ix")
+    ghost.pause()
+    assert ghost.asked() == []
+    ghost.type("<Esc>")
+    assert ghost.status().endswith("completion.filetypes says false for python")
+    ghost.open("a.lua")
+    ghost.type("ix")
+    ghost.wait_shown("GHOST")

@@ -1,0 +1,227 @@
+"""The joined ranking: words of a question, kinds of files, signals and their sum, places within a file."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
+from codecompanion.retrieval.ranking.file_kinds import FileKind, kind_of
+from codecompanion.retrieval.ranking.join import file_signals, find_seeds, rank_files, scaled
+from codecompanion.retrieval.ranking.page_rank import reversed_edges, spread
+from codecompanion.retrieval.ranking.places import best_places
+from codecompanion.retrieval.ranking.question import any_word_query, read_question
+from codecompanion.retrieval.ranking.stems import stem, stems_of
+from codecompanion.retrieval.ranking.tables import Weights, question_words, ranking
+from codecompanion.retrieval.ranking.word_index import WordIndex, count_path_words
+
+
+@pytest.mark.parametrize("words", ["parsing parser parsed parse", "connections connection", "running runs"])
+def test_forms_of_a_word_have_one_stem(words: str) -> None:
+    assert len({stem(word) for word in words.split()}) == 1
+
+
+def test_stems_of_names_are_those_of_their_parts() -> None:
+    assert stems_of("parseHTTPReplies") == [stem("parse"), "http", stem("replies")]
+
+
+def test_a_question_is_taken_apart() -> None:
+    question = read_question("How does `read_file` in src/reader.py call HTTPClient.send() for the users?")
+    assert {"read", "file", "reader", "http", "client", "send", "users"} <= set(question.words)
+    assert {"how", "does", "the"}.isdisjoint(question.words)
+    assert {"read_file", "HTTPClient", "send"} <= question.code_names
+    assert "users" not in question.code_names
+    assert "src/reader.py" in question.paths
+    assert not question.is_about_documents
+
+
+def test_words_of_asking_count_when_nothing_else_is_there() -> None:
+    assert read_question("how to fix").words == ("fix",)
+    assert read_question("").words == ()
+
+
+def test_a_question_may_be_about_documents() -> None:
+    assert read_question("typo in the Readme").is_about_documents
+
+
+def test_any_word_query_is_of_quoted_words() -> None:
+    assert any_word_query(("a", "b")) == '"a" OR "b"'
+    assert any_word_query(()) == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("src/a.py", FileKind()),
+        ("README.md", FileKind(is_document=True)),
+        ("LICENSE", FileKind(is_document=True)),
+        ("tests/test_a.py", FileKind(is_test=True)),
+        ("pkg/server_test.go", FileKind(is_test=True)),
+        ("src/app.spec.ts", FileKind(is_test=True)),
+        ("examples/basic/main.go", FileKind(is_example=True)),
+        ("docs/tests/a.rst", FileKind(is_document=True, is_test=True, is_example=True)),
+        ("src/contest.py", FileKind()),
+    ],
+)
+def test_kinds_of_files(path: str, kind: FileKind) -> None:
+    assert kind_of(path) == kind
+
+
+def index_of(**files: str) -> WordIndex:
+    index = WordIndex()
+    for name, words in files.items():
+        index.put(name, count_path_words((), stems_of(words)))
+    return index
+
+
+def test_rare_words_count_more() -> None:
+    index = index_of(a="parser common", b="common", c="common", d="common")
+    scores = index.score([stem("parser"), stem("common")])
+    assert max(scores, key=scores.__getitem__) == "a"
+    assert scores["b"] < scores["a"] / 3
+
+
+def test_files_come_and_go() -> None:
+    index = index_of(a="one", b="two")
+    index.put("a", count_path_words((), ["three"]))
+    index.remove("b")
+    index.remove("never there")
+    assert set(index.score(["one", "two", "three"])) == {"a"}
+    assert (len(index), list(index.paths()), "a" in index, "b" in index) == (1, ["a"], True, False)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.lists(st.sampled_from("xyz"), min_size=1), st.booleans())))
+def test_an_index_changed_file_by_file_is_that_of_the_files_left(steps: list[tuple[str, list[str], bool]]) -> None:
+    changed, left = WordIndex(), dict[str, list[str]]()
+    for name, words, is_put in steps:
+        if is_put:
+            changed.put(name, count_path_words((), words))
+            left[name] = words
+        else:
+            changed.remove(name)
+            left.pop(name, None)
+    made = WordIndex()
+    for name, words in left.items():
+        made.put(name, count_path_words((), words))
+    assert changed.score("xyz") == pytest.approx(made.score("xyz"))
+
+
+def test_weight_goes_along_the_edges() -> None:
+    edges = {"seed": {"near": 3.0, "other": 1.0}, "near": {"far": 1.0}}
+    arrived = spread({"seed": 1.0}, edges)
+    assert arrived["near"] > arrived["far"] > 0
+    assert arrived["near"] == pytest.approx(3 * arrived["other"])
+    assert "seed" not in arrived
+    assert reversed_edges(edges)["near"] == {"seed": 3.0}
+    assert spread({}, edges) == {}
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.floats(0.1, 5), min_size=1),
+    st.dictionaries(st.sampled_from("abcd"), st.dictionaries(st.sampled_from("abcd"), st.floats(0.1, 5))),
+)
+def test_no_weight_is_made_of_nothing(seeds: dict[str, float], edges: dict[str, dict[str, float]]) -> None:
+    """Half is passed on in each step, so less than all that was there can arrive."""
+    assert sum(spread(seeds, edges).values()) <= 1.0
+
+
+def hit(chunk: int, path: str, bm25: float, start: int = 1, cosine: float | None = None) -> ChunkHit:
+    return ChunkHit(chunk, path, start, start + 9, bm25=bm25, cosine=cosine)
+
+
+def paths_of(text: str, evidence: Evidence) -> list[str]:
+    return [ranked.path for ranked in rank_files(read_question(text), evidence, ranking())]
+
+
+def test_the_file_of_the_better_chunk_comes_first() -> None:
+    evidence = Evidence(chunks=(hit(1, "a.py", 2), hit(2, "b.py", 5)))
+    assert paths_of("parse things", evidence) == ["b.py", "a.py"]
+
+
+def test_a_named_definition_comes_first() -> None:
+    evidence = Evidence(
+        chunks=(hit(1, "use.py", 5), hit(2, "define.py", 4.8)),
+        definitions=(DefinitionHit("define.py", "read_file", 3, 9, "function"),),
+    )
+    assert paths_of("where is read_file", evidence)[0] == "define.py"
+
+
+def test_a_document_stands_after_source_unless_it_is_asked_for_or_much_better() -> None:
+    same = Evidence(chunks=(hit(1, "guide.md", 5), hit(2, "a.py", 4)))
+    assert paths_of("parse things", same) == ["a.py", "guide.md"]
+    better = Evidence(chunks=(hit(1, "guide.md", 50), hit(2, "a.py", 4)), paths={"guide.md": 3.0})
+    assert paths_of("the guide", better)[0] == "guide.md"
+
+
+def test_a_neighbour_that_no_word_speaks_for_is_found_by_its_uses() -> None:
+    evidence = Evidence(chunks=(hit(1, "a.py", 5),), edges={"a.py": {"helper.py": 2.0}})
+    assert paths_of("parse things", evidence) == ["a.py", "helper.py"]
+
+
+def test_the_file_in_play_wins_between_equals() -> None:
+    evidence = Evidence(chunks=(hit(1, "a.py", 5), hit(2, "b.py", 5)), in_play=("b.py",))
+    assert paths_of("parse things", evidence) == ["b.py", "a.py"]
+    assert "b.py" in find_seeds(read_question("parse"), evidence, ranking())
+
+
+def test_vectors_are_counted_when_there_are_any() -> None:
+    without = Evidence(chunks=(hit(1, "a.py", 5), hit(2, "b.py", 4.9)))
+    with_them = Evidence(chunks=(hit(1, "a.py", 5, cosine=0.1), hit(2, "b.py", 4.9, cosine=0.8)))
+    assert paths_of("parse things", without)[0] == "a.py"
+    assert paths_of("parse things", with_them)[0] == "b.py"
+    assert not file_signals(read_question("parse"), without, ranking())["vector"]
+
+
+def test_the_shares_of_a_score_are_said() -> None:
+    """R-268: why a file was found."""
+    (ranked,) = rank_files(read_question("parse"), Evidence(chunks=(hit(1, "a.py", 5),)), ranking())
+    assert dict(ranked.signals)["chunk"] == ranking().weights.chunk
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a.py", "b.md", "tests/c.py"]), st.floats(0, 50)), max_size=20),
+    st.dictionaries(st.sampled_from(["a.py", "b.md", "d.lua"]), st.floats(0, 50)),
+    st.dictionaries(st.sampled_from(["a.py", "d.lua"]), st.floats(0, 1)),
+)
+def test_scores_are_between_nothing_and_one_and_sorted(
+    chunks: list[tuple[str, float]], paths: dict[str, float], recency: dict[str, float]
+) -> None:
+    hits = tuple(hit(number, path, score) for number, (path, score) in enumerate(chunks))
+    evidence = Evidence(chunks=hits, paths=paths, recency=recency)
+    ranked = rank_files(read_question("parse the docs"), evidence, ranking())
+    scores = [one.score for one in ranked]
+    assert all(0 <= score <= 1 for score in scores)
+    assert scores == sorted(scores, reverse=True)
+    assert len({one.path for one in ranked}) == len(ranked)
+
+
+def test_nothing_speaks_for_nothing() -> None:
+    assert rank_files(read_question("parse"), Evidence(), ranking()) == ()
+    assert scaled({"a": 0.0}) == {}
+
+
+def test_places_of_a_file_stand_by_their_worth() -> None:
+    chunks = (hit(1, "a.py", 2, start=1), hit(2, "a.py", 6, start=20), hit(3, "a.py", 4, start=40))
+    files = rank_files(read_question("parse"), Evidence(chunks=chunks), ranking())
+    one = best_places(read_question("parse"), files, chunks, (), 1)
+    assert [(place.start, place.end) for place in one] == [(20, 29)]
+    two = best_places(read_question("parse"), files, chunks, (), 2)
+    assert [place.start for place in two] == [20, 40]
+    assert two[1].score < two[0].score == files[0].score
+
+
+def test_the_place_of_a_named_definition_comes_first_in_its_file() -> None:
+    chunks = (hit(1, "a.py", 6, start=1), hit(2, "a.py", 5, start=20))
+    named = (DefinitionHit("a.py", "read_file", 20, 29, "function"),)
+    question = read_question("read_file")
+    files = rank_files(question, Evidence(chunks=chunks, definitions=named), ranking())
+    assert best_places(question, files, chunks, named, 1)[0].start == 20
+
+
+def test_the_tables_are_whole() -> None:
+    """Every weight stands in the file; words are lower case, as they are compared."""
+    assert set(Weights.__struct_fields__) >= {"chunk", "path", "vector"}
+    assert ranking().weights.chunk == 1
+    words = question_words()
+    assert all(word == word.lower() for group in words.values() for word in group)
