@@ -1,0 +1,59 @@
+"""What a run of embeddings would take, before it begins: pieces of code, tokens, dollars where a price is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from codecompanion.adapters.catalog import lookup, price_usd
+from codecompanion.formats.plural import counted
+from codecompanion.model.embedding import EmbeddingSettings
+from codecompanion.model.messages import Usage
+from codecompanion.retrieval.search.embedding_text import MAX_CHARS
+from codecompanion.store.code_index.vectors import Missing
+
+_CHARS_PER_TOKEN = 3.2
+"""Of code, in the vocabularies of embedding models (measured: 2.6 to 3.9)."""
+_HEAD_CHARS = 50
+"""Path and name before a piece."""
+FREE_TOKENS = 2_000_000
+"""A run at a price that nobody knows is announced from here on; at OpenAI's smallest model these are four cents."""
+FREE_USD = 0.10
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """`usd` None = no price is known. `is_paid`: somebody may bill for it at all."""
+
+    chunks: int = 0
+    tokens: int = 0
+    usd: float | None = None
+    is_paid: bool = False
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether the user is asked first."""
+        if not self.is_paid:
+            return False
+        return self.tokens > FREE_TOKENS if self.usd is None else self.usd > FREE_USD
+
+    @property
+    def sentence(self) -> str:
+        """Return what it is in words: "1,200 pieces of code, about 310k tokens, about $0.01"."""
+        size = f"{self.tokens / 1000:,.0f}k" if self.tokens >= 1000 else f"{self.tokens}"
+        said = f"{counted(self.chunks, 'piece')} of code, about {size} tokens"
+        if not self.is_paid:
+            return said
+        return f"{said}, about ${max(self.usd, 0.01):.2f}" if self.usd is not None else f"{said}, at an unknown price"
+
+
+def estimate_run(missing: Iterable[Missing], settings: EmbeddingSettings, *, is_paid: bool) -> Estimate:
+    """Return what the vectors of these chunks would take. May import the table of prices: call it in a thread."""
+    chunks = tokens = 0
+    for one in missing:
+        chunks += one.chunks
+        chars = min(one.size / max(1, one.all_chunks), MAX_CHARS) + _HEAD_CHARS
+        tokens += round(one.chunks * chars / _CHARS_PER_TOKEN)
+    facts = lookup(settings.url, settings.model) if is_paid and settings.url else None
+    usd = price_usd(facts, Usage(input_tokens=tokens)) if facts else None
+    return Estimate(chunks, tokens, usd, is_paid)

@@ -1,0 +1,104 @@
+"""The vector side of a search: the question's vector, then the nearest chunks of an index (R-227, R-232, R-239).
+
+With numpy every vector is compared; without it those of the chunks that the words of the question find. One of these
+lives as long as its embedder, so that vectors stay in memory and a question that is asked twice is embedded once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from codecompanion.errors import AdapterError, NetworkFailed, StoreUnavailable
+from codecompanion.model.embedding import Embedder, Vector
+from codecompanion.retrieval.search.cascade import TierUnavailable
+from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.store.code_index.vectors import VectorReader
+
+MAX_QUESTION_CHARS = 4_096
+"""As for the full text (R-230)."""
+_KEPT_QUESTIONS = 64
+QUESTION_LIMIT_S = 5.0
+"""The words have long answered by then."""
+
+NearestChunks = Callable[[int], Mapping[int, float]]
+FindChunks = Callable[[int], list[int]]
+"""Takes how many; returns the chunks that the words of the question find, best first."""
+CANDIDATES = 400
+"""Chunks that are compared without numpy: 30 ms of plain Python."""
+
+
+class QuestionVectors:
+    """Compares questions with the vectors of indexes. For one event loop; what it returns is called in a thread."""
+
+    def __init__(self, embedder: Embedder, *, limit_s: float = QUESTION_LIMIT_S) -> None:
+        self.embedder = embedder
+        self._limit_s = limit_s
+        self._asked: OrderedDict[str, Vector] = OrderedDict()
+        self._readers: dict[Path, VectorReader] = {}
+        self._lock = threading.Lock()
+
+    async def nearest(self, reader: IndexReader, question: str, find_chunks: FindChunks | None = None) -> NearestChunks:
+        """Return what gives the nearest chunks of an index; it raises `TierUnavailable` with one sentence when asked.
+
+        The embedder is not asked when the index has no vectors of its model. Never raises but when cancelled.
+        """
+        try:
+            vectors = self._reader_of(reader)
+            if not await asyncio.to_thread(vectors.count):
+                return _none("the code has no vectors of this model yet (:CodeCompanion index)")
+            query = await self._vector_of(question[:MAX_QUESTION_CHARS])
+        except FileNotFoundError:
+            return _none("the project is not indexed yet")
+        except (AdapterError, StoreUnavailable) as error:
+            return _none(str(error))
+        if not query:
+            return _none("the question has no vector")
+        return lambda k: self._compare(vectors, query, k, find_chunks)
+
+    async def aclose(self) -> None:
+        """Let go of vectors, model and connections."""
+        with self._lock:
+            self._readers.clear()
+        await self.embedder.aclose()
+
+    async def _vector_of(self, question: str) -> Vector:
+        known = self._asked.get(question)
+        if known is None:
+            try:
+                async with asyncio.timeout(self._limit_s):
+                    known = await self.embedder.embed_query(question)
+            except TimeoutError:
+                raise NetworkFailed(f"embeddings: the question got no vector within {self._limit_s:g} s.") from None
+            self._asked[question] = known
+            while len(self._asked) > _KEPT_QUESTIONS:
+                self._asked.popitem(last=False)
+        return known
+
+    def _reader_of(self, reader: IndexReader) -> VectorReader:
+        with self._lock:
+            known = self._readers.get(reader.path)
+            if known is None:
+                known = self._readers[reader.path] = VectorReader(IndexReader(reader.path), self.embedder.name)
+            return known
+
+    def _compare(
+        self, vectors: VectorReader, query: Vector, k: int, find_chunks: FindChunks | None
+    ) -> dict[int, float]:
+        if find_spec("numpy") is not None:
+            return vectors.nearest(query, k)
+        if find_chunks is None:
+            raise TierUnavailable("comparing with every vector needs numpy (:CodeCompanion install semantic)")
+        found = vectors.cosines(query, find_chunks(CANDIDATES))
+        return dict(sorted(found.items(), key=lambda item: -item[1])[:k])
+
+
+def _none(why: str) -> NearestChunks:
+    def refuse(k: int) -> Mapping[int, float]:
+        raise TierUnavailable(why)
+
+    return refuse

@@ -1,0 +1,139 @@
+"""Making the vectors of an index: in a process of its own or from the command line, never in the host (R-239).
+
+Each batch is durable when it is written, so a run that was stopped goes on where it was. What stops it early is said in
+one sentence, and the words of the index are searched as before. Not for two processes at once: the second does nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.errors import AdapterError, ContentRefused, ContextOverflow, MalformedReply, RequestRejected
+from codecompanion.model.code import CodeChunk
+from codecompanion.model.embedding import Embedder, Vector, unit_vector
+from codecompanion.retrieval.search.embedding_text import embedding_text
+from codecompanion.store.code_index.build_lock import building
+from codecompanion.store.code_index.vectors import Missing, VectorWriter
+from codecompanion.store.code_index.writer import chunk_hash
+
+_log = logging.getLogger(__name__)
+
+MAX_REFUSED = 20
+"""Texts that a model may refuse before the run ends: so many are not the texts' fault."""
+_ABOUT_THE_TEXT = (RequestRejected, ContentRefused, ContextOverflow, MalformedReply)
+
+ChunksOf = Callable[[str], Sequence[CodeChunk]]
+"""Takes a path of the index; returns the chunks of the file as it is now, none when it cannot be read."""
+Report = Callable[[int, int], None]
+"""Takes how many texts are done and how many there are to do."""
+
+
+class Run(msgspec.Struct, frozen=True):
+    """What a run did. `vectors`: made now; `missing`: chunks that still have none; `why` "" or why it ended early.
+
+    `shortened` texts were longer than the model takes, `unusable` ones got no vector from it.
+    """
+
+    vectors: int = 0
+    missing: int = 0
+    shortened: int = 0
+    unusable: int = 0
+    why: str = ""
+    is_busy: bool = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what the user is told of it, a sentence each."""
+        told = []
+        if self.shortened:
+            told.append(f"{self.shortened} of the texts were longer than the model takes: their beginnings were used.")
+        if self.unusable:
+            told.append(f"{self.unusable} of the texts got no usable vector: they are found by their words.")
+        if self.why:
+            rest = (
+                f" {self.missing} pieces of code have no vector yet and are found by their words."
+                if self.missing
+                else ""
+            )
+            told.append(f"{self.why}{rest}")
+        return tuple(told)
+
+
+async def make_vectors(
+    path: Path, embedder: Embedder, chunks_of: ChunksOf, *, report: Report = lambda done, total: None
+) -> Run:
+    """Make the vectors that the index at `path` does not have. Blocks for the files it reads.
+
+    Raises:
+        StoreUnavailable: the index cannot be read or written; says why.
+        FileNotFoundError: there is no index.
+    """
+    with building(path.with_suffix(".vectors")) as is_ours:
+        if not is_ours:
+            return Run(is_busy=True)
+        writer = VectorWriter(path)
+        try:
+            return await _Maker(writer, embedder, report).run(chunks_of)
+        finally:
+            writer.close()
+
+
+class _Maker:
+    def __init__(self, writer: VectorWriter, embedder: Embedder, report: Report) -> None:
+        self._writer, self._embedder, self._report = writer, embedder, report
+        self._refused = self._made = 0
+
+    async def run(self, chunks_of: ChunksOf) -> Run:
+        writer, embedder = self._writer, self._embedder
+        missing = writer.missing(embedder.name)
+        total, done, why = sum(one.chunks for one in missing), 0, ""
+        before = embedder.shortened, embedder.unusable
+        try:
+            async for batch in self._batches(missing, chunks_of):
+                writer.put(embedder.name, await self._vectors(batch))
+                done += len(batch)
+                self._report(min(done, total), total)
+        except AdapterError as error:
+            why = str(error)
+        if not why and missing:
+            writer.forget_unused(embedder.name)
+        left = sum(one.chunks for one in writer.missing(embedder.name))
+        shortened, unusable = embedder.shortened - before[0], embedder.unusable - before[1] + self._refused
+        return Run(self._made, left, shortened, unusable, why)
+
+    async def _batches(self, missing: Iterable[Missing], chunks_of: ChunksOf) -> AsyncIterator[dict[bytes, str]]:
+        """Yield texts by the hash of their chunk, as many at a time as keep the embedder busy."""
+        batch: dict[bytes, str] = {}
+        for one in missing:
+            texts = {chunk_hash(chunk.text): embedding_text(chunk) for chunk in chunks_of(one.path)}
+            known = self._writer.known(self._embedder.name, texts)
+            batch |= {digest: text for digest, text in texts.items() if digest not in known}
+            while len(batch) >= self._embedder.batch_size:
+                first = list(batch)[: self._embedder.batch_size]
+                yield {digest: batch.pop(digest) for digest in first}
+        if batch:
+            yield batch
+
+    async def _vectors(self, batch: Mapping[bytes, str]) -> dict[bytes, Vector]:
+        """Return the vectors of a batch; a text that the model refuses gets an empty one, its neighbours theirs."""
+        try:
+            vectors = await self._embedder.embed(list(batch.values()))
+        except _ABOUT_THE_TEXT as error:
+            if len(batch) == 1:
+                self._refused += 1
+                if self._refused > MAX_REFUSED or not self._made:
+                    raise
+                _log.info("a text got no vector: %s", error)
+                return dict.fromkeys(batch, unit_vector(()))
+            digests = list(batch)
+            middle = len(digests) // 2
+            found: dict[bytes, Vector] = {}
+            for half in (digests[:middle], digests[middle:]):
+                found |= await self._vectors({digest: batch[digest] for digest in half})
+            return found
+        self._made += sum(map(bool, vectors))
+        return dict(zip(batch, vectors, strict=True))
