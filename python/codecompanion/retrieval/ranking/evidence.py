@@ -24,14 +24,16 @@ class ChunkHit(msgspec.Struct, frozen=True):
 
 
 class DefinitionHit(msgspec.Struct, frozen=True):
-    """A definition whose name stands in the question. `files`: how many files define that name."""
+    """A definition whose name stands in the question.
+
+    `asked`: the name as the question has it, `name` as the code has it. `files`: how many files define it.
+    """
 
     path: str
     name: str
     start: int
     end: int
-    kind: str
-    parent: str = ""
+    asked: str
     files: int = 1
 
 

@@ -18,7 +18,7 @@ from codecompanion.retrieval.ranking.question import Question
 from codecompanion.retrieval.ranking.tables import Ranking
 
 MAX_SEEDS = 15
-_NOT_WRITTEN_AS_CODE = 0.6
+_OTHER_SPELLING = 0.7
 _DOCUMENTS_ASKED_FOR = 0.5
 
 
@@ -86,7 +86,8 @@ def _word_signals(question: Question, evidence: Evidence, ranking: Ranking) -> d
         "chunk": scaled(_best_chunks(evidence.chunks, ranking.chunk.shares)),
         "path": scaled(evidence.paths),
         "mention": _mentions(question, evidence),
-        "symbol": scaled(_symbols(question, evidence.definitions)),
+        "named": _symbols(hit for hit in evidence.definitions if hit.asked in question.code_names),
+        "symbol": _symbols(hit for hit in evidence.definitions if hit.asked not in question.code_names),
     }
 
 
@@ -128,16 +129,16 @@ def _mentions(question: Question, evidence: Evidence) -> dict[str, float]:
     return found
 
 
-def _symbols(question: Question, definitions: Iterable[DefinitionHit]) -> dict[str, float]:
+def _symbols(hits: Iterable[DefinitionHit]) -> dict[str, float]:
     """Return for each file what the names it defines say, a name that many files define less."""
     best: dict[tuple[str, str], float] = {}
-    for hit in definitions:
-        share = 1.0 if hit.name in question.code_names else _NOT_WRITTEN_AS_CODE
-        best[hit.path, hit.name] = share / max(hit.files, 1) ** 0.5
+    for hit in hits:
+        value = (1.0 if hit.name == hit.asked else _OTHER_SPELLING) / max(hit.files, 1) ** 0.5
+        best[hit.path, hit.asked] = max(best.get((hit.path, hit.asked), 0.0), value)
     total = defaultdict[str, float](float)
     for (path, _), value in best.items():
         total[path] += value
-    return dict(total)
+    return {path: min(value, 1.0) for path, value in total.items()}
 
 
 def _vector_signal(chunks: Iterable[ChunkHit]) -> dict[str, float]:

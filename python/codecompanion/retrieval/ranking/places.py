@@ -72,6 +72,6 @@ def _worth(hits: Sequence[ChunkHit], named: Iterable[tuple[int, int, float]]) ->
 def _named(question: Question, definitions: Iterable[DefinitionHit]) -> dict[str, list[tuple[int, int, float]]]:
     found: dict[str, list[tuple[int, int, float]]] = defaultdict(list)
     for hit in definitions:
-        value = _DEFINED_AND_CODE if hit.name in question.code_names else _DEFINED
+        value = _DEFINED_AND_CODE if hit.asked in question.code_names else _DEFINED
         found[hit.path].append((hit.start, hit.end, value / max(hit.files, 1) ** 0.5))
     return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from codecompanion.formats.code_words import index_words
+from codecompanion.formats.code_words import index_words, split_words
 from codecompanion.formats.regex import regex
 from codecompanion.retrieval.ranking.stems import stem
 from codecompanion.retrieval.ranking.tables import question_words
@@ -55,6 +55,14 @@ def read_question(text: str) -> Question:
         tuple(dict.fromkeys(found.lower() for found in _FILE_NAME.findall(text))),
         not dropped["documents"].isdisjoint(map(str.lower, names)),
     )
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """Return how code may write a name: as it is, in lower case, `snake_case`, `camelCase`, `PascalCase`."""
+    parts = split_words(name)
+    capital = [part.capitalize() for part in parts]
+    camel = "".join([*parts[:1], *capital[1:]])
+    return tuple(dict.fromkeys((name, name.lower(), "_".join(parts), camel, "".join(capital))))
 
 
 def any_word_query(words: tuple[str, ...]) -> str:

@@ -17,6 +17,7 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     chunk: float
     path: float
     mention: float
+    named: float
     symbol: float
     used_by: float
     uses: float

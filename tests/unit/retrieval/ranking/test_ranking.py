@@ -11,7 +11,7 @@ from codecompanion.retrieval.ranking.file_kinds import FileKind, kind_of
 from codecompanion.retrieval.ranking.join import file_signals, find_seeds, rank_files, scaled
 from codecompanion.retrieval.ranking.page_rank import reversed_edges, spread
 from codecompanion.retrieval.ranking.places import best_places
-from codecompanion.retrieval.ranking.question import any_word_query, read_question
+from codecompanion.retrieval.ranking.question import any_word_query, read_question, spellings
 from codecompanion.retrieval.ranking.stems import stem, stems_of
 from codecompanion.retrieval.ranking.tables import Weights, question_words, ranking
 from codecompanion.retrieval.ranking.word_index import WordIndex, count_path_words
@@ -39,6 +39,11 @@ def test_a_question_is_taken_apart() -> None:
 def test_words_of_asking_count_when_nothing_else_is_there() -> None:
     assert read_question("how to fix").words == ("fix",)
     assert read_question("").words == ()
+
+
+def test_a_name_is_looked_for_in_every_spelling() -> None:
+    assert set(spellings("totalPrice")) == {"totalPrice", "totalprice", "total_price", "TotalPrice"}
+    assert set(spellings("pay")) == {"pay", "Pay"}
 
 
 def test_a_question_may_be_about_documents() -> None:
@@ -142,7 +147,7 @@ def test_the_file_of_the_better_chunk_comes_first() -> None:
 def test_a_named_definition_comes_first() -> None:
     evidence = Evidence(
         chunks=(hit(1, "use.py", 5), hit(2, "define.py", 4.8)),
-        definitions=(DefinitionHit("define.py", "read_file", 3, 9, "function"),),
+        definitions=(DefinitionHit("define.py", "read_file", 3, 9, "read_file"),),
     )
     assert paths_of("where is read_file", evidence)[0] == "define.py"
 
@@ -213,7 +218,7 @@ def test_places_of_a_file_stand_by_their_worth() -> None:
 
 def test_the_place_of_a_named_definition_comes_first_in_its_file() -> None:
     chunks = (hit(1, "a.py", 6, start=1), hit(2, "a.py", 5, start=20))
-    named = (DefinitionHit("a.py", "read_file", 20, 29, "function"),)
+    named = (DefinitionHit("a.py", "read_file", 20, 29, "read_file"),)
     question = read_question("read_file")
     files = rank_files(question, Evidence(chunks=chunks, definitions=named), ranking())
     assert best_places(question, files, chunks, named, 1)[0].start == 20

@@ -1,0 +1,88 @@
+"""A project that moves from commit to commit with its index, without a checkout: what `CodeSearcher` searches here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from bench.commit_questions import GitDirectory
+from codecompanion.formats.text_files import decode
+from codecompanion.retrieval.chunking import chunk_file
+from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.store.code_index.writer import IndexedFile, IndexWriter
+from codecompanion.workspace.git_history import MAX_COMMITS, Commit, parse_log
+from codecompanion.workspace.project_files import Choice, belongs, why_no_text
+from codecompanion.workspace.syntax.languages import language_of
+from codecompanion.workspace.syntax.parse import parse
+
+_CHOICE = Choice()
+
+
+class IndexedHistory:
+    """The state of one commit. `move_to` makes the index that of another one; only what differs is parsed again."""
+
+    def __init__(self, git: GitDirectory, folder: Path, *, with_history: bool = True) -> None:
+        self.git, self.root = git, folder
+        self.reader = IndexReader(folder / "index.db")
+        self._writer = IndexWriter(folder / "index.db", folder)
+        self._tree: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        self._commit = ""
+        self._with_history = with_history
+
+    def move_to(self, commit: str) -> None:
+        """Index the state of a commit."""
+        tree = {path: blob for path, blob in self.git.tree(commit).items() if belongs(path, _CHOICE)}
+        changed = [path for path, blob in tree.items() if self._tree.get(path) != blob]
+        self._writer.remove(path for path in self._tree if path not in tree)
+        files = list[IndexedFile]()
+        for path in changed:
+            content = self.git.blob(tree[path])
+            if len(content) > _CHOICE.max_bytes or why_no_text(content):
+                self._writer.remove([path])
+                continue
+            text = decode(content).text
+            parsed = parse(text, language_of(path, content[:8192]))
+            chunks = chunk_file(path, text, parsed)
+            digest = bytes.fromhex(tree[path])
+            files.append(IndexedFile(path, 1, len(content), digest, text.count("\n") + 1, parsed, chunks))
+        self._writer.put(files, 0)
+        if not self._tree:
+            self._writer.finish()
+        self._tree, self._commit = tree, commit
+        self._texts.clear()
+
+    def paths(self) -> Sequence[str]:
+        """Return the files of the state."""
+        return tuple(self._tree)
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file."""
+        if path not in self._tree:
+            return None
+        if path not in self._texts:
+            self._texts[path] = decode(self.git.blob(self._tree[path])).text
+        return self._texts[path]
+
+    def not_indexed(self) -> Sequence[str]:
+        """Return nothing: the index is complete."""
+        return ()
+
+    def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:
+        """Return those of the files that contain one of the words."""
+        return [path for path in paths if any(word in (self.read(path) or "").lower() for word in words)]
+
+    def head(self) -> str:
+        """Return the commit, "" when there is to be no history."""
+        return self._commit if self._with_history else ""
+
+    def commits(self) -> Sequence[Commit]:
+        """Return the commits before this state."""
+        log = ("log", f"--max-count={MAX_COMMITS}", "--no-merges", "--no-renames", "--diff-filter=AMR", "--name-only")
+        return parse_log(self.git.run(*log, "-z", "--format=\x01%ct %s", self._commit))
+
+    def close(self) -> None:
+        """Close the index."""
+        self.reader.close()
+        self._writer.close()
+        self.git.close()

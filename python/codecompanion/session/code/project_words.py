@@ -1,0 +1,95 @@
+"""What a searcher keeps of a project between two questions: words of paths and of commits, who uses whom.
+
+It follows the index: files that came or went are put in or taken out one by one, the graph is read again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+
+from codecompanion.retrieval.ranking.stems import stems_of
+from codecompanion.retrieval.ranking.word_index import WordIndex, count_path_words
+from codecompanion.store.code_index.search import ReferenceGraph, data_version, file_paths
+from codecompanion.workspace.git_history import Commit
+
+_MAX_FILES_OF_A_SUBJECT = 10
+"""A commit of more files says with its subject little about each."""
+_RECENT = 10.0
+"""Commits after which a change counts half as recent."""
+
+
+class ProjectWords:
+    """Of one project. `paths`: file id → path, as of the index state that was followed last."""
+
+    def __init__(self) -> None:
+        self.paths: dict[int, str] = {}
+        self.ids: dict[str, int] = {}
+        self.path_words = WordIndex()
+        self.subjects = WordIndex()
+        self.recency: Mapping[str, float] = {}
+        self._graph = ReferenceGraph()
+        self._state: tuple[int, int] | None = None
+        self._not_indexed = frozenset[str]()
+
+    def follow_index(self, connection: sqlite3.Connection) -> None:
+        """Notice files that were indexed or forgotten since the last question."""
+        state = (id(connection), data_version(connection))
+        if state != self._state:
+            self._state = state
+            self.paths = file_paths(connection)
+            self.ids = {path: file for file, path in self.paths.items()}
+            self._graph.clear()
+            self._put_paths()
+
+    def forget_index(self) -> None:
+        """Notice that there is no index."""
+        self._state, self.paths, self.ids = None, {}, {}
+        self._graph.clear()
+        self._put_paths()
+
+    def follow_listing(self, not_indexed: Iterable[str]) -> None:
+        """Notice which files the index does not know."""
+        names = frozenset(not_indexed)
+        if names != self._not_indexed:
+            self._not_indexed = names
+            self._put_paths()
+
+    def follow_history(self, commits: Iterable[Commit]) -> None:
+        """Take the words of the commits, newest first."""
+        words: dict[str, Counter[str]] = defaultdict(Counter)
+        recency: dict[str, float] = {}
+        for age, commit in enumerate(commits):
+            for path in commit.paths:
+                recency.setdefault(path, 1.0 / (1.0 + age / _RECENT))
+            if len(commit.paths) <= _MAX_FILES_OF_A_SUBJECT:
+                stems = stems_of(commit.subject)
+                for path in commit.paths:
+                    words[path].update(stems)
+        self.recency = recency
+        self.subjects = WordIndex()
+        for path, counts in words.items():
+            self.subjects.put(path, counts)
+
+    def all_paths(self) -> Iterable[str]:
+        """Return the paths of every file of the project that is known of."""
+        return self.path_words.paths()
+
+    def edges(self, connection: sqlite3.Connection, paths: Iterable[str]) -> dict[str, dict[str, float]]:
+        """Return user → definer → strength between these files and all others."""
+        files = [self.ids[path] for path in paths if path in self.ids]
+        found: dict[str, dict[str, float]] = defaultdict(dict)
+        for (user, definer), weight in self._graph.edges_of(connection, files).items():
+            if user in self.paths and definer in self.paths:
+                found[self.paths[user]][self.paths[definer]] = weight
+        return dict(found)
+
+    def _put_paths(self) -> None:
+        wanted = {*self.ids, *self._not_indexed}
+        known = set(self.path_words.paths())
+        for path in known - wanted:
+            self.path_words.remove(path)
+        for path in wanted - known:
+            folder, _, name = path.rpartition("/")
+            self.path_words.put(path, count_path_words(stems_of(folder), stems_of(name)))

@@ -1,0 +1,144 @@
+"""`search_code`: the code of a project that a question is about (R-227 … R-238; issue 11, part 2).
+
+The index is brought up to date first, as far as that is quick; what it does not know yet is searched as text. The work
+is done in a thread; what a searcher remembers of a project lives as long as the project's index.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import weakref
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.errors import CodeCompanionError
+from codecompanion.model.embedding import Embedder, Vector
+from codecompanion.model.found_code import SearchOutcome
+from codecompanion.session.code.lookup import Kind, look_up
+from codecompanion.session.code.project_index import Freshness, ProjectIndex
+from codecompanion.session.code.search_options import NearestChunks, SearchOptions
+from codecompanion.session.code.searcher import CodeSearcher
+from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.workspace.git_history import Commit, read_head, recent_commits
+from codecompanion.workspace.project_files import list_project_files
+
+_log = logging.getLogger(__name__)
+
+LISTED_AGAIN_S = 10.0
+READING_LIMIT_S = 0.5
+"""So long files are read for one question that no index and no search program answers."""
+
+
+class _IndexedProject:
+    """A `ProjectIndex` as the searcher sees it."""
+
+    def __init__(self, index: ProjectIndex) -> None:
+        # The searcher lives as long as the index: it must not keep the index alive.
+        self._index = weakref.ref(index)
+        self._choice = index.choice
+        self.root: Path = index.root
+        self.reader: IndexReader = index.reader
+        self.freshness = Freshness()
+        self._listed: tuple[str, ...] = ()
+        self._listed_at = float("-inf")
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file as the user sees it."""
+        index = self._index()
+        return index.read_text(path) if index is not None else None
+
+    def not_indexed(self) -> Sequence[str]:
+        """Return what the index does not have or has of an older state."""
+        if self.freshness.is_complete:
+            return self.freshness.pending
+        if time.monotonic() - self._listed_at > LISTED_AGAIN_S:
+            self._listed = list_project_files(self.root, self._choice).paths
+            self._listed_at = time.monotonic()
+        try:
+            known = self.reader.stats()
+        except (CodeCompanionError, FileNotFoundError):
+            known = {}
+        return (*self.freshness.pending, *(path for path in self._listed if path not in known))
+
+    def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:
+        """Return those of `paths` that contain one of the words, whatever the case."""
+        until = time.monotonic() + READING_LIMIT_S
+        found = list[str]()
+        for path in paths:
+            if time.monotonic() > until:
+                _log.info("%d of %d files were read for a question", paths.index(path), len(paths))
+                break
+            text = self.read(path)
+            if text is not None and any(word in text.lower() for word in words):
+                found.append(path)
+        return found
+
+    def head(self) -> str:
+        """Return the commit that is checked out."""
+        return read_head(self.root)
+
+    def commits(self) -> Sequence[Commit]:
+        """Return the last commits."""
+        return recent_commits(self.root)
+
+
+_searchers: weakref.WeakKeyDictionary[ProjectIndex, tuple[_IndexedProject, CodeSearcher]] = weakref.WeakKeyDictionary()
+
+
+async def search_code(
+    index: ProjectIndex,
+    query: str,
+    options: SearchOptions | None = None,
+    embedder: Embedder | None = None,
+    unsaved: Mapping[str, str] | None = None,
+) -> SearchOutcome:
+    """Return the places of a project that a question is about, best first.
+
+    `unsaved`: path → text of buffers that differ from their files. Nothing is raised for the state of the index, of
+    git or of the embedder: `SearchOutcome.not_used` says what was missing.
+    """
+    started = time.perf_counter()
+    searcher = await _searcher(index, unsaved)
+    asked = options or SearchOptions()
+    nearest, why = await _nearest(index, query, embedder)
+    outcome = await asyncio.to_thread(searcher.search, query, asked, nearest)
+    elapsed_ms = (time.perf_counter() - started) * 1000
+    return msgspec.structs.replace(outcome, ms=elapsed_ms, not_used=(*why, *outcome.not_used))
+
+
+async def look_up_code(
+    index: ProjectIndex, query: str, kind: Kind, below: str, limit: int, unsaved: Mapping[str, str] | None = None
+) -> SearchOutcome:
+    """Return at most `limit` places of a name, a text or a question below the path `below` ("" = everywhere)."""
+    searcher = await _searcher(index, unsaved)
+    return await asyncio.to_thread(look_up, searcher, query, kind, below, limit)
+
+
+async def _searcher(index: ProjectIndex, unsaved: Mapping[str, str] | None) -> CodeSearcher:
+    if index not in _searchers:
+        project = _IndexedProject(index)
+        _searchers[index] = project, CodeSearcher(project)
+    project, searcher = _searchers[index]
+    project.freshness = await index.refresh(unsaved)
+    return searcher
+
+
+async def _nearest(
+    index: ProjectIndex, query: str, embedder: Embedder | None
+) -> tuple[NearestChunks | None, tuple[str, ...]]:
+    """Return how the chunks nearest to a question are asked for, and why that is not possible."""
+    if embedder is None:
+        return None, ()
+    try:
+        vector: Vector = await embedder.embed_query(query)
+    except CodeCompanionError as error:
+        return None, (f"vectors: {error}",)
+    # A connection of its own: the searcher holds the index's while it asks.
+    from codecompanion.store.code_index.vectors import VectorReader
+
+    reader = VectorReader(IndexReader(index.path), embedder.name)
+    return lambda limit: reader.nearest(vector, limit), ()

@@ -1,0 +1,31 @@
+"""How a search in the code of a project is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from codecompanion.model.found_code import SearchTier
+from codecompanion.retrieval.search.fusion import HybridOptions
+
+NearestChunks = Callable[[int], Mapping[int, float]]
+"""`(how many)` → chunk id → cosine with the question, the nearest ones. May raise; then there are no vectors."""
+
+DEFAULT_TOP_K = 10
+MAX_TOP_K = 50
+
+
+class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """`below`: only files below this path, "" = all. `per_file`: places of one file in the joined ranking.
+
+    `in_play`: files the user has open, mentioned or just edited. `hybrid`: the document's weights, decay and diversity.
+    """
+
+    tier: SearchTier = "auto"
+    top_k: int = DEFAULT_TOP_K
+    per_file: int = 1
+    below: str = ""
+    in_play: tuple[str, ...] = ()
+    hybrid: HybridOptions = HybridOptions()
+    with_common: bool = True

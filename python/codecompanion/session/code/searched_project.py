@@ -1,0 +1,44 @@
+"""What a search asks of a project: its index, what is not in it yet, and the text of its files as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.workspace.git_history import Commit
+
+
+class SearchedProject(Protocol):
+    """A project's root and index. Every method may block and is called in a thread."""
+
+    @property
+    def root(self) -> Path:
+        """Return the project's folder."""
+        ...
+
+    @property
+    def reader(self) -> IndexReader:
+        """Return the index; it need not exist."""
+        ...
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file as the user sees it (unsaved changes count), None when it cannot be read."""
+        ...
+
+    def not_indexed(self) -> Sequence[str]:
+        """Return the project's files that the index does not know yet."""
+        ...
+
+    def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:
+        """Return those of `paths` that contain one of the words, whatever the case, as ripgrep or git finds them."""
+        ...
+
+    def head(self) -> str:
+        """Return what another string stands for once other commits are checked out; "" = no history."""
+        ...
+
+    def commits(self) -> Sequence[Commit]:
+        """Return the last commits, newest first."""
+        ...

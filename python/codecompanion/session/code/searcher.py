@@ -1,0 +1,286 @@
+"""Searching one project: reads the index, asks the pure ranking, fetches the text (issue 11, part 2; R-227 … R-238).
+
+Works with whatever there is: an index, a part of one, none; git or none; vectors or none. Text is read from the file,
+or from the unsaved buffer, at the moment of the answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from codecompanion.errors import StoreUnavailable
+from codecompanion.model.found_code import COMMON, FoundCode, SearchOutcome, SearchTier
+from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
+from codecompanion.retrieval.ranking.join import RankedFile, find_seeds, rank_files
+from codecompanion.retrieval.ranking.places import Place, best_places
+from codecompanion.retrieval.ranking.question import Question, any_word_query, read_question, spellings
+from codecompanion.retrieval.ranking.tables import Ranking, ranking
+from codecompanion.retrieval.search.cascade import run_cascade, tiers_from
+from codecompanion.retrieval.search.common_files import common_files, cut_common, is_broad
+from codecompanion.retrieval.search.results import MAX_RESULTS, one_per_file
+from codecompanion.session.code.document_tiers import DocumentTiers
+from codecompanion.session.code.project_words import ProjectWords
+from codecompanion.session.code.search_options import MAX_TOP_K, NearestChunks, SearchOptions
+from codecompanion.session.code.searched_project import SearchedProject
+from codecompanion.session.code.text_hits import search_texts
+from codecompanion.store.code_index import search
+
+HISTORY_CHECKED_EVERY_S = 10.0
+MAX_NEAREST = 200
+"""Chunks that the vectors are asked for."""
+
+
+class CodeSearcher:
+    """Searches one project; what it remembers between two questions follows the index and HEAD."""
+
+    def __init__(self, project: SearchedProject, weights: Ranking | None = None) -> None:
+        self.project = project
+        self.ranking = weights or ranking()
+        self.words = ProjectWords()
+        self.not_indexed: tuple[str, ...] = ()
+        self._lock = threading.Lock()
+        self._head, self._head_read = "", float("-inf")
+
+    def search(self, text: str, options: SearchOptions, nearest: NearestChunks | None = None) -> SearchOutcome:
+        """Return the best places of the project for a question. Blocks: run it in a thread.
+
+        It answers whatever is missing; with nothing at all to read the results are empty.
+        """
+        started = time.perf_counter()
+        not_used = list[str]()
+        with self.opened(not_used) as connection:
+            not_indexed = self.not_indexed
+            if options.tier == "auto":
+                tier: SearchTier = "auto"
+                results = self._joined(connection, text, options, nearest, not_used)
+            else:
+                tier, results = self._by_document(connection, text, options, nearest, not_used)
+            if options.with_common and (not results or is_broad(text)):
+                results = (*results, *self._common(tier, options))
+        most = MAX_RESULTS if tier != "auto" else max(MAX_RESULTS, options.top_k) * max(options.per_file, 1)
+        if options.per_file == 1 or tier != "auto":
+            results = one_per_file(results, most)
+        elapsed_ms = (time.perf_counter() - started) * 1000
+        return SearchOutcome(results[:most], tier, elapsed_ms, bool(not_indexed), tuple(not_used))
+
+    def evidence(
+        self,
+        connection: sqlite3.Connection | None,
+        question: Question,
+        options: SearchOptions,
+        nearest: NearestChunks | None,
+    ) -> Evidence:
+        """Return all that is known for a question; the fit of the weights reads it, too."""
+        self._follow_history()
+        paths = self.words.path_words.score(question.stems)
+        paths = {path: score for path, score in paths.items() if is_below(path, options.below)}
+        indexed = self._chunk_hits(connection, question, options, nearest) if connection else ()
+        unknown = self._text_hits(question, options) if self.not_indexed else ()
+        evidence = Evidence(
+            chunks=(*indexed, *unknown),
+            definitions=self._definitions(connection, question, options) if connection else (),
+            paths=paths,
+            subjects=self._known(self.words.subjects.score(question.stems), options),
+            recency=self.words.recency,
+            in_play=tuple(path for path in options.in_play if path in self.words.path_words),
+        )
+        if connection is None:
+            return evidence
+        seeds = find_seeds(question, evidence, self.ranking)
+        edges = self.words.edges(connection, seeds)
+        if options.below:
+            edges = {
+                user: kept
+                for user, others in edges.items()
+                if is_below(user, options.below)
+                and (kept := {other: weight for other, weight in others.items() if is_below(other, options.below)})
+            }
+        return msgspec.structs.replace(evidence, edges=edges)
+
+    @contextlib.contextmanager
+    def opened(self, not_used: list[str]) -> Iterator[sqlite3.Connection | None]:
+        """Give the index to the block, None when there is none that can be read; why not is added to `not_used`."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._lock)
+            self.not_indexed = tuple(self.project.not_indexed())
+            self.words.follow_listing(self.not_indexed)
+            try:
+                connection = stack.enter_context(self.project.reader.reading())
+                self.words.follow_index(connection)
+            except FileNotFoundError:
+                connection = None
+                not_used.append("index: the project is not indexed yet")
+            except StoreUnavailable as error:
+                connection = None
+                not_used.append(f"index: {error}")
+            if connection is None:
+                self.words.forget_index()
+            yield connection
+
+    def _joined(
+        self,
+        connection: sqlite3.Connection | None,
+        text: str,
+        options: SearchOptions,
+        nearest: NearestChunks | None,
+        not_used: list[str],
+    ) -> tuple[FoundCode, ...]:
+        question = read_question(text)
+        if not question.words and not question.names:
+            return ()
+        evidence = self.evidence(connection, question, options, self._guarded(nearest, not_used))
+        files = rank_files(question, evidence, self.ranking)[: min(options.top_k, MAX_TOP_K)]
+        places = best_places(question, files, evidence.chunks, evidence.definitions, options.per_file)
+        with_place = {place.path for place in places}
+        rest = (self._first_place(connection, ranked) for ranked in files if ranked.path not in with_place)
+        order = {ranked.path: rank for rank, ranked in enumerate(files)}
+        every = [*places, *(place for place in rest if place)]
+        every.sort(key=lambda place: (-place.score, order[place.path]))
+        signals = {ranked.path: ranked.signals for ranked in files}
+        texts: dict[str, list[str] | None] = {}
+        found = (self._found(place, signals[place.path], texts) for place in every)
+        return tuple(result for result in found if result is not None)
+
+    def _guarded(self, nearest: NearestChunks | None, not_used: list[str]) -> NearestChunks | None:
+        if nearest is None:
+            return None
+
+        def ask(limit: int) -> dict[int, float]:
+            try:
+                return dict(nearest(limit))
+            except Exception as error:  # whatever is wrong with vectors, words are enough
+                not_used.append(f"vectors: {str(error) or type(error).__name__}")
+                return {}
+
+        return ask
+
+    def _by_document(
+        self,
+        connection: sqlite3.Connection | None,
+        text: str,
+        options: SearchOptions,
+        nearest: NearestChunks | None,
+        not_used: list[str],
+    ) -> tuple[SearchTier, tuple[FoundCode, ...]]:
+        hybrid = msgspec.structs.replace(options.hybrid, top_k=options.top_k)
+        tiers = DocumentTiers(
+            self.project,
+            connection,
+            self.words.paths.get,
+            lambda: sorted(path for path in self.words.all_paths() if is_below(path, options.below)),
+            nearest,
+        )
+        asked = msgspec.structs.replace(options, hybrid=hybrid)
+        answered = run_cascade(tiers_from(options.tier), lambda tier: tiers.search(tier, text, asked))
+        not_used.extend(answered.not_used)
+        texts: dict[str, list[str] | None] = {}
+        found = (
+            self._found(Place(one.path, one.start, one.end, one.score, one.symbol, one.kind), (), texts, answered.tier)
+            for one in answered.found
+        )
+        return answered.tier, tuple(result for result in found if result is not None)
+
+    def _chunk_hits(
+        self,
+        connection: sqlite3.Connection,
+        question: Question,
+        options: SearchOptions,
+        nearest: NearestChunks | None,
+    ) -> tuple[ChunkHit, ...]:
+        chunk = self.ranking.chunk
+        query = any_word_query(question.words)
+        columns = (chunk.path_column, chunk.symbol_column, chunk.text_column)
+        rows = search.find_chunks(connection, query, columns, chunk.rows, options.below) if query else []
+        cosines = nearest(MAX_NEAREST) if nearest else {}
+        known = {row.chunk for row in rows}
+        rows += search.chunks_by_id(connection, (one for one in cosines if one not in known))
+        return tuple(
+            ChunkHit(row.chunk, path, row.start, row.end, row.symbol, row.kind, -row.bm25, cosines.get(row.chunk))
+            for row in rows
+            if (path := self.words.paths.get(row.file)) is not None and is_below(path, options.below)
+        )
+
+    def _text_hits(self, question: Question, options: SearchOptions) -> tuple[ChunkHit, ...]:
+        wanted = [path for path in self.not_indexed if is_below(path, options.below)]
+        paths = self.project.files_with(question.words, wanted)
+        hits = search_texts(question.words, paths, self.project.read)
+        return tuple(
+            ChunkHit(-place - 1, hit.path, hit.start, hit.end, bm25=hit.score) for place, hit in enumerate(hits)
+        )
+
+    def _definitions(
+        self, connection: sqlite3.Connection, question: Question, options: SearchOptions
+    ) -> tuple[DefinitionHit, ...]:
+        asked = {form: name for name in reversed(question.names) for form in spellings(name)}
+        rows = search.find_definitions(connection, sorted(asked)) if asked else []
+        files: dict[str, set[int]] = {}
+        for row in rows:
+            files.setdefault(row.name, set()).add(row.file)
+        return tuple(
+            DefinitionHit(path, row.name, row.start, row.end, asked[row.name], len(files[row.name]))
+            for row in rows
+            if (path := self.words.paths.get(row.file)) is not None and is_below(path, options.below)
+        )
+
+    def _known(self, scores: dict[str, float], options: SearchOptions) -> dict[str, float]:
+        """Return the scores of files that are still there."""
+        return {
+            path: score
+            for path, score in scores.items()
+            if path in self.words.path_words and is_below(path, options.below)
+        }
+
+    def _follow_history(self) -> None:
+        """Read the last commits when HEAD has moved; asked of git every few seconds at most."""
+        if time.monotonic() - self._head_read < HISTORY_CHECKED_EVERY_S:
+            return
+        head = self.project.head()
+        if head != self._head:
+            self._head = head
+            self.words.follow_history(self.project.commits() if head else ())
+        self._head_read = time.monotonic()
+
+    def _first_place(self, connection: sqlite3.Connection | None, ranked: RankedFile) -> Place | None:
+        """Return where a file begins that only its name, history or neighbours speak for."""
+        file = self.words.ids.get(ranked.path)
+        row = search.first_chunk(connection, file) if connection and file is not None else None
+        if row is None:
+            return Place(ranked.path, 1, 40, ranked.score, kind="file")
+        return Place(ranked.path, row.start, row.end, ranked.score, row.symbol, row.kind)
+
+    def _found(
+        self,
+        place: Place,
+        signals: tuple[tuple[str, float], ...],
+        texts: dict[str, list[str] | None],
+        tier: SearchTier = "auto",
+    ) -> FoundCode | None:
+        """Return a place with its text as it is now; None when the file is gone or shorter than that."""
+        if place.path not in texts:
+            text = self.project.read(place.path)
+            texts[place.path] = None if text is None else text.split("\n")
+        lines = texts[place.path]
+        if lines is None or place.start > len(lines):
+            return None
+        end = min(place.end, len(lines))
+        text = "\n".join(lines[place.start - 1 : end])
+        return FoundCode(
+            place.path, place.start, end, place.score, tier, place.symbol, text, kind=place.kind, signals=signals
+        )
+
+    def _common(self, tier: SearchTier, options: SearchOptions) -> Iterator[FoundCode]:
+        for path in common_files(self.words.all_paths()):
+            text = self.project.read(path)
+            if text is not None and is_below(path, options.below):
+                yield FoundCode(path, 1, text.count("\n") + 1, 1.0, tier + COMMON, text=cut_common(text), kind="file")
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Return whether a path is the folder or file, or lies below it; everything lies below ""."""
+    return not folder or path == folder or path.startswith(folder + "/")

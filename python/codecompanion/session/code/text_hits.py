@@ -1,0 +1,55 @@
+"""Files that the index does not know yet, searched as text: counted words, and the lines around them.
+
+What it gives has the form of index hits, so that the ranking joins both (issue 11: usable while partial).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from codecompanion.formats.regex import regex
+
+MAX_FILES = 200
+"""As many files are read for one question."""
+LINES_AROUND = 12
+_WORD = regex(r"[^\W_]+")
+
+
+class TextHit(msgspec.Struct, frozen=True):
+    """The best lines of a file; `words`: how often each word of the question stands in the file."""
+
+    path: str
+    start: int
+    end: int
+    words: tuple[int, ...]
+    score: float = 0.0
+
+
+def search_texts(words: Sequence[str], paths: Sequence[str], read: Callable[[str], str | None]) -> list[TextHit]:
+    """Return the files of `paths` that contain one of the words (lower case), best first."""
+    hits = [hit for path in paths[:MAX_FILES] if (text := read(path)) is not None and (hit := _hit(path, text, words))]
+    return sorted((_scored(hit, hits) for hit in hits), key=lambda hit: (-hit.score, hit.path))
+
+
+def _hit(path: str, text: str, words: Sequence[str]) -> TextHit | None:
+    lowered = text.lower()
+    counts = tuple(lowered.count(word) for word in words)
+    if not any(counts):
+        return None
+    lines = lowered.split("\n")
+    worth = [sum(word in line for word in words) for line in lines]
+    best = max(range(len(lines)), key=lambda line: sum(worth[max(line - 3, 0) : line + 4]) + worth[line])
+    return TextHit(path, max(best - LINES_AROUND, 0) + 1, min(best + LINES_AROUND, len(lines) - 1) + 1, counts)
+
+
+def _scored(hit: TextHit, hits: Sequence[TextHit]) -> TextHit:
+    """Return the hit with a score like BM25: rare words count more, repeated ones less and less."""
+    score = 0.0
+    for place, count in enumerate(hit.words):
+        with_it = sum(bool(other.words[place]) for other in hits)
+        if count:
+            score += math.log(1 + (len(hits) - with_it + 0.5) / (with_it + 0.5)) * count * 2.2 / (count + 1.2)
+    return msgspec.structs.replace(hit, score=score)

@@ -1,0 +1,208 @@
+"""Searching a real folder: with an index, a part of one, none; unsaved buffers; right lines (R-227 … R-238)."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from codecompanion.model.found_code import FoundCode, SearchOutcome, SearchTier
+from codecompanion.session.code.indexing import build
+from codecompanion.session.code.project_index import ProjectIndex
+from codecompanion.session.code.search_code import look_up_code, search_code
+from codecompanion.session.code.search_options import SearchOptions
+
+FILES = {
+    "shop/basket.py": (
+        '"""The basket."""\n\n\nclass Basket:\n    """Holds what a customer buys."""\n\n'
+        "    def add_item(self, item):\n        self.items.append(item)\n\n"
+        "    def total_price(self):\n        return sum(item.price for item in self.items)\n"
+    ),
+    "shop/checkout.py": (
+        "from shop.basket import Basket\n\n\ndef pay(basket: Basket, card):\n"
+        '    """Charge the credit card."""\n    return card.charge(basket.total_price())\n'
+    ),
+    "shop/mail.py": 'def send_receipt(address):\n    """Mail a receipt to the customer."""\n    print(address)\n',
+    "tests/test_basket.py": "from shop.basket import Basket\n\n\ndef test_total_price():\n    assert Basket()\n",
+    "README.md": "# Shop\n\nA small shop.\n",
+    ".env": "CARD_KEY=secret credit card\n",
+}
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    write(folder, FILES)
+    return folder
+
+
+async def indexed(root: Path, tmp_path: Path) -> ProjectIndex:
+    index = ProjectIndex(root, tmp_path / "cache")
+    build(index.root, index.path, index.choice, now_ns=time.time_ns)
+    return index
+
+
+def paths(outcome: SearchOutcome) -> list[str]:
+    return [result.path for result in outcome.results]
+
+
+def check_lines(root: Path, results: tuple[FoundCode, ...]) -> None:
+    for result in results:
+        lines = (root / result.path).read_text(encoding="utf-8").split("\n")
+        assert result.text == "\n".join(lines[result.start - 1 : result.end]), result
+
+
+async def test_the_code_a_question_is_about_comes_first_with_its_lines(root: Path, tmp_path: Path) -> None:
+    index = await indexed(root, tmp_path)
+    outcome = await search_code(index, "how is the credit card charged?")
+    assert paths(outcome)[0] == "shop/checkout.py"
+    assert (outcome.tier, outcome.is_partial) == ("auto", False)
+    assert outcome.results[0].symbol == "pay"
+    assert len(set(paths(outcome))) == len(outcome.results)
+    assert ".env" not in paths(outcome)
+    check_lines(root, outcome.results)
+    await index.close()
+
+
+async def test_a_named_definition_comes_before_its_uses(root: Path, tmp_path: Path) -> None:
+    index = await indexed(root, tmp_path)
+    outcome = await search_code(index, "what does `total_price` do")
+    assert outcome.results[0].path == "shop/basket.py"
+    assert "def total_price" in outcome.results[0].text
+    await index.close()
+
+
+async def test_without_an_index_files_are_searched_as_text(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 11, 1: usable while partial."""
+    index = ProjectIndex(root, tmp_path / "cache")
+
+    async def no_worker(**_: object) -> None:
+        return None
+
+    monkeypatch.setattr(index, "build", no_worker)
+    outcome = await search_code(index, "how is the credit card charged?")
+    assert paths(outcome)[0] == "shop/checkout.py"
+    assert outcome.is_partial
+    assert any("not indexed yet" in why for why in outcome.not_used)
+    check_lines(root, outcome.results)
+    await index.close()
+
+
+async def test_an_unsaved_buffer_is_what_is_found(root: Path, tmp_path: Path) -> None:
+    index = await indexed(root, tmp_path)
+    text = "\n\n\ndef refund(voucher):\n    return voucher.value\n"
+    outcome = await search_code(index, "refund of a voucher", unsaved={"shop/mail.py": text})
+    assert outcome.results[0].path == "shop/mail.py"
+    assert "def refund" in outcome.results[0].text
+    after = await search_code(index, "refund of a voucher", unsaved={})
+    assert all("def refund" not in result.text for result in after.results)
+    await index.close()
+
+
+async def test_a_saved_change_and_a_deletion_are_seen_by_the_next_question(root: Path, tmp_path: Path) -> None:
+    index = await indexed(root, tmp_path)
+    write(root, {"shop/gift.py": "def wrap_gift(paper):\n    return paper\n"})
+    (root / "shop/mail.py").unlink()
+    assert paths(await search_code(index, "wrap a gift in paper"))[0] == "shop/gift.py"
+    assert "shop/mail.py" not in paths(await search_code(index, "mail a receipt to the customer"))
+    await index.close()
+
+
+async def test_only_below_a_folder(root: Path, tmp_path: Path) -> None:
+    index = await indexed(root, tmp_path)
+    outcome = await search_code(index, "total price of the basket", SearchOptions(below="tests", with_common=False))
+    assert paths(outcome) == ["tests/test_basket.py"]
+    await index.close()
+
+
+@pytest.mark.parametrize(
+    ("tier", "query", "answers"),
+    [
+        ("fts", "credit card", "fts"),
+        ("hybrid", "credit card", "fts"),
+        ("fts", "credit zebra", "terms"),
+        ("vector", "credit zebra", "terms"),
+        ("terms", "credit card", "terms"),
+    ],
+)
+async def test_the_tiers_of_the_document_step_down(
+    root: Path, tmp_path: Path, tier: SearchTier, query: str, answers: str
+) -> None:
+    """R-227: the next tier answers after a failure or without results."""
+    index = await indexed(root, tmp_path)
+    outcome = await search_code(index, query, SearchOptions(tier=tier))
+    assert outcome.tier == answers
+    assert outcome.results[0].path == "shop/checkout.py"
+    assert outcome.results[0].method == answers
+    assert bool(outcome.not_used) == (tier != answers)
+    await index.close()
+
+
+async def test_broad_questions_get_the_common_files(root: Path, tmp_path: Path) -> None:
+    """R-236."""
+    index = await indexed(root, tmp_path)
+    outcome = await search_code(index, "what is the architecture of this", SearchOptions(tier="fts"))
+    assert [(one.path, one.score) for one in outcome.results if one.method.endswith("+common")] == [("README.md", 1.0)]
+    await index.close()
+
+
+async def test_questions_without_a_word_find_nothing_but_the_common_files(root: Path, tmp_path: Path) -> None:
+    index = await indexed(root, tmp_path)
+    for query in ("", "?!", "\x00", "the"):
+        outcome = await search_code(index, query)
+        assert {one.method for one in outcome.results} <= {"auto+common", "auto"}
+    await index.close()
+
+
+def commit(root: Path, path: str, subject: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    for arguments in (("init", "-q"), ("add", path), (*who, "commit", "-qm", subject)):
+        subprocess.run(["git", *arguments], cwd=root, check=True)
+
+
+async def test_the_history_speaks_for_files(root: Path, tmp_path: Path) -> None:
+    """What a commit said about a file is remembered with it."""
+    commit(root, "shop/mail.py", "Notify the warehouse by courier")
+    index = await indexed(root, tmp_path)
+    outcome = await search_code(index, "notify the warehouse")
+    assert paths(outcome)[0] == "shop/mail.py"
+    assert "subject" in dict(outcome.results[0].signals)
+    await index.close()
+
+
+async def test_definitions_uses_and_lines_are_looked_up(root: Path, tmp_path: Path) -> None:
+    index = await indexed(root, tmp_path)
+    (defined,) = (await look_up_code(index, "Basket.total_price", "definition", "", 1)).results
+    assert (defined.path, defined.start, defined.end, defined.symbol) == (
+        "shop/basket.py",
+        10,
+        11,
+        "Basket.total_price",
+    )
+    uses = (await look_up_code(index, "total_price", "reference", "", 10)).results
+    assert [(one.path, one.start) for one in uses] == [("shop/checkout.py", 6)]
+    assert uses[0].symbol == "pay"
+    lines = (await look_up_code(index, "import Basket", "text", "", 10)).results
+    assert [(one.path, one.start) for one in lines] == [("shop/checkout.py", 1), ("tests/test_basket.py", 1)]
+    below = (await look_up_code(index, "import Basket", "text", "tests", 10)).results
+    assert [one.path for one in below] == ["tests/test_basket.py"]
+    check_lines(root, (defined, *uses, *lines))
+    await index.close()
+
+
+async def test_a_name_nobody_defines_is_searched_for_as_a_question(root: Path, tmp_path: Path) -> None:
+    index = await indexed(root, tmp_path)
+    outcome = await look_up_code(index, "totalPrice", "definition", "", 3)
+    assert outcome.results[0].path == "shop/basket.py"
+    await index.close()
