@@ -268,6 +268,7 @@
 
 ---So many tool results were cleared from the view (R-516), or cut. `call_ids` name the folds concerned.
 ---
+---`code`: for how many messages code that was gathered was cleared; they count as results.
 ---`why`: the reason in a few words, "" when there is nothing to say beside what it did.
 ---
 ---`changed` are the messages whose text is shorter now, `removed` those that left the view; of those that were cut
@@ -284,6 +285,7 @@
 ---@field removed string[]
 ---@field cut table<string, integer>
 ---@field why string
+---@field code integer
 
 ---An answer that another one counts in place of: the ids of its messages.
 ---
@@ -419,6 +421,7 @@
 ---@field trigger? string
 ---@field summariser? string
 ---@field messages? integer
+---@field code? integer
 ---@field cycles? [integer, integer]
 ---@field tokens? integer
 ---@field tokens_before? integer

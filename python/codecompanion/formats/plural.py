@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 
+def cleared_words(cleared: int, code: int) -> str:
+    """Return what was cleared: tool results, and code that was gathered for messages, which counts as cleared, too."""
+    results = [counted(cleared - code, "tool result")] if cleared > code or not code else []
+    return " and ".join([*results, *([f"code for {counted(code, 'message')}"] if code else [])])
+
+
 def counted(number: float, noun: str, plural: str = "") -> str:
     """Return the number and the noun in the form that goes with it; `plural` where that is not the noun with an s."""
     shown = f"{number:,}" if isinstance(number, int) else f"{number:g}"

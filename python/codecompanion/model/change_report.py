@@ -12,8 +12,9 @@ class ChangeReport(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True
 
     Any change by the policy: `stage` (its id, "server" for a provider's own compaction, "by hand"), `trigger`
     ("proactive", "reactive", "manual"), `details` (figures of its strategies). Edits: `cleared` (tool results),
-    `call_ids` of them, `cut` (percent that is left of each result that was cut, R-524), `tier` and `counts` (messages
-    before and after) where the policy's card shows them (R-137).
+    `call_ids` of them, `code` (for how many messages code was cleared, counted in `cleared`), `cut` (percent that is
+    left of each result that was cut, R-524), `tier` and `counts` (messages before and after) where the policy's card
+    shows them (R-137).
 
     Compactions: `compaction_id`, `summariser`, `messages` and `cycles` that were summarised, `duration_ms`, `summary`,
     the card's `title` and `folded`, the id of the message it stands `before` (None in older logs), `artifact` the
@@ -29,6 +30,7 @@ class ChangeReport(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True
     origin: str = ""
     cleared: int | None = None
     call_ids: tuple[str, ...] = ()
+    code: int = 0
     cut: tuple[int, ...] = ()
     tier: int = 0
     counts: tuple[int, int] = (0, 0)

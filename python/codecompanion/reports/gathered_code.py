@@ -49,8 +49,10 @@ def _one(fields: Mapping[str, Any], page: Page) -> Iterator[str]:
     if dropped:
         count = fields.get("dropped_count", len(dropped))
         yield from ("", f"### Not sent ({count})", "")
-        left = [(*_numbers(piece), place_of(piece), one_line(piece.get("why", ""))) for piece in dropped[:MAX_DROPPED]]
-        yield from table(("score", "tokens", "source", "what", "why"), left, page.width, "rrlll")
+        left = [
+            (_numbers(piece)[0], place_of(piece), one_line(piece.get("why", ""))) for piece in dropped[:MAX_DROPPED]
+        ]
+        yield from table(("score", "what", "why"), left, page.width, "rll")
 
 
 def _how_much(fields: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from codecompanion.context.change import why_edited
 from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cut_cells
-from codecompanion.formats.plural import counted
+from codecompanion.formats.plural import cleared_words, counted
 from codecompanion.model.history import PolicyEvent, ViewChanged
 from codecompanion.reports.gathered_code import gathered_code
 from codecompanion.reports.markdown import (
@@ -221,7 +221,7 @@ def _change(change: ViewChanged, undone: bool) -> str:
     if change.kind == "edited":
         cleared = len(change.replaced) if report.cleared is None else report.cleared
         why = why_edited(change)
-        return f"- {counted(cleared, 'tool result')} cleared{sizes}{f' ({why})' if why else ''}{mark}"
+        return f"- {cleared_words(cleared, report.code)} cleared{sizes}{f' ({why})' if why else ''}{mark}"
     if change.kind != "compacted":
         touched = len(change.removed) or len(change.replaced) or len(change.inserted)
         return f"- {change.kind.replace('_', ' ')}: {counted(touched, 'message')}{mark}"

@@ -314,6 +314,7 @@ class ContextItems(Event, frozen=True, kw_only=True, tag="context_items"):
 class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
     """So many tool results were cleared from the view (R-516), or cut. `call_ids` name the folds concerned.
 
+    `code`: for how many messages code that was gathered was cleared; they count as results.
     `why`: the reason in a few words, "" when there is nothing to say beside what it did.
 
     `changed` are the messages whose text is shorter now, `removed` those that left the view; of those that were cut
@@ -329,6 +330,7 @@ class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
     removed: tuple[str, ...] = ()
     cut: dict[str, int] = {}
     why: str = ""
+    code: int = 0
 
 
 class Replaced(msgspec.Struct, frozen=True):
@@ -474,6 +476,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     trigger: str = ""
     summariser: str = ""
     messages: int = 0
+    code: int = 0
     cycles: tuple[int, int] = (0, 0)
     tokens: int = 0
     tokens_before: int = 0

@@ -29,8 +29,9 @@ M.ns = api.nvim_create_namespace("codecompanion.chat.changes")
 ---What an edit did to tool results: "2 tool results cleared, 1 cut to 34 %".
 ---@param cleared integer
 ---@param cuts integer[] How many percent are sent of each that was cut
+---@param code integer So many of those cleared are no results, but code that was gathered for messages
 ---@return string
-local function edit_of(cleared, cuts)
+local function edit_of(cleared, cuts, code)
   local function results(count)
     return ("%d tool result%s"):format(count, count == 1 and "" or "s")
   end
@@ -38,14 +39,16 @@ local function edit_of(cleared, cuts)
   if cleared == 0 then
     return #cuts == 0 and "texts of old edits shortened" or ("%s %s"):format(results(#cuts), cut)
   end
-  return results(cleared) .. " cleared" .. (#cuts > 0 and (", %d %s"):format(#cuts, cut) or "")
+  local what = cleared > code and { results(cleared - code) } or {}
+  what[#what + 1] = code > 0 and "code for " .. numbers.counted(code, "message") or nil
+  return table.concat(what, " and ") .. " cleared" .. (#cuts > 0 and (", %d %s"):format(#cuts, cut) or "")
 end
 
 ---Tool results were cleared or cut: a line of virtual text, the text stays as it is (R-516).
 ---@param event table
 ---@return CodeCompanion.Block
 function M.edited(event)
-  local what = edit_of(event.cleared, event.cuts or vim.tbl_values(event.cut or {}))
+  local what = edit_of(event.cleared, event.cuts or vim.tbl_values(event.cut or {}), event.code or 0)
   local text = ("✂ %s · %s → %s tokens"):format(
     what,
     numbers.short(event.tokens_before),

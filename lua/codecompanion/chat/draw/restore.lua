@@ -54,6 +54,7 @@ local function add_entry(chat, entry, list, header)
   elseif entry.kind == "edited" then
     list[#list + 1] = card.edited({
       cleared = entry.messages or 0,
+      code = entry.code or 0,
       cuts = entry.kept_percent,
       tokens_before = entry.tokens_before or 0,
       tokens_after = entry.tokens_after or 0,

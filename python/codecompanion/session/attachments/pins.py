@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cut_line
-from codecompanion.model.messages import PIN_TAG, RULES_TAG, SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.model.messages import GATHERED_TAG, PIN_TAG, RULES_TAG, SUMMARY_TAG, Message, is_typed_by_user
 from codecompanion.model.view import View
+from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.history.put_back import find
 
 _INTRO = "Keep to this for the whole chat:\n\n"
@@ -24,6 +25,8 @@ def instruction(text: str) -> str:
 
 def title_of(message: Message) -> str:
     """Return a message in a few words, for a list or a sentence."""
+    if message.tag == GATHERED_TAG:
+        return title_of_gathered(message)
     text = message.text.removeprefix(_INTRO) if message.tag == PIN_TAG else message.text
     short = cut_line(text.strip() or ", ".join(call.name for call in message.tool_calls), TITLE_CHARS)
     return f"“{short}”" if short else f"an empty {message.role} message"

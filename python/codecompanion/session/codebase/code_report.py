@@ -67,7 +67,7 @@ async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
         raise InputError("No code is gathered: the context window has no room for it. /compact makes room.")
     fields = gathered_record(gathered, "preview" if gathered.text.strip() else "", "").fields
     report = _report(fields, chat.gathering, gathered.text)
-    wanted = () if await chat.gathering.wants(question, request.snapshot) else (_NOT_BY_ITSELF,)
+    wanted = () if await chat.gathering.wants(question, request.snapshot) is not None else (_NOT_BY_ITSELF,)
     return msgspec.structs.replace(report, head=(*report.head, *wanted, *says), root=str(chat.root()), can_choose=True)
 
 

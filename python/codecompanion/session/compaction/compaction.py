@@ -305,6 +305,7 @@ class _Run:
             ContextEdited(
                 chat=self._owner.log.chat_id,
                 cleared=change.report.cleared or 0,
+                code=change.report.code,
                 tokens_before=change.tokens_before,
                 tokens_after=change.tokens_after,
                 call_ids=change.report.call_ids,

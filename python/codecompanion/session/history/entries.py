@@ -222,6 +222,7 @@ def _change_entries(change: history.ViewChanged, undone: bool, gone: str) -> Ite
             kind="edited",
             text=why_edited(change),
             messages=report.cleared or 0,
+            code=report.code,
             kept_percent=report.cut,
             tokens_before=change.tokens_before,
             tokens_after=change.tokens_after,

@@ -13,7 +13,8 @@ from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.work import Messages
 from codecompanion.errors import InputError
 from codecompanion.model.history import LogEvent
-from codecompanion.model.messages import RULES_TAG, SUMMARY_TAG, Message
+from codecompanion.model.messages import GATHERED_TAG, RULES_TAG, SUMMARY_TAG, Message
+from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.put_back import find, logged
 from codecompanion.session.window.context_control import ContextControl
@@ -105,6 +106,8 @@ def _row(message: Message, tokens: int, cycle: int) -> dict[str, Any]:
     block = message.compaction
     text = " ".join((message.text if block is None else block.text or UNREADABLE).split())
     names = ", ".join(call.name for call in message.tool_calls)
+    if message.tag == GATHERED_TAG:
+        names = title_of_gathered(message)
     return {
         "id": message.id,
         "role": message.role,

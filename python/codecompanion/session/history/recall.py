@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.model.history import LogEvent, MessageAdded, ToolRan, ViewChanged
-from codecompanion.model.messages import GO_ON_TAG, RULES_TAG, Message, ToolCall
+from codecompanion.model.messages import GATHERED_TAG, GO_ON_TAG, RULES_TAG, Message, ToolCall
 from codecompanion.model.view import View
 from codecompanion.session.attachments.pins import title_of
 from codecompanion.session.attachments.staleness import changed_since
@@ -153,6 +153,8 @@ def _how_it_went(events: Sequence[LogEvent]) -> dict[str, str]:
 
 
 def _title(message: Message) -> str:
+    if message.tag == GATHERED_TAG:
+        return f"code: {title_of(message)}"
     if message.tag:
         return f"{message.tag} {message.path or title_of(message)}"
     return f"{'you' if message.role == 'user' else 'reply'}: {title_of(message)}"

@@ -13,7 +13,7 @@ import msgspec
 
 from codecompanion.context.change import cuts_of
 from codecompanion.errors import InputError
-from codecompanion.formats.plural import counted
+from codecompanion.formats.plural import cleared_words, counted
 from codecompanion.model.history import (
     ChangeUndone,
     EventPayload,
@@ -308,10 +308,10 @@ def outcome(change: ViewChanged, *, undone: bool = False) -> str:
             cut = len(report.cut)
             cleared = report.cleared or len(change.replaced) - cut
             if undone:
-                return f"{counted(cleared + cut, 'tool result')} restored"
+                return f"{cleared_words(cleared + cut, report.code)} restored"
             if not cleared:
                 return f"{counted(cut, 'tool result')} cut"
-            return f"{counted(cleared, 'tool result')} cleared{f', {cut:,} cut' if cut else ''}"
+            return f"{cleared_words(cleared, report.code)} cleared{f', {cut:,} cut' if cut else ''}"
         case "compacted":
             messages = counted(number if report.messages is None else report.messages, "message")
             return f"{messages} {'restored' if undone else 'compacted'}{_cycles(*report.cycles)}"

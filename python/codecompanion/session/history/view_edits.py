@@ -13,9 +13,9 @@ import msgspec
 from codecompanion.errors import InputError
 from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import ChangeKind, Insertion, ViewChanged
-from codecompanion.model.messages import PIN_TAG, Message, with_changes
+from codecompanion.model.messages import GATHERED_TAG, PIN_TAG, Message, with_changes
 from codecompanion.model.view import apply_change
-from codecompanion.placeholders import TOOL_RESULT_CLEARED
+from codecompanion.placeholders import TOOL_RESULT_CLEARED, without_gathered_code
 from codecompanion.session.attachments.pins import instruction, pinned, title_of, to_pin, to_unpin
 from codecompanion.session.chat import Chat
 from codecompanion.session.history.gone import WIPED
@@ -137,18 +137,20 @@ class ViewEdits:
     async def _clear(self, item: str) -> str:
         message = find(self.log.view.messages, item)
         is_cleared = message is not None and message.edited and not message.left_out
-        if message is None or message.role != "tool" or is_cleared or message.pinned:
-            raise InputError("Only tool results that are neither cleared nor pinned can be cleared.")
-        cleared = with_changes(message, content=TOOL_RESULT_CLEARED, edited=True)
+        is_code = message is not None and message.tag == GATHERED_TAG
+        if message is None or (message.role != "tool" and not is_code) or is_cleared or message.pinned:
+            raise InputError("Only tool results and gathered code can be cleared, neither cleared before nor pinned.")
+        placeholder = without_gathered_code(message).text if is_code else TOOL_RESULT_CLEARED
+        cleared = with_changes(message, content=placeholder, edited=True)
         call_ids = (message.tool_call_id or "",)
-        report = ChangeReport(stage="by hand", trigger="manual", cleared=1, call_ids=call_ids)
+        report = ChangeReport(stage="by hand", trigger="manual", cleared=1, code=int(is_code), call_ids=call_ids)
         change = self._changed("edited", replaced=(self.control.meter.counted(cleared),), report=report)
         if change.tokens_after >= change.tokens_before:
             raise InputError("This result is shorter than its placeholder; clearing it would save nothing.")
         await to_the_end(self._commit(change))
         edited = ContextEdited(
-            chat=self.log.chat_id, cleared=1, tokens_before=change.tokens_before, tokens_after=change.tokens_after,
-            call_ids=call_ids, change_id=change.change_id, changed=(message.id,),
+            chat=self.log.chat_id, cleared=1, code=int(is_code), tokens_before=change.tokens_before,
+            tokens_after=change.tokens_after, call_ids=call_ids, change_id=change.change_id, changed=(message.id,),
         )  # fmt: skip
         self.services.emit(edited)
         return f"Cleared: {title_of(message)}."

@@ -1,0 +1,210 @@
+"""Gathered code in the buffer: one folded line, its list, `/context`, and what is completed (R-213, R-268)."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat_driver import ChatDriver, make_chat
+from codecompanion.wire import events
+
+BODY = "src/stack.py:10-42 · class Stack · ast 0.82 · 310 tokens\nREADME.md · common 1.00 · 90 tokens"
+TITLE = "2 snippets from 2 files"
+REPORT = {
+    "title": TITLE,
+    "head": ["400 of 4,000 tokens · 140 ms", "about api · high confidence, by keywords"],
+    "rows": [
+        {"path": "src/stack.py", "start": 10, "end": 42, "what": "src/stack.py:10-42 Stack", "source": "ast",
+         "score": 0.82, "tokens": 310, "state": "in", "why": ""},
+        {"path": "README.md", "start": 0, "end": 0, "what": "README.md", "source": "common", "score": 1.0,
+         "tokens": 90, "state": "in", "why": ""},
+        {"path": "big.py", "start": 1, "end": 900, "what": "big.py:1-900", "source": "search", "score": 0.31,
+         "tokens": 9000, "state": "out", "why": "the budget is used up"},
+    ],
+    "text": "### File: src/stack.py", "root": "", "can_choose": True,
+}  # fmt: skip
+
+
+def gathered(**fields) -> events.CodeGathered:
+    given = {"message_id": "code1", "title": TITLE, "body": BODY, "tokens": 3100, "duration_ms": 140}
+    return events.CodeGathered(**(given | fields))
+
+
+def ask(chat: ChatDriver, **fields) -> None:
+    """Send a message that gets code."""
+    chat.accept("Why is it empty?")
+    chat.push(gathered(**fields))
+
+
+def test_one_folded_line_stands_below_the_message(chat_everywhere: ChatDriver) -> None:
+    chat = chat_everywhere
+    ask(chat)
+    chat.reply("Because.")
+    screen = chat.nvim.wait_screen(r"▸ 2 snippets from 2 files · 3\.1k tokens · 140 ms +K show · why: /context")
+    assert "src/stack.py" not in screen
+    lines = chat.text().split("\n")
+    assert lines.index("Why is it empty?") < lines.index("▾ 2 snippets from 2 files · 3.1k tokens · 140 ms")
+    assert lines.index("▾ 2 snippets from 2 files · 3.1k tokens · 140 ms") < lines.index("Because.")
+    chat.toggle_fold("2 snippets")
+    chat.nvim.wait_screen(r"  src/stack.py:10-42 · class Stack · ast 0\.82 · 310 tokens")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_the_line_fits_every_width(nvim_factory, columns: int) -> None:
+    chat = make_chat(nvim_factory, size=(columns, 24))
+    ask(chat)
+    screen = chat.nvim.wait_screen("▸ 2 snippets from 2 files")
+    line = next(line for line in screen.split("\n") if "▸ 2 snippets" in line)
+    assert len(line.rstrip()) <= columns
+    assert ("3.1k tokens · 140 ms" in line) == (columns >= 80)
+    assert ("K show · why: /context" in line) == (columns >= 80)
+    chat.push(events.ViewMarks(undone=(), cleared=("code1",), pinned=()))
+    screen = chat.nvim.wait_screen("▸ 2 snippets from 2 files · clear")
+
+
+def test_what_was_cleared_says_so_and_can_be_restored(chat: ChatDriver) -> None:
+    ask(chat)
+    chat.reply("Because.")
+    edited = events.ContextEdited(
+        cleared=3, code=1, tokens_before=48200, tokens_after=21700, call_ids=("", "c1", "c2"), change_id="e1",
+        changed=("code1",),
+    )  # fmt: skip
+    chat.push(edited)
+    chat.nvim.wait_screen(r"✂ 2 tool results and code for 1 message cleared · 48\.2k → 21\.7k tokens")
+    chat.nvim.wait_screen("▸ 2 snippets from 2 files · cleared · K original · r restore")
+    chat.answer("restore_message", "Restored.")
+    row = next(i for i, line in enumerate(chat.text().split("\n"), 1) if "2 snippets" in line)
+    chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row)
+    chat.nvim.feed("r")
+    chat.nvim.wait_for(lambda: chat.sent("restore_message"), "the request to restore")
+    assert chat.sent("restore_message")[0]["item"] == "code1"
+    chat.push(events.ViewMarks(undone=(), cleared=(), pinned=()))
+    chat.nvim.wait_screen(r"▸ 2 snippets from 2 files · 3\.1k tokens · 140 ms")
+
+
+def test_a_stored_chat_shows_the_same(chat: ChatDriver) -> None:
+    entries = (
+        events.Entry(kind="user", text="Why?", message_id="m1", number=1),
+        events.Entry(kind="gathered", title=TITLE, text=BODY, message_id="code1", tokens=3100, duration_ms=2140),
+        events.Entry(kind="reply", text="Because.", message_id="r1", adapter="openai", model="gpt-4o", opens=True),
+    )
+    chat.push(events.Restored(entries=entries, first=True, last=True))
+    chat.nvim.wait_screen(r"▸ 2 snippets from 2 files · 3\.1k tokens · 2\.1 s")
+    chat.push(gathered())
+    assert chat.text().count("2 snippets") == 1, "the log had it already"
+
+
+def test_k_lists_the_pieces_and_enter_goes_there(chat: ChatDriver, tmp_path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "stack.py").write_text("\n".join(f"line {n}" for n in range(1, 60)))
+    ask(chat)
+    chat.answer("show_gathered", {**REPORT, "can_choose": False, "root": str(tmp_path)})
+    row = next(i for i, line in enumerate(chat.text().split("\n"), 1) if "2 snippets" in line)
+    chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row)
+    chat.nvim.feed("K")
+    screen = chat.nvim.wait_screen(r"✓ \.82 +310 ast +src/stack.py:10-42 Stack")
+    assert "x leave out" not in screen
+    assert "What the model gets:" in screen
+    chat.nvim.feed("<CR>")
+    chat.nvim.wait_lua("return vim.fs.basename(vim.api.nvim_buf_get_name(0)) == 'stack.py' and vim.fn.line('.') == 10")
+
+
+def test_gf_on_a_line_of_the_fold_goes_there(chat: ChatDriver, tmp_path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "stack.py").write_text("\n".join(f"line {n}" for n in range(1, 60)))
+    chat.nvim.lua("vim.cmd.cd(...)", str(tmp_path))
+    ask(chat)
+    chat.toggle_fold("2 snippets")
+    row = next(i for i, line in enumerate(chat.text().split("\n"), 1) if "src/stack.py:10" in line)
+    chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row)
+    chat.nvim.feed("gf")
+    chat.nvim.wait_lua("return vim.fs.basename(vim.api.nvim_buf_get_name(0)) == 'stack.py' and vim.fn.line('.') == 10")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_context_lists_what_would_go_and_why(nvim_factory, columns: int) -> None:
+    chat = make_chat(nvim_factory, size=(columns, 30))
+    chat.answer("preview_code", REPORT)
+    chat.nvim.feed("i/context why is it empty?<Esc><CR>")
+    screen = chat.nvim.wait_screen("2 snippets from 2 files")
+    assert chat.sent("preview_code")[0]["question"] == "why is it empty?"
+    assert chat.sent("submit") == [], "nothing is sent"
+    assert "src/stack.py" in screen
+    assert "big.py" in screen
+    assert ("the budget is used up" in screen) == (columns >= 80)
+    assert all(len(line.rstrip()) <= columns for line in screen.split("\n"))
+
+
+def test_pieces_are_left_out_and_pinned_with_a_key(chat: ChatDriver) -> None:
+    chat.answer("preview_code", REPORT)
+    chat.answer("choose_code", "Said by the host.")
+    chat.nvim.feed("i/context why?<Esc><CR>")
+    chat.nvim.wait_screen(r"✓ \.82 +310 ast")
+    chat.nvim.feed("x")
+    chat.nvim.wait_screen(r"✗ \.82 .* you left it out")
+    chat.nvim.feed("x")
+    chat.nvim.wait_screen(r"✓ \.82")
+    chat.nvim.feed("jp")
+    chat.nvim.wait_screen(r"⚑ 1\.00 +90 common")
+    chosen = [(one["path"], one["start"], one["choice"]) for one in chat.sent("choose_code")]
+    assert chosen == [("src/stack.py", 10, "left_out"), ("src/stack.py", 10, ""), ("README.md", 0, "pinned")]
+
+
+def test_the_command_is_the_slash_command(chat: ChatDriver) -> None:
+    chat.answer("preview_code", REPORT)
+    chat.nvim.feed(":CodeCompanionContext why is it empty?<CR>")
+    chat.nvim.wait_screen("2 snippets from 2 files")
+    assert chat.sent("preview_code")[0]["question"] == "why is it empty?"
+
+
+def test_while_code_is_gathered_the_message_is_a_draft(chat: ChatDriver) -> None:
+    """Neovim killed now: the words are stored (lesson 36)."""
+    submit_id = chat.submit("Do not lose me")
+    chat.push(events.Gathering(submit_id=submit_id), events.State(state="preparing", label="gathering code"))
+    chat.nvim.wait_screen("gathering code")
+    chat.nvim.wait_for(
+        lambda: any("Do not lose me" in one["text"] for one in chat.sent("save_draft")), "the message kept as a draft"
+    )
+    chat.push(events.MessageSent(submit_id=submit_id, message_id="m1", text="Do not lose me", cycle=1), gathered())
+    chat.nvim.wait_for(lambda: chat.sent("save_draft")[-1]["text"] == "", "no draft any more")
+
+
+def test_a_stop_while_gathering_gives_the_words_back(chat: ChatDriver) -> None:
+    submit_id = chat.submit("Do not lose me")
+    chat.push(events.Gathering(submit_id=submit_id), events.State(state="preparing", label="gathering code"))
+    chat.nvim.feed("q")
+    chat.nvim.wait_for(lambda: chat.sent("cancel"), "the stop")
+    chat.push(
+        events.SubmitFailed(
+            submit_id=submit_id, text="Do not lose me", error="Not sent; your message is back in the input."
+        ),
+        events.TurnFinished(reason="stopped"),
+    )
+    assert chat.input() == "Do not lose me"
+
+
+def test_the_codebase_and_files_are_completed(chat: ChatDriver, tmp_path) -> None:
+    (tmp_path / "only this.lua").write_text("x")
+    chat.nvim.lua("vim.cmd.cd(...)", str(tmp_path))
+    chat.nvim.feed("ihow does #{co<C-x><C-o>")
+    chat.nvim.wait_for(lambda: chat.input() == "how does #{codebase}", "the completed word")
+    chat.nvim.feed(" and @on<C-x><C-o>")
+    chat.nvim.wait_for(lambda: chat.input() == r"how does #{codebase} and @only\ this.lua", "the completed path")
+    chat.nvim.feed("<CR>mail me@on<C-x><C-o>")
+    chat.nvim.wait_for(lambda: chat.input().endswith("mail me@on"), "nothing completed after a word")
+
+
+@pytest.mark.parametrize("module", ["blink", "cmp"])
+def test_the_sources_offer_them_too(chat: ChatDriver, module: str) -> None:
+    lua = """local module = ...
+       local source = require('codecompanion.completion.' .. module).new()
+       local bufnr, row = vim.api.nvim_get_current_buf(), vim.api.nvim_win_get_cursor(0)[1]
+       local result
+       if module == 'blink' then
+         source:get_completions({ bufnr = bufnr, line = 'see #{', cursor = { row, 6 } }, function(r) result = r end)
+       else
+         local context = { bufnr = bufnr, cursor_before_line = 'see #{', cursor = { row = row, col = 7 } }
+         source:complete({ context = context }, function(r) result = r end)
+       end
+       local item = result.items[1]
+       return { item.label, item.textEdit.range.start.character, source:get_trigger_characters() }"""
+    assert chat.nvim.lua(lua, module) == ["#{codebase}", 4, ["/", "@", "#", "{"]]

@@ -1,0 +1,166 @@
+"""`/context`, `K` below a message, and `/trace`: what was gathered, or would be, and why (R-268)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from codecompanion.errors import InputError
+from codecompanion.reports.markdown import Page
+from codecompanion.reports.record import LogReader
+from codecompanion.reports.trace import find_turn, trace_report
+from codecompanion.session.codebase.code_report import choose_code, preview_code, show_gathered
+from codecompanion.session.history.inspection import inspect
+from codecompanion.wire.requests import ChooseCode, ClearMessage, PreviewCode, ShowGathered, Snapshot
+from tests.unit.session.codebase.test_gathering import FakeGatherer, ask, asked, bench_with
+
+
+def preview(session, question=""):
+    return preview_code(session, PreviewCode(chat="chat-1", question=question, snapshot=Snapshot()))
+
+
+async def test_a_preview_shows_what_would_go_and_sends_nothing(tmp_path):
+    gatherer = FakeGatherer("auto", timed_out=("search",))
+    bench, session = await bench_with(tmp_path, gatherer)
+    report = await preview(session, "how does it start?")
+    assert report.title == "2 snippets from 2 files"
+    assert [(row.what, row.state, row.why) for row in report.rows] == [
+        ("src/0.py:1-9 f0", "in", ""),
+        ("src/1.py:2-10 f1", "in", ""),
+        ("big.py:1-900", "out", "the budget is used up"),
+    ]
+    head = "\n".join(report.head)
+    assert "about api · high confidence, by keywords" in head
+    assert "not in time: search" in head
+    assert "write #{codebase} in it" in head, "this message would get none by itself"
+    assert report.can_choose
+    assert (report.root, report.text) == (str(tmp_path), gatherer.text)
+    assert bench.adapter.requests == []
+    assert session.log.view.messages == ()
+
+
+async def test_without_a_question_it_is_about_the_newest_message(tmp_path):
+    gatherer = FakeGatherer()
+    bench, session = await bench_with(tmp_path, gatherer)
+    with pytest.raises(InputError, match="write a question after /context"):
+        await preview(session)
+    await asked(bench, session, ask("the first"))
+    report = await preview(session)
+    assert gatherer.questions[-1].text == "the first"
+    assert not any("#{codebase}" in line for line in report.head)
+
+
+async def test_it_says_when_gathering_is_off_or_nothing_has_room(tmp_path):
+    _, session = await bench_with(tmp_path, FakeGatherer(False))
+    with pytest.raises(InputError, match=r"context\.enabled is false"):
+        await preview(session, "q")
+    _, session = await bench_with(tmp_path, FakeGatherer(), window=2000)
+    with pytest.raises(InputError, match="no room"):
+        await preview(session, "word " * 3000)
+
+
+async def test_a_home_directory_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    _, session = await bench_with(tmp_path, FakeGatherer())
+    assert any("is no project" in line for line in (await preview(session, "q")).head)
+
+
+async def test_pieces_are_left_out_and_pinned_for_the_messages_to_come(tmp_path):
+    gatherer = FakeGatherer()
+    bench, session = await bench_with(tmp_path, gatherer)
+    said = choose_code(session, ChooseCode(chat="chat-1", path="src/0.py", start=1, choice="left_out"))
+    assert said == "src/0.py:1 is left out of what is gathered in this chat, until it is closed. x takes it in again."
+    choose_code(session, ChooseCode(chat="chat-1", path="src/1.py", start=2, choice="pinned"))
+    await asked(bench, session, ask("q"))
+    question = gatherer.questions[-1]
+    assert (question.left_out, question.pinned) == ({("src/0.py", 1)}, {("src/1.py", 2)})
+    assert [row.state for row in (await preview(session, "q")).rows][:2] == ["left out", "pinned"]
+    for path, start in (("src/0.py", 1), ("src/1.py", 2)):
+        choose_code(session, ChooseCode(chat="chat-1", path=path, start=start))
+    await asked(bench, session, ask("q", 2))
+    assert not gatherer.questions[-1].left_out | gatherer.questions[-1].pinned
+
+
+async def test_what_went_can_be_looked_at_also_after_it_was_cleared(tmp_path):
+    bench, session = await bench_with(tmp_path, FakeGatherer(text="### File: src/0.py\n" * 50))
+    await asked(bench, session, ask("why?"))
+    item = session.log.view.messages[0].id
+    report = await show_gathered(session, ShowGathered(chat="chat-1", item=item))
+    assert report.title == "2 snippets from 2 files"
+    assert report.text.startswith("### File: src/0.py")
+    assert not report.can_choose
+    await session.edits.carry_out(ClearMessage(chat="chat-1", item=item))
+    assert session.log.view.messages[0].edited
+    report = await show_gathered(session, ShowGathered(chat="chat-1", item=item))
+    assert "The code was cleared: the model has only the names." in report.head
+    assert report.text.startswith("### File: src/0.py"), "K shows what it was"
+    with pytest.raises(InputError, match="No code was gathered"):
+        await show_gathered(session, ShowGathered(chat="chat-1", item="nothing"))
+
+
+async def test_the_inspector_names_it(tmp_path):
+    bench, session = await bench_with(tmp_path, FakeGatherer())
+    await asked(bench, session, ask("why?"))
+    row = next(row for row in inspect(session.control, session.log)["rows"] if row["tag"] == "gathered_context")
+    assert (row["name"], row["state"], row["cycle"]) == ("2 snippets from 2 files", "live", 1)
+    assert row["tokens"] > 0
+
+
+async def traced(session, width=80):
+    reader = LogReader()
+    for event in await session.log.events():
+        reader.read(event)
+    record = reader.record()
+    return trace_report(record, find_turn(record), Page(width=width))
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+async def test_the_trace_keeps_source_place_score_and_tokens_of_each_piece(tmp_path, width):
+    bench, session = await bench_with(tmp_path, FakeGatherer(timed_out=("ast",)))
+    await asked(bench, session, ask("why?"))
+    text = await traced(session, width)
+    section = text.split("## Gathered code\n", 1)[1].split("\n## ", 1)[0]
+    assert "- 2 snippets from 2 files · " in section
+    assert "- about api · high confidence, by keywords · General Inquiry" in section
+    assert "- not in time: ast" in section
+    assert "### Not sent (1)" in section
+    assert "0.50" in section
+    assert "src/0.py" in section
+    assert all(len(line) <= width for line in section.splitlines() if line.startswith("|"))
+    assert "code_gathered" not in text, "not as a named event once more"
+
+
+async def test_a_turn_without_code_has_no_such_section(tmp_path):
+    bench, session = await bench_with(tmp_path, FakeGatherer("auto"))
+    await asked(bench, session, ask("plain"))
+    assert "Gathered code" not in await traced(session)
+
+
+async def test_prompt_compiled_has_the_pieces_of_its_turn(tmp_path):
+    """R-268, R-328: under a policy that logs what its requests are made of."""
+    bench, session = await bench_with(tmp_path, FakeGatherer(), settings={"policy": "kodacode"})
+    await asked(bench, session, ask("why?"))
+    events = [e.payload for e in await session.log.events() if getattr(e.payload, "name", "") == "prompt_compiled"]
+    assert [(p["path"], p["source"], p["score"]) for p in events[0].fields["gathered"]] == [
+        ("src/0.py", "search", 0.5),
+        ("src/1.py", "search", 0.5),
+    ]
+
+
+async def test_a_preview_can_run_beside_a_turn(tmp_path):
+    """It touches nothing of the chat."""
+    held = asyncio.Event()
+    gatherer = FakeGatherer(holds=held)
+    bench, session = await bench_with(tmp_path, gatherer)
+    session.submit(ask("why?"))
+    await bench.until(lambda: gatherer.questions)
+    looking = asyncio.ensure_future(preview(session, "another"))
+    await bench.until(lambda: len(gatherer.questions) == 2)
+    state = session.state
+    held.set()
+    assert (await looking).rows
+    assert state.value == "preparing"
+    await bench.until(lambda: session.task is None)
+    assert [m.text for m in session.log.view.messages if m.tag is None] == ["why?", "answer"]
