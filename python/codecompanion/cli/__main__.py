@@ -21,6 +21,7 @@ from codecompanion.cli.commands import (
     doctor,
     fim,
     import_,
+    index,
     recall,
     replay,
     select,
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(prog="codecompanion", description="Context management without Neovim.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
-    for command in (context, replay, recall, summarize, import_, demo, sessions, doctor, classify, select, fim):
+    for command in (context, replay, recall, summarize, import_, demo, sessions, doctor, classify, select, fim, index):
         command.add_parser(commands)
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help(sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from codecompanion.engine.own_memory import wipe_start_environment
 from codecompanion.engine.user_environment import UserEnvironment, withdraw_secrets
@@ -21,3 +22,9 @@ def hold_secrets() -> None:
 def user_environment() -> Mapping[str, str]:
     """Return the environment as the user gave it."""
     return os.environ if _held is None else _held
+
+
+def cache_dir() -> Path:
+    """Return the folder Neovim keeps what it can make again in (`stdpath("cache")`), with our part of it."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / os.environ.get("NVIM_APPNAME", "nvim") / "codecompanion"

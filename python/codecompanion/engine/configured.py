@@ -25,6 +25,7 @@ from codecompanion.context.policy.options import COMMON_OPTIONS, flatten, known_
 from codecompanion.engine.log import count_secrets
 from codecompanion.engine.log import redact as hide_secrets
 from codecompanion.errors import ConfigError, InputError
+from codecompanion.session.code.project_indexes import ProjectIndexes
 from codecompanion.session.compaction.effects import Keeping
 from codecompanion.session.services import OPTIONS_KEY, POLICIES_KEY, POLICY_KEY, Services
 from codecompanion.settings import Settings
@@ -41,6 +42,7 @@ EXCLUDE_KEY = "interactions.chat.opts.memory.exclude"
 def configure(services: Services, request: Hello) -> None:
     """Let the services keep what the settings want kept, and use only policies that can be used."""
     services.keeping = _keeping(services, request)
+    services.indexes = ProjectIndexes(Path(request.cache_dir), services.emit) if request.cache_dir else None
     _check_patterns(services)
     _check_policies(services)
 

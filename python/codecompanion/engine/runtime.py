@@ -111,6 +111,10 @@ class Runtime:
                 return await asyncio.to_thread(self._reporting().show_cost, self.services, request)
             case requests.ShowTrace():
                 return await asyncio.to_thread(self._reporting().show_trace, self.services, request)
+            case requests.IndexProject():
+                from codecompanion.engine.index_project import index_project
+
+                return await index_project(self.services, request)
             case requests.CompleteCode():
                 return await self._completing().complete(request)
             case requests.CancelCompletion(of=request_id):
@@ -136,7 +140,7 @@ class Runtime:
             await self._completer.aclose()
         if self._services is not None:
             await self._services.adapters.aclose()
-            await self._services.store.aclose()
+            await _release(self._services)
 
     @property
     def services(self) -> Services:
@@ -196,7 +200,7 @@ class Runtime:
             await completer.aclose()
         self._environment = environment
         if previous is not None:
-            await previous.store.aclose()
+            await _release(previous)
         self._start_in_background(self._stand_by(adapter_settings.get(loaded.chat.adapter)))
         return services.mistakes
 
@@ -336,6 +340,13 @@ class Runtime:
         if session is not None:
             await session.close()
             await durable(self.services.store.release(session.chat_id))
+
+
+async def _release(services: Services) -> None:
+    """Close the files of services that are no longer used."""
+    if services.indexes is not None:
+        await services.indexes.aclose()
+    await services.store.aclose()
 
 
 def _summarise(messages: Sequence[Message], limit: int) -> str:

@@ -36,6 +36,7 @@ from codecompanion.workspace.files import walk
 from codecompanion.workspace.paths import Workspace
 
 if TYPE_CHECKING:
+    from codecompanion.session.code.project_indexes import ProjectIndexes
     from codecompanion.session.codebase.gatherer import Gatherer
 
 OPTIONS_KEY = "interactions.chat.opts.context_management"
@@ -80,6 +81,8 @@ class Services(msgspec.Struct):
     environment: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     gatherer: Gatherer | None = None
     """Who gathers code for a question (R-201), None = nobody."""
+    indexes: ProjectIndexes | None = None
+    """The code indexes of the projects, None = there is no folder to keep them in."""
     summary_thinking: dict[str, int] = msgspec.field(default_factory=dict)
     """What each model spent at most on thinking before a summary, in tokens (R-433)."""
 

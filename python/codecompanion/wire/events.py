@@ -499,6 +499,19 @@ class Restored(Event, frozen=True, kw_only=True, tag="restored"):
     last: bool = False
 
 
+class IndexProgress(Event, frozen=True, kw_only=True, tag="index_progress"):
+    """How far the code index of the folder `root` is: `done` of `total` files while it is built (total 0: not counted).
+
+    `why`: one sentence, when the index cannot be used or was not finished.
+    """
+
+    root: str
+    phase: Literal["absent", "building", "ready", "unusable"]
+    done: int = 0
+    total: int = 0
+    why: str = ""
+
+
 class RequestFailed(Event, frozen=True, kw_only=True, tag="request_failed"):
     """A verb without `id` failed; `verb` says which, `error` is one sentence."""
 

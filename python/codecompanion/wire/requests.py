@@ -468,6 +468,18 @@ class Doctor(Request, frozen=True, kw_only=True):
     """→ `[{name, ok, text, advice}]` for `:checkhealth`."""
 
 
+class IndexProject(Request, frozen=True, kw_only=True):
+    """→ `{root, phase, done, total, why, files, chunks, symbols, vectors, bytes, complete}`: the folder's code index.
+
+    `start`: build it in the background if it is not true to the disk; `rebuild`: from scratch. Events
+    `index_progress` tell how far that is. With neither, only what is there is told.
+    """
+
+    cwd: str
+    start: bool = False
+    rebuild: bool = False
+
+
 class RecentLines(msgspec.Struct, frozen=True):
     """Lines of a file that were edited or visited: 1-based, both included."""
 

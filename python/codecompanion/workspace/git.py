@@ -46,17 +46,27 @@ def read_git(folder: Path, arguments: Sequence[str], time_limit_s: float) -> byt
         OSError: there is no git, or no such folder.
         subprocess.SubprocessError: git fails, as it does outside a repository, or takes longer than the limit.
     """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(
-        [*_GIT, *arguments],
+        [*git_command(), *arguments],
         cwd=folder,
-        env={**environment, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
+        env=git_environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=time_limit_s,
         check=True,
     )
     return done.stdout
+
+
+def git_command() -> tuple[str, ...]:
+    """Return how git is called: without locks, without the hooks and the monitor a foreign repository could name."""
+    return _GIT
+
+
+def git_environment() -> dict[str, str]:
+    """Return the environment of git: nothing in it points to another repository, nobody is asked."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**environment, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
 
 
 def parse_status(output: str) -> GitStatus:

@@ -13,13 +13,14 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from codecompanion.errors import StoreError
+from codecompanion.formats.text_files import decode
 from codecompanion.session.code.indexing import (
     Difference,
     compare,
@@ -31,7 +32,9 @@ from codecompanion.session.code.worker import IndexJob, WorkerProcess
 from codecompanion.store.code_index.reader import IndexCounts, IndexReader
 from codecompanion.store.code_index.schema import IndexUnusable, index_path
 from codecompanion.store.code_index.writer import FROM_BUFFER, IndexWriter
+from codecompanion.workspace.git_history import Commit, read_head, recent_commits
 from codecompanion.workspace.project_files import Choice, ListedFiles, belongs, list_project_files, read_project_file
+from codecompanion.workspace.text_search import files_with
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +44,7 @@ MAX_OWN_BYTES = 400_000
 MAX_COMPARED = 20_000
 """Larger projects are compared by the worker; the host looks at the files that it is told of."""
 COMPARE_AGAIN_S = 15.0
+TEXT_SEARCH_S = 5.0
 
 Phase = Literal["absent", "building", "ready", "unusable"]
 
@@ -55,9 +59,9 @@ class IndexState(msgspec.Struct, frozen=True):
 
 
 class Freshness(msgspec.Struct, frozen=True):
-    """How far the index is right. `pending`: files whose content it does not have yet; search them as text.
+    """How far the index is right. `pending`: files whose content it does not have yet, to be searched as text.
 
-    `is_complete` False: there are files beyond those named that it has never seen.
+    `is_complete` False: it was never finished.
     """
 
     is_complete: bool = False
@@ -85,6 +89,7 @@ class ProjectIndex:
         self._worker = WorkerProcess(self._take_progress)
         self._told: set[str] = set()
         self._unsaved: dict[str, str] = {}
+        self._pending: tuple[str, ...] = ()
         self._listed: ListedFiles | None = None
         self._folder_times: dict[str, int] = {}
         self._known: dict[str, tuple[int, int]] = {}
@@ -107,6 +112,7 @@ class ProjectIndex:
             self._unsaved = {path: text for path, text in (unsaved or {}).items() if belongs(path, self.choice)}
             try:
                 freshness, is_much = await asyncio.to_thread(self._refresh)
+                self._pending = freshness.pending
             except (StoreError, OSError) as error:
                 self._set(IndexState("unusable", why=str(error)))
                 _log.warning("the index of %s cannot be used: %s", self.root, error)
@@ -121,12 +127,34 @@ class ProjectIndex:
         """Note that the editor has written or removed a file (relative to the root): it is looked at first."""
         self._told.add(path)
 
-    def read_text(self, path: str) -> str | None:
-        """Return the text of a file as the user sees it: of its unsaved buffer, else of the disk. Blocks."""
+    # ---- what a search reads; each blocks
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file as the user sees it: of its unsaved buffer, else of the disk."""
         if path in self._unsaved:
             return self._unsaved[path]
         read = read_project_file(self.root, path, self.choice)
-        return None if read.why_not else read.content.decode("utf-8", "replace")
+        return None if read.why_not else decode(read.content).text
+
+    def not_indexed(self) -> Sequence[str]:
+        """Return the files whose content the index did not have at the last refresh."""
+        return self._pending
+
+    def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:
+        """Return those of `paths` that contain one of the words, whatever the case."""
+        wanted = set(paths)
+        found = files_with(self.root, sorted(words), self.choice, time_limit_s=TEXT_SEARCH_S).paths
+        return [path for path in found if path in wanted]
+
+    def head(self) -> str:
+        """Return the id of the commit that is checked out, "" = none."""
+        return read_head(self.root)
+
+    def commits(self) -> Sequence[Commit]:
+        """Return the last commits, newest first."""
+        return recent_commits(self.root)
+
+    # ---- the worker
 
     async def build(self, *, is_rebuild: bool = False) -> None:
         """Start the worker unless it runs; `state` says how far it is."""
@@ -161,13 +189,17 @@ class ProjectIndex:
         """Return how far the index is right, and whether there is so much to do that the worker must."""
         known = self._known_files()
         if not known:
-            return Freshness(), True
+            self._told.clear()
+            return Freshness(False, self._files().paths), True
         is_complete = self.reader.meta("complete") == "1"
         difference, is_partial = self._difference(known)
         buffers = self._changed_buffers(known)
         if is_partial or len(difference.changed) > MAX_OWN_FILES or self._bytes(difference) > MAX_OWN_BYTES:
             written = self._write(Difference(), buffers)
-            return Freshness(is_complete, difference.changed, written), True
+            pending = difference.changed
+            if is_partial and not is_complete:
+                pending = tuple(path for path in self._files().paths if path not in known)
+            return Freshness(is_complete, pending, written), True
         if not (difference.changed or difference.gone or buffers):
             return Freshness(is_complete), False
         try:

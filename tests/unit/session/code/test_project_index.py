@@ -117,13 +117,13 @@ async def test_a_checkout_is_noticed(root: Path, tmp_path: Path) -> None:
 async def test_unsaved_buffers_lie_over_their_files(index: ProjectIndex, root: Path) -> None:
     await index.refresh({"a.py": "def typed(): pass\n", "fresh.py": "def unborn(): pass\n", ".env": "KEY=1"})
     assert names(index) == {"typed", "beta", "unborn"}
-    assert index.read_text("a.py") == "def typed(): pass\n"
-    assert index.read_text(".env") is None
+    assert index.read("a.py") == "def typed(): pass\n"
+    assert index.read(".env") is None
     assert (await index.refresh({"a.py": "def typed(): pass\n"})).written == 0
     assert names(index) == {"typed", "beta"}
     await index.refresh()
     assert names(index) == {"alpha", "beta"}
-    assert (index.read_text("a.py") or "").startswith("def alpha")
+    assert (index.read("a.py") or "").startswith("def alpha")
 
 
 async def test_an_ignored_buffer_stays_out(index: ProjectIndex, root: Path) -> None:
@@ -136,7 +136,7 @@ async def test_an_ignored_buffer_stays_out(index: ProjectIndex, root: Path) -> N
 async def test_the_first_question_starts_the_worker(root: Path, tmp_path: Path) -> None:
     states: list[IndexState] = []
     index = ProjectIndex(root, tmp_path / "cache", on_change=states.append)
-    assert await index.refresh() == Freshness(is_complete=False)
+    assert await index.refresh() == Freshness(False, ("a.py", "lib/b.py"))
     assert (await index.wait()).phase == "ready"
     assert states[0].phase == "building"
     assert await index.refresh() == Freshness(is_complete=True)
@@ -240,7 +240,7 @@ async def test_two_hosts_share_an_index(index: ProjectIndex, root: Path, tmp_pat
 async def test_a_damaged_index_is_made_again(index: ProjectIndex, content: bytes) -> None:
     await index.close()
     index.path.write_bytes(content)
-    assert await index.refresh() == Freshness(is_complete=False)
+    assert await index.refresh() == Freshness(False, ("a.py", "lib/b.py"))
     assert (await index.wait()).phase == "ready"
     assert await index.refresh() == Freshness(is_complete=True)
     assert names(index) == {"alpha", "beta"}
@@ -261,7 +261,7 @@ async def test_another_format_is_made_again(index: ProjectIndex) -> None:
     with sqlite3.connect(index.path) as connection:
         connection.execute(f"PRAGMA user_version = {FORMAT + 7}")
     connection.close()
-    assert await index.refresh() == Freshness(is_complete=False)
+    assert await index.refresh() == Freshness(False, ("a.py", "lib/b.py"))
     await index.wait()
     assert (await index.refresh()).is_complete
 

@@ -1,0 +1,58 @@
+"""`index`: make the code index of a project true to its files (`:help codecompanion-cli`).
+
+A stable contract: outside tests call it. Prints one JSON object: `files`, `chunks`, `symbols`, `vectors`, `seconds`,
+`bytes`. The index is the one that the editor uses for the same folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from codecompanion.cli.environment import cache_dir
+from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.session.code.indexing import build
+from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.store.code_index.schema import index_path
+from codecompanion.workspace.project_files import Choice
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to the command line."""
+    parser = commands.add_parser("index", help="build or update the code index of a project")
+    parser.add_argument("--root", metavar="DIR", default=".", help="the project's folder (default: this one)")
+    parser.add_argument("--rebuild", action="store_true", help="from scratch")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: TextIO) -> int:
+    """Carry the sub-command out; returns the exit status.
+
+    Raises:
+        InputError: there is no such folder.
+        CodeCompanionError: the index cannot be written, or another process is building it.
+    """
+    root = Path(arguments.root)
+    if not root.is_dir():
+        raise InputError(f"--root {arguments.root}: there is no such folder")
+    root = root.resolve()
+    path = index_path(cache_dir(), root)
+    started = time.monotonic()
+    built = build(root, path, Choice(), now_ns=time.time_ns, is_rebuild=arguments.rebuild)
+    if built.is_busy:
+        raise CodeCompanionError(f"another process is building the index of {root}; wait for it, then try again")
+    counts = IndexReader(path).counts()
+    answer = {
+        "files": counts.files,
+        "chunks": counts.chunks,
+        "symbols": counts.symbols,
+        "vectors": counts.vectors,
+        "seconds": round(time.monotonic() - started, 3),
+        "bytes": counts.bytes,
+    }
+    print(msgspec.json.encode(answer).decode(), file=out)
+    return 0

@@ -1,0 +1,35 @@
+"""The verb `index_project`: the code index of a folder, told or built (`:CodeCompanion index`)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.session.code.project_indexes import choice_of
+from codecompanion.session.services import Services
+from codecompanion.wire.requests import IndexProject
+
+
+async def index_project(services: Services, request: IndexProject) -> dict[str, Any]:
+    """Carry the request out; return what its docstring says.
+
+    Raises:
+        InputError: there is no such folder, or nowhere to keep an index.
+    """
+    root = Path(request.cwd)
+    if services.indexes is None:
+        raise InputError("There is no cache folder to keep an index in.")
+    if not root.is_absolute() or not await asyncio.to_thread(root.is_dir):
+        raise InputError(f"{request.cwd} is no folder.")
+    index = await services.indexes.of(root, choice_of(services.settings.context))
+    if request.rebuild:
+        await index.build(is_rebuild=True)
+    elif request.start:
+        await index.refresh()
+    counts = msgspec.to_builtins(await index.counts())
+    counts["complete"] = counts.pop("is_complete")
+    return {"root": str(index.root), **msgspec.to_builtins(index.state), **counts}

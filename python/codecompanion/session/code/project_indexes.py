@@ -1,0 +1,68 @@
+"""The indexes of the projects that the editor works in: one a folder, made when it is first asked for.
+
+Importing this costs nothing: what an index needs is imported with the first of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codecompanion.settings_sections import GatheringSettings
+from codecompanion.wire.events import Event, IndexProgress
+
+if TYPE_CHECKING:
+    from codecompanion.session.code.project_index import IndexState, ProjectIndex
+    from codecompanion.workspace.project_files import Choice
+
+
+def choice_of(settings: GatheringSettings) -> Choice:
+    """Return which files the user lets in (R-216, R-265)."""
+    from codecompanion.workspace.project_files import Choice
+
+    return Choice(settings.include_hidden, int(settings.max_file_size_mb * 1_000_000))
+
+
+MAX_OPEN = 4
+"""As many projects keep their index open; the one that was not asked for longest is closed."""
+
+
+class ProjectIndexes:
+    """All indexes of a host. Used from the engine's loop."""
+
+    def __init__(self, cache_dir: Path, emit: Callable[[Event], None]) -> None:
+        """Look at nothing yet. `emit` hears how far the building of an index is."""
+        self._cache_dir = cache_dir
+        self._emit = emit
+        self._open: OrderedDict[Path, ProjectIndex] = OrderedDict()
+
+    async def of(self, root: str | Path, choice: Choice | None = None) -> ProjectIndex:
+        """Return the index of a folder. Another choice of files than before takes effect at once."""
+        from codecompanion.session.code.project_index import ProjectIndex
+
+        real = Path(await asyncio.to_thread(os.path.realpath, root))
+        index = self._open.get(real)
+        if index is not None and choice is not None and choice != index.choice:
+            await self._open.pop(real).close()
+            index = None
+        if index is None:
+            index = ProjectIndex(real, self._cache_dir, choice, lambda state: self._tell(real, state))
+            self._open[real] = index
+            if len(self._open) > MAX_OPEN:
+                _, oldest = self._open.popitem(last=False)
+                await oldest.close()
+        self._open.move_to_end(real)
+        return index
+
+    async def aclose(self) -> None:
+        """Stop every worker and close every file."""
+        while self._open:
+            _, index = self._open.popitem()
+            await index.close()
+
+    def _tell(self, root: Path, state: IndexState) -> None:
+        self._emit(IndexProgress(root=str(root), phase=state.phase, done=state.done, total=state.total, why=state.why))
