@@ -442,6 +442,18 @@
 ---@field first boolean
 ---@field last boolean
 
+---How far the code index of the folder `root` is: `done` of `total` files while it is built (total 0: not counted).
+---
+---`why`: one sentence, when the index cannot be used or was not finished.
+---@class CodeCompanion.Event.IndexProgress
+---@field type "index_progress"
+---@field chat string
+---@field root string
+---@field phase "absent"|"building"|"ready"|"unusable"
+---@field done integer
+---@field total integer
+---@field why string
+
 ---A verb without `id` failed; `verb` says which, `error` is one sentence.
 ---@class CodeCompanion.Event.RequestFailed
 ---@field type "request_failed"
@@ -884,6 +896,17 @@
 ---@field id? integer
 ---@field chat? string
 
+---→ `{root, phase, done, total, why, files, chunks, symbols, vectors, bytes, complete}`: the folder's code index.
+---
+---`start`: build it in the background if it is not true to the disk; `rebuild`: from scratch. Events
+---`index_progress` tell how far that is. With neither, only what is there is told.
+---@class CodeCompanion.Request.IndexProject
+---@field id? integer
+---@field chat? string
+---@field cwd string
+---@field start? boolean
+---@field rebuild? boolean
+
 ---Lines of a file that were edited or visited: 1-based, both included.
 ---@class CodeCompanion.Wire.RecentLines
 ---@field path string
@@ -956,6 +979,7 @@
 ---| CodeCompanion.Event.Retrying
 ---| CodeCompanion.Event.TurnFinished
 ---| CodeCompanion.Event.Restored
+---| CodeCompanion.Event.IndexProgress
 ---| CodeCompanion.Event.RequestFailed
 
 ---The payload of each verb.
@@ -1017,6 +1041,7 @@
 ---@field list_grants CodeCompanion.Request.ListGrants
 ---@field revoke_grant CodeCompanion.Request.RevokeGrant
 ---@field doctor CodeCompanion.Request.Doctor
+---@field index_project CodeCompanion.Request.IndexProject
 ---@field complete_code CodeCompanion.Request.CompleteCode
 ---@field cancel_completion CodeCompanion.Request.CancelCompletion
 

@@ -32,7 +32,6 @@ from codecompanion.session.code.worker import IndexJob, WorkerProcess
 from codecompanion.store.code_index.reader import IndexCounts, IndexReader
 from codecompanion.store.code_index.schema import IndexUnusable, index_path
 from codecompanion.store.code_index.writer import FROM_BUFFER, IndexWriter
-from codecompanion.workspace.git_history import Commit, read_head, recent_commits
 from codecompanion.workspace.project_files import Choice, ListedFiles, belongs, list_project_files, read_project_file
 from codecompanion.workspace.text_search import files_with
 
@@ -45,6 +44,8 @@ MAX_COMPARED = 20_000
 """Larger projects are compared by the worker; the host looks at the files that it is told of."""
 COMPARE_AGAIN_S = 15.0
 TEXT_SEARCH_S = 5.0
+MAX_READ_FILES = 50
+"""So few files are read here; more are searched by a program."""
 
 Phase = Literal["absent", "building", "ready", "unusable"]
 
@@ -89,7 +90,6 @@ class ProjectIndex:
         self._worker = WorkerProcess(self._take_progress)
         self._told: set[str] = set()
         self._unsaved: dict[str, str] = {}
-        self._pending: tuple[str, ...] = ()
         self._listed: ListedFiles | None = None
         self._folder_times: dict[str, int] = {}
         self._known: dict[str, tuple[int, int]] = {}
@@ -112,7 +112,6 @@ class ProjectIndex:
             self._unsaved = {path: text for path, text in (unsaved or {}).items() if belongs(path, self.choice)}
             try:
                 freshness, is_much = await asyncio.to_thread(self._refresh)
-                self._pending = freshness.pending
             except (StoreError, OSError) as error:
                 self._set(IndexState("unusable", why=str(error)))
                 _log.warning("the index of %s cannot be used: %s", self.root, error)
@@ -129,30 +128,26 @@ class ProjectIndex:
 
     # ---- what a search reads; each blocks
 
-    def read(self, path: str) -> str | None:
+    def read_text(self, path: str) -> str | None:
         """Return the text of a file as the user sees it: of its unsaved buffer, else of the disk."""
         if path in self._unsaved:
             return self._unsaved[path]
         read = read_project_file(self.root, path, self.choice)
         return None if read.why_not else decode(read.content).text
 
-    def not_indexed(self) -> Sequence[str]:
-        """Return the files whose content the index did not have at the last refresh."""
-        return self._pending
-
     def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:
         """Return those of `paths` that contain one of the words, whatever the case."""
-        wanted = set(paths)
-        found = files_with(self.root, sorted(words), self.choice, time_limit_s=TEXT_SEARCH_S).paths
-        return [path for path in found if path in wanted]
-
-    def head(self) -> str:
-        """Return the id of the commit that is checked out, "" = none."""
-        return read_head(self.root)
-
-    def commits(self) -> Sequence[Commit]:
-        """Return the last commits, newest first."""
-        return recent_commits(self.root)
+        lowered = [word.lower() for word in words]
+        read = set(paths) if len(paths) <= MAX_READ_FILES else {path for path in paths if path in self._unsaved}
+        found = set[str]()
+        for path in read:
+            text = (self.read_text(path) or "").lower()
+            if any(word in text for word in lowered):
+                found.add(path)
+        if len(paths) > MAX_READ_FILES:
+            searched = files_with(self.root, sorted(words), self.choice, time_limit_s=TEXT_SEARCH_S)
+            found.update(path for path in searched.paths if path not in self._unsaved)
+        return [path for path in paths if path in found]
 
     # ---- the worker
 

@@ -7,7 +7,6 @@ is done in a thread; what a searcher remembers of a project lives as long as the
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 import weakref
 from collections.abc import Collection, Mapping, Sequence
@@ -24,13 +23,6 @@ from codecompanion.session.code.search_options import NearestChunks, SearchOptio
 from codecompanion.session.code.searcher import CodeSearcher
 from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.workspace.git_history import Commit, read_head, recent_commits
-from codecompanion.workspace.project_files import list_project_files
-
-_log = logging.getLogger(__name__)
-
-LISTED_AGAIN_S = 10.0
-READING_LIMIT_S = 0.5
-"""So long files are read for one question that no index and no search program answers."""
 
 
 class _IndexedProject:
@@ -39,12 +31,9 @@ class _IndexedProject:
     def __init__(self, index: ProjectIndex) -> None:
         # The searcher lives as long as the index: it must not keep the index alive.
         self._index = weakref.ref(index)
-        self._choice = index.choice
         self.root: Path = index.root
         self.reader: IndexReader = index.reader
         self.freshness = Freshness()
-        self._listed: tuple[str, ...] = ()
-        self._listed_at = float("-inf")
 
     def read(self, path: str) -> str | None:
         """Return the text of a file as the user sees it."""
@@ -53,29 +42,12 @@ class _IndexedProject:
 
     def not_indexed(self) -> Sequence[str]:
         """Return what the index does not have or has of an older state."""
-        if self.freshness.is_complete:
-            return self.freshness.pending
-        if time.monotonic() - self._listed_at > LISTED_AGAIN_S:
-            self._listed = list_project_files(self.root, self._choice).paths
-            self._listed_at = time.monotonic()
-        try:
-            known = self.reader.stats()
-        except (CodeCompanionError, FileNotFoundError):
-            known = {}
-        return (*self.freshness.pending, *(path for path in self._listed if path not in known))
+        return self.freshness.pending
 
     def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:
         """Return those of `paths` that contain one of the words, whatever the case."""
-        until = time.monotonic() + READING_LIMIT_S
-        found = list[str]()
-        for path in paths:
-            if time.monotonic() > until:
-                _log.info("%d of %d files were read for a question", paths.index(path), len(paths))
-                break
-            text = self.read(path)
-            if text is not None and any(word in text.lower() for word in words):
-                found.append(path)
-        return found
+        index = self._index()
+        return index.files_with(words, paths) if index is not None else []
 
     def head(self) -> str:
         """Return the commit that is checked out."""

@@ -117,13 +117,24 @@ async def test_a_checkout_is_noticed(root: Path, tmp_path: Path) -> None:
 async def test_unsaved_buffers_lie_over_their_files(index: ProjectIndex, root: Path) -> None:
     await index.refresh({"a.py": "def typed(): pass\n", "fresh.py": "def unborn(): pass\n", ".env": "KEY=1"})
     assert names(index) == {"typed", "beta", "unborn"}
-    assert index.read("a.py") == "def typed(): pass\n"
-    assert index.read(".env") is None
+    assert index.read_text("a.py") == "def typed(): pass\n"
+    assert index.read_text(".env") is None
     assert (await index.refresh({"a.py": "def typed(): pass\n"})).written == 0
     assert names(index) == {"typed", "beta"}
     await index.refresh()
     assert names(index) == {"alpha", "beta"}
-    assert (index.read("a.py") or "").startswith("def alpha")
+    assert (index.read_text("a.py") or "").startswith("def alpha")
+
+
+@pytest.mark.parametrize("max_read", [0, 50])
+async def test_files_are_searched_as_text_as_the_user_sees_them(
+    index: ProjectIndex, max_read: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project_index, "MAX_READ_FILES", max_read)
+    await index.refresh({"lib/b.py": "zebra = 1\n"})
+    assert index.files_with(["ALPHA", "other"], ["a.py", "lib/b.py", "never.py"]) == ["a.py"]
+    assert index.files_with(["zebra"], ["a.py", "lib/b.py"]) == ["lib/b.py"]
+    assert index.files_with(["alpha"], ["lib/b.py"]) == []
 
 
 async def test_an_ignored_buffer_stays_out(index: ProjectIndex, root: Path) -> None:
