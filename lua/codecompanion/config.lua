@@ -88,6 +88,9 @@ local function check_adapters(result)
     managed.compaction.adapter = nil
     managed.compaction = next(managed.compaction) ~= nil and managed.compaction or nil
   end
+  if not exists("completion.adapter", result.options.completion.adapter) then
+    result.options.completion.adapter, result.given.completion.adapter = nil, nil
+  end
   for name in require("codecompanion.config.sorted")(http.extend or {}) do
     name = tostring(name)
     if not vim.list_contains(names, name) then

@@ -272,7 +272,7 @@ local function check_completion()
   if
     options.display == "ghost"
     and next(options.keymaps) == nil
-    and vim.fn.hasmapto("CodeCompanionComplete", "i") == 0
+    and vim.fn.hasmapto("<Plug>(CodeCompanionComplete", "i") == 0
   then
     health.info("No key inserts a suggestion: see `:help codecompanion-complete-plug`, unless a mapping of yours does")
   end

@@ -188,7 +188,8 @@ end
 
 ---The cursor was moved in Insert mode; keys that change the text do that too.
 function M.on_move()
-  ghost.clear_hint()
+  local cursor = vim.api.nvim_win_get_cursor(0)
+  ghost.clear_hint(cursor[1] - 1, cursor[2])
   if offer or question then
     if tick() ~= typed_tick then
       return -- on_text comes

@@ -9,7 +9,7 @@ local GHOST = "CodeCompanionGhost"
 local HINT = "CodeCompanionGhostHint"
 local MAX_LINES = 40
 local ns = api.nvim_create_namespace("codecompanion.ghost")
----@type { bufnr: integer, id: integer, is_hint: boolean? }?
+---@type { bufnr: integer, id: integer, is_hint: boolean?, row: integer, col: integer }?
 local drawn
 
 ---Tabs as the blanks that they are at this column: in virtual text they would be `^I`.
@@ -97,7 +97,7 @@ function M.show(place, text)
   end
   only_here(place.bufnr)
   local ok, new = pcall(api.nvim_buf_set_extmark, place.bufnr, ns, place.row, place.col, mark)
-  drawn = ok and { bufnr = place.bufnr, id = new } or nil
+  drawn = ok and { bufnr = place.bufnr, id = new, row = place.row, col = place.col } or nil
 end
 
 ---Take it away.
@@ -116,7 +116,7 @@ function M.hint(place, text)
   M.clear()
   local mark = { virt_text = { { text:gsub("\n", " "), HINT } }, hl_mode = "combine" }
   local ok, id = pcall(api.nvim_buf_set_extmark, place.bufnr, ns, place.row, place.col, mark)
-  drawn = ok and { bufnr = place.bufnr, id = id, is_hint = true } or nil
+  drawn = ok and { bufnr = place.bufnr, id = id, is_hint = true, row = place.row, col = place.col } or nil
 end
 
 ---@return boolean
@@ -124,9 +124,11 @@ function M.is_shown()
   return drawn ~= nil and not drawn.is_hint
 end
 
----Take a hint away.
-function M.clear_hint()
-  if drawn and drawn.is_hint then
+---Take a hint away, unless it is one for this place.
+---@param row? integer 0-based
+---@param col? integer
+function M.clear_hint(row, col)
+  if drawn and drawn.is_hint and not (drawn.row == row and drawn.col == col) then
     M.clear()
   end
 end

@@ -107,7 +107,6 @@ end
 function M.start()
   if options().enabled then
     M.enable()
-    flow.on_enter()
   end
 end
 

@@ -41,8 +41,14 @@ local function complete(params, done)
 end
 
 ---The server: what a process would be on the other side of a pipe.
+---@param dispatchers vim.lsp.rpc.Dispatchers
 ---@return vim.lsp.rpc.PublicClient
-local function server()
+local function server(dispatchers)
+  local function leave(signal)
+    vim.schedule(function()
+      dispatchers.on_exit(0, signal)
+    end)
+  end
   local is_closing, last_id, cancels = false, 0, {}
   return {
     request = function(method, params, callback, notify_reply)
@@ -71,6 +77,7 @@ local function server()
         cancel()
       elseif method == "exit" then
         is_closing = true
+        leave(0)
       end
       return true
     end,
@@ -79,6 +86,7 @@ local function server()
     end,
     terminate = function()
       is_closing = true
+      leave(15)
     end,
   }
 end
@@ -90,7 +98,7 @@ local function attach(bufnr)
   end
   client_id = vim.lsp.start({ name = NAME, cmd = server, offset_encoding = "utf-8" }, { bufnr = bufnr, silent = true })
   if client_id then
-    vim.lsp.inline_completion.enable(true, { client_id = client_id })
+    vim.lsp.inline_completion.enable(true, { bufnr = bufnr, client_id = client_id })
   end
 end
 

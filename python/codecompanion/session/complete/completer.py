@@ -23,6 +23,7 @@ from codecompanion.session.complete.cache import SuggestionCache
 from codecompanion.session.services import Services
 from codecompanion.settings import CompletionSettings
 from codecompanion.wire.requests import CompleteCode
+from codecompanion.workspace.secret_files import is_secret
 
 _log = logging.getLogger(__name__)
 MAX_COUNT = 5
@@ -113,7 +114,7 @@ class Completer:
 
     async def _find(self, request: CompleteCode) -> Suggestions:
         if self._is_secret(request.path):
-            return Suggestions(why=f"No suggestions in {request.path}: such files hold secrets.", off=True)
+            return Suggestions(why=f"{request.path.rpartition('/')[2]} may hold secrets", off=True)
         if self._asked is None:
             self._asked = self._make()
         settings = self._settings
@@ -170,7 +171,7 @@ def make_completer(services: Services) -> Completer:
     return Completer(
         settings.completion,
         lambda: make_asked(settings.completion, services.adapters, settings.chat.adapter),
-        is_secret=lambda path: False,
+        is_secret=is_secret,
         clock=services.clock,
         report_bug=services.report_bug,
     )

@@ -1,0 +1,78 @@
+"""The options `completion = {…}`: mistakes, and what the host is told (R-261)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from codecompanion import settings
+from harness import Nvim
+from test_config import Config
+
+SECRET = "sk-live-0123456789abcdef0123"
+
+
+@pytest.fixture
+def config(nvim_factory: Callable[..., Nvim]) -> Config:
+    return Config(nvim_factory())
+
+
+def test_the_defaults_are_those_of_the_document(config: Config) -> None:
+    """R-261, R-262: off, local, 300 ms, 128 tokens, temperature 0.1, automatic, several lines."""
+    config.setup("{}")
+    told = settings.load(config.for_host()).completion
+    assert (told.enabled, told.endpoint, told.model) == (False, "ollama", "qwen2.5-coder")
+    assert (told.max_tokens, told.temperature, told.multi_line) == (128, 0.1, True)
+    assert (told.url, told.adapter, told.api_key, told.family) == ("", "", "", "")
+    lua = config.eval("config.options.completion")
+    assert (lua["debounce"], lua["trigger"]) == (300, "automatic")
+    assert config.eval("vim.tbl_isempty(config.options.completion.keymaps)")
+
+
+def test_what_is_set_reaches_the_host(config: Config) -> None:
+    """And the place of the key is looked for in the environment, so that the host's process does not get it."""
+    config.setup(
+        "{ completion = { enabled = true, endpoint = 'mistral', api_key = 'CODESTRAL_API_KEY', timeout = 2500,"
+        " model = 'codestral-latest', multi_line = false, family = 'starcoder', url = 'https://example.org' } }"
+    )
+    assert config.errors == ""
+    told = settings.load(config.for_host()).completion
+    assert (told.api_key, told.timeout_s, told.multi_line) == ("CODESTRAL_API_KEY", 2.5, False)
+    assert (told.url, told.family) == ("https://example.org", "starcoder")
+    assert "CODESTRAL_API_KEY" in config.eval("config.adapters().keys")
+
+
+@pytest.mark.parametrize(
+    ("option", "wanted"),
+    [
+        ("debounce = 49", "completion.debounce: got 49; the smallest value is 50"),
+        ("endpoint = 'olama'", 'completion.endpoint: got "olama"'),
+        ("trigger = 'auto'", 'completion.trigger: got "auto"'),
+        ("url = 'localhost:11434'", "completion.url: an address begins with http:// or https://"),
+        (f"api_key = '{SECRET}'", "completion.api_key: is not the name of an environment variable"),
+        ("filetypes = { 'lua', 'python' }", "completion.filetypes: 1 = lua; expected names of filetypes"),
+        ("keymaps = { acept = '<C-l>' }", "did you mean `completion.keymaps.accept`?"),
+        ("max_tokens = 0", "completion.max_tokens: got 0; the smallest value is 1"),
+        ("adapter = 'opnai'", 'completion.adapter: there is no adapter "opnai"'),
+        ("enable = true", "did you mean `completion.enabled`?"),
+    ],
+)
+def test_mistakes_are_named_with_their_key(config: Config, option: str, wanted: str) -> None:
+    """Each with the key path and what is expected; the default counts; a key is never repeated."""
+    config.setup(f"{{ completion = {{ {option} }} }}")
+    assert wanted in "\n".join(config.eval("config.findings().problems"))
+    assert SECRET not in str(config.eval("config.findings().problems"))
+    assert settings.load(config.for_host()) == settings.load({})
+
+
+def test_filetypes_are_laid_over_the_defaults(config: Config) -> None:
+    """One more filetype does not switch gitcommit on."""
+    config.setup("{ completion = { filetypes = { markdown = false, help = true } } }")
+    filetypes = config.eval("config.options.completion.filetypes")
+    assert (filetypes["*"], filetypes["markdown"], filetypes["help"], filetypes["gitcommit"]) == (
+        True,
+        False,
+        True,
+        False,
+    )

@@ -1,0 +1,219 @@
+"""Completion switched on and off: start-up, commands, keys, status, checkhealth (R-262)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from ghost import OPTIONS, Ghost, start
+from harness import Nvim
+
+LOADED = (
+    "return vim.tbl_filter(function(name) return name:find('codecompanion.inline', 1, true) end,"
+    " vim.tbl_keys(package.loaded))"
+)
+AUTOCMDS = "return #vim.api.nvim_get_autocmds({ group = 'codecompanion.complete' })"
+
+
+def test_off_costs_nothing(nvim_factory: Callable[..., Nvim]) -> None:
+    """R-262: off by default; no autocommand, no module, no question, whatever is typed."""
+    ghost = start(nvim_factory, options={"enabled": False})
+    ghost.open("a.py")
+    ghost.type("ifor i in <Esc>")
+    assert ghost.nvim.lua(LOADED) == []
+    assert ghost.nvim.lua("return pcall(vim.api.nvim_get_autocmds, { group = 'codecompanion.complete' })") is False
+    assert ghost.nvim.lua("return require('codecompanion').completion_statusline()") == ""
+    assert ghost.nvim.lua("return require('codecompanion').accept_completion()") is False
+    assert ghost.nvim.lua("return require('codecompanion').has_completion()") is False
+    assert ghost.asked() == []
+
+
+def test_on_begins_with_the_first_insert_mode(nvim_factory: Callable[..., Nvim]) -> None:
+    """Nothing of it is loaded at start-up, and the host is asked for the first time after the first pause."""
+    ghost = start(nvim_factory)
+    ghost.nvim.lua("require('codecompanion.host').requests = {}")
+    assert ghost.nvim.lua(LOADED) == []
+    assert ghost.nvim.lua(AUTOCMDS) == 1
+    ghost.suggest("x")
+    ghost.open("a.py")
+    ghost.type("ia")
+    ghost.wait_shown("x")
+    assert ghost.nvim.lua("return #require('codecompanion.host').requests") == 1
+
+
+def test_the_command_switches_it(nvim_factory: Callable[..., Nvim]) -> None:
+    """`:CodeCompanion complete on|off|status`, and what it says."""
+    ghost = start(nvim_factory, options={"enabled": False}, size=(160, 16))
+    ghost.open("a.py")
+    ghost.suggest("x")
+    ghost.type(":CodeCompanion complete<CR>")
+    ghost.nvim.wait_screen("Completion is off; :CodeCompanion complete on switches it on")
+    ghost.type(":CodeCompanion complete on<CR>")
+    ghost.nvim.wait_screen(r"Completion is on \(ollama, qwen2.5-coder\)")
+    ghost.type("ia")
+    ghost.wait_shown("x")
+    ghost.nvim.command("CodeCompanion complete off")
+    ghost.wait_shown("")
+    ghost.type("b")
+    ghost.pause()
+    assert len(ghost.asked()) == 1
+    assert ghost.nvim.lua(AUTOCMDS) == 0
+    ghost.type("<Esc>:CodeCompanion complete maybe<CR>")
+    ghost.nvim.wait_screen(":CodeCompanion complete takes on, off, status")
+    assert ghost.nvim.lua("return vim.fn.getcompletion('CodeCompanion complete o', 'cmdline')") == ["off", "on"]
+
+
+def test_only_when_asked(nvim_factory: Callable[..., Nvim]) -> None:
+    """R-261, R-262: trigger = "manual"; from Normal mode insert after the cursor begins."""
+    ghost = start(nvim_factory, options={"trigger": "manual"})
+    ghost.nvim.command("map <F8> <Plug>(CodeCompanionComplete)| imap <F8> <Plug>(CodeCompanionComplete)")
+    ghost.nvim.command("imap <F2> <Plug>(CodeCompanionCompleteAccept)")
+    ghost.open("a.py", "x = f", (1, 4))
+    ghost.suggest("oo()")
+    ghost.type("A")
+    ghost.pause()
+    assert ghost.asked() == []
+    ghost.type("<Esc>")
+    assert ghost.status().endswith("; :CodeCompanionComplete asks")
+    ghost.type("<F8>")
+    ghost.wait_shown("oo()")
+    assert ghost.asked()[0]["manual"] is True
+    ghost.type("<F2>")
+    assert ghost.nvim.lines() == ["x = foo()"]
+    ghost.pause()
+    assert len(ghost.asked()) == 1, "the next one only when it is asked for"
+    ghost.type("<F8>")
+    ghost.wait_asked(2)
+
+
+def test_asking_where_there_is_nothing_says_why(nvim_factory: Callable[..., Nvim]) -> None:
+    """At the cursor: in Insert mode the command line belongs to 'showmode'."""
+    ghost = start(nvim_factory)
+    ghost.nvim.command("imap <F8> <Plug>(CodeCompanionComplete)")
+    ghost.open("a.py", "x")
+    ghost.nvim.command("setlocal readonly")
+    ghost.type("A<F8>")
+    assert ghost.nvim.screen().split("\n")[0] == "x no suggestions: the file is read-only"
+
+
+def test_keys_do_what_they_did_while_there_is_no_suggestion(nvim_factory: Callable[..., Nvim]) -> None:
+    """`completion.keymaps`: whatever was mapped before, and as it was after `complete off`."""
+    ghost = start(
+        nvim_factory,
+        options={"keymaps": {"accept": ["<Tab>", "<C-l>"], "accept_word": "<F3>", "dismiss": "<F4>", "next": "<F5>"}},
+        init="vim.keymap.set('i', '<C-l>', function() return 'L' end, { expr = true })\n"
+        "vim.keymap.set('i', '<F3>', '<Left>!', { remap = true })\n"
+        "vim.keymap.set('i', '<F4>', function() _G.called = true end)\n"
+        "vim.cmd.inoremap('<expr> <F5> \"five\"')\n",
+    )
+    ghost.open("a.txt")
+    ghost.nvim.command("set expandtab shiftwidth=2 softtabstop=2")
+    tab = ghost.nvim.lua("return vim.fn.maparg('<Tab>', 'i')")
+    ghost.hold()
+    ghost.type("ix")
+    ghost.nvim.wait_lua("return require('codecompanion.inline.status').is_on")
+    ghost.type("<Tab>a<C-l><F3><F4><F5>")
+    assert ghost.nvim.lines() == ["x a!fiveL"]
+    assert ghost.nvim.lua("return _G.called")
+    ghost.suggest("one two three")
+    ghost.type("<Esc>cc")
+    ghost.wait_shown("one two three")
+    ghost.hold()
+    ghost.type("<F3>")
+    assert (ghost.nvim.lines(), ghost.shown()) == (["one"], " two three")
+    ghost.type("<Tab>")
+    assert ghost.nvim.lines() == ["one two three"]
+    ghost.nvim.command("CodeCompanion complete off")
+    ghost.type("<Esc>cc<C-l><F5><Tab>.")
+    assert ghost.nvim.lines() == ["Lfive ."]
+    assert ghost.nvim.lua("return vim.fn.maparg('<Tab>', 'i')") == tab
+    assert ghost.nvim.lua("return vim.fn.maparg('<F3>', 'i')") == "<Left>!"
+
+
+def test_the_tab_of_the_help_shares_it_with_snippets(nvim_factory: Callable[..., Nvim]) -> None:
+    """Help: |codecompanion-complete-tab|."""
+    ghost = start(nvim_factory)
+    ghost.nvim.lua(
+        """
+        vim.keymap.set("i", "<Tab>", function()
+          if require("codecompanion").accept_completion() then
+            return ""
+          elseif vim.snippet.active({ direction = 1 }) then
+            return "<Cmd>lua vim.snippet.jump(1)<CR>"
+          end
+          return "<Tab>"
+        end, { expr = true })
+        """
+    )
+    ghost.open("a.txt")
+    ghost.suggest("TAKEN")
+    ghost.type("ix")
+    ghost.wait_shown("TAKEN")
+    ghost.hold()
+    ghost.type("<Tab>")
+    assert ghost.nvim.lines() == ["xTAKEN"]
+    ghost.type("<Tab>y")
+    assert ghost.nvim.lines() == ["xTAKEN\ty"]
+    ghost.nvim.lua("vim.snippet.expand('($1, $2)')")
+    ghost.type("<Tab>z")
+    assert ghost.nvim.lines() == ["xTAKEN\ty(, z)"]
+
+
+def test_another_setup_begins_again(nvim_factory: Callable[..., Nvim]) -> None:
+    """A second `setup()` counts, on and off."""
+    ghost = start(nvim_factory)
+    ghost.open("a.txt")
+    ghost.suggest("x")
+    ghost.type("ia")
+    ghost.wait_shown("x")
+    again = {"python": {"host_prog": sys.executable}, "completion": {**OPTIONS, "filetypes": {"text": False}}}
+    ghost.nvim.lua("require('codecompanion').setup(...)", again)
+    ghost.wait_shown("")
+    ghost.nvim.wait_for(lambda: "says false for text" in ghost.status(), "the new configuration")
+    ghost.nvim.lua("require('codecompanion').setup({})")
+    ghost.nvim.wait_for(lambda: "Completion is off" in ghost.status(), "off")
+
+
+def test_without_the_python_packages_it_says_what_to_do(nvim_factory: Callable[..., Nvim]) -> None:
+    """Nothing is installed because somebody types."""
+    ghost = Ghost(nvim_factory(size=(120, 16)))
+    ghost.nvim.lua("require('codecompanion').setup({ completion = { enabled = true, debounce = 50 } })")
+    ghost.open("a.txt")
+    ghost.type("ia")
+    ghost.nvim.wait_lua("return require('codecompanion.inline.source').state().why ~= ''")
+    ghost.type("<Esc>")
+    ghost.nvim.wait_screen("No suggestions: the Python packages are not installed; run :CodeCompanion install")
+    assert ghost.nvim.lua("return require('codecompanion.host').status()") == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"enabled": False}, "Off; completion = { enabled = true } or :CodeCompanion complete on switches it on"),
+        ({}, "qwen2.5-coder at ollama, after a pause of 50 ms"),
+        ({"url": "http://me:secret@host:1"}, "qwen2.5-coder at ollama http://host:1, after a pause of 50 ms"),
+        ({"trigger": "manual"}, "qwen2.5-coder at ollama, when you ask"),
+        ({"keymaps": {"accept": "<F2>"}, "adaptive": True}, "after a pause of about 50 ms"),
+    ],
+)
+def test_checkhealth_says_what_is_used(
+    nvim_factory: Callable[..., Nvim], options: dict[str, object], wanted: str
+) -> None:
+    """Without a password that stands in the address."""
+    ghost = start(nvim_factory, options=options)
+    ghost.nvim.lua(
+        "local found, health = {}, vim.health _G.found = found"
+        " for _, name in ipairs({ 'start', 'ok', 'info', 'warn', 'error' }) do"
+        " health[name] = function(text) table.insert(found, text) end end"
+        " local module = require('codecompanion.health')"
+        " for i = 1, 20 do local name, value = debug.getupvalue(module.check, i)"
+        " if name == 'check_completion' then value() end end"
+    )
+    found = "\n".join(ghost.nvim.lua("return _G.found"))
+    assert found.startswith("Completion at the cursor\n")
+    assert wanted in found
+    assert "secret" not in found
+    no_key = "No key inserts a suggestion" in found
+    assert no_key == (options.get("enabled", True) and "keymaps" not in options)

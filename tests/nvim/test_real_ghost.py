@@ -1,0 +1,117 @@
+"""Ghost text with the real host and a server on the loopback that fills in code: the whole way of a suggestion."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ghost import OPTIONS, Ghost
+from harness import NO_PROVIDER, Nvim, lua_string, wait_until_gone
+from tests.forked_python import forked_python
+from tests.providers.completion.server import FillServerThread
+
+PLUGS = {"F2": "Accept", "F5": "Next", "F8": ""}
+
+
+@pytest.fixture
+def server() -> Iterator[FillServerThread]:
+    """Return the server; its script is empty."""
+    with FillServerThread() as thread:
+        yield thread
+
+
+def start(factory: Callable[..., Nvim], url: str, **options: Any) -> Ghost:
+    """Start Neovim with completion on, from Ollama at `url`."""
+    completion = {**OPTIONS, "url": url, **options}
+    settings = {"python": {"host_prog": forked_python()}, "completion": completion}
+    text = lua_string(json.dumps(settings))
+    ghost = Ghost(
+        factory(init=f"{NO_PROVIDER}require('codecompanion').setup(vim.json.decode({text}))\n", size=(80, 16))
+    )
+    for key, name in PLUGS.items():
+        ghost.nvim.command(f"imap <{key}> <Plug>(CodeCompanionComplete{name})")
+    return ghost
+
+
+def test_the_whole_way(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
+    """From a pause to the server's bytes and back; the host is started by the first pause and not before."""
+    server.script.extend(["range(3):\n    print(i)", "\nprint('done')"])
+    ghost = start(nvim_factory, server.address)
+    ghost.open("a.py", "import os\n\n\nx = 1\n", (4, 5))
+    assert ghost.nvim.lua("return package.loaded['codecompanion.host'] == nil")
+    ghost.type("ofor i in ")
+    ghost.wait_shown("range(3):\n    print(i)")
+    body = server.requests[0].json
+    assert body["model"] == "qwen2.5-coder"
+    assert "x = 1\nfor i in " in json.dumps(body).replace("\\n", "\n")
+    ghost.type("<F2>")
+    assert ghost.nvim.lines()[-3:] == ["for i in range(3):", "    print(i)", ""]
+    ghost.wait_shown("\nprint('done')")
+    assert len(server.requests) == 2
+
+
+def test_a_secret_file_never_reaches_the_server(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
+    """R-266."""
+    server.script.extend(["hunter2"] * 3)
+    ghost = start(nvim_factory, server.address)
+    ghost.open(".env", "PASSWORD=", (1, 8))
+    ghost.type("Ax")
+    ghost.nvim.wait_lua("return require('codecompanion.inline.status').sentence():find('nothing here')")
+    assert server.requests == []
+    assert ghost.status().endswith("nothing here: .env may hold secrets")
+
+
+def test_a_server_that_is_down_and_comes_back(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
+    """Said once, after Insert mode; asking by hand tries at once."""
+    ghost = start(nvim_factory, "http://127.0.0.1:9")
+    ghost.open("a.py")
+    ghost.type("ix = ")
+    ghost.nvim.wait_lua("return require('codecompanion.inline.source').state().is_failure")
+    assert ghost.nvim.messages() == ""
+    ghost.type("<Esc>")
+    said = ghost.nvim.wait_for(ghost.nvim.messages, "the sentence")
+    assert "completion: no connection to http://127.0.0.1:9" in said
+    assert not ghost.nvim.blocked()
+    ghost.type("a1")
+    ghost.pause()
+    assert "not asked again" in ghost.status()
+
+
+def test_the_host_is_killed_while_it_is_asked(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
+    """Nothing is lost, nothing blocks; the next question starts another one."""
+    ghost = start(nvim_factory, server.address)
+    ghost.open("a.py")
+    server.script.append("first")
+    ghost.type("ix = ")
+    ghost.wait_shown("first")
+    pid = ghost.nvim.lua("return require('codecompanion.host').inspect().pid")
+    os.kill(pid, signal.SIGSTOP)
+    ghost.type("y")
+    ghost.nvim.wait_lua("return require('codecompanion.inline.flow').is_asking()")
+    os.kill(pid, signal.SIGKILL)
+    ghost.nvim.wait_lua("return require('codecompanion.inline.source').state().is_failure")
+    wait_until_gone(pid)
+    ghost.type(" + ")
+    assert ghost.nvim.lines() == ["x = y + "]
+    server.script.append("second")
+    ghost.type("<F8>")
+    ghost.wait_shown("second")
+    assert ghost.nvim.messages() == ""
+
+
+def test_more_of_them(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
+    """Another one is asked of the server when the user wants it."""
+    server.script.extend(["one", "two", "three", "four"])
+    ghost = start(nvim_factory, server.address)
+    ghost.open("a.py")
+    ghost.type("ix = ")
+    ghost.wait_shown("one")
+    ghost.type("<F5>")
+    ghost.nvim.wait_for(lambda: ghost.shown() not in ("", "one"), "another suggestion")
+    index, count = ghost.nvim.lua("return { require('codecompanion.inline.flow').shown() }")
+    assert (index, count > 1) == (2, True)
