@@ -24,6 +24,7 @@ from codecompanion.cli.commands import (
     index,
     recall,
     replay,
+    search,
     select,
     sessions,
     summarize,
@@ -46,7 +47,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(prog="codecompanion", description="Context management without Neovim.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
-    for command in (context, replay, recall, summarize, import_, demo, sessions, doctor, classify, select, fim, index):
+    subcommands = (
+        context,
+        replay,
+        recall,
+        summarize,
+        import_,
+        demo,
+        sessions,
+        doctor,
+        classify,
+        index,
+        search,
+        select,
+        fim,
+    )
+    for command in subcommands:
         command.add_parser(commands)
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help(sys.stderr)

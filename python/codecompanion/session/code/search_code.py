@@ -14,14 +14,15 @@ from pathlib import Path
 
 import msgspec
 
-from codecompanion.errors import CodeCompanionError
-from codecompanion.model.embedding import Embedder, Vector
 from codecompanion.model.found_code import SearchOutcome
+from codecompanion.retrieval.ranking.question import any_word_query, read_question
 from codecompanion.session.code.lookup import Kind, look_up
 from codecompanion.session.code.project_index import Freshness, ProjectIndex
-from codecompanion.session.code.search_options import NearestChunks, SearchOptions
+from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
+from codecompanion.session.vectors.question import FindChunks, QuestionVectors
 from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.store.code_index.search import find_chunks
 from codecompanion.workspace.git_history import Commit, read_head, recent_commits
 
 
@@ -65,21 +66,19 @@ async def search_code(
     index: ProjectIndex,
     query: str,
     options: SearchOptions | None = None,
-    embedder: Embedder | None = None,
+    vectors: QuestionVectors | None = None,
     unsaved: Mapping[str, str] | None = None,
 ) -> SearchOutcome:
     """Return the places of a project that a question is about, best first.
 
     `unsaved`: path → text of buffers that differ from their files. Nothing is raised for the state of the index, of
-    git or of the embedder: `SearchOutcome.not_used` says what was missing.
+    git or of the vectors: `SearchOutcome.not_used` says what was missing.
     """
     started = time.perf_counter()
     searcher = await _searcher(index, unsaved)
-    asked = options or SearchOptions()
-    nearest, why = await _nearest(index, query, embedder)
-    outcome = await asyncio.to_thread(searcher.search, query, asked, nearest)
-    elapsed_ms = (time.perf_counter() - started) * 1000
-    return msgspec.structs.replace(outcome, ms=elapsed_ms, not_used=(*why, *outcome.not_used))
+    nearest = None if vectors is None else await vectors.nearest(index.reader, query, _chunks_of_words(index, query))
+    outcome = await asyncio.to_thread(searcher.search, query, options or SearchOptions(), nearest)
+    return msgspec.structs.replace(outcome, ms=(time.perf_counter() - started) * 1000)
 
 
 async def look_up_code(
@@ -99,18 +98,18 @@ async def _searcher(index: ProjectIndex, unsaved: Mapping[str, str] | None) -> C
     return searcher
 
 
-async def _nearest(
-    index: ProjectIndex, query: str, embedder: Embedder | None
-) -> tuple[NearestChunks | None, tuple[str, ...]]:
-    """Return how the chunks nearest to a question are asked for, and why that is not possible."""
-    if embedder is None:
-        return None, ()
-    try:
-        vector: Vector = await embedder.embed_query(query)
-    except CodeCompanionError as error:
-        return None, (f"vectors: {error}",)
-    # A connection of its own: the searcher holds the index's while it asks.
-    from codecompanion.store.code_index.vectors import VectorReader
+def _chunks_of_words(index: ProjectIndex, query: str) -> FindChunks:
+    """Return what finds the chunks of a question's words: without numpy only these can be compared."""
+    words = any_word_query(read_question(query).words)
 
-    reader = VectorReader(IndexReader(index.path), embedder.name)
-    return lambda limit: reader.nearest(vector, limit), ()
+    def find(limit: int) -> list[int]:
+        # A connection of its own: the searcher holds the index's while it asks.
+        reader = IndexReader(index.path)
+        try:
+            with reader.reading() as connection:
+                rows = find_chunks(connection, words, (1.0, 1.0, 1.0), limit) if words else []
+        finally:
+            reader.close()
+        return [row.chunk for row in rows]
+
+    return find

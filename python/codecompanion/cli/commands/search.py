@@ -1,0 +1,140 @@
+"""`search`: find the code of a project that a question is about (`:help codecompanion-cli`; R-227 … R-238).
+
+A stable contract: outside tests call it. The index of the project, the one that the editor uses, is brought up to date
+first. `ms` is what the search itself took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+import msgspec
+
+from codecompanion.cli.environment import cache_dir
+from codecompanion.cli.jobs import answer_jobs, print_answer
+from codecompanion.errors import InputError
+from codecompanion.model.found_code import SearchOutcome, SearchTier
+from codecompanion.retrieval.search.fusion import effective_top_k
+from codecompanion.session.code.indexing import build
+from codecompanion.session.code.project_index import ProjectIndex
+from codecompanion.session.code.search_code import search_code
+from codecompanion.session.code.search_options import DEFAULT_TOP_K, SearchOptions
+
+A_JOB = '{"query": …, "options": {"root": …, "tier": "auto", "top_k": 10}}'
+TIERS: tuple[SearchTier, ...] = ("auto", "hybrid", "fts", "vector", "terms")
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What differs from the arguments of the command. `top_k` is brought into 1..50 (R-228)."""
+
+    root: str | None = None
+    tier: SearchTier | None = None
+    top_k: int | None = None
+    embed: str | None = None
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One line of `--jobs`."""
+
+    query: str
+    options: Options | None = None
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to the command line."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "search", help="find the code of a project that a question is about, as JSON"
+    )
+    parser.add_argument("--jobs", action="store_true", help=f"read one job per line, {A_JOB}, answer one line each")
+    parser.add_argument("--root", metavar="DIR", default=".", help="the project's folder (default: this one)")
+    parser.add_argument("--tier", choices=TIERS, default="auto", help="auto (joined ranking, default) or a plain tier")
+    parser.add_argument("--top-k", metavar="N", type=int, default=DEFAULT_TOP_K, help="files, 1 to 50 (default: 10)")
+    parser.add_argument("--embed", metavar="SPEC", help="vectors: url=…,model=…[,key=ENV] or onnx=FOLDER")
+    parser.add_argument("query", nargs="*", metavar="QUERY", help="a question, or words")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: TextIO) -> int:
+    """Carry the sub-command out; returns the exit status.
+
+    Raises:
+        InputError: there is no such folder, or nothing to search for.
+    """
+    query = " ".join(arguments.query)
+    with _Searches(arguments) as searches:
+        if arguments.jobs:
+            if len(arguments.query) > 1:
+                raise InputError(f"--jobs takes its questions from the jobs; expected no words, found {query!r}")
+            return answer_jobs("search", query or "-", Job, A_JOB, searches.answer, out)
+        if not query.strip():
+            raise InputError("there is nothing to search for; expected QUERY, or --jobs")
+        print_answer(searches.answer(Job(query=query)), out)
+    return 0
+
+
+class _Searches:
+    """The projects that were searched so far, each with its index open. Jobs may differ from the arguments."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+        self._loop = asyncio.Runner()
+        self._projects: dict[Path, ProjectIndex] = {}
+
+    def __enter__(self) -> _Searches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._loop:
+            for index in self._projects.values():
+                self._loop.run(index.close())
+
+    def answer(self, job: Job) -> dict[str, Any]:
+        """Return the answer of a job.
+
+        Raises:
+            InputError: there is no such folder.
+            StoreUnavailable: the index cannot be written.
+        """
+        options, given = job.options or Options(), self._arguments
+        if options.embed is not None or given.embed is not None:
+            raise InputError("embed: vectors cannot be had here yet; leave it out")
+        tier = options.tier or given.tier
+        top_k = given.top_k if options.top_k is None else options.top_k
+        index = self._index(given.root if options.root is None else options.root)
+        asked = SearchOptions(tier=tier, top_k=effective_top_k(top_k))
+        outcome = self._loop.run(search_code(index, job.query, asked))
+        if tier not in ("auto", outcome.tier):
+            print(f"codecompanion: {'; '.join(outcome.not_used)}", file=sys.stderr)
+        return _told(outcome)
+
+    def _index(self, name: str) -> ProjectIndex:
+        folder = Path(name)
+        if not folder.is_dir():
+            raise InputError(f"root {name}: there is no such folder")
+        folder = folder.resolve()
+        if folder not in self._projects:
+            index = ProjectIndex(folder, cache_dir())
+            build(index.root, index.path, index.choice, now_ns=time.time_ns)
+            self._projects[folder] = index
+        return self._projects[folder]
+
+
+def _told(outcome: SearchOutcome) -> dict[str, Any]:
+    results = [
+        {
+            "path": result.path,
+            "start": result.start,
+            "end": result.end,
+            "score": round(result.score, 4),
+            "method": result.method,
+            "symbol": result.symbol,
+            "text": result.text,
+        }
+        for result in outcome.results
+    ]
+    return {"results": results, "tier": outcome.tier, "ms": round(outcome.ms, 1)}

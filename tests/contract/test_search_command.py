@@ -1,0 +1,87 @@
+"""`python -m codecompanion search`: a stable contract, as an outside caller sees it (R-227 … R-238)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.contract.command_line import run
+
+FILES = {
+    "app/users.py": 'def load_user(key):\n    """Read a user from the database."""\n    return database[key]\n',
+    "app/mail.py": "def send_mail(user):\n    return user.address\n",
+    "README.md": "# An app\n",
+    "; rm -rf": "def odd():\n    return 1\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "project"
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def search(tmp_path, *arguments, stdin=""):
+    status, out, err = run("search", *arguments, stdin=stdin, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    return status, [json.loads(line) for line in out.splitlines()], err
+
+
+def test_a_question_gives_places_of_files(tmp_path, root):
+    status, [answer], err = search(tmp_path, "--root", str(root), "where is a user read from the database?")
+    assert (status, err) == (0, "")
+    assert set(answer) == {"results", "tier", "ms"}
+    assert answer["tier"] == "auto"
+    first = answer["results"][0]
+    assert set(first) == {"path", "start", "end", "score", "method", "symbol", "text"}
+    assert (first["path"], first["start"], first["end"], first["symbol"]) == ("app/users.py", 1, 3, "load_user")
+    assert first["text"] == FILES["app/users.py"].rstrip("\n")
+    assert 0 < first["score"] <= 1
+
+
+def test_jobs_are_answered_in_order_a_damaged_one_in_its_place(tmp_path, root):
+    options = {"root": str(root), "tier": "fts", "top_k": 1}
+    jobs = [
+        json.dumps({"query": "send mail", "options": options}),
+        "{not json",
+        json.dumps({"query": "mail", "options": {"tier": "psychic"}}),
+        json.dumps({"query": "mail", "options": {"root": "/nowhere/at/all"}}),
+        json.dumps({"query": "mail", "color": "red"}),
+        json.dumps({"query": "user zebra", "options": {"tier": "fts"}}),
+        json.dumps({"query": ""}),
+    ]
+    status, answers, err = search(tmp_path, "--root", str(root), "--jobs", stdin="\n".join(jobs) + "\n")
+    assert status == 2
+    first, damaged, tier, folder, unknown, stepped, empty = answers
+    assert [(one["path"], one["method"]) for one in first["results"]] == [("app/mail.py", "fts")]
+    assert all(set(answer) == {"error"} for answer in (damaged, tier, folder, unknown))
+    assert "/nowhere/at/all" in folder["error"]
+    assert stepped["tier"] == "terms"
+    assert {one["method"] for one in empty["results"]} <= {"auto+common"}
+    assert len(err.splitlines()) >= 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--root", "/nowhere/at/all", "x"), "there is no such folder"),
+        ((), "nothing to search for"),
+        (("--tier", "psychic", "x"), "invalid choice"),
+        (("--top-k", "many", "x"), "invalid int"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(tmp_path, arguments, said):
+    status, answers, err = search(tmp_path, *arguments)
+    assert (status, answers) == (2, [])
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_top_k_is_brought_into_its_range(tmp_path, root):
+    """R-228."""
+    for top_k, most in ((0, 1), (99, 50)):
+        _, [answer], _ = search(tmp_path, "--root", str(root), "--top-k", str(top_k), "user mail odd")
+        assert 1 <= len(answer["results"]) <= most
