@@ -27,29 +27,30 @@ def main() -> int:
     try:
         job = msgspec.json.decode(line, type=IndexJob)
     except msgspec.DecodeError as error:
-        _say(Progress(is_finished=True, why=f"The index worker got no job: {error}."))
+        say(Progress(is_finished=True, why=f"The index worker got no job: {error}."))
         return 2
     with contextlib.suppress(OSError, AttributeError):
         os.nice(NICENESS)
-    threading.Thread(target=_end_with_the_host, daemon=True).start()
+    threading.Thread(target=end_with_the_host, daemon=True).start()
     try:
         built = build(
             Path(job.root),
             Path(job.path),
             job.choice,
             now_ns=time.time_ns,
-            report=lambda done, total: _say(Progress(done, total)),
+            report=lambda done, total: say(Progress(done, total)),
             is_rebuild=job.is_rebuild,
         )
     except (CodeCompanionError, OSError) as error:
-        _say(Progress(is_finished=True, why=f"The index cannot be built: {error}"))
+        say(Progress(is_finished=True, why=f"The index cannot be built: {error}"))
         return 1
     why = "Another Neovim is building this index." if built.is_busy else ""
-    _say(Progress(built.written, built.written, is_finished=True, why=why))
+    say(Progress(built.written, built.written, is_finished=True, why=why))
     return 0
 
 
-def _say(progress: Progress) -> None:
+def say(progress: Progress) -> None:
+    """Write one line for the host."""
     try:
         sys.stdout.buffer.write(msgspec.json.encode(progress) + b"\n")
         sys.stdout.buffer.flush()
@@ -57,7 +58,8 @@ def _say(progress: Progress) -> None:
         os._exit(1)  # nobody listens any more
 
 
-def _end_with_the_host() -> None:
+def end_with_the_host() -> None:
+    """Wait until standard input closes, and end the process then."""
     while sys.stdin.buffer.read(4096):
         pass
     os._exit(0)

@@ -67,7 +67,7 @@ class HttpEmbedder:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Callable[[], float] = system_random,
     ) -> None:
-        self._settings = _adapter_settings(settings)
+        self._settings = connection_of(settings)
         self._model, self._dimensions = settings.model, settings.dimensions
         self._query_prefix, self._document_prefix = prefixes_of(settings, settings.model)
         self.is_paid = place_of(settings.url) == "public"
@@ -250,8 +250,8 @@ class HttpEmbedder:
         )
 
 
-def _adapter_settings(settings: EmbeddingSettings) -> AdapterSettings:
-    """Return the endpoint as the transport knows it; the address may end before or after `/v1` or `/embeddings`."""
+def connection_of(settings: EmbeddingSettings) -> AdapterSettings:
+    """Return the endpoint as transport and keys know it; the address may end before or after `/v1` or `/embeddings`."""
     address, mark, query = settings.url.partition("?")
     base = address.rstrip("/").removesuffix("/embeddings")
     ends_with_path = address.rstrip("/") != base

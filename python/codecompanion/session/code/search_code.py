@@ -15,14 +15,11 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.model.found_code import SearchOutcome
-from codecompanion.retrieval.ranking.question import any_word_query, read_question
 from codecompanion.session.code.lookup import Kind, look_up
 from codecompanion.session.code.project_index import Freshness, ProjectIndex
-from codecompanion.session.code.search_options import SearchOptions
+from codecompanion.session.code.search_options import ChunkVectors, SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
-from codecompanion.session.vectors.question import FindChunks, QuestionVectors
 from codecompanion.store.code_index.reader import IndexReader
-from codecompanion.store.code_index.search import find_chunks
 from codecompanion.workspace.git_history import Commit, read_head, recent_commits
 
 
@@ -66,7 +63,7 @@ async def search_code(
     index: ProjectIndex,
     query: str,
     options: SearchOptions | None = None,
-    vectors: QuestionVectors | None = None,
+    vectors: ChunkVectors | None = None,
     unsaved: Mapping[str, str] | None = None,
 ) -> SearchOutcome:
     """Return the places of a project that a question is about, best first.
@@ -76,7 +73,7 @@ async def search_code(
     """
     started = time.perf_counter()
     searcher = await _searcher(index, unsaved)
-    nearest = None if vectors is None else await vectors.nearest(index.reader, query, _chunks_of_words(index, query))
+    nearest = None if vectors is None else await vectors.nearest(index, query)
     outcome = await asyncio.to_thread(searcher.search, query, options or SearchOptions(), nearest)
     return msgspec.structs.replace(outcome, ms=(time.perf_counter() - started) * 1000)
 
@@ -96,20 +93,3 @@ async def _searcher(index: ProjectIndex, unsaved: Mapping[str, str] | None) -> C
     project, searcher = _searchers[index]
     project.freshness = await index.refresh(unsaved)
     return searcher
-
-
-def _chunks_of_words(index: ProjectIndex, query: str) -> FindChunks:
-    """Return what finds the chunks of a question's words: without numpy only these can be compared."""
-    words = any_word_query(read_question(query).words)
-
-    def find(limit: int) -> list[int]:
-        # A connection of its own: the searcher holds the index's while it asks.
-        reader = IndexReader(index.path)
-        try:
-            with reader.reading() as connection:
-                rows = find_chunks(connection, words, (1.0, 1.0, 1.0), limit) if words else []
-        finally:
-            reader.close()
-        return [row.chunk for row in rows]
-
-    return find

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from codecompanion.model.found_code import SearchTier
 from codecompanion.retrieval.search.fusion import HybridOptions
 
+if TYPE_CHECKING:
+    from codecompanion.session.code.project_index import ProjectIndex
+
 NearestChunks = Callable[[int], Mapping[int, float]]
 """`(how many)` → chunk id → cosine with the question, the nearest ones. May raise; then there are no vectors."""
+
+
+class ChunkVectors(Protocol):
+    """The vectors of indexed code, such as `session.vectors.question.QuestionVectors`."""
+
+    async def nearest(self, index: ProjectIndex, question: str) -> NearestChunks:
+        """Return how the chunks nearest to a question are asked for; never raises for what is missing."""
+        ...
+
 
 DEFAULT_TOP_K = 10
 MAX_TOP_K = 50

@@ -46,10 +46,10 @@ OnProgress = Callable[[Literal["building", "ready", "unusable"], int, int, str],
 
 
 class WorkerProcess:
-    """At most one worker at a time."""
+    """At most one worker at a time. `module` is what it runs; the job is a line of JSON."""
 
-    def __init__(self, on_progress: OnProgress) -> None:
-        self._on_progress = on_progress
+    def __init__(self, on_progress: OnProgress, module: str = "codecompanion.engine.index_worker") -> None:
+        self._on_progress, self._module = on_progress, module
         self._process: asyncio.subprocess.Process | None = None
         self._following: asyncio.Task[None] | None = None
 
@@ -58,12 +58,12 @@ class WorkerProcess:
         """Return whether a worker is at work."""
         return self._following is not None and not self._following.done()
 
-    async def start(self, job: IndexJob) -> str:
+    async def start(self, job: msgspec.Struct) -> str:
         """Start the job, in place of one that runs; return why that cannot be, "" = it runs."""
         await self.stop()
         try:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "codecompanion.engine.index_worker"),
+                *(sys.executable, "-m", self._module),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,

@@ -9,14 +9,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Protocol
 
 from codecompanion.errors import AdapterError, NetworkFailed, StoreUnavailable
 from codecompanion.model.embedding import Embedder, Vector
+from codecompanion.retrieval.ranking.question import any_word_query, read_question
 from codecompanion.retrieval.search.cascade import TierUnavailable
+from codecompanion.session.code.search_options import NearestChunks
 from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.store.code_index.search import find_chunks
 from codecompanion.store.code_index.vectors import VectorReader
 
 MAX_QUESTION_CHARS = 4_096
@@ -25,11 +29,16 @@ _KEPT_QUESTIONS = 64
 QUESTION_LIMIT_S = 5.0
 """The words have long answered by then."""
 
-NearestChunks = Callable[[int], Mapping[int, float]]
-FindChunks = Callable[[int], list[int]]
-"""Takes how many; returns the chunks that the words of the question find, best first."""
+_COLUMNS = (4.0, 1.0, 1.0)
+"""Weights of path, symbol and text (R-231)."""
 CANDIDATES = 400
 """Chunks that are compared without numpy: 30 ms of plain Python."""
+
+
+class Indexed(Protocol):
+    """A project with an index, such as `session.code.project_index.ProjectIndex`."""
+
+    reader: IndexReader
 
 
 class QuestionVectors:
@@ -42,23 +51,23 @@ class QuestionVectors:
         self._readers: dict[Path, VectorReader] = {}
         self._lock = threading.Lock()
 
-    async def nearest(self, reader: IndexReader, question: str, find_chunks: FindChunks | None = None) -> NearestChunks:
+    async def nearest(self, index: Indexed, question: str) -> NearestChunks:
         """Return what gives the nearest chunks of an index; it raises `TierUnavailable` with one sentence when asked.
 
         The embedder is not asked when the index has no vectors of its model. Never raises but when cancelled.
         """
         try:
-            vectors = self._reader_of(reader)
+            vectors = self.reader_of(index.reader)
             if not await asyncio.to_thread(vectors.count):
-                return _none("the code has no vectors of this model yet (:CodeCompanion index)")
+                return refusing("the code has no vectors of this model yet (:CodeCompanion index)")
             query = await self._vector_of(question[:MAX_QUESTION_CHARS])
         except FileNotFoundError:
-            return _none("the project is not indexed yet")
+            return refusing("the project is not indexed yet")
         except (AdapterError, StoreUnavailable) as error:
-            return _none(str(error))
+            return refusing(str(error))
         if not query:
-            return _none("the question has no vector")
-        return lambda k: self._compare(vectors, query, k, find_chunks)
+            return refusing("the question has no vector")
+        return lambda k: self._compare(vectors, question, query, k)
 
     async def aclose(self) -> None:
         """Let go of vectors, model and connections."""
@@ -79,25 +88,27 @@ class QuestionVectors:
                 self._asked.popitem(last=False)
         return known
 
-    def _reader_of(self, reader: IndexReader) -> VectorReader:
+    def reader_of(self, reader: IndexReader) -> VectorReader:
+        """Return the vectors of an index, on a connection of their own: a search holds the index's."""
         with self._lock:
             known = self._readers.get(reader.path)
             if known is None:
                 known = self._readers[reader.path] = VectorReader(IndexReader(reader.path), self.embedder.name)
             return known
 
-    def _compare(
-        self, vectors: VectorReader, query: Vector, k: int, find_chunks: FindChunks | None
-    ) -> dict[int, float]:
+    def _compare(self, vectors: VectorReader, question: str, query: Vector, k: int) -> dict[int, float]:
         if find_spec("numpy") is not None:
             return vectors.nearest(query, k)
-        if find_chunks is None:
-            raise TierUnavailable("comparing with every vector needs numpy (:CodeCompanion install semantic)")
-        found = vectors.cosines(query, find_chunks(CANDIDATES))
+        words = any_word_query(read_question(question).words)
+        with vectors.reader.reading() as connection:
+            rows = find_chunks(connection, words, _COLUMNS, CANDIDATES) if words else []
+        found = vectors.cosines(query, [row.chunk for row in rows])
         return dict(sorted(found.items(), key=lambda item: -item[1])[:k])
 
 
-def _none(why: str) -> NearestChunks:
+def refusing(why: str) -> NearestChunks:
+    """Return what raises `TierUnavailable` with this sentence."""
+
     def refuse(k: int) -> Mapping[int, float]:
         raise TierUnavailable(why)
 

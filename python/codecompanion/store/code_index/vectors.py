@@ -120,7 +120,7 @@ class VectorReader:
 
     def __init__(self, reader: IndexReader, model: str) -> None:
         self.model = model
-        self._reader = reader
+        self.reader = reader
         self._lock = threading.Lock()
         self._state: tuple[object, ...] = ()
         self._last_row = 0
@@ -131,9 +131,21 @@ class VectorReader:
 
     def count(self) -> int:
         """Return how many vectors of the model there are."""
-        with self._reader.reading() as connection:
+        with self.reader.reading() as connection:
             query = "SELECT count(*) FROM vectors WHERE model = ? AND dims > 0"
             return int(connection.execute(query, (self.model,)).fetchone()[0])
+
+    def count_missing(self) -> int:
+        """Return how many chunks have no vector of the model."""
+        query = (
+            "SELECT count(*) FROM chunks c LEFT JOIN vectors v ON v.hash = c.hash AND v.model = ? WHERE v.hash IS NULL"
+        )
+        with self.reader.reading() as connection:
+            return int(connection.execute(query, (self.model,)).fetchone()[0])
+
+    def data_version(self) -> int:
+        """Return a number that changes when the index was written."""
+        return self.reader.data_version()
 
     def nearest(self, query: Vector, k: int) -> dict[int, float]:
         """Return chunk id → cosine (-1..1) of the k chunks that are nearest to the query, nearest first. Needs numpy.
@@ -144,7 +156,7 @@ class VectorReader:
             return {}
         import numpy as np
 
-        with self._lock, self._reader.reading() as connection:
+        with self._lock, self.reader.reading() as connection:
             self._follow(connection)
             matrix = self._matrices.get(len(query))
             if matrix is None:
@@ -166,7 +178,7 @@ class VectorReader:
     def cosines(self, query: Vector, chunks: Sequence[int]) -> dict[int, float]:
         """Return chunk id → cosine of these chunks, those without a vector of that many dimensions left out."""
         found: dict[int, float] = {}
-        with self._reader.reading() as connection:
+        with self.reader.reading() as connection:
             for part in _parts(list(chunks)):
                 sql = f"{_VECTORS} WHERE v.model = ? AND v.dims = ? AND c.id IN ({_marks(part)})"
                 for chunk, blob in connection.execute(sql, (self.model, len(query), *part)):
@@ -178,7 +190,7 @@ class VectorReader:
         import numpy as np
 
         removed = connection.execute("SELECT value FROM meta WHERE key = 'vectors_removed'").fetchone()
-        state = (self._reader.path.stat().st_ino, removed)
+        state = (self.reader.path.stat().st_ino, removed)
         if state != self._state:
             self._state, self._last_row, self._hashes, self._matrices, self._rows = state, 0, [], {}, {}
         sql = "SELECT rowid, hash, dims, vector FROM vectors WHERE model = ? AND rowid > ? AND dims > 0 ORDER BY rowid"

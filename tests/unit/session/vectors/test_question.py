@@ -18,6 +18,13 @@ from codecompanion.store.code_index.reader import IndexReader
 from tests.unit.session.vectors.test_run import HashedWords, Project
 
 
+class Index:
+    """What a search has of an index."""
+
+    def __init__(self, path: Path) -> None:
+        self.reader = IndexReader(path)
+
+
 @pytest.fixture
 async def project(tmp_path: Path) -> Project:
     project = Project(tmp_path)
@@ -38,7 +45,7 @@ def places(project: Project, found: dict[int, float] | object) -> list[str]:
 async def test_the_nearest_chunks_come_first(project: Project) -> None:
     pytest.importorskip("numpy")
     vectors = QuestionVectors(HashedWords())
-    nearest = await vectors.nearest(IndexReader(project.path), "fetch file")
+    nearest = await vectors.nearest(Index(project.path), "fetch file")
     found = nearest(2)
     assert places(project, found)[0] == "a.py:1"
     assert list(found.values()) == sorted(found.values(), reverse=True)
@@ -49,23 +56,21 @@ async def test_without_numpy_the_chunks_that_the_words_find_are_compared(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(question, "find_spec", lambda name: None)
-    with IndexReader(project.path).reading() as connection:
-        chunks = [row[0] for row in connection.execute("SELECT id FROM chunks ORDER BY id")]
     vectors = QuestionVectors(HashedWords())
-    nearest = await vectors.nearest(IndexReader(project.path), "send mail", lambda limit: chunks[1:])
-    assert places(project, nearest(2))[0] == "b.py:2"
-    alone = await vectors.nearest(IndexReader(project.path), "send mail")
-    with pytest.raises(TierUnavailable, match="needs numpy"):
-        alone(2)
+    nearest = await vectors.nearest(Index(project.path), "send mail")
+    assert places(project, nearest(9)) == ["b.py:2"]
+    found = (await vectors.nearest(Index(project.path), "the file"))(9)
+    assert sorted(places(project, found)) == ["a.py:1", "b.py:1"]
+    assert places(project, (await vectors.nearest(Index(project.path), "?!"))(9)) == []
 
 
 async def test_a_question_is_embedded_once(project: Project) -> None:
     embedder = HashedWords()
     vectors = QuestionVectors(embedder)
     for _ in range(3):
-        await vectors.nearest(IndexReader(project.path), "where is mail sent")
+        await vectors.nearest(Index(project.path), "where is mail sent")
     assert embedder.texts == ["where is mail sent"]
-    await vectors.nearest(IndexReader(project.path), "x" * 9_999)
+    await vectors.nearest(Index(project.path), "x" * 9_999)
     assert len(embedder.texts[-1]) == 4_096
 
 
@@ -81,15 +86,15 @@ class Broken(HashedWords):
 
 
 async def test_whatever_is_wrong_is_one_sentence_and_the_words_go_on(project: Project, tmp_path: Path) -> None:
-    reader = IndexReader(project.path)
+    index = Index(project.path)
     cases = [
-        (QuestionVectors(Broken()), reader, "no connection to"),
-        (QuestionVectors(Slow(), limit_s=0.01), reader, r"no vector within 0\.01 s"),
-        (QuestionVectors(HashedWords()), IndexReader(tmp_path / "none.db"), "not indexed yet"),
-        (QuestionVectors(Other()), reader, "no vectors of this model yet"),
+        (QuestionVectors(Broken()), index, "no connection to"),
+        (QuestionVectors(Slow(), limit_s=0.01), index, r"no vector within 0\.01 s"),
+        (QuestionVectors(HashedWords()), Index(tmp_path / "none.db"), "not indexed yet"),
+        (QuestionVectors(Other()), index, "no vectors of this model yet"),
     ]
-    for vectors, index, said in cases:
-        nearest = await vectors.nearest(index, "where is mail sent")
+    for vectors, one, said in cases:
+        nearest = await vectors.nearest(one, "where is mail sent")
         with pytest.raises(TierUnavailable, match=said):
             nearest(5)
 
@@ -99,7 +104,7 @@ async def test_a_blank_question_has_no_vector(project: Project) -> None:
         async def embed_query(self, text: str) -> Vector:
             return (await self.embed([""]))[0]
 
-    nearest = await QuestionVectors(Blank()).nearest(IndexReader(project.path), " ")
+    nearest = await QuestionVectors(Blank()).nearest(Index(project.path), " ")
     with pytest.raises(TierUnavailable, match="no vector"):
         nearest(5)
 

@@ -1,0 +1,44 @@
+"""`python -m codecompanion.engine.vector_worker`: makes the vectors of an index for a host (`session.vectors.worker`).
+
+Reads its job from the first line of standard input; ends when the rest of it closes, which is when the host has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+
+import msgspec
+
+from codecompanion.engine.index_worker import NICENESS, end_with_the_host, say
+from codecompanion.errors import CodeCompanionError
+from codecompanion.session.code.worker import Progress
+from codecompanion.session.vectors.worker import VectorJob, carry_out
+
+
+def main() -> int:
+    """Carry out one job; return the exit status."""
+    try:
+        job = msgspec.json.decode(sys.stdin.buffer.readline(), type=VectorJob)
+    except msgspec.DecodeError:
+        say(Progress(is_finished=True, why="The vector worker got no job."))
+        return 2
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(NICENESS)
+    threading.Thread(target=end_with_the_host, daemon=True).start()
+    try:
+        made = carry_out(job, lambda done, total: say(Progress(done, total)))
+    except FileNotFoundError:
+        say(Progress(is_finished=True, why="There is no index yet."))
+        return 1
+    except (CodeCompanionError, OSError) as error:
+        say(Progress(is_finished=True, why=str(error)))
+        return 1
+    say(Progress(made.vectors, made.vectors + made.missing, is_finished=True, why=" ".join(made.notes)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""The vectors of the projects that the editor works in: used for questions, made in the background (R-239).
+
+A question starts the making of what is missing, in a process of its own; it is answered with what is there. A run that
+would cost more than a little waits for the user (`make` with `may_be_large`). After a failure the next question tries
+again, not before ten minutes have passed. What went wrong is told once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from codecompanion.adapters.base import AdapterSettings, SecretReader
+from codecompanion.adapters.embeddings.http_embedder import connection_of
+from codecompanion.adapters.embeddings.make import make_embedder
+from codecompanion.errors import AdapterError, StoreError
+from codecompanion.model.embedding import EmbeddingSettings
+from codecompanion.session.code.project_index import ProjectIndex
+from codecompanion.session.code.search_options import NearestChunks
+from codecompanion.session.code.worker import WorkerProcess
+from codecompanion.session.vectors.question import QuestionVectors, refusing
+from codecompanion.session.vectors.worker import VectorJob
+
+_log = logging.getLogger(__name__)
+
+AGAIN_AFTER_S = 600.0
+AGAIN_AFTER_NOTHING_S = 60.0
+"""What is missing may be in unsaved buffers alone, which the worker does not see."""
+
+
+class ProjectVectors:
+    """Vectors as the settings want them. Used from the engine's loop. `tell` gets sentences for the user."""
+
+    def __init__(self, settings: EmbeddingSettings, read_key: SecretReader, tell: Callable[[str], None]) -> None:
+        """Import, read and send nothing yet."""
+        self.settings = settings
+        self._read_key, self._tell = read_key, tell
+        self._questions: QuestionVectors | None = None
+        self._workers: dict[Path, WorkerProcess] = {}
+        self._not_before: dict[Path, float] = {}
+        self._settled: dict[Path, int] = {}
+        self._told: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def nearest(self, index: ProjectIndex, question: str) -> NearestChunks:
+        """Return what gives the chunks nearest to a question (`QuestionVectors`); start making what is missing."""
+        try:
+            questions = self._open()
+        except AdapterError as error:
+            why = str(error)
+            self._say(why)
+            return refusing(why)
+        found = await questions.nearest(index, question)
+        task = asyncio.create_task(self._follow(index))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return found
+
+    async def make(self, index: ProjectIndex, *, may_be_large: bool = False) -> str:
+        """Start making what is missing, unless that is being done; return why it cannot be, "" = it runs or is done."""
+        worker = self._workers.get(index.path)
+        if worker is not None and worker.is_running:
+            return ""
+        if worker is None:
+            worker = WorkerProcess(
+                lambda state, done, total, why: self._ended(index, state, done, why),
+                "codecompanion.engine.vector_worker",
+            )
+            self._workers[index.path] = worker
+        try:
+            key = await asyncio.to_thread(self._key)
+        except AdapterError as error:
+            return str(error)
+        job = VectorJob(str(index.root), str(index.path), index.choice, self.settings, key, may_be_large)
+        return await worker.start(job)
+
+    async def wait(self, index: ProjectIndex) -> None:
+        """Wait until nothing is being made for the index."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        worker = self._workers.get(index.path)
+        if worker is not None:
+            await worker.wait()
+
+    async def aclose(self) -> None:
+        """Stop the workers, let go of the model."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        for worker in self._workers.values():
+            await worker.stop()
+        if self._questions is not None:
+            await self._questions.aclose()
+
+    async def _follow(self, index: ProjectIndex) -> None:
+        """Start a run when chunks have no vector, and it makes sense to try."""
+        worker = self._workers.get(index.path)
+        is_due = time.monotonic() >= self._not_before.get(index.path, 0.0)
+        if not is_due or (worker is not None and worker.is_running):
+            return
+        vectors = self._open().reader_of(index.reader)
+        try:
+            version = await asyncio.to_thread(vectors.data_version)
+            if version == self._settled.get(index.path):
+                return
+            self._settled[index.path] = version
+            if not await asyncio.to_thread(vectors.count_missing):
+                return
+        except (StoreError, FileNotFoundError) as error:
+            _log.info("no vectors are made: %s", error)
+            return
+        if why := await self.make(index):
+            self._failed(index, why)
+
+    def _ended(self, index: ProjectIndex, state: str, done: int, why: str) -> None:
+        if state == "building":
+            return
+        self._settled.pop(index.path, None)
+        if why:
+            self._failed(index, why)
+        elif not done:
+            self._not_before[index.path] = time.monotonic() + AGAIN_AFTER_NOTHING_S
+
+    def _failed(self, index: ProjectIndex, why: str) -> None:
+        self._not_before[index.path] = time.monotonic() + AGAIN_AFTER_S
+        self._say(why)
+
+    def _say(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._tell(text)
+
+    def _open(self) -> QuestionVectors:
+        if self._questions is None:
+            self._questions = QuestionVectors(make_embedder(self.settings, self._read_key))
+        return self._questions
+
+    def _key(self) -> str:
+        """Return the key for the worker, which has no environment to find it in."""
+        connection: AdapterSettings = connection_of(self.settings)
+        return self._read_key(connection) if self.settings.key else ""
