@@ -18,6 +18,7 @@ from tests.providers.loopback.answers import Answer, failure, json_answer
 from tests.providers.loopback.server import LoopbackServer, Received
 from tests.providers.loopback.thread import LoopbackThread
 from tests.providers.loopback.token_count import count
+from tests.providers.loopback.wire_schemas import Kind
 
 Body = dict[str, Any]
 
@@ -95,4 +96,6 @@ class EmbeddingServerThread(LoopbackThread[EmbeddingServer]):
     """The server in a thread of its own: `with EmbeddingServerThread("ollama") as server:`."""
 
     def __init__(self, flavour: Flavour = "openai", **options: Any) -> None:
-        super().__init__(lambda: EmbeddingServer(flavour, **options), "openai.embeddings")
+        # OpenAI's rules need the types of its SDK, which take seconds to import.
+        kinds: tuple[Kind, ...] = ("openai.embeddings",) if flavour == "openai" else ()
+        super().__init__(lambda: EmbeddingServer(flavour, **options), *kinds)

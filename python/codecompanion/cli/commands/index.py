@@ -1,18 +1,21 @@
 """`index`: make the code index of a project true to its files (`:help codecompanion-cli`).
 
 A stable contract: outside tests call it. Prints one JSON object: `files`, `chunks`, `symbols`, `vectors`, `seconds`,
-`bytes`. The index is the one that the editor uses for the same folder.
+`bytes`. The index is the one that the editor uses for the same folder. With `--embed` the vectors that are missing are
+made; exit status 1 when that was not finished.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import time
 from pathlib import Path
 from typing import TextIO
 
 import msgspec
 
+from codecompanion.cli.embedding import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.session.code.indexing import build
@@ -26,6 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("index", help="build or update the code index of a project")
     parser.add_argument("--root", metavar="DIR", default=".", help="the project's folder (default: this one)")
     parser.add_argument("--rebuild", action="store_true", help="from scratch")
+    add_embed(parser)
     parser.set_defaults(run=run)
 
 
@@ -33,7 +37,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     """Carry the sub-command out; returns the exit status.
 
     Raises:
-        InputError: there is no such folder.
+        InputError: there is no such folder, or the SPEC of the vectors is wrong.
         CodeCompanionError: the index cannot be written, or another process is building it.
     """
     root = Path(arguments.root)
@@ -42,9 +46,13 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     root = root.resolve()
     path = index_path(cache_dir(), root)
     started = time.monotonic()
+    vectors = CommandVectors()
+    if arguments.embed is not None:
+        vectors.of(arguments.embed)  # a wrong SPEC is said before anything is done
     built = build(root, path, Choice(), now_ns=time.time_ns, is_rebuild=arguments.rebuild)
     if built.is_busy:
         raise CodeCompanionError(f"another process is building the index of {root}; wait for it, then try again")
+    is_whole = arguments.embed is None or asyncio.run(_embed(vectors, arguments.embed, root, path))
     counts = IndexReader(path).counts()
     answer = {
         "files": counts.files,
@@ -55,4 +63,13 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
         "bytes": counts.bytes,
     }
     print(msgspec.json.encode(answer).decode(), file=out)
-    return 0
+    return 0 if is_whole else 1
+
+
+async def _embed(vectors: CommandVectors, spec: str, root: Path, path: Path) -> bool:
+    """Make the vectors that are missing; return whether every piece of code has been through the model."""
+    try:
+        run = await vectors.fill(spec, root, path, Choice())
+        return not (run.why or run.is_busy)
+    finally:
+        await vectors.aclose()

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from codecompanion.cli.embedding import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.jobs import answer_jobs, print_answer
 from codecompanion.errors import InputError
@@ -25,7 +26,7 @@ from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.code.search_code import search_code
 from codecompanion.session.code.search_options import DEFAULT_TOP_K, SearchOptions
 
-A_JOB = '{"query": …, "options": {"root": …, "tier": "auto", "top_k": 10}}'
+A_JOB = '{"query": …, "options": {"root": …, "tier": "auto", "top_k": 10, "embed": …}}'
 TIERS: tuple[SearchTier, ...] = ("auto", "hybrid", "fts", "vector", "terms")
 
 
@@ -54,7 +55,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--root", metavar="DIR", default=".", help="the project's folder (default: this one)")
     parser.add_argument("--tier", choices=TIERS, default="auto", help="auto (joined ranking, default) or a plain tier")
     parser.add_argument("--top-k", metavar="N", type=int, default=DEFAULT_TOP_K, help="files, 1 to 50 (default: 10)")
-    parser.add_argument("--embed", metavar="SPEC", help="vectors: url=…,model=…[,key=ENV] or onnx=FOLDER")
+    add_embed(parser)
     parser.add_argument("query", nargs="*", metavar="QUERY", help="a question, or words")
     parser.set_defaults(run=run)
 
@@ -84,12 +85,14 @@ class _Searches:
         self._arguments = arguments
         self._loop = asyncio.Runner()
         self._projects: dict[Path, ProjectIndex] = {}
+        self._vectors = CommandVectors()
 
     def __enter__(self) -> _Searches:
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._loop:
+            self._loop.run(self._vectors.aclose())
             for index in self._projects.values():
                 self._loop.run(index.close())
 
@@ -97,17 +100,19 @@ class _Searches:
         """Return the answer of a job.
 
         Raises:
-            InputError: there is no such folder.
+            InputError: there is no such folder, or the SPEC of the vectors is wrong.
             StoreUnavailable: the index cannot be written.
         """
         options, given = job.options or Options(), self._arguments
-        if options.embed is not None or given.embed is not None:
-            raise InputError("embed: vectors cannot be had here yet; leave it out")
+        spec = given.embed if options.embed is None else options.embed
+        vectors = None if spec is None else self._vectors.of(spec)
         tier = options.tier or given.tier
         top_k = given.top_k if options.top_k is None else options.top_k
         index = self._index(given.root if options.root is None else options.root)
         asked = SearchOptions(tier=tier, top_k=effective_top_k(top_k))
-        outcome = self._loop.run(search_code(index, job.query, asked))
+        if spec is not None:
+            self._loop.run(self._vectors.fill(spec, index.root, index.path, index.choice))
+        outcome = self._loop.run(search_code(index, job.query, asked, vectors))
         if tier not in ("auto", outcome.tier):
             print(f"codecompanion: {'; '.join(outcome.not_used)}", file=sys.stderr)
         return _told(outcome)

@@ -53,7 +53,7 @@ async def test_a_question_starts_the_making_and_the_next_one_finds_by_meaning(in
     """`auth` and `login` share no letter with `signin`; the fake model knows that they are the same."""
     pytest.importorskip("numpy")
     told: list[str] = []
-    with EmbeddingServerThread(key=KEY) as server:
+    with EmbeddingServerThread("ollama", key=KEY) as server:
         vectors = vectors_on(server, told, key="EMBED_KEY")
         options = SearchOptions(tier="vector", with_common=False)
         first = await search_code(index, "where is auth done", options, vectors)
@@ -77,7 +77,7 @@ async def test_a_question_starts_the_making_and_the_next_one_finds_by_meaning(in
 
 async def test_a_failure_is_told_once_and_words_go_on(index: ProjectIndex) -> None:
     told: list[str] = []
-    with EmbeddingServerThread(key="another") as server:
+    with EmbeddingServerThread("ollama", key="another") as server:
         vectors = vectors_on(server, told, key="EMBED_KEY")
         for _ in range(3):
             found = await search_code(index, "where is mail sent", SearchOptions(), vectors)

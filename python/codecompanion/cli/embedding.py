@@ -1,0 +1,88 @@
+"""`--embed SPEC` of `index`, `search` and `gather`: vectors made where they are missing, then asked (R-239).
+
+Naming a SPEC is the consent to what it costs: what a run takes is said on standard error before it begins, what went
+wrong after it. Keys come from the user's environment and are nowhere shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+from codecompanion.adapters.embeddings.make import make_embedder
+from codecompanion.adapters.embeddings.spec import EXPECTED, parse_spec
+from codecompanion.adapters.keys.key_source import KeyReader
+from codecompanion.cli import progress
+from codecompanion.cli.environment import user_environment
+from codecompanion.errors import InputError, NotConfigured
+from codecompanion.session.vectors.estimate import estimate_run
+from codecompanion.session.vectors.question import QuestionVectors
+from codecompanion.session.vectors.run import Run, make_vectors
+from codecompanion.session.vectors.worker import chunks_of_files
+from codecompanion.store.code_index.vectors import VectorWriter
+from codecompanion.workspace.project_files import Choice
+
+
+def add_embed(parser: argparse.ArgumentParser) -> None:
+    """Add the option to a command."""
+    parser.add_argument("--embed", metavar="SPEC", help=f"search by meaning too: {EXPECTED}")
+
+
+class CommandVectors:
+    """The vectors of one command, which may use several SPECs. Close it in the loop it was used in."""
+
+    def __init__(self) -> None:
+        self._by_spec: dict[str, QuestionVectors] = {}
+        self._filled: set[tuple[str, Path]] = set()
+
+    def of(self, spec: str) -> QuestionVectors:
+        """Return what questions are compared with.
+
+        Raises:
+            InputError: the SPEC is wrong, or names a folder without a model.
+        """
+        known = self._by_spec.get(spec)
+        if known is None:
+            try:
+                embedder = make_embedder(parse_spec(spec), KeyReader(environ=user_environment()))
+            except NotConfigured as error:
+                raise InputError(str(error)) from error
+            known = self._by_spec[spec] = QuestionVectors(embedder, limit_s=60.0)
+        return known
+
+    async def fill(self, spec: str, root: Path, path: Path, choice: Choice) -> Run:
+        """Make the vectors that the index at `path` misses, once; say what it takes and what went wrong.
+
+        Raises:
+            StoreUnavailable: the index cannot be read or written.
+        """
+        embedder = self.of(spec).embedder
+        if (spec, path) in self._filled:
+            return Run()
+        self._filled.add((spec, path))
+        writer = VectorWriter(path)
+        try:
+            missing = writer.missing(embedder.name)
+        finally:
+            writer.close()
+        if not missing:
+            return Run()
+        estimate = await asyncio.to_thread(estimate_run, missing, parse_spec(spec), is_paid=embedder.is_paid)
+        if estimate.is_paid:
+            print(f"codecompanion: vectors for {estimate.sentence}", file=sys.stderr)
+
+        def report(done: int, total: int) -> None:
+            progress.step(f"codecompanion: {done:,} of {total:,} vectors")
+
+        run = await make_vectors(path, embedder, chunks_of_files(root, choice), report=report)
+        for note in ("Another process is making vectors for this index.",) if run.is_busy else run.notes:
+            print(f"codecompanion: {note}", file=sys.stderr)
+        return run
+
+    async def aclose(self) -> None:
+        """Close connections, let go of models."""
+        for vectors in self._by_spec.values():
+            await vectors.aclose()
+        self._by_spec.clear()
