@@ -173,6 +173,12 @@ local function check_host()
       health.warn(line, finding.advice ~= "" and finding.advice or nil)
     end
   end
+  local index, is_usable = require("codecompanion.index").examine(HOST_WAIT_MS)
+  if is_usable then
+    health.info("code index: " .. index)
+  elseif index then
+    health.warn("code index: " .. index, "Questions are answered without it; :CodeCompanion index tries again")
+  end
 end
 
 ---Where the key of an adapter comes from and whether it is there; never what it is.

@@ -60,6 +60,10 @@ local function show_without_chat(event)
     say.line(event.text, severity[event.level])
   elseif event.type == "request_failed" and not event.gone then
     say.line(event.error, severity.ERROR)
+  elseif event.type == "index_progress" then
+    require("codecompanion.index_progress").show(event, M.notify, function()
+      return state.status == "ready"
+    end)
   end
 end
 

@@ -48,6 +48,13 @@ return {
     arguments = { "off", "on", "status" },
     run = complete,
   },
+  index = {
+    description = "index the code below the current folder; `--rebuild`: from scratch; `status`",
+    arguments = { "--rebuild", "status" },
+    run = function(arguments)
+      require("codecompanion.index").run(arguments)
+    end,
+  },
   chat = {
     description = "open a chat",
     run = function()

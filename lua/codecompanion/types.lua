@@ -907,6 +907,12 @@
 ---@field start? boolean
 ---@field rebuild? boolean
 
+---Files (absolute paths) that the editor has written, or found changed: their indexes look at them first.
+---@class CodeCompanion.Request.FilesChanged
+---@field id? integer
+---@field chat? string
+---@field paths string[]
+
 ---Lines of a file that were edited or visited: 1-based, both included.
 ---@class CodeCompanion.Wire.RecentLines
 ---@field path string
@@ -1042,6 +1048,7 @@
 ---@field revoke_grant CodeCompanion.Request.RevokeGrant
 ---@field doctor CodeCompanion.Request.Doctor
 ---@field index_project CodeCompanion.Request.IndexProject
+---@field files_changed CodeCompanion.Request.FilesChanged
 ---@field complete_code CodeCompanion.Request.CompleteCode
 ---@field cancel_completion CodeCompanion.Request.CancelCompletion
 

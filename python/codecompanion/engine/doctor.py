@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import shutil
@@ -18,6 +19,7 @@ from codecompanion.store.damage.salvage import kept_files
 from codecompanion.store.database.connection import RESTORE
 from codecompanion.store.store import Store
 from codecompanion.tools.commands.command_environment import HiddenVariables, hidden_names
+from codecompanion.workspace.syntax.languages import languages
 
 PACKAGES = (
     "pynvim",
@@ -103,9 +105,21 @@ def examine_environment() -> list[Finding]:
         Finding("python", sys.version_info >= OLDEST_PYTHON, f"{version} ({sys.executable})", "Python 3.11 or newer")
     ]
     found += [_package(name) for name in PACKAGES]
+    found.append(_grammars())
     found.append(Finding("ripgrep", True, shutil.which("rg") or "not there: a slower search is built in"))
     found.append(Finding("policies", True, ", ".join(policy_names())))
     return found
+
+
+def _grammars() -> Finding:
+    """Return whether the languages that the code index reads have their grammars; none is loaded for it."""
+    names = {"tsx": "typescript"}
+    known = {language: f"tree_sitter_{names.get(language, language)}" for language in languages()}
+    missing = [language for language, module in known.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        text = f"not for {', '.join(missing)}: such files are indexed in blocks of lines"
+        return Finding("grammars", False, text, "Run :CodeCompanion install")
+    return Finding("grammars", True, ", ".join(known))
 
 
 def _package(name: str) -> Finding:

@@ -42,7 +42,7 @@ def main() -> int:
             is_rebuild=job.is_rebuild,
         )
     except (CodeCompanionError, OSError) as error:
-        say(Progress(is_finished=True, why=f"The index cannot be built: {error}"))
+        say(Progress(is_finished=True, why=f"The code is not indexed: {error}"))
         return 1
     why = "Another Neovim is building this index." if built.is_busy else ""
     say(Progress(built.written, built.written, is_finished=True, why=why))

@@ -111,6 +111,9 @@ class Runtime:
                 return await asyncio.to_thread(self._reporting().show_cost, self.services, request)
             case requests.ShowTrace():
                 return await asyncio.to_thread(self._reporting().show_trace, self.services, request)
+            case requests.FilesChanged():
+                if self.services.indexes is not None:
+                    self.services.indexes.mark_changed(request.paths)
             case requests.IndexProject():
                 from codecompanion.engine.index_project import index_project
 

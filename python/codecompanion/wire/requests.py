@@ -480,6 +480,12 @@ class IndexProject(Request, frozen=True, kw_only=True):
     rebuild: bool = False
 
 
+class FilesChanged(Request, frozen=True, kw_only=True):
+    """Files (absolute paths) that the editor has written, or found changed: their indexes look at them first."""
+
+    paths: tuple[str, ...]
+
+
 class RecentLines(msgspec.Struct, frozen=True):
     """Lines of a file that were edited or visited: 1-based, both included."""
 

@@ -113,7 +113,7 @@ class ProjectIndex:
             try:
                 freshness, is_much = await asyncio.to_thread(self._refresh)
             except (StoreError, OSError) as error:
-                self._set(IndexState("unusable", why=str(error)))
+                self._set(IndexState("unusable", why=f"The code is not indexed: {error}"))
                 _log.warning("the index of %s cannot be used: %s", self.root, error)
                 return Freshness()
         if is_much:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,13 @@ class ProjectIndexes:
                 await oldest.close()
         self._open.move_to_end(real)
         return index
+
+    def mark_changed(self, paths: Iterable[str]) -> None:
+        """Let the indexes look at these files (absolute paths) first."""
+        for path in paths:
+            for root, index in self._open.items():
+                if path.startswith(f"{root}/"):
+                    index.mark_changed(path.removeprefix(f"{root}/"))
 
     async def aclose(self) -> None:
         """Stop every worker and close every file."""

@@ -72,7 +72,7 @@ class WorkerProcess:
                 start_new_session=True,
             )
         except OSError as error:
-            return f"The index cannot be built: {error.strerror or error}."
+            return f"The code is not indexed: {error.strerror or error} ({sys.executable})"
         assert self._process.stdin is not None  # noqa: S101 - asked for above
         self._process.stdin.write(msgspec.json.encode(job) + b"\n")
         self._following = asyncio.create_task(self._follow(self._process))

@@ -17,6 +17,7 @@ import msgspec
 from codecompanion.model.code import Definition
 from codecompanion.store.code_index.outlines import unpack_signatures
 from codecompanion.store.code_index.schema import IndexUnusable, open_existing, unusable_or_unavailable
+from codecompanion.store.database.connection import explain
 
 
 class IndexCounts(msgspec.Struct, frozen=True):
@@ -174,7 +175,12 @@ class IndexReader:
 
     def _open(self) -> sqlite3.Connection:
         """Return the connection to the file that is at the path now."""
-        inode = self.path.stat().st_ino
+        try:
+            inode = self.path.stat().st_ino
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise explain(error, self.path) from error
         if self._connection is None or inode != self._inode:
             self._close()
             self._connection = open_existing(self.path, read_only=True)

@@ -1,0 +1,69 @@
+---`:CodeCompanion index`: the index of the code below the current folder.
+
+local host = require("codecompanion.host")
+local numbers = require("codecompanion.screen.numbers")
+local progress = require("codecompanion.index_progress")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+---@param bytes integer
+---@return string
+local function size(bytes)
+  return bytes < 1e6 and ("%d kB"):format(math.ceil(bytes / 1000)) or ("%.1f MB"):format(bytes / 1e6)
+end
+
+---@param found table The answer of `index_project`
+---@return string
+function M.sentence(found)
+  if found.phase == "unusable" or found.files == 0 then
+    return progress.sentence(found)
+  end
+  local what = ("%s, %s, %s"):format(
+    numbers.counted(found.files, "file"),
+    numbers.counted(found.symbols, "definition"),
+    size(found.bytes)
+  )
+  if found.vectors > 0 then
+    what = ("%s, %s"):format(what, numbers.counted(found.vectors, "vector"))
+  end
+  local head = found.phase == "building" and progress.sentence(found)
+    or found.complete and ("The code of %s is indexed"):format(vim.fn.fnamemodify(found.root, ":t"))
+    or ("The code of %s is indexed in part"):format(vim.fn.fnamemodify(found.root, ":t"))
+  return ("%s (%s)"):format(head, what)
+end
+
+---For `:checkhealth`: what is indexed of the current folder.
+---@param wait_ms integer
+---@return string? sentence nil when the host does not say
+---@return boolean? is_usable
+function M.examine(wait_ms)
+  local sentence, is_usable
+  host.request("index_project", { cwd = vim.fn.getcwd() }, function(_, found)
+    if found then
+      sentence, is_usable = M.sentence(found), found.phase ~= "unusable"
+    end
+  end)
+  vim.wait(wait_ms, function()
+    return sentence ~= nil
+  end, 20)
+  return sentence, is_usable
+end
+
+---@param arguments string[] `--rebuild`, `status` or nothing
+function M.run(arguments)
+  local what = arguments[1]
+  if what ~= nil and what ~= "--rebuild" and what ~= "status" then
+    return say.line(":CodeCompanion index takes --rebuild, status, or nothing", severity.ERROR)
+  end
+  local payload = { cwd = vim.fn.getcwd(), start = what == nil, rebuild = what == "--rebuild" }
+  host.request("index_project", payload, function(err, found)
+    if err then
+      return say.line(err, severity.ERROR)
+    end
+    say.line(M.sentence(found), found.phase == "unusable" and severity.WARN or severity.INFO)
+  end)
+end
+
+return M

@@ -1,0 +1,73 @@
+---How far the building of a code index is, on the command line; and, once there is an index, the host hears which files
+---the editor writes, so that a question need not look at every file of a very large project.
+
+local numbers = require("codecompanion.screen.numbers")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+local GROUP = "codecompanion_index"
+local is_following = false
+---@type table<string, boolean> Folders whose index was being built
+local building = {}
+
+---@param text string
+local function hint(text)
+  if vim.api.nvim_get_mode().mode:sub(1, 1) ~= "c" then
+    say.hint(text)
+  end
+end
+
+---Tell the host of every file that is written or was found changed.
+---@param notify fun(verb: string, payload: table)
+---@param is_ready fun(): boolean
+local function follow(notify, is_ready)
+  if is_following then
+    return
+  end
+  is_following = true
+  vim.api.nvim_create_autocmd({ "BufWritePost", "FileChangedShellPost" }, {
+    group = vim.api.nvim_create_augroup(GROUP, { clear = true }),
+    callback = function(args)
+      local path = vim.api.nvim_buf_get_name(args.buf)
+      if vim.bo[args.buf].buftype == "" and path ~= "" and is_ready() then
+        notify("files_changed", { paths = { path } })
+      end
+    end,
+  })
+end
+
+---The state in one sentence.
+---@param event CodeCompanion.Event.IndexProgress
+---@return string
+function M.sentence(event)
+  local name = vim.fn.fnamemodify(event.root, ":t")
+  if event.phase == "building" then
+    local far = event.total > 0 and (": %d of %s"):format(event.done, numbers.counted(event.total, "file")) or " …"
+    return ("Indexing the code of %s%s"):format(name, far)
+  elseif event.phase == "ready" then
+    return ("The code of %s is indexed"):format(name)
+  end
+  return event.why ~= "" and event.why or ("The code of %s is not indexed"):format(name)
+end
+
+---@param event CodeCompanion.Event.IndexProgress
+---@param notify fun(verb: string, payload: table)
+---@param is_ready fun(): boolean Whether the host runs
+function M.show(event, notify, is_ready)
+  follow(notify, is_ready)
+  if event.phase == "building" then
+    building[event.root] = true
+    hint(M.sentence(event))
+  elseif building[event.root] then
+    building[event.root] = nil
+    if event.phase == "unusable" then
+      say.once(M.sentence(event), severity.WARN)
+    else
+      hint(M.sentence(event))
+    end
+  end
+end
+
+return M
