@@ -1315,6 +1315,7 @@
 ---@field max_tokens? integer
 ---@field temperature? number
 ---@field multi_line? boolean
+---@field project? boolean
 ---@field timeout? integer
 ---@field trigger? "automatic"|"manual"
 ---@field debounce? integer

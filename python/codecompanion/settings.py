@@ -144,7 +144,7 @@ class CompletionSettings(_Section, frozen=True):
     """Completion at the cursor (R-261). `url`, `adapter`, `api_key`, `family`: "" = not set.
 
     `api_key` is where the key is (a variable's name, `cmd:…`, `file:…`), never the key. `timeout_s` is the limit of one
-    request; `multi_line` False ends a suggestion with its first line.
+    request; `multi_line` False ends a suggestion with its first line; `project`: the model is shown other files too.
     """
 
     enabled: bool
@@ -157,6 +157,7 @@ class CompletionSettings(_Section, frozen=True):
     max_tokens: Annotated[int, msgspec.Meta(ge=1)]
     temperature: Annotated[float, msgspec.Meta(ge=0)]
     multi_line: bool
+    project: bool
     timeout_s: float
 
 

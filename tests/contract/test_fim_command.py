@@ -70,3 +70,25 @@ def test_without_jobs_there_is_one_sentence():
     status, out, err = run("fim", "--jobs", stdin="\n")
     assert (status, out) == (2, "")
     assert "no job in it" in err
+
+
+def test_with_a_root_the_project_joins(tmp_path):
+    """Signatures and similar code of other files, the same every time; the file's own text at the end."""
+    (tmp_path / "store.py").write_text("def open_store(path: str, *, is_new: bool = False):\n    return path\n")
+    (tmp_path / ".env").write_text("open_store = 'secret words'\n")
+    text = "from store import open_store\n\nstore = open_store(\n"
+    wanted = [job(text=text, line=2, column=19, path="new.py", root=str(tmp_path)) for _ in range(2)]
+    wanted += [job(text=text, line=2, column=19, path="new.py", root=str(tmp_path / "none"))]
+    wanted += [job("codellama", text, 2, 19, "new.py", root=str(tmp_path))]
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    status, out, _ = run("fim", "--jobs", stdin="".join(json.dumps(one) + "\n" for one in wanted), **environment)
+    first, again, missing, other = [json.loads(line) for line in out.splitlines()]
+    assert status == 2
+    assert first == again
+    assert "def open_store(path: str, *, is_new: bool = False)" in first["prompt"]
+    assert first["prompt"].startswith("<|repo_name|>")
+    assert first["prompt"].endswith(f"<|fim_prefix|>{first['prefix']}<|fim_suffix|>{first['suffix']}<|fim_middle|>")
+    assert first["prefix"] + first["suffix"] == text
+    assert "secret words" not in first["prompt"]
+    assert "options.root" in missing["error"]
+    assert other["prompt"].startswith("<PRE># Path: store.py\n# def open_store(path: str, *, is_new: bool = False)")

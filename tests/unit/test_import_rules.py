@@ -35,7 +35,14 @@ EFFECTS = frozenset(
 EFFECTFUL_MODULES = frozenset[str]()
 # Built-in policies, families of code models and forms of imports are package data, read once like code.
 DATA_READERS = frozenset(
-    {"context.policy.catalog", "retrieval.ranking.tables", "completion.families", "completion.imports"}
+    {
+        "context.policy.catalog",
+        "retrieval.ranking.tables",
+        "completion.budgets",
+        "completion.families",
+        "completion.forms",
+        "completion.imports",
+    }
 )
 BRIDGE = "engine.bridge"
 

@@ -214,6 +214,7 @@ local function completion(given)
     max_tokens = given.max_tokens,
     temperature = given.temperature,
     multi_line = given.multi_line,
+    project = given.project,
     timeout_s = given.timeout / 1000,
   }
 end

@@ -11,7 +11,7 @@ import re
 import tomllib
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -92,21 +92,31 @@ def _find(path: str, text: str, shown: Lines) -> Iterator[tuple[Lines, str]]:
 
 def _find_python(text: str, shown: Lines) -> Iterator[tuple[Lines, str]]:
     """Yield the imports of modules and of the blocks in them, such as `if TYPE_CHECKING:`."""
-    wanted = [match for match in _PYTHON_IMPORT.finditer(text) if not _is_in(shown, text, match.start())]
+    wanted = [
+        match.start()
+        for match in _PYTHON_IMPORT.finditer(text)
+        if not _is_in(shown, text, match.start()) and (not match[0][0].isspace() or _is_in_block(text, match.start()))
+    ]
     if not wanted:
         return
     # What stands after the last one, the line somebody types in among it, need not parse.
-    until = _python_end(text, wanted[-1].start())
-    tree = _parse(text[:until])
-    if tree is not None:
-        yield from _from_tree(tree.body, text[:until].split("\n"))
+    region = text[: _python_end(text, wanted[-1])]
+    found = _parsed_imports(region)
+    if found is not None:
+        yield from found
         return
-    for match in wanted:
-        if not match[0][0].isspace() or _is_in_block(text, match.start()):
-            statement = text[match.start() : _python_end(text, match.start())].strip()
-            if _parse(statement) is not None and not _is_quoted(text, match.start()):
-                start = text.count("\n", 0, match.start()) + 1
-                yield (start, start + statement.count("\n")), statement
+    for position in wanted:
+        statement = text[position : _python_end(text, position)].strip()
+        if _parse(statement) is not None and not _is_quoted(text, position):
+            start = text.count("\n", 0, position) + 1
+            yield (start, start + statement.count("\n")), statement
+
+
+@lru_cache(maxsize=8)
+def _parsed_imports(region: str) -> tuple[tuple[Lines, str], ...] | None:
+    """Return the imports of a text, None when it does not parse; that of a file is the same from key to key."""
+    tree = _parse(region)
+    return None if tree is None else tuple(_from_tree(tree.body, region.split("\n")))
 
 
 def _is_in(shown: Lines, text: str, position: int) -> bool:

@@ -13,6 +13,7 @@ import msgspec
 from codecompanion.completion.families import Family
 from codecompanion.formats.regex import regex
 
+MAX_CHARS = 16_000
 MAX_LINES = 60
 MAX_REPEATS = 2
 """So often a line may follow itself."""
@@ -47,7 +48,7 @@ def usable(text: str, place: Place, family: Family, stop: tuple[str, ...], *, mu
 
     `is_cut`: the limit of tokens ended it, so that its last line is half.
     """
-    text = _until(text.replace("\r\n", "\n").replace("\r", ""), (*stop, *family.tokens))
+    text = _until(text[:MAX_CHARS].replace("\r\n", "\n").replace("\r", ""), (*stop, *family.tokens))
     if not family.fills_in:
         text = _without_fence(text)
         text = _without_start(text, place.line_start)

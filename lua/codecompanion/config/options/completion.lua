@@ -118,6 +118,13 @@ return {
     description = "Suggest several lines. False ends every suggestion with its first line.",
   },
   {
+    name = "project",
+    type = "boolean",
+    default = true,
+    description = "Show the model signatures and similar code of other files of the project, from its code index. False"
+      .. " sends only the file you are in.",
+  },
+  {
     name = "timeout",
     type = "integer",
     min = 100,

@@ -6,16 +6,29 @@ A stable contract: outside tests call it. Without `root` it is exactly the docum
 from __future__ import annotations
 
 import argparse
+import os
+import time
+from functools import cache
+from pathlib import Path
 from typing import Any, TextIO
 
 import msgspec
 
+from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.jobs import answer_jobs
+from codecompanion.completion.budgets import budgets
 from codecompanion.completion.families import family_named, family_of
 from codecompanion.completion.imports import imports_outside
 from codecompanion.completion.prompt import build_prompt
 from codecompanion.completion.window import cut_window, split_at
 from codecompanion.errors import InputError
+from codecompanion.session.code.indexing import build
+from codecompanion.session.complete.project_prompt import make_project_prompt
+from codecompanion.session.complete.project_view import ProjectReader
+from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.store.code_index.schema import index_path
+from codecompanion.workspace.project_files import Choice
+from codecompanion.workspace.secret_files import is_secret
 
 A_JOB = '{"model": …, "path": …, "text": …, "line": 0, "column": 0, "options": {…}}'
 
@@ -57,10 +70,32 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 def _answer(job: Job) -> dict[str, Any]:
     options = job.options or Options()
-    if options.root is not None:
-        raise InputError("options.root: the project's knowledge cannot be had yet; leave it out")
     family = family_of(job.model) if options.family is None else family_named(options.family)
-    window = cut_window(*split_at(job.text, job.line, job.column))
-    imports = imports_outside(job.path, window)
-    answer: dict[str, Any] = msgspec.to_builtins(build_prompt(family, imports, window.prefix, window.suffix))
+    before, after = split_at(job.text, job.line, job.column)
+    if options.root is None:
+        window = cut_window(before, after)
+        made = build_prompt(family, imports_outside(job.path, window), window.prefix, window.suffix)
+    else:
+        reader = _project(options.root)
+        path = _path_in(reader.root, job.path)
+        made = make_project_prompt(reader, family, path, before, after, budgets().total)
+    answer: dict[str, Any] = msgspec.to_builtins(made)
     return answer
+
+
+@cache
+def _project(root: str) -> ProjectReader:
+    """Return the project in a folder, its index made true to the disk once."""
+    folder = Path(root)
+    if not folder.is_dir():
+        raise InputError(f"options.root: there is no folder {root}")
+    folder = folder.resolve()
+    path = index_path(cache_dir(), folder)
+    build(folder, path, Choice(), now_ns=time.time_ns)
+    return ProjectReader(folder, IndexReader(path), is_secret)
+
+
+def _path_in(root: Path, path: str) -> str:
+    """Return the path of the job's file relative to the root; a name outside of it stays what it is."""
+    whole = Path(os.path.realpath(root / path))
+    return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path

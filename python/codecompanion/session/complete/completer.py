@@ -7,19 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from codecompanion.adapters.completion.endpoints import CodeReply, CodeRequest
+from codecompanion.completion.budgets import total_chars
 from codecompanion.completion.families import Family, family_named, family_of, stops_of, without_tokens
+from codecompanion.completion.forms import as_comments, build_project_prompt, line_cost
 from codecompanion.completion.imports import imports_outside
-from codecompanion.completion.prompt import build_prompt
+from codecompanion.completion.plan import plan_prompt
 from codecompanion.completion.reply import Place, usable
 from codecompanion.completion.window import PREFIX_CHARS, SUFFIX_CHARS, Window
 from codecompanion.errors import CodeCompanionError
 from codecompanion.session.complete.asking import Asked, make_asked
 from codecompanion.session.complete.cache import SuggestionCache
+from codecompanion.session.complete.project_prompt import Place as ProjectPlace
+from codecompanion.session.complete.project_prompt import Shown, SteadyKnowledge
+from codecompanion.session.complete.project_view import ProjectReader, RecentRange
+from codecompanion.session.complete.projects import Projects
 from codecompanion.session.services import Services
 from codecompanion.settings import CompletionSettings
 from codecompanion.wire.requests import CompleteCode
@@ -55,23 +64,41 @@ class Suggestions(msgspec.Struct, frozen=True, kw_only=True):
     off: bool = False
 
 
+class FindsProjects(Protocol):
+    """What a completer asks of `projects.Projects`."""
+
+    async def find(self, path: str, cwd: str) -> tuple[ProjectReader, str] | None:
+        """Return the project of a file and the file's path in it, None when it is in none."""
+        ...
+
+    async def aclose(self) -> None:
+        """Stop what goes on beside."""
+        ...
+
+
 class Completer:
-    """Completion of one editor. `clock` gives seconds, `report_bug` logs a bug of ours and returns a sentence."""
+    """Completion of one editor. `clock` gives seconds, `report_bug` logs a bug of ours and returns a sentence.
+
+    `context_window` is the model's, in tokens, 0 = not known.
+    """
 
     def __init__(
         self,
         settings: CompletionSettings,
         make: Callable[[], Asked],
         *,
-        is_secret: Callable[[str], bool],
+        projects: FindsProjects,
         clock: Callable[[], float],
         report_bug: Callable[[BaseException], str],
+        context_window: int = 0,
     ) -> None:
-        self._settings, self._make = settings, make
-        self._is_secret, self._clock, self._report_bug = is_secret, clock, report_bug
+        self._settings, self._make, self._projects = settings, make, projects
+        self._clock, self._report_bug = clock, report_bug
         self._asked: Asked | None = None
         self._cache = SuggestionCache()
         self._running: tuple[int, asyncio.Task[Suggestions]] | None = None
+        self._total = total_chars(context_window, settings.max_tokens)
+        self._knowledge = SteadyKnowledge()
 
     async def complete(self, request: CompleteCode) -> Suggestions:
         """Return suggestions; never raises but when it is cancelled itself."""
@@ -108,18 +135,23 @@ class Completer:
     async def aclose(self) -> None:
         """Stop, and close the connections."""
         self.cancel()
+        await self._projects.aclose()
         asked, self._asked = self._asked, None
         if asked is not None:
             await asked.aclose()
 
     async def _find(self, request: CompleteCode) -> Suggestions:
-        if self._is_secret(request.path):
-            return Suggestions(why=f"{request.path.rpartition('/')[2]} may hold secrets", off=True)
+        project = await self._projects.find(request.path, request.cwd)
+        path = project[1] if project else _last_parts(request.path)
+        if is_secret(path):
+            return Suggestions(why=f"{path.rpartition('/')[2]} may hold secrets", off=True)
         if self._asked is None:
             self._asked = self._make()
         settings = self._settings
         family = family_named(settings.family) if settings.family else family_of(settings.model)
-        wanted = self._ask_for(request, self._asked, family)
+        shown = await self._show(request, project if settings.project else None, self._asked, family)
+        name = project[0].root.name if project else ""
+        wanted = self._ask_for(shown, self._asked, family, path, name)
         known = self._cache.get(settings.model, _key(wanted))
         count = max(1, min(request.count, MAX_COUNT))
         if known is not None and (len(known) >= count or not (request.manual or request.count > 1)):
@@ -129,7 +161,7 @@ class Completer:
         for attempt in range(len(texts), count):
             warmer = min(settings.temperature + _STEP * attempt, max(_MAX_TEMPERATURE, settings.temperature))
             asked = msgspec.structs.replace(wanted, temperature=warmer)
-            reply = await self._asked.ask(asked, request.path, settings.timeout_s)
+            reply = await self._asked.ask(asked, path, settings.timeout_s)
             text = self._usable(reply, place, family, asked.stop)
             if text and text not in texts:
                 texts.append(text)
@@ -141,24 +173,66 @@ class Completer:
             family, stop = Family(name="chat"), ()
         return usable(reply.text, place, family, stop, multi_line=self._settings.multi_line, is_cut=reply.is_cut)
 
-    def _ask_for(self, request: CompleteCode, asked: Asked, family: Family) -> CodeRequest:
+    async def _show(
+        self, request: CompleteCode, project: tuple[ProjectReader, str] | None, asked: Asked, family: Family
+    ) -> Shown:
+        """Return what the model is shown: the document's window, or less of it with what the project knows."""
+        if project is not None:
+            try:
+                return await self._show_project(request, *project, asked, family)
+            except Exception:
+                _log.exception("completion goes on without the project")
+        before, after, head = request.before, request.after, request.head[:MAX_HEAD_CHARS]
+        if self._total < PREFIX_CHARS + SUFFIX_CHARS:
+            plan = plan_prompt(request.path, before, after, self._total, head=head)
+            return Shown(plan.imports, plan.window.prefix, plan.window.suffix)
+        prefix, suffix = before[-PREFIX_CHARS:], after[:SUFFIX_CHARS]
+        window = Window(head + before[:-PREFIX_CHARS], prefix, suffix, "")
+        return Shown(imports_outside(request.path, window), prefix, suffix)
+
+    async def _show_project(
+        self, request: CompleteCode, reader: ProjectReader, path: str, asked: Asked, family: Family
+    ) -> Shown:
+        recent = tuple(
+            RecentRange(found, one.start, one.end)
+            for one in request.recent
+            if (found := _inside(one.path, reader.root)) is not None
+        )
+        place = ProjectPlace(
+            path=path,
+            before=request.before,
+            after=request.after,
+            head=request.head[:MAX_HEAD_CHARS],
+            line=request.line,
+            recent=recent,
+        )
+        cost = 0 if asked.takes_extra else line_cost(family, path)
+        return await asyncio.to_thread(self._knowledge.show, reader, place, self._total, cost)
+
+    def _ask_for(self, shown: Shown, asked: Asked, family: Family, path: str, project: str) -> CodeRequest:
         """Return what the endpoint is asked: one prompt with the family's tokens, or the texts apart."""
         settings = self._settings
-        prefix, suffix = request.before[-PREFIX_CHARS:], request.after[:SUFFIX_CHARS]
-        window = Window(request.head[:MAX_HEAD_CHARS] + request.before[:-PREFIX_CHARS], prefix, suffix, "")
-        imports = imports_outside(request.path, window)
         has_tokens = family.fills_in and asked.reads_tokens
+        suffix, extra = "", tuple[tuple[str, str], ...]()
         if asked.takes_suffix and not has_tokens:
             stop = stops_of(family) if family.fills_in else _LATE_STOPS
-            prompt, suffix = (without_tokens(text, family) for text in (imports + prefix, suffix))
+            if asked.takes_extra:
+                extra, comments = tuple((one.path, one.text) for one in shown.known), ""
+            else:
+                comments = as_comments(shown.known, path, family)
+            prompt = comments + without_tokens(shown.imports + shown.prefix, family)
+            suffix = without_tokens(shown.suffix, family)
         else:
-            made = build_prompt(family, imports, prefix, suffix)
-            prompt, suffix, stop = made.prompt, "", made.stop
+            made = build_project_prompt(
+                family, shown.imports, shown.prefix, shown.suffix, path=path, project=project, known=shown.known
+            )
+            prompt, stop = made.prompt, made.stop
         return CodeRequest(
             model=settings.model,
             prompt=prompt,
             suffix=suffix,
             has_tokens=has_tokens,
+            extra=extra,
             stop=stop if settings.multi_line else (*stop, "\n"),
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
@@ -168,13 +242,28 @@ class Completer:
 def make_completer(services: Services) -> Completer:
     """Return the completer of a host."""
     settings = services.settings
+    known = settings.models.get(settings.completion.model)
     return Completer(
         settings.completion,
         lambda: make_asked(settings.completion, services.adapters, settings.chat.adapter),
-        is_secret=is_secret,
+        projects=Projects(services, services.clock),
         clock=services.clock,
         report_bug=services.report_bug,
+        context_window=known.context_window if known else 0,
     )
+
+
+def _inside(path: str, root: Path) -> str | None:
+    """Return the path relative to the root, None when it is outside; by name alone, whoever reads it looks closer."""
+    if not os.path.isabs(path):  # noqa: PTH117 - for each of them, at every request
+        return path
+    prefix = f"{root}/"
+    return path.removeprefix(prefix) if path.startswith(prefix) else None
+
+
+def _last_parts(path: str) -> str:
+    """Return what names a file that is in no project: its folder and its name."""
+    return "/".join(path.replace("\\", "/").split("/")[-2:])
 
 
 def _key(request: CodeRequest) -> str:

@@ -145,6 +145,13 @@ class IndexReader:
             rows = connection.execute(f"{_DEFINITION} WHERE f.path = ? {_ORDER}", (path, -1)).fetchall()
         return [one.definition for one in self._found(rows)]
 
+    def members_of(self, path: str, parent: str, limit: int = 50) -> list[Definition]:
+        """Return what is defined in the definition `parent` ("Outer.Inner") of a file, in order."""
+        with self.reading() as connection:
+            query = f"{_DEFINITION} WHERE f.path = ? AND s.parent = ? {_ORDER}"
+            rows = connection.execute(query, (path, parent, limit)).fetchall()
+        return [one.definition for one in self._found(rows)]
+
     def _found(self, rows: list[tuple[Any, ...]]) -> list[FoundDefinition]:
         found, unpacked = [], dict[str, list[str]]()
         try:

@@ -37,13 +37,23 @@ def code(text: str = "x = |\n", **fields: Any) -> CompleteCode:
     return CompleteCode(**{"id": 1, "path": "a.py", "before": before, "after": after} | fields)
 
 
+class NoProjects:
+    """An editor in which no file belongs to a project."""
+
+    async def find(self, path: str, cwd: str) -> None:
+        """Find none."""
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
 @pytest.fixture
 def make_completer() -> Iterator[MakeCompleter]:
     """Make completers; a reported bug fails the test unless it is asked for."""
     made: list[Completer] = []
 
     def make(
-        *, is_secret: Callable[[str], bool] = lambda path: False, bugs: list[BaseException] | None = None,
+        *, projects: Any = None, bugs: list[BaseException] | None = None, context_window: int = 0,
         adapters: dict[str, Any] | None = None, environ: dict[str, str] | None = None, **changes: Any,
     ) -> Completer:  # fmt: skip
         settings = completion_settings(**changes)
@@ -57,7 +67,8 @@ def make_completer() -> Iterator[MakeCompleter]:
         completer = Completer(
             settings,
             lambda: make_asked(settings, known, "offline"),
-            is_secret=is_secret,
+            projects=projects or NoProjects(),
+            context_window=context_window,
             clock=iter(range(1_000_000)).__next__,
             report_bug=report,
         )

@@ -12,7 +12,7 @@ from tests.providers.chat.answers import reply
 from tests.providers.chat.server import ChatServer
 from tests.providers.completion.server import FillServer
 from tests.providers.loopback.answers import failure, silence
-from tests.unit.session.complete.conftest import code
+from tests.unit.session.complete.conftest import NoProjects, code
 
 
 def texts(found):
@@ -179,22 +179,29 @@ async def test_settings_that_cannot_be_are_one_sentence(make_completer):
 async def test_a_bug_of_ours_is_reported_and_answered(make_completer):
     bugs: list[BaseException] = []
 
-    def broken(path: str) -> bool:
-        raise ZeroDivisionError
+    class Broken(NoProjects):
+        async def find(self, path: str, cwd: str) -> None:
+            raise ZeroDivisionError
 
-    [found] = await one(make_completer(is_secret=broken, bugs=bugs), code())
+    [found] = await one(make_completer(projects=Broken(), bugs=bugs), code())
     assert (found.failed, found.why, len(bugs)) == (True, "An internal error.", 1)
 
 
 async def test_a_secret_file_is_never_sent(make_completer):
     """R-266."""
     async with FillServer(["a()"]) as server:
-        [found] = await one(
-            make_completer(url=server.address, is_secret=lambda path: path == ".env"), code(path=".env")
-        )
+        [found] = await one(make_completer(url=server.address), code(path="/home/me/project/.env"))
         assert (found.off, found.items) == (True, ())
         assert ".env" in found.why
         assert server.requests == []
+
+
+async def test_a_small_window_gets_a_small_prompt(make_completer):
+    """A model of 2,048 tokens: three characters each, without those of the reply."""
+    async with FillServer(["1"]) as server:
+        request = code("x = 1\n" * 3_000 + "x = |" + "\ny = 2" * 1_000)
+        await one(make_completer(url=server.address, context_window=2_048), request)
+        assert 3_500 < len(server.requests[0].json["prompt"]) <= (2_048 - 128) * 3
 
 
 async def test_an_adapters_address_and_key_can_be_used(make_completer):

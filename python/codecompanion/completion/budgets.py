@@ -1,0 +1,95 @@
+"""How much of a prompt is what (R-256): `budgets.toml`, read once."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+
+class Near(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which names near the cursor count, and how much."""
+
+    lines_before: int
+    lines_after: int
+    farthest: float
+    after_share: float
+    imported: float
+    max_names: int
+    unknown_in: int
+    siblings: int
+    max_file_share: float
+    min_files: int
+    max_files: int
+
+
+class Pieces(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How files are cut into pieces, and which are taken."""
+
+    min_lines: int
+    max_lines: int
+    files: int
+    max_file_bytes: int
+    max_pieces: int
+    max_known: float
+    recent: float
+
+
+class Signatures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which signatures are shown."""
+
+    max_definitions: int
+    max_members: int
+
+
+class Budgets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of them, in characters where a name says nothing else."""
+
+    total: int
+    chars_per_token: int
+    min_knowledge: int
+    max_knowledge: int
+    signature_chars: int
+    suffix_share: float
+    near: Near
+    pieces: Pieces
+    signatures: Signatures
+
+
+class Split(msgspec.Struct, frozen=True):
+    """The characters of one prompt: for the project, and at most for the texts before and after the cursor."""
+
+    knowledge: int
+    prefix: int
+    suffix: int
+
+
+@cache
+def budgets() -> Budgets:
+    """Return the numbers."""
+    text = Path(__file__).with_name("budgets.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), Budgets)
+
+
+def total_chars(context_window: int, max_tokens: int) -> int:
+    """Return the size of a whole prompt for a model; `context_window` in tokens, 0 = not known."""
+    table = budgets()
+    if not context_window:
+        return table.total
+    return max(0, min(table.total, (context_window - max_tokens) * table.chars_per_token))
+
+
+def split(total: int, before: int, after: int, least: int | None = None) -> Split:
+    """Return how a prompt of `total` characters is shared, for texts of these lengths (already cut to the window).
+
+    `least`: what the project gets at least, None = as usual.
+    """
+    table = budgets()
+    if least is None:
+        least = table.min_knowledge
+    knowledge = min(max(min(least, total // 4), total - before - after), table.max_knowledge)
+    room = total - knowledge
+    suffix = min(after, max(room - before, int(room * table.suffix_share)))
+    return Split(knowledge, min(before, room - suffix), suffix)

@@ -1,0 +1,59 @@
+"""How a model is shown other files of the project: as its family knows it, else as comments (R-259, issue 11).
+
+Qwen has a form for the files of a repository. To the others they are comments at the top of the file: every model reads
+those, and none takes them for the code at the cursor.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from codecompanion.completion.families import Family, without_tokens
+from codecompanion.completion.knowledge import KnownFile
+from codecompanion.completion.prompt import FimPrompt, build_prompt
+
+
+def build_project_prompt(
+    family: Family, imports: str, prefix: str, suffix: str, *, path: str, project: str, known: Sequence[KnownFile]
+) -> FimPrompt:
+    """Return the prompt with what is known of the project; without, it is the document's. `path`: of the file."""
+    made = build_prompt(family, imports, prefix, suffix)
+    if not known:
+        return made
+    if family.repository is None or not family.fills_in:
+        comments = as_comments(known, path, family)
+        start = len(family.prefix) if family.fills_in else 0
+        return msgspec.structs.replace(made, prompt=made.prompt[:start] + comments + made.prompt[start:])
+    name, mark = family.repository.name, family.repository.file
+    files = "".join(f"{mark}{without_tokens(one.path, family)}\n{without_tokens(one.text, family)}\n" for one in known)
+    head = f"{name}{without_tokens(project, family)}\n{files}{mark}{without_tokens(path, family)}\n"
+    return msgspec.structs.replace(made, prompt=head + made.prompt)
+
+
+def line_cost(family: Family, path: str) -> int | None:
+    """Return the characters a line of another file costs more in a prompt for `path`, None = none can be shown."""
+    if family.repository is not None and family.fills_in:
+        return 0
+    mark = _marks().get(PurePosixPath(path).suffix.lower())
+    return None if mark is None else len(mark) + 1
+
+
+def as_comments(known: Iterable[KnownFile], path: str, family: Family) -> str:
+    """Return the files as comments of the language of `path`, "" where it is not known how it comments."""
+    mark = _marks().get(PurePosixPath(path).suffix.lower())
+    if mark is None:
+        return ""
+    lines = (line for one in known for line in (f"Path: {one.path}", *one.text.split("\n")))
+    return without_tokens("".join(f"{mark} {line}".rstrip() + "\n" for line in lines), family)
+
+
+@cache
+def _marks() -> dict[str, str]:
+    text = Path(__file__).with_name("comment_marks.toml").read_text(encoding="utf-8")
+    table: dict[str, str] = tomllib.loads(text)
+    return {ending: mark for mark, endings in table.items() for ending in endings.split()}

@@ -1,0 +1,162 @@
+"""What the model is shown of the project beside the file: signatures of names near the cursor, and similar pieces.
+
+Pure: the index and the files arrive as arguments. What is chosen is ordered by path and line, not by score, so that it
+stays the same from one request to the next and the server's prompt cache hits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
+
+import msgspec
+
+from codecompanion.completion.budgets import budgets
+from codecompanion.completion.pieces import FilePieces, Piece, ScoredPiece, score_pieces
+from codecompanion.model.code import Definition
+
+_TYPES = ("class", "interface", "type", "module")
+_LEFT_OUT = "…"
+
+
+class ProjectFile(msgspec.Struct, frozen=True):
+    """A file that pieces can be taken from; `recent`: lines where somebody edited or looked."""
+
+    path: str
+    pieces: FilePieces
+    recent: tuple[tuple[int, int], ...] = ()
+
+
+class ProjectView(msgspec.Struct, frozen=True):
+    """What is known of the project for one place. Nothing in it is of the file itself, but pieces out of the window.
+
+    `files_with`: name → in how many of `total_files` it stands. `definitions`: of names near the cursor and of imported
+    ones, and the members of those that are types, as (path, definition).
+    """
+
+    files: tuple[ProjectFile, ...] = ()
+    definitions: tuple[tuple[str, Definition], ...] = ()
+    files_with: Mapping[str, int] = {}
+    total_files: int = 0
+
+
+class KnownFile(msgspec.Struct, frozen=True):
+    """What is shown of one file."""
+
+    path: str
+    text: str
+
+    def cost(self, chars_per_line: int) -> int:
+        """Return the characters it takes in a prompt, about."""
+        return _entry_cost(self.path, chars_per_line) + len(self.text) + self.text.count("\n") * chars_per_line
+
+
+def choose(
+    view: ProjectView, weights: Mapping[str, float], shown: str, max_chars: int, chars_per_line: int = 0
+) -> tuple[KnownFile, ...]:
+    """Return what is shown, by path, in at most `max_chars` characters, paths and separators counted.
+
+    `weights`: the names near the cursor; `shown`: what the prompt shows of the file already; `chars_per_line`: what the
+    form adds to each line.
+    """
+    table = budgets()
+    left = max_chars
+    signatures: dict[str, list[str]] = defaultdict(list)
+    limit = min(table.signature_chars, max_chars // 2)
+    for path, line in _signatures(view, weights, shown):
+        cost = len(line) + 1 + chars_per_line + (0 if path in signatures else _entry_cost(path, chars_per_line))
+        if cost <= limit:
+            limit -= cost
+            left -= cost
+            signatures[path].append(line)
+    chosen: dict[str, list[Piece]] = defaultdict(list)
+    lines = {line.strip() for line in shown.split("\n")}
+    for scored in _best(view, weights):
+        piece, path = scored.piece, scored.path
+        lines_cost = (piece.text.count("\n") + 2) * chars_per_line
+        cost = len(piece.text) + 3 + lines_cost
+        cost += 0 if path in chosen or path in signatures else _entry_cost(path, chars_per_line)
+        if cost <= left and not _is_known(piece, lines):
+            left -= cost
+            chosen[path].append(piece)
+    return tuple(
+        KnownFile(path, _text(signatures.get(path, []), chosen.get(path, [])))
+        for path in sorted({*signatures, *chosen})
+    )
+
+
+def _entry_cost(path: str, chars_per_line: int) -> int:
+    """Return what a file costs besides its text, whatever the form (`forms`)."""
+    return len(path) + 16 + chars_per_line
+
+
+def _best(view: ProjectView, weights: Mapping[str, float]) -> list[ScoredPiece]:
+    """Return the nearest pieces, nearest first."""
+    worth = {name: round(1000 * weight * _rarity(view, name)) for name, weight in weights.items()}
+    scored: list[ScoredPiece] = []
+    for file in view.files:
+        scored += score_pieces(file.path, file.pieces, worth, file.recent)
+    return nsmallest(budgets().pieces.max_pieces, scored, key=lambda one: (-one.score, one.path, one.piece.start))
+
+
+def _rarity(view: ProjectView, name: str) -> float:
+    if not view.total_files:
+        return 1.0
+    count = view.files_with.get(name, 0)
+    return math.log(1 + view.total_files / (count or budgets().near.unknown_in))
+
+
+def _is_known(piece: Piece, lines: set[str]) -> bool:
+    """Return whether most of a piece can be read in the window already: a copy, or the same file."""
+    own = [line.strip() for line in piece.text.split("\n") if len(line.strip()) > 3]
+    known = sum(line in lines for line in own)
+    return known > budgets().pieces.max_known * len(own)
+
+
+def _signatures(view: ProjectView, weights: Mapping[str, float], shown: str) -> Iterator[tuple[str, str]]:
+    """Yield (path, line): definitions of the names near the cursor, the strongest first, types with their members."""
+    table = budgets().signatures
+    by_name: dict[str, list[tuple[str, Definition]]] = defaultdict(list)
+    members: dict[tuple[str, str], list[Definition]] = defaultdict(list)
+    for path, definition in view.definitions:
+        by_name[definition.name].append((path, definition))
+        if definition.parent:
+            members[path, definition.parent].append(definition)
+    done: set[tuple[str, str]] = set()
+    for name in sorted(weights, key=lambda name: (-weights[name], name)):
+        found = by_name.get(name, [])
+        if len(found) > table.max_definitions:
+            continue
+        for path, definition in found:
+            for line in _with_members(definition, members[path, _full_name(definition)][: table.max_members]):
+                if (path, line) not in done and line.strip() not in shown:
+                    done.add((path, line))
+                    yield path, line
+
+
+def _with_members(definition: Definition, members: Iterable[Definition]) -> Iterator[str]:
+    yield definition.signature or definition.name
+    if definition.kind in _TYPES:
+        yield from (f"    {member.signature or member.name}" for member in members if not _is_private(member.name))
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__init__")
+
+
+def _full_name(definition: Definition) -> str:
+    return f"{definition.parent}.{definition.name}" if definition.parent else definition.name
+
+
+def _text(signatures: Sequence[str], pieces: Sequence[Piece]) -> str:
+    """Return what is shown of a file: its signatures, then its pieces, with a mark where lines are left out."""
+    parts = list(signatures)
+    end = 0
+    for piece in sorted(pieces, key=lambda piece: piece.start):
+        if parts and piece.start > end + 1:
+            parts.append(_LEFT_OUT)
+        parts.append(piece.text)
+        end = piece.end
+    return "\n".join(parts)

@@ -1,0 +1,114 @@
+"""What the model is shown of a place: the file, and what is known of its project; at once, or kept from key to key."""
+
+from __future__ import annotations
+
+import msgspec
+
+from codecompanion.completion.families import Family
+from codecompanion.completion.forms import build_project_prompt, line_cost
+from codecompanion.completion.knowledge import KnownFile, ProjectView, choose
+from codecompanion.completion.plan import NO_ANCHOR, Plan, anchor_of, plan_prompt
+from codecompanion.completion.prompt import FimPrompt
+from codecompanion.session.complete.project_view import ProjectReader, RecentRange
+
+KEPT_LINES = 8
+"""So far from where it was chosen the knowledge of the project stays as it is: a prompt that begins in the same way
+need not be read again by the server."""
+_SPARE_CHARS = 200
+"""Room for what is typed until it is chosen again."""
+_WASTED_CHARS = 400
+"""So much room may be left over."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """A cursor in a file of a project; `head` is text above `before` that is not joined to it, `line` 0-based."""
+
+    path: str
+    before: str
+    after: str
+    head: str = ""
+    line: int = 0
+    recent: tuple[RecentRange, ...] = ()
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """What the model is shown."""
+
+    imports: str
+    prefix: str
+    suffix: str
+    known: tuple[KnownFile, ...] = ()
+
+
+def make_project_prompt(
+    reader: ProjectReader, family: Family, path: str, before: str, after: str, total: int
+) -> FimPrompt:
+    """Return the prompt of `total` characters for a place in the file at `path`, relative to the project's root."""
+    place = Place(path=path, before=before, after=after)
+    shown = SteadyKnowledge(is_steady=False).show(reader, place, total, line_cost(family, path))
+    return build_project_prompt(
+        family, shown.imports, shown.prefix, shown.suffix, path=path, project=reader.root.name, known=shown.known
+    )
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """What was chosen last, where, and how many characters it takes."""
+
+    root: str = ""
+    path: str = ""
+    line: int = 0
+    size: int = 0
+    known: tuple[KnownFile, ...] = ()
+
+
+class SteadyKnowledge:
+    """What is shown of a project, kept while somebody types in one place. Blocks: call it in a thread."""
+
+    def __init__(self, *, is_steady: bool = True) -> None:
+        """Know nothing yet. Not `is_steady`: every prompt is the best there is, whatever came before."""
+        self._is_steady = is_steady
+        self._kept: _Kept | None = None
+        self._anchor = ("", "")
+
+    def show(self, reader: ProjectReader, place: Place, total: int, cost: int | None) -> Shown:
+        """Return what is shown of a place; `cost`: what a line of another file costs more, None = none can be shown."""
+        kept = self._kept
+        if cost is None:
+            plan = self._plan(place, total, 0)
+            return Shown(plan.imports, plan.window.prefix, plan.window.suffix)
+        if kept is not None and self._is_near(kept, reader, place):
+            plan = self._plan(place, total, kept.size + _SPARE_CHARS)
+            if plan.knowledge_chars >= kept.size:
+                return Shown(plan.imports, plan.window.prefix, plan.window.suffix, kept.known)
+        plan = self._plan(place, total, None)
+        window = msgspec.structs.replace(plan.window, above=place.head + plan.window.above)
+        spare = _SPARE_CHARS if self._is_steady else 0
+        known: tuple[KnownFile, ...] = ()
+        if plan.knowledge_chars > spare:
+            view = reader.view(place.path, window, plan.weights, place.recent)
+            known = _choose(view, plan, plan.knowledge_chars - spare, cost)
+            size = sum(one.cost(cost) for one in known)
+            if size + _WASTED_CHARS < plan.knowledge_chars and (plan.window.above or plan.window.below):
+                plan = self._plan(place, total, size + spare)  # the file can have what the project does not need
+                known = _choose(view, plan, min(size, plan.knowledge_chars), cost)
+        if self._is_steady:
+            size = sum(one.cost(cost) for one in known)
+            self._kept = _Kept(str(reader.root), place.path, place.line, size, known)
+        return Shown(plan.imports, plan.window.prefix, plan.window.suffix, known)
+
+    def _plan(self, place: Place, total: int, least: int | None) -> Plan:
+        anchor = ""
+        if self._is_steady:
+            anchor = self._anchor[1] if self._anchor[0] == place.path else NO_ANCHOR
+        plan = plan_prompt(place.path, place.before, place.after, total, head=place.head, anchor=anchor, least=least)
+        self._anchor = (place.path, anchor_of(plan.window))
+        return plan
+
+    def _is_near(self, kept: _Kept, reader: ProjectReader, place: Place) -> bool:
+        same = (kept.root, kept.path) == (str(reader.root), place.path)
+        return self._is_steady and same and abs(kept.line - place.line) <= KEPT_LINES
+
+
+def _choose(view: ProjectView, plan: Plan, room: int, cost: int) -> tuple[KnownFile, ...]:
+    shown = plan.imports + plan.window.prefix + plan.window.suffix
+    return choose(view, plan.weights, shown, room, cost)

@@ -1,0 +1,165 @@
+"""Reads what completion may know of a project: from its code index when there is one, and from a few of its files.
+
+Blocks for some milliseconds: call it in a thread. Without an index it goes by the files that were edited or visited and
+those in the same folder. Files outside of the root, with secrets (R-266), or too large are not read.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.completion.budgets import budgets
+from codecompanion.completion.knowledge import ProjectFile, ProjectView
+from codecompanion.completion.near_names import strongest
+from codecompanion.completion.pieces import FilePieces, cut_pieces
+from codecompanion.completion.window import Window
+from codecompanion.errors import StoreError
+from codecompanion.model.code import Definition
+from codecompanion.store.code_index.reader import IndexReader
+from codecompanion.store.code_index.related_files import RelatedFiles, find_related
+
+_log = logging.getLogger(__name__)
+_KEPT_FILES = 64
+_MAX_TYPES = 4
+_MAX_OWN_CHARS = 8_000
+"""Of the same file, above the window and below it."""
+_TYPES = ("class", "interface", "type", "module")
+
+
+class RecentRange(msgspec.Struct, frozen=True):
+    """Lines of a file, 1-based and inclusive, where somebody edited or looked."""
+
+    path: str
+    start: int
+    end: int
+
+
+class ProjectReader:
+    """One project. `reader` is its index, which need not be there; may be asked from any thread."""
+
+    def __init__(self, root: Path, reader: IndexReader | None, is_secret: Callable[[str], bool]) -> None:
+        self.root = root
+        self._real_root = Path(os.path.realpath(root))
+        self._base = f"{root}/"
+        self._reader, self._is_secret = reader, is_secret
+        self._pieces: OrderedDict[str, tuple[tuple[int, int], FilePieces]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def reads(self, index: IndexReader) -> bool:
+        """Return whether it reads this index."""
+        return self._reader is index
+
+    def view(
+        self, path: str, window: Window, weights: Mapping[str, float], recent: Sequence[RecentRange] = ()
+    ) -> ProjectView:
+        """Return what is known for one place. `path`: the file's, relative to the root; `weights`: names near it."""
+        wanted = strongest(weights)
+        related, definitions = self._from_index(path, wanted)
+        ranges: dict[str, list[tuple[int, int]]] = {}
+        for one in recent:
+            ranges.setdefault(one.path, []).append((one.start, one.end))
+        paths = [*related.paths, *ranges, *self._siblings(path, is_only_source=not related.total_files)]
+        files = [
+            ProjectFile(name, found, tuple(ranges.get(name, ())))
+            for name in dict.fromkeys(paths)
+            if name != path and (found := self._read(name)).pieces
+        ]
+        files += _rest_of_file(path, window)
+        return ProjectView(tuple(files), tuple(definitions), related.files_with, related.total_files)
+
+    def _from_index(self, path: str, wanted: Mapping[str, float]) -> tuple[RelatedFiles, list[tuple[str, Definition]]]:
+        if self._reader is None or not wanted:
+            return RelatedFiles(), []
+        table = budgets()
+        try:
+            related = find_related(
+                self._reader,
+                wanted,
+                path,
+                limit=table.pieces.files,
+                max_share=table.near.max_file_share,
+                few=table.near.min_files,
+                many=table.near.max_files,
+            )
+            most = table.signatures.max_definitions
+            told = [name for name in wanted if 0 < related.defined_in.get(name, 0) <= most]
+            return related, self._definitions(path, told)
+        except FileNotFoundError:
+            pass  # nothing was indexed yet
+        except StoreError as error:
+            _log.info("completion goes on without the index: %s", error)
+        return RelatedFiles(), []
+
+    def _definitions(self, path: str, names: Sequence[str]) -> list[tuple[str, Definition]]:
+        """Return the definitions of the names in other files, and the members of the first types among them."""
+        if self._reader is None or not names:
+            return []
+        found = [(one.path, one.definition) for one in self._reader.definitions_named(names) if one.path != path]
+        types = [(where, one) for where, one in found if one.kind in _TYPES]
+        order = {name: place for place, name in enumerate(names)}
+        types.sort(key=lambda entry: order[entry[1].name])
+        for where, one in types[:_MAX_TYPES]:
+            whole = f"{one.parent}.{one.name}" if one.parent else one.name
+            found += [(where, inner) for inner in self._reader.members_of(where, whole)]
+        return list(dict.fromkeys(found))
+
+    def _siblings(self, path: str, *, is_only_source: bool) -> list[str]:
+        """Return files of the same kind in the same folder; more of them when nothing else is known."""
+        table = budgets()
+        folder, _, name = path.rpartition("/")
+        ending = os.path.splitext(name)[1]  # noqa: PTH122 - at every request
+        if not ending:
+            return []
+        try:
+            with os.scandir(self.root / folder) as entries:
+                names = sorted(one.name for one in entries if one.name.endswith(ending) and one.name != name)
+        except OSError:
+            return []
+        count = 2 * table.pieces.files if is_only_source else table.near.siblings
+        return [f"{folder}/{one}" if folder else one for one in names[:count]]
+
+    def _read(self, path: str) -> FilePieces:
+        """Return the pieces of a file of the project, none when it may not be read."""
+        try:
+            stat = os.stat(f"{self._base}{path}")  # noqa: PTH116 - for each file, at every request
+            mark = (stat.st_mtime_ns, stat.st_size)
+            with self._lock:
+                known = self._pieces.get(path)
+                if known is not None and known[0] == mark:
+                    self._pieces.move_to_end(path)
+                    return known[1]
+            pieces = self._cut(path, stat.st_size)
+        except (OSError, ValueError):
+            return FilePieces()
+        with self._lock:
+            self._pieces[path] = (mark, pieces)
+            while len(self._pieces) > _KEPT_FILES:
+                self._pieces.popitem(last=False)
+        return pieces
+
+    def _cut(self, path: str, size: int) -> FilePieces:
+        whole = Path(os.path.realpath(self.root / path))
+        if self._is_secret(path) or not whole.is_relative_to(self._real_root) or not whole.is_file():
+            return FilePieces()
+        if size > budgets().pieces.max_file_bytes:
+            return FilePieces()
+        content = whole.read_bytes()
+        return (
+            FilePieces() if b"\0" in content else cut_pieces(content.decode("utf-8", "replace").replace("\r\n", "\n"))
+        )
+
+
+def _rest_of_file(path: str, window: Window) -> list[ProjectFile]:
+    """Return the pieces of the same file that the window does not show."""
+    above, below = window.above[-_MAX_OWN_CHARS:], window.below[:_MAX_OWN_CHARS]
+    skipped = window.above.count("\n") - above.count("\n")
+    shown = (window.above + window.prefix + window.suffix).count("\n")
+    parts = (cut_pieces(above, skipped + 1), cut_pieces(below, shown + 1))
+    return [ProjectFile(path, part) for part in parts if part.pieces]

@@ -1,0 +1,86 @@
+"""Which project a file belongs to, and its index kept right: for completion, which nobody waits for (R-239)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from codecompanion.session.code.project_indexes import choice_of
+from codecompanion.session.complete.project_view import ProjectReader
+from codecompanion.session.services import Services
+from codecompanion.workspace.secret_files import is_secret
+
+_log = logging.getLogger(__name__)
+REFRESH_EVERY_S = 20.0
+_MARKS = (".git", ".hg", ".jj", ".svn")
+
+
+class Projects:
+    """The projects of an editor. A folder under version control is indexed when its first file is completed in."""
+
+    def __init__(self, services: Services, clock: Callable[[], float]) -> None:
+        self._services, self._clock = services, clock
+        self._readers: dict[Path, ProjectReader] = {}
+        self._refreshed: dict[Path, float] = {}
+        self._refreshing: asyncio.Task[None] | None = None
+        self._place: tuple[tuple[str, str], tuple[Path, str] | None] = (("", ""), None)
+
+    async def find(self, path: str, cwd: str) -> tuple[ProjectReader, str] | None:
+        """Return the project of a file and the file's path in it, None when it is in none."""
+        folder = self._services.settings.workspace.root or cwd
+        if not folder or not path:
+            return None
+        asked = (folder, path)
+        if self._place[0] != asked:
+            self._place = (asked, await asyncio.to_thread(_place, folder, path))
+        found = self._place[1]
+        if found is None:
+            return None
+        root, name = found
+        reader = self._readers.get(root)
+        indexes = self._services.indexes
+        if indexes is not None:
+            index = await indexes.of(root, choice_of(self._services.settings.context))
+            if reader is None or not reader.reads(index.reader):
+                reader = self._readers[root] = ProjectReader(root, index.reader, is_secret)
+            self._refresh(root)
+        elif reader is None:
+            reader = self._readers[root] = ProjectReader(root, None, is_secret)
+        return reader, name
+
+    async def aclose(self) -> None:
+        """Stop looking; the indexes belong to the host."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            await asyncio.gather(self._refreshing, return_exceptions=True)
+
+    def _refresh(self, root: Path) -> None:
+        """Let the index follow the disk now and then, beside what is asked."""
+        is_due = self._clock() - self._refreshed.get(root, -REFRESH_EVERY_S) >= REFRESH_EVERY_S
+        if is_due and (self._refreshing is None or self._refreshing.done()):
+            self._refreshed[root] = self._clock()
+            self._refreshing = asyncio.ensure_future(self._follow(root))
+
+    async def _follow(self, root: Path) -> None:
+        try:
+            indexes = self._services.indexes
+            if indexes is None:
+                return
+            index = await indexes.of(root)
+            is_project = any((root / mark).exists() for mark in _MARKS)
+            if is_project or await asyncio.to_thread(index.path.exists):
+                await index.refresh()
+        except Exception:
+            _log.exception("the index of %s could not be refreshed", root)
+
+
+def _place(folder: str, path: str) -> tuple[Path, str] | None:
+    """Return the project's root and the path of a file in it, None when it is outside, or the root is no project."""
+    root = Path(os.path.realpath(Path(folder).expanduser()))
+    inside = Path(os.path.realpath(root / path))
+    if root in (Path.home(), Path(root.anchor)) or not inside.is_relative_to(root):
+        return None
+    return root, inside.relative_to(root).as_posix()
