@@ -1269,6 +1269,7 @@
 ---@field max_file_size_mb? number
 ---@field supplement_when_files_selected? boolean
 ---@field hybrid? CodeCompanion.Options.context.hybrid
+---@field embedding? CodeCompanion.Options.context.embedding
 ---@field memories? CodeCompanion.Options.context.memories
 ---@field team? CodeCompanion.Options.context.team
 
@@ -1289,6 +1290,17 @@
 ---@class CodeCompanion.Options.context.hybrid.decay
 ---@field enabled? boolean
 ---@field half_life_days? integer
+
+---Search by meaning: what turns code and questions into vectors. Without `url` and `onnx` words decide alone. See
+---|codecompanion-embedding|.
+---@class CodeCompanion.Options.context.embedding
+---@field url? string
+---@field model? string
+---@field key? string
+---@field onnx? string
+---@field dimensions? integer
+---@field query_prefix? string
+---@field document_prefix? string
 
 ---What you want every question about a project to know, in Markdown files: `## [category] title`, then the text.
 ---Instructions of a kind that takes a model over are left out of them.

@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from codecompanion.model.embedding import EmbeddingSettings
+
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of all sections: no defaults here, they come from `settings_defaults.json`."""
@@ -72,5 +74,6 @@ class GatheringSettings(Section, frozen=True):
     max_file_size_mb: Annotated[float, msgspec.Meta(ge=0, le=100)]
     supplement_when_files_selected: bool
     hybrid: HybridSettings
+    embedding: EmbeddingSettings
     memories: GatheredMemorySettings
     team: TeamSettings

@@ -177,6 +177,7 @@ def test_gathering_code_has_the_documents_defaults() -> None:
         ({"windw": 1}, "context"),
         ({"enabled": "always"}, "context.enabled"),
         ({"timeout_s": 0}, "context.timeout"),
+        ({"embedding": {"urll": "x"}}, "context.embedding"),
         ({"budgets": {"gpt-4o": -1}}, "context.budgets"),
     ],
 )

@@ -20,6 +20,7 @@ return function(given, adapter_reference)
     max_file_size_mb = given.max_file_size_mb,
     supplement_when_files_selected = given.supplement_when_files_selected,
     hybrid = given.hybrid,
+    embedding = next(given.embedding) == nil and vim.empty_dict() or given.embedding,
     memories = given.memories,
     team = {
       enabled = given.team.enabled,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -33,7 +33,11 @@ from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory import MemoryFiles, compile_exclusions
 from codecompanion.tools.commands.command_environment import problem_with_pattern
 from codecompanion.tools.commands.command_prefix import problem_with
+from codecompanion.wire.events import Notice, Severity
 from codecompanion.wire.requests import Hello
+
+if TYPE_CHECKING:
+    from codecompanion.session.vectors.project_vectors import ProjectVectors
 
 TOOLS_KEY = "interactions.chat.tools"
 EXCLUDE_KEY = "interactions.chat.opts.memory.exclude"
@@ -43,8 +47,28 @@ def configure(services: Services, request: Hello) -> None:
     """Let the services keep what the settings want kept, and use only policies that can be used."""
     services.keeping = _keeping(services, request)
     services.indexes = ProjectIndexes(Path(request.cache_dir), services.emit) if request.cache_dir else None
+    services.vectors = _vectors(services)
     _check_patterns(services)
     _check_policies(services)
+
+
+def _vectors(services: Services) -> ProjectVectors | None:
+    """Return what makes vectors of code, as the settings say; imported only where they say something."""
+    embedding = services.settings.context.embedding
+    if not embedding.is_set and not embedding.model:
+        return None
+    from codecompanion.adapters.embeddings.spec import problem_with
+    from codecompanion.session.vectors.project_vectors import ProjectVectors
+
+    if problem := problem_with(embedding):
+        mistake = ConfigError(f"context.embedding.{problem[0]}", problem[1])
+        services.mistakes.append(f"{mistake}. Code is found by its words alone.")
+        return None
+    return ProjectVectors(
+        embedding,
+        services.adapters.read_key,
+        lambda text: services.emit(Notice(level=Severity.WARN, text=text)),
+    )
 
 
 def _check_patterns(services: Services) -> None:

@@ -30,6 +30,8 @@ async def index_project(services: Services, request: IndexProject) -> dict[str, 
         await index.build(is_rebuild=True)
     elif request.start:
         await index.refresh()
+    if services.vectors is not None and (request.rebuild or request.start):
+        services.vectors.make_soon(index)
     counts = msgspec.to_builtins(await index.counts())
     counts["complete"] = counts.pop("is_complete")
     return {"root": str(index.root), **msgspec.to_builtins(index.state), **counts}

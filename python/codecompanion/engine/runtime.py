@@ -347,6 +347,8 @@ class Runtime:
 
 async def _release(services: Services) -> None:
     """Close the files of services that are no longer used."""
+    if services.vectors is not None:
+        await services.vectors.aclose()
     if services.indexes is not None:
         await services.indexes.aclose()
     await services.store.aclose()

@@ -20,7 +20,7 @@ else:
     Vector = array
 
 
-class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True):
+class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How vectors are made: by an endpoint (`url`, `model`) or by a model on disk (`onnx`); neither = not at all.
 
     `url`: an OpenAI-compatible address. `key`: where the key is found, as in an adapter's entry (`ENV_NAME`, `cmd:…`,

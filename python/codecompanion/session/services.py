@@ -38,6 +38,7 @@ from codecompanion.workspace.paths import Workspace
 if TYPE_CHECKING:
     from codecompanion.session.code.project_indexes import ProjectIndexes
     from codecompanion.session.codebase.gatherer import Gatherer
+    from codecompanion.session.vectors.project_vectors import ProjectVectors
 
 OPTIONS_KEY = "interactions.chat.opts.context_management"
 POLICIES_KEY = "interactions.chat.opts.policies"
@@ -83,6 +84,8 @@ class Services(msgspec.Struct):
     """Who gathers code for a question (R-201), None = nobody."""
     indexes: ProjectIndexes | None = None
     """The code indexes of the projects, None = there is no folder to keep them in."""
+    vectors: ProjectVectors | None = None
+    """What makes and compares vectors of code, None = words decide alone."""
     summary_thinking: dict[str, int] = msgspec.field(default_factory=dict)
     """What each model spent at most on thinking before a summary, in tokens (R-433)."""
 

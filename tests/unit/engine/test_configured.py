@@ -274,3 +274,32 @@ async def test_a_host_without_options_reads_only_the_policy_in_force(tmp_path: P
     catalog._built_in.cache_clear()
     await open_chats(tmp_path)
     assert catalog._built_in.cache_info().currsize == 1
+
+
+@pytest.mark.parametrize(
+    ("embedding", "said"),
+    [
+        ({"url": "http://127.0.0.1:9/v1"}, "context.embedding.model: expected the name of an embedding model"),
+        ({"model": "m"}, "context.embedding.url: expected url="),
+        ({"url": "http://127.0.0.1:9", "model": "m", "onnx": "f"}, "context.embedding.onnx: got url and onnx"),
+        ({"onnx": "/models/minilm"}, ""),
+        ({}, ""),
+    ],
+)
+async def test_vectors_that_cannot_be_made_are_said_and_words_decide(
+    tmp_path: Path, embedding: dict[str, Any], said: str
+) -> None:
+    given = settings.defaults()
+    given["context"]["embedding"] = embedding
+    folders = {
+        "data_dir": str(tmp_path / "data"),
+        "cache_dir": str(tmp_path / "cache"),
+        "log_path": str(tmp_path / "l"),
+    }
+    host = Runtime(lambda event: None)
+    await host.handle(Hello(settings=given, nvim="0.11", **folders))
+    mistakes = " ".join(host.services.mistakes)
+    assert (host.services.vectors is not None) == (embedding == {"onnx": "/models/minilm"})
+    assert said in mistakes
+    assert mistakes.endswith("Code is found by its words alone." if said else "")
+    await host.aclose()

@@ -38,6 +38,28 @@ local function check_budgets(value)
   return nil, value
 end
 
+---@param value string
+---@return string? problem
+---@return string? normalised
+local function check_address(value)
+  if not value:match("^https?://[^/%s]+") then
+    return "expected http://… or https://…", value
+  end
+  return nil, value
+end
+
+---A key itself is refused without being shown.
+---@param value string
+---@return string? problem
+---@return string? normalised
+local function check_key(value)
+  local is_name = value:match("^[%a_][%w_]*$") and (value == value:upper() or not value:match("%d"))
+  if not is_name and not value:match("^cmd:") and not value:match("^file:") then
+    return "expected the name of an environment variable, cmd:… or file:…, not the key itself"
+  end
+  return nil, value
+end
+
 ---@param value string[]
 ---@return string? problem
 ---@return string[]? normalised
@@ -168,6 +190,61 @@ return {
             description = "After so many days without a change a result counts half.",
           },
         },
+      },
+    },
+  },
+  {
+    name = "embedding",
+    description = "Search by meaning: what turns code and questions into vectors. Without `url` and `onnx` words decide"
+      .. " alone. See |codecompanion-embedding|.",
+    fields = {
+      {
+        name = "url",
+        type = "string",
+        optional = true,
+        check = check_address,
+        description = "Address of an OpenAI-compatible endpoint for embeddings, such as `http://localhost:11434/v1`"
+          .. " (Ollama). Your code is sent there.",
+      },
+      {
+        name = "model",
+        type = "string",
+        optional = true,
+        description = "Its embedding model, such as `nomic-embed-text`.",
+      },
+      {
+        name = "key",
+        type = "string",
+        optional = true,
+        check = check_key,
+        description = "Where its key is: the name of an environment variable, `cmd:…` or `file:…`.",
+      },
+      {
+        name = "onnx",
+        type = "string",
+        optional = true,
+        description = "Instead of an endpoint: a folder with `model.onnx` and `tokenizer.json`, run on this machine. It"
+          .. " needs `:CodeCompanion install semantic`, once.",
+      },
+      {
+        name = "dimensions",
+        type = "integer",
+        min = 1,
+        optional = true,
+        description = "Length of the vectors, for models that can shorten theirs.",
+      },
+      {
+        name = "query_prefix",
+        type = "string",
+        optional = true,
+        description = "What the model wants before a question. By default what its makers say, where that is known.",
+      },
+      {
+        name = "document_prefix",
+        type = "string",
+        optional = true,
+        description = "What the model wants before a piece of code. By default what its makers say, where that is"
+          .. " known.",
       },
     },
   },

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from codecompanion.adapters.base import AdapterSettings, SecretReader
@@ -44,6 +44,7 @@ class ProjectVectors:
         self._settled: dict[Path, int] = {}
         self._told: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._followed: set[Path] = set()
 
     async def nearest(self, index: ProjectIndex, question: str) -> NearestChunks:
         """Return what gives the chunks nearest to a question (`QuestionVectors`); start making what is missing."""
@@ -54,10 +55,14 @@ class ProjectVectors:
             self._say(why)
             return refusing(why)
         found = await questions.nearest(index, question)
-        task = asyncio.create_task(self._follow(index))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        if index.path not in self._followed:
+            self._followed.add(index.path)
+            self._start(self._follow(index))
         return found
+
+    def make_soon(self, index: ProjectIndex) -> None:
+        """Make what is missing once the index is built, whatever it costs: the user asked for it."""
+        self._start(self._make_after_build(index))
 
     async def make(self, index: ProjectIndex, *, may_be_large: bool = False) -> str:
         """Start making what is missing, unless that is being done; return why it cannot be, "" = it runs or is done."""
@@ -94,8 +99,25 @@ class ProjectVectors:
         if self._questions is not None:
             await self._questions.aclose()
 
+    def _start(self, step: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(step)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _make_after_build(self, index: ProjectIndex) -> None:
+        await index.wait()
+        if index.state.phase != "unusable" and (why := await self.make(index, may_be_large=True)):
+            self._say(why)
+
     async def _follow(self, index: ProjectIndex) -> None:
-        """Start a run when chunks have no vector, and it makes sense to try."""
+        """Start a run once the index is built when chunks have no vector, and it makes sense to try."""
+        try:
+            await index.wait()
+            await self._make_if_missing(index)
+        finally:
+            self._followed.discard(index.path)
+
+    async def _make_if_missing(self, index: ProjectIndex) -> None:
         worker = self._workers.get(index.path)
         is_due = time.monotonic() >= self._not_before.get(index.path, 0.0)
         if not is_due or (worker is not None and worker.is_running):
