@@ -20,6 +20,7 @@ from codecompanion.cli.commands import (
     demo,
     doctor,
     fim,
+    gather,
     import_,
     index,
     recall,
@@ -60,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         index,
         search,
         select,
+        gather,
         fim,
     )
     for command in subcommands:

@@ -108,7 +108,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 class Gathered(msgspec.Struct, frozen=True, kw_only=True):
     """All that came of one question (R-201). `text` "" = the plain message is sent (R-202).
 
-    `found`: every snippet before the selection; `selection`: what is in the text, and what was dropped and why.
+    `found`: every snippet before the selection; `selection`: the code in the text, and what was dropped and why;
+    `beside`: what else is in the text, without lines: a map, the architecture, the team, memories.
     `timed_out`: gatherers that missed their deadline (R-203); `failed`: gatherer → why, one sentence; `notes`:
     sentences for the user (a file that was not found, cut, refused). `tier`: how the index answered (R-227), "" = it
     was not asked.
@@ -120,6 +121,7 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
     terms: tuple[str, ...] = ()
     found: tuple[Snippet, ...] = ()
     selection: Selection = Selection()
+    beside: tuple[Snippet, ...] = ()
     text: str = ""
     timed_out: tuple[str, ...] = ()
     failed: dict[str, str] = {}

@@ -26,11 +26,11 @@ def simple_terms(question: str) -> tuple[str, ...]:
 
 
 def model_terms(reply: str) -> tuple[str, ...]:
-    """Return the terms of a model's reply, separated by commas, at most ten; () when it is no such list."""
+    """Return the terms of a model's reply, separated by commas, at most ten; () when it is no list."""
     text = reply.replace("```", " ").strip()
     found = (_MODEL_NOISE.sub("", part) for part in text.replace("\n", ",").split(","))
     terms = tuple(dict.fromkeys(term for term in found if 1 < len(term) <= MAX_TERM_CHARS and len(term.split()) <= 3))
-    return terms[:MAX_TERMS]
+    return terms[:MAX_TERMS] if len(terms) > 1 else ()
 
 
 @cache

@@ -40,8 +40,9 @@ def test_simple_terms_are_words(question: str) -> None:
     [
         ("login, session store , JWT", ("login", "session store", "JWT")),
         ("```\n1. login\n2. session store\n```", ("login", "session store")),
-        ('"a", "login", ""', ("login",)),
-        ("I am sorry that I cannot do this, really", ("really",)),
+        ('"a", "login", "", "user id"', ("login", "user id")),
+        ("I am sorry that I cannot do this, really", ()),
+        ("I cannot say", ()),
         ("", ()),
         (",".join(f"term{n}" for n in range(30)), tuple(f"term{n}" for n in range(10))),
     ],

@@ -1,0 +1,180 @@
+"""`gather`: the code a question would be sent with, and why (`:help codecompanion-cli`; R-201 … R-253).
+
+A stable contract. Nothing is sent anywhere, and nothing asks the network but an embedder that `--embed` names. The
+project's index is made true to the disk first; without one that can be used, the files are searched as text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+import msgspec
+
+from codecompanion import settings
+from codecompanion.cli.commands.classify import as_json
+from codecompanion.cli.commands.select import selection_as_json
+from codecompanion.cli.embedding import CommandVectors, add_embed
+from codecompanion.cli.environment import cache_dir
+from codecompanion.cli.jobs import answer_jobs, print_answer
+from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.model.gathered import Gathered, Snippet
+from codecompanion.retrieval.mentions import mentions_in
+from codecompanion.session.code.indexing import build
+from codecompanion.session.code.project_index import ProjectIndex
+from codecompanion.session.gather.ask import Ask
+from codecompanion.session.gather.gather import Means, gather
+from codecompanion.session.gather.index_search import IndexSearch
+
+A_JOB = '{"question": "…", "options": {"root", "files", "active", "model", "budget", "embed", "always"}}'
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The options of one question; what a job leaves out, or gives as null, comes from the command line."""
+
+    root: str = "."
+    files: tuple[str, ...] = ()
+    active: str = ""
+    model: str = ""
+    budget: int | None = None
+    embed: str = ""
+    always: bool = False
+
+
+class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of `--jobs`."""
+
+    question: str
+    options: dict[str, Any] = {}
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to the command line."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "gather", help="find the code a question would be sent with, and say why"
+    )
+    parser.add_argument("--root", metavar="DIR", default=".", help="the project's folder (default: this one)")
+    parser.add_argument("--file", metavar="PATH", action="append", default=[], help="a file to include whole")
+    parser.add_argument("--active", metavar="PATH", default="", help="the file that is worked in")
+    parser.add_argument("--model", metavar="NAME", default="", help="whose budget of tokens counts")
+    parser.add_argument("--budget", metavar="N", type=int, help="the budget in tokens")
+    add_embed(parser)
+    parser.add_argument("--always", action="store_true", help="whether the question is about the project or not")
+    parser.add_argument("--jobs", action="store_true", help=f"read one job per line, {A_JOB}")
+    parser.add_argument("question", nargs="*", metavar="QUESTION", help="with --jobs a file, or - (the default)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: TextIO) -> int:
+    """Carry the sub-command out; returns the exit status. Bad input is raised before anything is printed."""
+    options = Options(
+        root=arguments.root,
+        files=tuple(arguments.file),
+        active=arguments.active,
+        model=arguments.model,
+        budget=arguments.budget,
+        embed=arguments.embed or "",
+        always=arguments.always,
+    )
+    with asyncio.Runner() as runner:
+        projects = _Projects(runner)
+        try:
+            if arguments.jobs:
+                file = arguments.question[0] if arguments.question else "-"
+                return answer_jobs("gather", file, Job, A_JOB, lambda job: projects.answer(job, options), out)
+            if not arguments.question:
+                raise InputError("no question; expected QUESTION, or --jobs")
+            print_answer(projects.answer(Job(" ".join(arguments.question)), options), out)
+            return 0
+        finally:
+            projects.close()
+
+
+class _Projects:
+    """The projects that jobs are about; each index is brought up to date once."""
+
+    def __init__(self, runner: asyncio.Runner) -> None:
+        self._runner = runner
+        self._indexes: dict[Path, ProjectIndex] = {}
+        self._vectors = CommandVectors()
+
+    def answer(self, job: Job, defaults: Options) -> dict[str, Any]:
+        """Return the answer to one job."""
+        options = _options(job, defaults)
+        root = Path(options.root).expanduser().absolute()
+        if not root.is_dir():
+            raise InputError(f"root: there is no folder {options.root}")
+        if options.budget is not None and options.budget < 0:
+            raise InputError(f"budget is {options.budget}; expected 0 or more tokens")
+        return self._runner.run(self._answer(job.question, root, options))
+
+    async def _answer(self, question: str, root: Path, options: Options) -> dict[str, Any]:
+        context = settings.load({}).context
+        vectors = self._vectors.of(options.embed) if options.embed else None
+        index = self._index(root)
+        if options.embed:
+            await self._vectors.fill(options.embed, index.root, index.path, index.choice)
+        ask = Ask(
+            question=question,
+            root=root,
+            files=tuple(dict.fromkeys((*options.files, *mentions_in(question).files))),
+            active=options.active,
+            model=options.model,
+            budget=options.budget,
+            always=options.always or mentions_in(question).codebase,
+        )
+        search = IndexSearch(index, context.hybrid, vectors)
+        return as_answer(await gather(ask, Means(context, time.monotonic, search)))
+
+    def _index(self, root: Path) -> ProjectIndex:
+        if root not in self._indexes:
+            index = self._indexes[root] = ProjectIndex(root, cache_dir())
+            try:
+                build(index.root, index.path, index.choice, now_ns=time.time_ns)
+            except (CodeCompanionError, OSError) as error:
+                print(f"codecompanion: searching without an index: {error}", file=sys.stderr)
+        return self._indexes[root]
+
+    def close(self) -> None:
+        """Close every index, and what makes vectors."""
+        self._runner.run(self._vectors.aclose())
+        for index in self._indexes.values():
+            self._runner.run(index.close())
+
+
+def _options(job: Job, defaults: Options) -> Options:
+    given = {name: value for name, value in job.options.items() if value is not None}
+    try:
+        return msgspec.convert({**msgspec.structs.asdict(defaults), **given}, Options)
+    except msgspec.ValidationError as error:
+        raise InputError(f"options: {error}; expected {', '.join(Options.__struct_fields__)}") from error
+
+
+def as_answer(gathered: Gathered) -> dict[str, Any]:
+    """Return what was gathered under the names of the contract; `notes` and `failed` say what is missing and why."""
+    return {
+        "classification": as_json(gathered.classification, gathered.types),
+        "terms": list(gathered.terms),
+        "gathered": [_piece(one) for one in (*gathered.found, *gathered.beside)],
+        "selection": selection_as_json(gathered.selection),
+        "text": gathered.text,
+        "timed_out": list(gathered.timed_out),
+        "failed": gathered.failed,
+        "notes": list(gathered.notes),
+        "ms": gathered.ms,
+    }
+
+
+def _piece(snippet: Snippet) -> dict[str, Any]:
+    return {
+        "source": snippet.source,
+        "path": snippet.path,
+        "start": snippet.start,
+        "end": snippet.end,
+        "score": round(snippet.score, 4),
+        "tokens": snippet.tokens,
+    }

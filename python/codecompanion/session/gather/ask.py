@@ -1,0 +1,36 @@
+"""A question, and what is known when code is gathered for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+Place = tuple[str, int]
+"""Path and first line of a piece."""
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """A question about the project at `root`.
+
+    `files`: what the user named with `@`, as written (R-213); `active`: the file they work in, "" = none (R-214).
+    `model` decides the budget unless `budget` (tokens, None = the model's) does; `window` and `max_tokens` bound it,
+    0 = no bound. `always`: nobody decides whether the question is about the project. `only_files`: `root` is no
+    project, and nothing but the named files is read. `unsaved`: texts of changed buffers by absolute path. `left_out`
+    and `pinned`: pieces that must not be in the result, or must.
+    """
+
+    question: str
+    root: Path
+    files: tuple[str, ...] = ()
+    active: str = ""
+    model: str = ""
+    budget: int | None = None
+    window: int = 0
+    max_tokens: int = 0
+    always: bool = False
+    only_files: bool = False
+    unsaved: Mapping[str, str] = {}
+    left_out: frozenset[Place] = frozenset()
+    pinned: frozenset[Place] = frozenset()

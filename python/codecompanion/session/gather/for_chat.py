@@ -1,0 +1,94 @@
+"""The gatherer of chats: their question, the project's index, the user's settings, joined (R-201, R-265, R-267).
+
+Importing this costs nothing; what gathering needs is imported with the first question.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codecompanion.adapters.registry import AdapterRegistry
+from codecompanion.errors import CodeCompanionError
+from codecompanion.settings_sections import GatheringSettings
+
+if TYPE_CHECKING:
+    from codecompanion.model.gathered import Gathered
+    from codecompanion.session.code.project_index import ProjectIndex
+    from codecompanion.session.code.search_options import ChunkVectors
+    from codecompanion.session.codebase.gatherer import Question
+    from codecompanion.session.gather.team_text import TeamText
+    from codecompanion.session.gather.utility import Utility
+
+UTILITY_SHARE = 0.35
+"""Of the whole time limit, for one answer of the utility model."""
+
+
+class ProjectGatherer:
+    """Gathers for all chats of a host.
+
+    `index_of` gives the index of a folder; `vectors` those in use, None = none; `environment` is the user's, for the
+    team's program. The settings are asked for each question, so that a change takes effect with the next one (R-264).
+    """
+
+    def __init__(
+        self,
+        settings: Callable[[], GatheringSettings],
+        adapters: Callable[[], AdapterRegistry],
+        index_of: Callable[[Path], Awaitable[ProjectIndex]],
+        environment: Callable[[], Mapping[str, str]] = lambda: os.environ,
+        vectors: Callable[[], ChunkVectors | None] = lambda: None,
+    ) -> None:
+        self._settings, self._adapters, self._index_of = settings, adapters, index_of
+        self._environment, self._vectors = environment, vectors
+        self._team: TeamText | None = None
+
+    async def gather(self, question: Question, tell: Callable[[str], None]) -> Gathered:
+        """Return what was found; cancelled, nothing goes on. What fails is told in the result (R-202, R-203)."""
+        from codecompanion.session.gather.ask import Ask
+        from codecompanion.session.gather.gather import Means, gather
+        from codecompanion.session.gather.index_search import IndexSearch
+
+        settings = self._settings()
+        search = None
+        if not question.only_files:
+            index = await self._index_of(question.root)
+            search = IndexSearch(index, settings.hybrid, self._vectors())
+        ask = Ask(
+            question=question.text,
+            root=question.root,
+            files=question.files,
+            active=question.active,
+            model=question.model,
+            max_tokens=question.max_tokens,
+            always=question.is_asked,
+            only_files=question.only_files,
+            unsaved=question.unsaved,
+            left_out=question.left_out,
+            pinned=question.pinned,
+        )
+        means = Means(settings, time.monotonic, search, self._utility(settings), self._team_of(settings))
+        return await gather(ask, means, tell)
+
+    def _utility(self, settings: GatheringSettings) -> Utility | None:
+        if not settings.utility:
+            return None
+        from codecompanion.session.gather.utility import Utility
+
+        try:
+            adapter = self._adapters().get(settings.utility)
+        except CodeCompanionError:
+            return None  # said when the configuration was read
+        return Utility(adapter, settings.utility_model, settings.timeout_s * UTILITY_SHARE)
+
+    def _team_of(self, settings: GatheringSettings) -> TeamText | None:
+        if not settings.team.enabled:
+            return None
+        if self._team is None or self._team.settings != settings.team:
+            from codecompanion.session.gather.team_text import TeamText
+
+            self._team = TeamText(settings.team, self._environment())
+        return self._team

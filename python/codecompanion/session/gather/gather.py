@@ -1,0 +1,264 @@
+"""From a question to the block of code that stands before it (R-201): THE ORDER.
+
+    the question about the project? ─ no → nothing
+      │ yes, or files named, or asked for
+    at the same time: named files · definitions · search · common files · architecture · memories · team
+      │ (each with a deadline; late or failed ones are noted and missing)
+    selection within the budget → map → text
+
+Nothing here writes, and nothing asks the network but the model the user named for it (option `utility`, R-267).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Protocol
+
+import msgspec
+
+from codecompanion.model.code import Definition
+from codecompanion.model.found_code import SearchOutcome
+from codecompanion.model.gathered import Classification, Gathered, QuestionTypes, Selection, Snippet
+from codecompanion.retrieval.budgets import budget_in_window, token_budget
+from codecompanion.retrieval.classifier import classify_by_words
+from codecompanion.retrieval.compose import Composed, compose, joined
+from codecompanion.retrieval.question_type import types_by_words
+from codecompanion.retrieval.search.common_files import is_broad
+from codecompanion.retrieval.search_terms import MAX_SEARCHED_TERMS, simple_terms
+from codecompanion.retrieval.team import is_about_team, render_team
+from codecompanion.session.gather.ask import Ask
+from codecompanion.session.gather.gatherers import (
+    beside,
+    found_snippet,
+    read_architecture,
+    read_common_files,
+    read_memories,
+    search_definitions,
+)
+from codecompanion.session.gather.mentioned_files import ReadFiles, read_mentioned
+from codecompanion.session.gather.pinned import read_pinned
+from codecompanion.session.gather.project_code import ProjectCode
+from codecompanion.session.gather.running import Runs
+from codecompanion.session.gather.stopping import in_thread
+from codecompanion.session.gather.team_text import TeamText
+from codecompanion.session.gather.term_files import files_with_terms
+from codecompanion.session.gather.utility import Utility
+from codecompanion.settings_sections import GatheringSettings
+from codecompanion.workspace.project_files import Choice
+
+SHARES = {
+    "classification": 0.35,
+    "files": 0.6,
+    "terms": 0.35,
+    "search": 0.6,
+    "term files": 0.6,
+    "ast": 0.4,
+    "common": 0.5,
+    "architecture": 0.5,
+    "memories": 0.3,
+    "team": 0.6,
+}
+"""The deadline of each gatherer as a share of the whole; the rest is for choosing."""
+MAX_SEARCH_RESULTS = 30
+PER_FILE = 3
+
+
+class CodeSearch(Protocol):
+    """The index of the project, as it is searched."""
+
+    async def __call__(
+        self, question: str, *, top_k: int, per_file: int, in_play: Sequence[str], unsaved: Mapping[str, str]
+    ) -> SearchOutcome:
+        """Return the best places; `unsaved`: path → text of changed buffers."""
+        ...
+
+
+class Means(msgspec.Struct, frozen=True):
+    """What a gathering works with. Without `search` there is no index, without `utility` the words decide."""
+
+    settings: GatheringSettings
+    clock: Callable[[], float]
+    search: CodeSearch | None = None
+    utility: Utility | None = None
+    team: TeamText | None = None
+
+
+async def gather(ask: Ask, means: Means, tell: Callable[[str], None] = lambda words: None) -> Gathered:
+    """Return what was found for a question; `text` "" when the plain message is to be sent.
+
+    `tell` hears in a word or two what is going on.
+
+    Raises:
+        asyncio.CancelledError: stopped; nothing goes on.
+    """
+    begun = means.clock()
+    runs = Runs(means.clock, begun + means.settings.timeout_s)
+    classification, types = await _classify(ask, means, runs)
+    named = bool(ask.files)
+    if not (named or classification.is_codebase_related):
+        return _result(ask, runs, begun, classification, types)
+    max_bytes = int(means.settings.max_file_size_mb * 1_000_000)
+    code = ProjectCode(ask.root, Choice(means.settings.include_hidden, max_bytes), ask.unsaved)
+    files = await runs.run(
+        "files",
+        in_thread(partial(read_mentioned, code, ask.files, "" if ask.only_files else ask.active)),
+        _limit(means, "files"),
+        ReadFiles(),
+    )
+    terms: tuple[str, ...] = ()
+    tier = ""
+    found, texts = list[Snippet](), list[Snippet]()
+    if not ask.only_files:
+        if not named or means.settings.supplement_when_files_selected:
+            tell("looking for code")
+            terms, found, tier = await _find_code(ask, means, runs, code, types, files)
+        texts = await _find_texts(ask, means, runs, code, types)
+    everything = [*files.snippets, *found]
+    composed = await runs.run(
+        "selection", in_thread(partial(_compose, ask, means.settings, code, types, everything, texts)), 8.0, None
+    )
+    return _result(
+        ask,
+        runs,
+        begun,
+        classification,
+        types,
+        terms=terms,
+        found=tuple(everything),
+        notes=files.notes,
+        tier=tier,
+        composed=composed,
+    )
+
+
+def _limit(means: Means, name: str) -> float:
+    return SHARES[name] * means.settings.timeout_s
+
+
+async def _classify(ask: Ask, means: Means, runs: Runs) -> tuple[Classification, QuestionTypes]:
+    """Return what the question is about; asked for, everything is about the project (R-204, R-212, R-213)."""
+    said, kinds = classify_by_words(ask.question), types_by_words(ask.question)
+    if means.utility is not None and ask.question.strip():
+        limit = _limit(means, "classification")
+        by_model, types_by_model = await asyncio.gather(
+            runs.run("classification", means.utility.classify(ask.question), limit, None),
+            runs.run("question type", means.utility.types(ask.question), limit, None),
+        )
+        said, kinds = by_model or said, types_by_model or kinds
+    if (ask.always or not means.settings.classify) and not said.is_codebase_related:
+        said = msgspec.structs.replace(
+            said, is_codebase_related=bool(ask.question.strip()), categories=("general",), source="forced"
+        )
+    return said, kinds
+
+
+async def _find_code(
+    ask: Ask, means: Means, runs: Runs, code: ProjectCode, types: QuestionTypes, files: ReadFiles
+) -> tuple[tuple[str, ...], list[Snippet], str]:
+    """Return the terms, the snippets of all that search code, and how the index answered."""
+    in_play = [one.path for one in files.snippets]
+    terms = simple_terms(ask.question)
+    if means.utility is not None and not ask.files:
+        by_model = await runs.run("terms", means.utility.terms(ask.question), _limit(means, "terms"), ())
+        terms = by_model[:MAX_SEARCHED_TERMS] or terms
+    outcome, with_terms, common = await asyncio.gather(
+        runs.run("search", _search(ask, means, in_play, code), _limit(means, "search"), None),
+        runs.run("term files", in_thread(partial(files_with_terms, code, terms)), _limit(means, "term files"), []),
+        runs.run("common", _common(ask, code, types), _limit(means, "common"), []),
+    )
+    results = [found_snippet(one) for one in outcome.results] if outcome is not None else []
+    paths = list(dict.fromkeys((*(one.path for one in results), *with_terms)))
+    work = in_thread(partial(search_definitions, code, terms, paths))
+    elements = await runs.run("ast", work, _limit(means, "ast"), [])
+    if not (results or elements or common):
+        common = await runs.run(
+            "common", in_thread(partial(read_common_files, code, True)), _limit(means, "common"), []
+        )
+    pinned = await runs.run("pinned", in_thread(partial(read_pinned, code, ask.pinned)), 1.0, [])
+    return terms, [*pinned, *joined(results, elements, common)], outcome.tier if outcome is not None else ""
+
+
+async def _search(ask: Ask, means: Means, in_play: Sequence[str], code: ProjectCode) -> SearchOutcome | None:
+    if means.search is None or not ask.question.strip():
+        return None
+    return await means.search(
+        ask.question, top_k=MAX_SEARCH_RESULTS, per_file=PER_FILE, in_play=in_play, unsaved=code.unsaved
+    )
+
+
+async def _common(ask: Ask, code: ProjectCode, types: QuestionTypes) -> list[Snippet]:
+    if not (is_broad(ask.question) or types.is_architectural):
+        return []
+    return await in_thread(partial(read_common_files, code, types.is_architectural))
+
+
+async def _find_texts(ask: Ask, means: Means, runs: Runs, code: ProjectCode, types: QuestionTypes) -> list[Snippet]:
+    """Return what is no code: architecture, team, memories, in the order of R-252."""
+    works: dict[str, tuple[Awaitable[list[Snippet]], float]] = {}
+    if types.is_architectural:
+        works["architecture"] = (in_thread(partial(read_architecture, code)), _limit(means, "architecture"))
+    if means.team is not None and means.settings.team.enabled and is_about_team(ask.question):
+        works["team"] = (_team(means.team, code), _limit(means, "team"))
+    if means.settings.memories.enabled:
+        work = in_thread(partial(read_memories, code, means.settings.memories))
+        works["memories"] = (work, _limit(means, "memories"))
+    found = await runs.run_all(works, [])
+    return [snippet for snippets in found.values() for snippet in snippets]
+
+
+async def _team(team: TeamText, code: ProjectCode) -> list[Snippet]:
+    text = render_team(await team.read(code.root))
+    return [beside("team", text)] if text else []
+
+
+def _compose(
+    ask: Ask,
+    settings: GatheringSettings,
+    code: ProjectCode,
+    types: QuestionTypes,
+    found: Sequence[Snippet],
+    texts: Sequence[Snippet],
+    check: Callable[[], None],
+) -> Composed:
+    budget = ask.budget
+    if budget is None:
+        budget = budget_in_window(token_budget(ask.model, settings.budgets), settings.window or ask.window)
+
+    def definitions(path: str) -> Sequence[Definition]:
+        check()
+        return code.parse(path).definitions
+
+    return compose(types, found, texts, definitions, budget, max_tokens=ask.max_tokens, left_out=ask.left_out)
+
+
+def _result(
+    ask: Ask,
+    runs: Runs,
+    begun: float,
+    classification: Classification,
+    types: QuestionTypes,
+    *,
+    terms: tuple[str, ...] = (),
+    found: tuple[Snippet, ...] = (),
+    notes: tuple[str, ...] = (),
+    tier: str = "",
+    composed: Composed | None = None,
+) -> Gathered:
+    return Gathered(
+        question=ask.question,
+        classification=classification,
+        types=types,
+        terms=terms,
+        found=found,
+        selection=composed.selection if composed is not None else Selection(),
+        beside=composed.beside if composed is not None else (),
+        text=composed.text if composed is not None else "",
+        timed_out=tuple(runs.timed_out),
+        failed=dict(runs.failed),
+        notes=notes,
+        tier=tier,
+        ms=int((runs.clock() - begun) * 1000),
+        ms_by_gatherer=dict(runs.ms),
+    )

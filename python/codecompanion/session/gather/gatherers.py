@@ -1,0 +1,145 @@
+"""The gatherers: each returns snippets, or raises; who runs them minds deadlines (R-201, R-213 … R-242).
+
+Everything that blocks takes `check`, which raises when nobody waits any more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from codecompanion.formats.text_files import decode, read_bytes
+from codecompanion.model.found_code import FoundCode
+from codecompanion.model.gathered import GatherSource, Snippet
+from codecompanion.retrieval.architecture import describe_architecture, manifests_of
+from codecompanion.retrieval.elements import Element, as_snippet, best_elements, find_elements_with
+from codecompanion.retrieval.memories import MAX_FILE_CHARS, parse_memories, render_memories
+from codecompanion.retrieval.relevance import MAX_SCORE, MIN_SCORE
+from codecompanion.retrieval.search.common_files import NAMES, common_files, cut_common
+from codecompanion.retrieval.smart_snippets import extract_smart_snippets, split_lines
+from codecompanion.session.gather.project_code import ProjectCode
+from codecompanion.settings_sections import GatheredMemorySettings
+from codecompanion.workspace.paths import Workspace
+from codecompanion.workspace.syntax.languages import language_of
+
+Check = Callable[[], None]
+
+MAX_AST_FILES = 24
+MAX_TEXT_SNIPPETS = 3
+"""Of a file without a grammar."""
+COMMON_SCORE, BROAD_SCORE = 0.9, 0.35
+MAX_COMMON = 6
+_MAX_MEMORY_BYTES = 4 * MAX_FILE_CHARS
+
+
+def search_definitions(code: ProjectCode, terms: Sequence[str], paths: Sequence[str], check: Check) -> list[Snippet]:
+    """Return the elements of the files that answer the terms best (R-222 … R-224); patterns where no grammar reads."""
+    elements, texts = list[Element](), list[Snippet]()
+    for path in paths[:MAX_AST_FILES]:
+        check()
+        text = code.read(path)
+        if text is None:
+            continue
+        parsed = code.parse(path)
+        if parsed.definitions:
+            elements += find_elements_with(path, text, parsed, terms)
+        else:
+            found = sorted(extract_smart_snippets(path, text, terms), key=lambda one: -one.score)
+            texts += [_as_ast(one) for one in found[:MAX_TEXT_SNIPPETS]]
+    return [*map(as_snippet, best_elements(elements)), *texts]
+
+
+def _as_ast(snippet: Snippet) -> Snippet:
+    return Snippet(
+        path=snippet.path,
+        start=snippet.start,
+        end=snippet.end,
+        text=snippet.text,
+        kind=snippet.kind,
+        name=snippet.name,
+        score=snippet.score,
+        source="ast",
+        scores=(("density", round(snippet.score, 3)),),
+    )
+
+
+def found_snippet(found: FoundCode) -> Snippet:
+    """Return a result of the search as a snippet; its score becomes one of 0.1 to 0.9."""
+    name = found.symbol.rpartition(".")[2]
+    return Snippet(
+        path=found.path,
+        start=found.start,
+        end=found.end,
+        text=found.text,
+        kind=found.kind,
+        name=name,
+        score=MIN_SCORE + (MAX_SCORE - MIN_SCORE) * max(0.0, min(1.0, found.score)),
+        source="search",
+        scores=(("search", round(found.score, 3)), *((name, round(part, 3)) for name, part in found.signals)),
+    )
+
+
+def read_common_files(code: ProjectCode, is_about_all: bool, check: Check) -> list[Snippet]:
+    """Return README, manifests and entry points (R-236).
+
+    The document scores them 1.0. Here they come first only when the question is about the whole (`is_about_all`);
+    one word such as `project` in a question about a function does not put a README before the function.
+    """
+    score = COMMON_SCORE if is_about_all else BROAD_SCORE
+    found = list[Snippet]()
+    for path in common_files(code.listed(check))[:MAX_COMMON]:
+        check()
+        text = code.read(path)
+        if text and text.strip():
+            short = cut_common(text)
+            found.append(
+                Snippet(
+                    path=path,
+                    start=1,
+                    end=len(split_lines(short)),
+                    text=short,
+                    kind="file",
+                    score=score,
+                    source="common",
+                    scores=(("common", score),),
+                )
+            )
+    return found
+
+
+def read_architecture(code: ProjectCode, check: Check) -> list[Snippet]:
+    """Return what the project is made of, as one text (R-240)."""
+    paths = code.listed(check)
+    manifests = {path: text for path in manifests_of(paths) if (text := code.read(path)) is not None}
+    languages = Counter(filter(None, map(language_of, paths)))
+    entry_points = [path for path in common_files(paths) if path not in NAMES]
+    text = describe_architecture(paths, manifests, languages, entry_points)
+    return [beside("architecture", text)] if text else []
+
+
+def read_memories(code: ProjectCode, settings: GatheredMemorySettings, check: Check) -> list[Snippet]:
+    """Return the memories of the user and the project as one text (R-241, R-242); missing files say nothing."""
+    memories = (
+        *parse_memories(_read_optional(Path(settings.user).expanduser()), "user"),
+        *parse_memories(_read_optional(_below(code.root, settings.project)), "project"),
+    )
+    check()
+    text = render_memories(memories)
+    return [beside("memory", text)] if text else []
+
+
+def beside(source: GatherSource, text: str) -> Snippet:
+    """Return a text that is no lines of a file."""
+    return Snippet(path="", start=0, end=0, text=text, kind=source, source=source, score=MAX_SCORE)
+
+
+def _below(root: Path, path: str) -> Path:
+    """Return a file of the project, wherever links lead: outside of it nothing is read (R-266)."""
+    return Workspace(root).resolve(path)
+
+
+def _read_optional(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    return decode(read_bytes(Path(path).resolve(), _MAX_MEMORY_BYTES)).text

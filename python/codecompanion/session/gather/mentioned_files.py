@@ -1,0 +1,110 @@
+"""The files a user named with `@`, and the one they work in: read whole, whatever else is left out (R-213 … R-216)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.errors import CodeCompanionError
+from codecompanion.formats.text_files import decode, is_binary, reason
+from codecompanion.model.gathered import Snippet
+from codecompanion.retrieval.smart_snippets import whole_file
+from codecompanion.session.gather.project_code import ProjectCode
+from codecompanion.workspace.files import walk
+from codecompanion.workspace.paths import Workspace
+from codecompanion.workspace.secret_files import is_secret
+
+MIN_NAME = 2
+MAX_FILES = 20
+MAX_WALKED = 20_000
+"""A bare name that git does not know is looked for among so many files."""
+
+
+class ReadFiles(msgspec.Struct, frozen=True):
+    """Snippets with whole files, in the order they were named, and sentences about the others."""
+
+    snippets: tuple[Snippet, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def active_first(files: tuple[str, ...], active: str) -> tuple[str, ...]:
+    """Return the named files with the active one before them, unless it is one of them (R-214)."""
+    name = active.rpartition("/")[2]
+    if not active or any(file == active or file.endswith(name) for file in files):
+        return files
+    return (active, *files)
+
+
+def read_mentioned(code: ProjectCode, files: tuple[str, ...], active: str, check: Callable[[], None]) -> ReadFiles:
+    """Return the named files, and the active one first; what cannot be read is skipped and said (R-215). Blocks."""
+    snippets, notes = dict[str, Snippet](), list[str]()
+    wanted = [name for name in dict.fromkeys(active_first(files, active)) if len(name) >= MIN_NAME]
+    if len(wanted) > MAX_FILES:
+        notes.append(f"{MAX_FILES} of the {len(wanted)} files named with @ were read.")
+    for name in wanted[:MAX_FILES]:
+        check()
+        is_active = name == active and name not in files
+        try:
+            path, note = _find(code, name, check)
+            if is_active and is_secret(path):
+                continue  # only what is named may be secret (R-266)
+            snippet, cut_note = _read(code, path)
+        except (CodeCompanionError, OSError) as error:
+            if not is_active:
+                said = f"{reason(error)}." if isinstance(error, OSError) else str(error)
+                notes.append(f"@{name} was not read: {said}")
+            continue
+        notes += [text for text in (note, cut_note) if text]
+        source = "active" if is_active else "mention"
+        snippets.setdefault(path, msgspec.structs.replace(snippet, source=source, scores=((source, 1.0),)))
+    return ReadFiles(tuple(snippets.values()), tuple(notes))
+
+
+class _NotFound(CodeCompanionError):
+    """There is no such file; the text says so."""
+
+
+def _find(code: ProjectCode, name: str, check: Callable[[], None]) -> tuple[str, str]:
+    """Return the path of a named file relative to the root, and what is to be said of it."""
+    workspace = Workspace(code.root)
+    real = workspace.resolve(name)  # raises when it leads out of the project
+    if real.is_file() or workspace.relative(real) in code.unsaved:
+        return workspace.relative(real), ""
+    if real.is_dir():
+        raise _NotFound("it is a folder; name its files.")
+    if "/" in name:
+        raise _NotFound("there is no such file in the project.")
+    found = [path for path in (*code.unsaved, *code.listed(check)) if path.rpartition("/")[2] == name]
+    if not found:
+        everything = itertools.islice(walk(code.root, include_ignored=True), MAX_WALKED)
+        found = [workspace.relative(path) for path in everything if path.name == name]
+    if not found:
+        raise _NotFound("there is no file of this name in the project.")
+    best = min(dict.fromkeys(found), key=lambda path: (path.count("/"), len(path), path))
+    others = len(set(found)) - 1
+    return best, f"@{name} is {best}; {others} more have that name: write the path to mean another." if others else ""
+
+
+def _read(code: ProjectCode, path: str) -> tuple[Snippet, str]:
+    """Return a file as a snippet, and what is to be said when only its beginning was read (R-216)."""
+    if path in code.unsaved:
+        return whole_file(path, code.unsaved[path]), ""
+    limit = code.choice.max_bytes
+    handle = os.open(Path(code.root, path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as stream:
+        size = os.fstat(handle).st_size
+        content = stream.read(limit + 1)
+    if is_binary(content[:8192]):
+        raise _NotFound("it is no text.")
+    note = ""
+    if len(content) > limit:
+        content = content[:limit]
+        content = content[: content.rfind(b"\n") + 1] or content
+        note = f"Of {path} the first {len(content):,} of {size:,} bytes were read (context.max_file_size_mb)."
+    text = decode(content).text
+    code.keep(path, text)
+    return whole_file(path, text), note

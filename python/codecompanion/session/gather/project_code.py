@@ -1,0 +1,61 @@
+"""The files of a project as gatherers read them: below its root, unsaved changes included, each read once (R-266).
+
+All methods block and may be called in any thread.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from codecompanion.formats.text_files import decode
+from codecompanion.model.code import ParsedFile
+from codecompanion.workspace.project_files import Choice, list_project_files, read_project_file
+from codecompanion.workspace.syntax.languages import language_of
+from codecompanion.workspace.syntax.parse import parse
+
+MAX_PARSED_CHARS = 1_000_000
+
+
+class ProjectCode:
+    """A project during one gathering. `unsaved`: texts of changed buffers by absolute path."""
+
+    def __init__(self, root: Path, choice: Choice, unsaved: Mapping[str, str]) -> None:
+        self.root, self.choice = Path(os.path.realpath(root)), choice
+        base = f"{self.root}/"
+        real = {os.path.realpath(path): text for path, text in unsaved.items()}
+        self.unsaved = {path.removeprefix(base): text for path, text in real.items() if path.startswith(base)}
+        self._lock = threading.Lock()
+        self._listed: tuple[str, ...] | None = None
+        self._texts = dict[str, str | None]()
+        self._parsed = dict[str, ParsedFile]()
+
+    def listed(self, check: Callable[[], None] = lambda: None) -> tuple[str, ...]:
+        """Return the project's own files, without hidden, secret, vendored, binary and ignored ones."""
+        with self._lock:
+            if self._listed is None:
+                self._listed = list_project_files(self.root, self.choice, check).paths if self.root.is_dir() else ()
+            return self._listed
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a listed file, None when it cannot be read or is no text of a person's."""
+        if path in self.unsaved:
+            return self.unsaved[path]
+        if path not in self._texts:
+            found = read_project_file(self.root, path, self.choice)
+            self._texts[path] = None if found.why_not else decode(found.content).text
+        return self._texts[path]
+
+    def keep(self, path: str, text: str) -> None:
+        """Know the text of a file that was read in another way."""
+        self._texts[path] = text
+
+    def parse(self, path: str) -> ParsedFile:
+        """Return what is defined in a file; nothing for one that cannot be read or has no grammar."""
+        if path not in self._parsed:
+            text = self.read(path) or ""
+            language = language_of(path, text[:8192].encode("utf-8", "replace"))
+            self._parsed[path] = parse(text, language) if len(text) <= MAX_PARSED_CHARS else ParsedFile(language)
+        return self._parsed[path]

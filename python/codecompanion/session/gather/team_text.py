@@ -1,0 +1,77 @@
+"""Where text about the team comes from: a program of the user's, or a file (R-240). Kept for a minute."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from codecompanion.errors import ToolError
+from codecompanion.formats.text_files import decode, read_bytes
+from codecompanion.retrieval.team import MAX_CHARS
+from codecompanion.settings_sections import TeamSettings
+
+KEPT_S = 60.0
+_MAX_BYTES = 16 * MAX_CHARS
+
+
+class TeamText:
+    """Reads the team's text as the settings say. `environment`: that of the program."""
+
+    def __init__(self, settings: TeamSettings, environment: Mapping[str, str]) -> None:
+        self.settings, self._environment = settings, environment
+        self._kept = dict[str, tuple[float, str]]()
+
+    async def read(self, root: Path) -> str:
+        """Return the text for a project, "" = there is none.
+
+        Raises:
+            ToolError: the program or the file cannot be used; says why.
+        """
+        key = os.fspath(root)
+        at, text = self._kept.get(key, (-KEPT_S, ""))
+        if time.monotonic() - at < KEPT_S:
+            return text
+        if self.settings.command:
+            text = await self._run(root)
+        elif self.settings.file:
+            text = await asyncio.to_thread(self._read_file, root)
+        else:
+            return ""
+        self._kept[key] = (time.monotonic(), text)
+        return text
+
+    def _read_file(self, root: Path) -> str:
+        path = root / Path(self.settings.file).expanduser()
+        return decode(read_bytes(path.resolve(), 1_000_000)).text
+
+    async def _run(self, root: Path) -> str:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self.settings.command,
+                cwd=root,
+                env=dict(self._environment),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise ToolError(f"context.team.command cannot be run: {error}") from error
+        try:
+            assert process.stdout is not None  # noqa: S101  PIPE
+            output = await process.stdout.read(_MAX_BYTES)
+            if len(output) >= _MAX_BYTES:
+                return decode(output).text
+            status = await process.wait()
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, 9)
+                await process.wait()
+        if status != 0:
+            raise ToolError(f"context.team.command ended with status {status}")
+        return decode(output).text

@@ -1,0 +1,74 @@
+"""What a small model is asked about a question: is it about the project, its kind, search terms (R-204, R-212, R-220).
+
+Only when the user has named one (option `utility`); otherwise nothing is asked over the network (R-267). A model that
+fails, is late or answers something else is as none: the words of the question decide.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from codecompanion.adapters.base import Adapter, ChatRequest, TextDelta
+from codecompanion.errors import CodeCompanionError
+from codecompanion.model.gathered import Classification, QuestionTypes
+from codecompanion.model.messages import Message
+from codecompanion.prompts import load
+from codecompanion.retrieval.classifier import MAX_END_CHARS, classification_of_reply
+from codecompanion.retrieval.question_type import types_of_reply
+from codecompanion.retrieval.search_terms import model_terms
+
+_log = logging.getLogger(__name__)
+
+MAX_REPLY_TOKENS = 400
+_MAX_REPLY_CHARS = 20_000
+
+T = TypeVar("T")
+
+
+class Utility:
+    """The adapter that answers small questions about questions; `model` "" = its default one."""
+
+    def __init__(self, adapter: Adapter, model: str, timeout_s: float) -> None:
+        self._adapter, self._model, self._timeout_s = adapter, model or adapter.default_model, timeout_s
+
+    async def classify(self, question: str) -> Classification | None:
+        """Return whether the question is about the project (R-204), None = no usable answer."""
+        return await self._ask("classify_question", question, classification_of_reply)
+
+    async def types(self, question: str) -> QuestionTypes | None:
+        """Return what kind of question it is (R-212), None = no usable answer."""
+        return await self._ask("question_type", question, types_of_reply)
+
+    async def terms(self, question: str) -> tuple[str, ...]:
+        """Return terms to search for (R-220), () = no usable answer."""
+        return await self._ask("search_terms", question, model_terms) or ()
+
+    async def _ask(self, prompt: str, question: str, read: Callable[[str], T]) -> T | None:
+        short = (
+            question
+            if len(question) <= 2 * MAX_END_CHARS
+            else f"{question[:MAX_END_CHARS]} … {question[-MAX_END_CHARS:]}"
+        )
+        text = load(prompt).replace("{question}", json.dumps(short, ensure_ascii=True))
+        request = ChatRequest(
+            messages=(Message(id=prompt, role="user", content=text),),
+            model=self._model,
+            max_output_tokens=MAX_REPLY_TOKENS,
+        )
+        parts, size = list[str](), 0
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                async for event in self._adapter.stream(request):
+                    if isinstance(event, TextDelta):
+                        parts.append(event.text)
+                        size += len(event.text)
+                    if size > _MAX_REPLY_CHARS:
+                        return None
+        except (TimeoutError, CodeCompanionError) as error:
+            _log.info("%s gave no answer for %s: %s", self._model, prompt, error)
+            return None
+        return read("".join(parts))

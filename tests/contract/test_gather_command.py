@@ -1,0 +1,117 @@
+"""`gather`: the contract of issue 11 as an outside caller sees it (R-201 … R-253)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from tests.contract.command_line import run
+
+FILES = {
+    "src/parser.py": 'import re\n\n\ndef parse_config(text):\n    """Parse."""\n    return re.split("=", text)\n',
+    "src/store.py": "class Store:\n    def save(self, value):\n        self.value = value\n",
+    "README.md": "# Example\n",
+    ".env": "TOKEN=abc\n",
+    "; rm -rf": "nothing\n",
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    root = tmp_path_factory.mktemp("gather") / "project"
+    for path, text in FILES.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    return root
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    return {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")), "HOME": str(tmp_path_factory.mktemp("home"))}
+
+
+def jobs(environment, *wanted):
+    lines = [job if isinstance(job, str) else json.dumps(job) for job in wanted]
+    status, out, err = run("gather", "--jobs", stdin="\n".join(lines) + "\n", **environment)
+    return status, [json.loads(line) for line in out.splitlines()], err
+
+
+def test_one_question_gives_one_documented_object(project, environment):
+    status, out, err = run(
+        "gather", "--root", str(project), "How does parse_config work in this project?", **environment
+    )
+    answer = json.loads(out)
+    assert (status, err) == (0, "")
+    assert set(answer) == {
+        *("classification", "terms", "gathered", "selection", "text", "timed_out", "ms", "failed", "notes"),
+    }
+    assert answer["classification"]["isCodebaseRelated"]
+    assert answer["terms"][0] == "parse_config"
+    assert set(answer["gathered"][0]) == {"source", "path", "start", "end", "score", "tokens"}
+    selection = answer["selection"]
+    assert set(selection) == {"snippets", "totalTokens", "budgetTokens", "wasTruncated", "droppedCount"}
+    first = selection["snippets"][0]
+    assert set(first) == {"path", "start", "end", "type", "name", "score", "selected", "tokens"}
+    assert (first["path"], first["start"], first["end"], first["name"]) == ("src/parser.py", 4, 6, "parse_config")
+    assert "#### function `parse_config` (lines 4-6)\n```\ndef parse_config(text):" in answer["text"]
+    assert (answer["timed_out"], answer["failed"]) == ([], {})
+    assert "abc" not in answer["text"]
+
+
+def test_jobs_are_answered_in_order_with_their_options(project, environment):
+    root = str(project)
+    status, answers, _ = jobs(
+        environment,
+        {"question": "What is the capital of France?", "options": {"root": root}},
+        {"question": "What is the capital of France?", "options": {"root": root, "always": True}},
+        {"question": "@src/store.py", "options": {"root": root}},
+        {"question": "save the value", "options": {"root": root, "files": ["src/store.py"], "budget": 3}},
+        {"question": "save the Store of this project", "options": {"root": root, "active": "src/parser.py"}},
+        {"question": "what is in it?", "options": {"root": root, "files": ["; rm -rf", ".env", "../outside"]}},
+        {"question": "how is it stored in this project", "options": {"root": root, "model": "gpt-4o"}},
+        {"question": "", "options": {"root": root, "always": True}},
+    )
+    assert status == 0
+    plain, asked, mentioned, small, active, named, large, empty = answers
+    assert (plain["text"], plain["gathered"]) == ("", [])
+    assert asked["classification"]["source"] == "forced"
+    assert mentioned["selection"]["snippets"][0]["selected"]
+    assert mentioned["selection"]["snippets"][0]["path"] == "src/store.py"
+    assert small["selection"]["totalTokens"] <= 3
+    assert small["selection"]["wasTruncated"]
+    assert (active["selection"]["snippets"][0]["path"], active["selection"]["snippets"][0]["score"]) == (
+        "src/parser.py",
+        1,
+    )
+    assert [one["path"] for one in named["selection"]["snippets"]][:2] == ["; rm -rf", ".env"]
+    assert "outside the workspace" in named["notes"][0]
+    assert large["selection"]["budgetTokens"] == 20_000
+    assert empty["text"] == ""
+    for answer in answers:
+        assert answer["selection"]["totalTokens"] <= answer["selection"]["budgetTokens"]
+
+
+def test_a_damaged_job_is_answered_in_its_place(project, environment):
+    good = {"question": "parse_config", "options": {"root": str(project), "budget": None}}
+    status, answers, err = jobs(
+        environment,
+        "{",
+        {"question": "x", "options": {"root": "/no/such/folder"}},
+        {"question": "x", "options": {"rot": "."}},
+        {"question": "x", "options": {"budget": -1}},
+        {"question": "x", "options": {"embed": "nonsense"}},
+        {"options": {}},
+        good,
+    )
+    assert status == 2
+    assert all("error" in answer for answer in answers[:-1])
+    assert answers[-1]["selection"]["snippets"][0]["path"] == "src/parser.py"
+    assert err.count("\n") == 6
+
+
+def test_a_question_is_needed():
+    assert run("gather")[0] == 2
+    assert run("gather", "--root", "/no/such/folder", "x")[0] == 2

@@ -1,0 +1,164 @@
+"""R-252, and issue 11: no line twice, a map in what is left over, bounds of the whole text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codecompanion.model.code import Definition
+from codecompanion.model.gathered import QuestionTypes, Snippet
+from codecompanion.retrieval.architecture import describe_architecture, manifests_of
+from codecompanion.retrieval.assembly import HEAD, assemble, task_line
+from codecompanion.retrieval.code_map import render_map
+from codecompanion.retrieval.compose import TAKEN_OUT, compose, joined
+from codecompanion.retrieval.smart_snippets import whole_file
+
+NONE = QuestionTypes()
+
+
+def lines(path: str, start: int, end: int, score: float, **fields: object) -> Snippet:
+    text = "\n".join(f"{path} {n}" for n in range(start, end + 1))
+    return Snippet(path=path, start=start, end=end, text=text, score=score, **fields)  # type: ignore[arg-type]
+
+
+def no_definitions(path: str) -> tuple[Definition, ...]:
+    return ()
+
+
+def places(snippets: tuple[Snippet, ...]) -> list[tuple[str, int, int]]:
+    return [(one.path, one.start, one.end) for one in snippets]
+
+
+def test_the_order_of_the_block() -> None:
+    """R-252: code, map, architecture, team, memories, then how to use them; the question follows as it was typed."""
+    text = assemble(QuestionTypes(is_debugging=True), "CODE", "MAP", "ARCHITECTURE", "TEAM", "MEMORIES")
+    at = [text.index(part) for part in (HEAD, "CODE", "MAP", "ARCHITECTURE", "TEAM", "MEMORIES", "path:line")]
+    assert at == sorted(at)
+    assert assemble(NONE, "", " ", "", "", "") == ""
+    assert "## Team" not in assemble(NONE, "CODE", "", "", "", "")
+
+
+def test_a_kind_of_question_has_a_line_and_never_more_than_two() -> None:
+    """R-212, R-252."""
+    assert task_line(NONE) == "Refer to code as path:line."
+    everything = QuestionTypes(
+        is_implementation=True,
+        is_architectural=True,
+        is_debugging=True,
+        is_code_explanation=True,
+        is_feature_request=True,
+    )
+    assert task_line(everything).count(". ") == 2
+
+
+def test_no_line_is_shown_twice() -> None:
+    """The better one of two that overlap stays; what it shows is not counted as dropped."""
+    found = [lines("a", 1, 40, 0.5), lines("a", 10, 20, 0.8), lines("b", 1, 5, 0.3), lines("a", 12, 18, 0.4)]
+    chosen = compose(NONE, found, (), no_definitions, 10_000).selection
+    assert places(chosen.snippets) == [("a", 10, 20), ("a", 1, 40), ("b", 1, 5)]
+    assert chosen.dropped == ()
+
+
+def test_a_file_of_the_users_leaves_its_snippets_out() -> None:
+    """R-251: none twice, and nothing is said to be missing."""
+    found = [whole_file("a", "one\ntwo\n"), lines("a", 1, 2, 0.9), lines("a", 2, 2, 0.9)]
+    chosen = compose(NONE, found, (), no_definitions, 10_000).selection
+    assert places(chosen.snippets) == [("a", 1, 2)]
+    assert not chosen.was_truncated
+
+
+def test_the_active_file_leaves_half_of_the_budget() -> None:
+    """R-214: nobody named it; named, it may take all."""
+    text = "".join(f"line {n}\n" for n in range(2000))
+    active = Snippet(path="a", start=1, end=2000, text=text, score=1.0, is_selected=True, source="active")
+    chosen = compose(NONE, [active, lines("b", 1, 20, 0.5)], (), no_definitions, 200).selection
+    assert places(chosen.snippets)[1] == ("b", 1, 20)
+    assert chosen.snippets[0].is_cut
+    assert chosen.snippets[0].tokens <= 100
+    named = compose(NONE, [whole_file("a", text), lines("b", 1, 20, 0.5)], (), no_definitions, 200).selection
+    assert [one.path for one in named.snippets] == ["a"]
+
+
+def test_what_the_user_takes_out_is_dropped_and_says_so() -> None:
+    """Issue 11: `/context` lets single pieces be taken out."""
+    found = [lines("a", 1, 4, 0.5), lines("b", 1, 4, 0.8)]
+    chosen = compose(NONE, found, (), no_definitions, 1000, left_out={("b", 1)}).selection
+    assert places(chosen.snippets) == [("a", 1, 4)]
+    assert [(one.snippet.path, one.why) for one in chosen.dropped] == [("b", TAKEN_OUT)]
+
+
+def test_one_snippet_of_two_gatherers_is_one() -> None:
+    """R-268: it knows the scores of both."""
+    one = lines("a", 1, 4, 0.5, scores=(("search", 0.5),))
+    other = lines("a", 1, 4, 0.7, name="f", scores=(("points", 40.0),))
+    [both] = joined([one], [other])
+    assert (both.score, both.name, both.scores) == (pytest.approx(0.8), "f", (("search", 0.5), ("points", 40.0)))
+
+
+def definitions(count: int) -> list[Definition]:
+    return [Definition(f"f{n}", "function", 10 * n, 10 * n + 5, 10 * n, f"def f{n}(x, y)") for n in range(1, count + 1)]
+
+
+def test_the_map_shows_what_is_not_shown() -> None:
+    """Issue 11: signatures of the best files, with right lines, in what is left of the budget."""
+    composed = compose(NONE, [lines("a.py", 10, 15, 0.5)], (), lambda path: definitions(4), 1000)
+    [code_map] = composed.beside
+    assert code_map.source == "map"
+    assert code_map.text.split("\n") == ["a.py:", "    20 def f2(x, y)", "    30 def f3(x, y)", "    40 def f4(x, y)"]
+    assert code_map.text in composed.text
+    assert composed.selection.total_tokens + code_map.tokens <= 1000
+
+
+@given(st.integers(0, 400), st.integers(0, 60))
+def test_a_map_never_takes_more_than_its_room(room: int, count: int) -> None:
+    text = render_map([("a.py", definitions(count)), ("b.py", definitions(3))], (), room)
+    assert len(text) <= 4 * room
+
+
+def test_methods_stand_below_their_class() -> None:
+    found = [
+        Definition("Box", "class", 1, 9, 1, "class Box"),
+        Definition("open", "method", 2, 4, 2, "def open(self)", parent="Box"),
+        Definition("x", "variable", 5, 5, 5, "x = 1", parent="Box"),
+    ]
+    assert render_map([("a.py", found)], (), 200) == "a.py:\n     1 class Box\n     2   def open(self)"
+
+
+@given(
+    st.lists(
+        st.builds(lines, st.sampled_from("abc"), st.integers(1, 30), st.integers(30, 60), st.floats(0.1, 0.9)),
+        max_size=12,
+    ),
+    st.integers(0, 3000),
+)
+def test_the_whole_text_fits(found: list[Snippet], max_tokens: int) -> None:
+    """A 4k window as well as a 1M one: headings, map and all."""
+    memory = Snippet(path="", start=0, end=0, text="m" * 900, source="memory", kind="memory")
+    composed = compose(NONE, found, (memory,), lambda path: definitions(9), 50_000, max_tokens=max_tokens)
+    assert not max_tokens or len(composed.text) <= 4 * max_tokens
+    assert composed.selection.total_tokens <= composed.selection.budget_tokens
+
+
+def test_nothing_found_is_no_text() -> None:
+    """R-202: the plain message is sent."""
+    assert compose(NONE, (), (), no_definitions, 4000).text == ""
+    assert compose(NONE, [whole_file("a", "x" * 9000)], (), no_definitions, 10).text == ""
+
+
+def test_what_a_project_is_made_of() -> None:
+    """R-240."""
+    paths = ["package.json", "src/index.ts", "src/controllers/a.ts", "src/models/b.ts", "src/views/c.tsx", "x\ny/a.md"]
+    manifests = dict.fromkeys(paths[:1], '{"dependencies": {"react": "1", "@nestjs/core": "2", "expressive": "3"}}')
+    assert manifests_of(paths) == ("package.json",)
+    text = describe_architecture(paths, manifests, {"typescript": 4, "markdown": 1}, ["src/index.ts"])
+    assert text.split("\n") == [
+        "- Size: 6 files",
+        "- Languages: typescript (4), markdown (1)",
+        "- Built with: npm",
+        "- Frameworks and libraries: React, NestJS",
+        "- Patterns: Model-View-Controller",
+        "- Entry points: src/index.ts",
+        "- Folders: src/ (1), src/controllers/ (1), src/models/ (1), src/views/ (1), x\\x0ay/ (1)",
+    ]
+    assert describe_architecture([], {}, {}, []) == ""
