@@ -80,10 +80,12 @@ doc: setup ## generate doc/codecompanion.txt from the option schema
 doc-check: setup ## fail when the generated files are out of date
 	@$(PYTHON_ENV) -m tools.docgen --check
 
-lock: ## solve the dependencies anew: uv.lock, requirements.lock (needs uv)
+lock: ## solve the dependencies anew: uv.lock, requirements.lock, requirements-semantic.lock (needs uv)
 	@uv lock --no-config --default-index https://pypi.org/simple
 	@uv export --no-header --no-config --locked --no-dev --no-emit-project \
 	  --format requirements-txt --default-index https://pypi.org/simple --quiet --output-file requirements.lock
+	@uv export --no-header --no-config --locked --no-dev --no-emit-project --extra semantic \
+	  --format requirements-txt --default-index https://pypi.org/simple --quiet --output-file requirements-semantic.lock
 
 bench: setup ## measure start-up, first paint, stalls, passes; BENCH=--quick; PEER=checkout of codecompanion.nvim
 	@$(PYTHON_ENV) -m bench.editor $(BENCH) $(if $(PEER),--peer $(PEER))

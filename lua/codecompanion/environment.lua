@@ -12,7 +12,7 @@ local STAMP = "codecompanion-stamp.json"
 local BINARY = vim.fn.has("win32") == 1 and "/Scripts/python.exe" or "/bin/python"
 
 ---@class CodeCompanion.Stamp
----@field lock string sha256 of requirements.lock
+---@field lock string sha256 of the lock file
 ---@field python string Version, as in 3.11.7
 ---@field interpreter string What the environment's python resolves to
 ---@field tool string uv or pip
@@ -34,9 +34,31 @@ function M.data_dir()
   return vim.fn.stdpath("data") .. "/codecompanion"
 end
 
----@return string
+---@return string path Of the file that says that the extra `semantic` is wanted too
+local function mark()
+  return M.data_dir() .. "/with-semantic"
+end
+
+---@return boolean
+function M.wants_semantic()
+  return uv.fs_stat(mark()) ~= nil
+end
+
+---Say whether the packages of the extra `semantic` belong to the environment, in this installation and in later ones.
+---@param wanted boolean
+---@return boolean done
+function M.want_semantic(wanted)
+  if not wanted then
+    return uv.fs_unlink(mark()) == true
+  end
+  pcall(vim.fn.mkdir, M.data_dir(), "p", 448) -- 0700
+  local file = io.open(mark(), "w")
+  return file ~= nil and file:close() == true
+end
+
+---@return string path Of the packages and their hashes
 function M.lock_path()
-  return M.root() .. "/requirements.lock"
+  return M.root() .. (M.wants_semantic() and "/requirements-semantic.lock" or "/requirements.lock")
 end
 
 ---@param path string

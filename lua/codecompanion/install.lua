@@ -159,6 +159,30 @@ local function short_log_path()
   return vim.fn.fnamemodify(M.log_path(), ":~")
 end
 
+---`:CodeCompanion install semantic`: from now on with the packages of that extra (onnxruntime, tokenizers, numpy).
+---@param done fun(problem: string?)?
+function M.add_semantic(done)
+  local say, severity = require("codecompanion.say"), require("codecompanion.severity")
+  local python = (require("codecompanion.config").options.python or {}).host_prog
+  if python then
+    local text = "python.host_prog is your own Python: run %s -m pip install onnxruntime tokenizers numpy"
+    return say.line(text:format(python), severity.WARN)
+  end
+  local had = environment.wants_semantic()
+  if not had and not environment.want_semantic(true) then
+    local folder = vim.fn.fnamemodify(environment.data_dir(), ":~")
+    return say.line("Nothing was installed: the data folder cannot be written: " .. folder, severity.ERROR)
+  end
+  M.run_visibly(function(problem)
+    if problem and not had then
+      environment.want_semantic(false)
+    end
+    if done then
+      done(problem)
+    end
+  end)
+end
+
 ---`:CodeCompanion install`: install with progress on the command line.
 ---@param done fun(problem: string?)?
 function M.run_visibly(done)

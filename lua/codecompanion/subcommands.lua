@@ -96,14 +96,24 @@ return {
     end,
   },
   install = {
-    description = "create the Python environment again",
-    run = function()
-      require("codecompanion.install").run_visibly(function(problem)
+    description = "create the Python environment again; `semantic`: with what a model on this machine needs",
+    arguments = { "semantic" },
+    run = function(arguments)
+      local function restart(problem)
         local host = require("codecompanion.host")
         if not problem and host.status() ~= "stopped" then
           host.restart()
         end
-      end)
+      end
+      local install = require("codecompanion.install")
+      if arguments[1] == "semantic" then
+        return install.add_semantic(restart)
+      end
+      if arguments[1] then
+        local text = "There is nothing called %s to install; expected `semantic`, or nothing"
+        return require("codecompanion.say").line(text:format(arguments[1]), require("codecompanion.severity").ERROR)
+      end
+      install.run_visibly(restart)
     end,
   },
   restart = {

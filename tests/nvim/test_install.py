@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -143,7 +144,7 @@ def test_an_environment_whose_python_is_gone_is_not_used(start: Callable[..., Nv
         (
             "pip",
             "THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.",
-            "not the one in requirements.lock",
+            "not the one in the lock file",
         ),
         ("pip", "something nobody foresaw", "not installed: something nobody foresaw"),
         ("check", "", "The new Python environment does not work"),
@@ -363,3 +364,37 @@ def test_pip_refuses_without_network_in_a_real_environment(nvim_factory: Callabl
     nvim.wait_lua("return _G.done")
     problem = nvim.lua("return _G.problem")
     assert "There is no network" in problem or "does not answer" in problem
+
+
+def test_the_extra_is_installed_from_its_own_lock_file_and_stays(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """`:CodeCompanion install semantic`, and what is installed later."""
+    nvim = start()
+    assert install(nvim) == ""
+    nvim.lua("_G.done = false; install.add_semantic(function(problem) _G.done, _G.problem = true, problem or '' end)")
+    nvim.wait_lua("return _G.done")
+    assert nvim.lua("return _G.problem") == ""
+    made = environment(nvim)
+    assert made is not None
+    assert made["fresh"]
+    calls = (tmp_path / "calls").read_text()
+    assert [Path(name).name for name in re.findall(r"-r (\S+)", calls)] == [
+        "requirements.lock",
+        "requirements-semantic.lock",
+    ]
+    assert install(nvim) == ""
+    assert (tmp_path / "calls").read_text().count("requirements-semantic.lock") == 2
+
+
+def test_an_extra_that_cannot_be_installed_changes_nothing(start: Callable[..., Nvim]) -> None:
+    """onnxruntime is not built for every system: the environment in use stays, and so does what later ones hold."""
+    nvim = start()
+    assert install(nvim) == ""
+    before = environment(nvim)
+    nvim.lua("vim.env.FAKE_FAIL, vim.env.FAKE_OUTPUT = 'pip', 'ERROR: No matching distribution found for onnxruntime'")
+    nvim.lua("_G.done = false; install.add_semantic(function(problem) _G.done, _G.problem = true, problem or '' end)")
+    nvim.wait_lua("return _G.done")
+    assert "not for this system" in str(nvim.lua("return _G.problem"))
+    after = environment(nvim)
+    assert before is not None
+    assert after is not None
+    assert (after["dir"], after["fresh"]) == (before["dir"], True)

@@ -17,9 +17,12 @@ MAKE_TARGETS = (
 )
 
 
-def locked() -> dict[str, str]:
-    """Return name → version of requirements.lock."""
-    text = (REPO / "requirements.lock").read_text()
+LOCKS = ("requirements.lock", "requirements-semantic.lock")
+
+
+def locked(name: str = "requirements.lock") -> dict[str, str]:
+    """Return name → version of a lock file."""
+    text = (REPO / name).read_text()
     return dict(re.findall(r"^([a-z0-9][a-z0-9._-]*)==([^\s;\\]+)", text, re.MULTILINE))
 
 
@@ -28,9 +31,10 @@ def test_every_runtime_dependency_is_locked_with_hashes() -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
     names = {re.split(r"[<>=\[ ]", text)[0] for text in project["dependencies"]}
     assert names <= set(locked())
-    entries = re.split(r"\n(?=\S)", (REPO / "requirements.lock").read_text().strip())
-    without_hash = [entry.split()[0] for entry in entries if "==" in entry and "--hash=sha256:" not in entry]
-    assert not without_hash
+    for lock in LOCKS:
+        entries = re.split(r"\n(?=\S)", (REPO / lock).read_text().strip())
+        without_hash = [entry.split()[0] for entry in entries if "==" in entry and "--hash=sha256:" not in entry]
+        assert not without_hash, lock
     assert not names & {"pytest", "ruff"}, "no development tools in the user's environment"
 
 
@@ -38,12 +42,22 @@ def test_both_lock_files_name_the_same_versions() -> None:
     """`make lock` writes both; one alone would mean that tests run with other packages than users."""
     packages = tomllib.loads((REPO / "uv.lock").read_text())["package"]
     versions = {package["name"]: package.get("version", "") for package in packages}
-    assert {name: versions.get(name) for name in locked()} == locked()
+    for lock in LOCKS:
+        assert {name: versions.get(name) for name in locked(lock)} == locked(lock)
+
+
+def test_the_extra_s_lock_file_is_the_users_with_the_extra() -> None:
+    """`:CodeCompanion install semantic` installs from it in place of the other."""
+    project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    extra = {re.split(r"[<>=\[ ]", text)[0] for text in project["optional-dependencies"]["semantic"]}
+    plain, semantic = locked(), locked("requirements-semantic.lock")
+    assert plain.items() <= semantic.items()
+    assert extra <= set(semantic) - set(plain)
 
 
 def test_no_lock_file_knows_the_machine_it_was_made_on() -> None:
     """A local index or a private mirror in a lock file breaks everybody else's installation."""
-    for name in ("uv.lock", "requirements.lock"):
+    for name in ("uv.lock", *LOCKS):
         text = (REPO / name).read_text()
         hosts = set(re.findall(r"https?://([^/\"\s]+)", text))
         assert hosts <= {"pypi.org", "files.pythonhosted.org"}, name

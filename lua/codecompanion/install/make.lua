@@ -1,5 +1,5 @@
 ---Makes a Python environment with child processes: with `uv` when it is present, else with `venv` and pip and the
----hashes of requirements.lock. Loaded by `install.lua`, which says when.
+---hashes of the lock file. Loaded by `install.lua`, which says when.
 
 local uv = vim.uv or vim.loop
 
@@ -200,7 +200,7 @@ end
 ---@return string? problem
 function M.install(report)
   if environment.lock_hash() == "" then
-    return "requirements.lock is missing from " .. environment.root()
+    return ("%s is missing from %s"):format(vim.fs.basename(environment.lock_path()), environment.root())
   end
   M.log(("\n%s\n"):format(os.date("%Y-%m-%d %H:%M:%S")))
   local dir = environment.new_dir()

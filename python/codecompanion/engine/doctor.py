@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from codecompanion.context.policy.catalog import policy_names
+from codecompanion.model.embedding import EmbeddingSettings
 from codecompanion.session.accounts.usage_check import ADVICE
 from codecompanion.session.services import Services
 from codecompanion.store.damage.salvage import kept_files
@@ -65,8 +66,9 @@ def examine(services: Services) -> list[Finding]:
         Finding(f"usage of {endpoint}", False, text, ADVICE) for endpoint, text in services.usage_doubts.sentences()
     ]
     hidden = services.hidden_variables()
+    embedding = embedding_findings(services.settings.context.embedding)
     return [
-        *examine_environment(), history, *history_findings(store), window, *usage,
+        *examine_environment(), *embedding, history, *history_findings(store), window, *usage,
         variables_finding(hidden, services.environment), own_environment_finding(hidden, os.environ),
     ]  # fmt: skip
 
@@ -79,6 +81,30 @@ def history_findings(store: Store) -> list[Finding]:
         text = f"was damaged: {story}; the damaged file is kept as {kept.path}"
         found.append(Finding("history", False, text, f"{RESTORE}. Delete the file when you miss nothing"))
     return found
+
+
+def embedding_findings(embedding: EmbeddingSettings) -> list[Finding]:
+    """Return whether vectors can be made and compared; nothing when none are wanted. Asks no endpoint."""
+    from codecompanion.adapters.embeddings.make import make_embedder
+    from codecompanion.adapters.embeddings.onnx_embedder import missing_packages
+    from codecompanion.adapters.keys.redact import plain_url
+    from codecompanion.errors import AdapterError
+
+    if not embedding.is_set:
+        return []
+    install = "Run :CodeCompanion install semantic"
+    missing = missing_packages()
+    if embedding.onnx:
+        try:
+            make_embedder(embedding, lambda settings: "")
+        except AdapterError as error:
+            return [Finding("embeddings", False, str(error), "Change context.embedding.onnx")]
+        text = f"the model in {embedding.onnx}"
+        return [Finding("embeddings", not missing, text + (f" needs {', '.join(missing)}" if missing else ""), install)]
+    text = f"{embedding.model} at {plain_url(embedding.url)}"
+    if "numpy" in missing:
+        text += "; without numpy a question is compared only with what its words find"
+    return [Finding("embeddings", "numpy" not in missing, text, install)]
 
 
 def variables_finding(hidden: HiddenVariables, environment: Mapping[str, str]) -> Finding:
