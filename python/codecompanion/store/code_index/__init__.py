@@ -10,6 +10,7 @@ files(id, path UNIQUE, mtime_ns, size, sha256 BLOB, language, lines, is_parsed, 
     One row a file. `language` "" = none known; `mtime_ns` -1: from an unsaved buffer, 0: looked at again.
     `why_not` "" or why nothing of the file is indexed (binary, generated, too large …): it then has no other rows.
 chunks(id, file_id, start, end, symbol, kind, hash BLOB)
+    A view of `pieces`, which has numbers in place of symbol and kind.
     `symbol` = "parent.name" or ""; `kind` as `CodeChunk.kind`; `hash`: the first 10 bytes of the sha256 of its text.
 chunk_text: FTS5(path, symbol, text), `porter unicode61`, contentless; rowid = chunks.id
     Each column holds `formats.code_words.index_words(...)` joined by spaces, so a query must be made of the same words;
@@ -19,6 +20,7 @@ chunk_text: FTS5(path, symbol, text), `porter unicode61`, contentless; rowid = c
 names(id, name UNIQUE)
     Every name that is defined or referred to. Names that nobody uses any more may stay for a while.
 symbols(file_id, ordinal, name_id, kind, parent, start, end, line)
+    A view of `definitions`, which has numbers in place of kind and parent.
     Definitions, as `model.code.Definition`; `ordinal` is the place of its signature in the file's outline.
 outlines(file_id, signatures BLOB)
     The signatures of a file's definitions, packed (`outlines.unpack_signatures`).

@@ -10,11 +10,13 @@ import hashlib
 import os
 import sqlite3
 from pathlib import Path
+from typing import get_args
 
 from codecompanion.errors import StoreUnavailable
+from codecompanion.model.code import DefinitionKind
 from codecompanion.store.database.connection import create_private_file, explain, is_damage, make_private_folder
 
-FORMAT = 2
+FORMAT = 3
 APPLICATION_ID = 0x43436978  # "CCix"
 BUSY_TIMEOUT_S = 2.0
 _CACHE_KIB = 8_000
@@ -27,21 +29,31 @@ CREATE TABLE files (
   sha256 BLOB NOT NULL, language TEXT NOT NULL, lines INTEGER NOT NULL, is_parsed INTEGER NOT NULL,
   indexed_at INTEGER NOT NULL, why_not TEXT NOT NULL
 );
-CREATE TABLE chunks (
+CREATE TABLE pieces (
   id INTEGER PRIMARY KEY AUTOINCREMENT, file_id INTEGER NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL,
-  symbol TEXT NOT NULL, kind TEXT NOT NULL, hash BLOB NOT NULL
+  parent_id INTEGER NOT NULL, name_id INTEGER NOT NULL, kind_id INTEGER NOT NULL, hash BLOB NOT NULL
 );
-CREATE INDEX chunks_of_file ON chunks (file_id);
-CREATE INDEX chunks_by_hash ON chunks (hash);
+CREATE INDEX pieces_of_file ON pieces (file_id);
+CREATE VIEW chunks AS SELECT
+  c.id, c.file_id, c.start, c."end",
+  (SELECT iif(p.name = '', n.name, p.name || '.' || n.name) FROM names p, names n
+    WHERE p.id = c.parent_id AND n.id = c.name_id) AS symbol,
+  (SELECT kind FROM kinds WHERE id = c.kind_id) AS kind, c.hash
+  FROM pieces c;
 CREATE VIRTUAL TABLE chunk_text USING fts5 (path, symbol, text, content = '', tokenize = 'porter unicode61');
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-CREATE TABLE symbols (
-  file_id INTEGER NOT NULL, ordinal INTEGER NOT NULL, name_id INTEGER NOT NULL, kind TEXT NOT NULL,
-  parent TEXT NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL, line INTEGER NOT NULL,
+CREATE TABLE kinds (id INTEGER PRIMARY KEY, kind TEXT NOT NULL);
+CREATE TABLE definitions (
+  file_id INTEGER NOT NULL, ordinal INTEGER NOT NULL, name_id INTEGER NOT NULL, kind_id INTEGER NOT NULL,
+  parent_id INTEGER NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL, line INTEGER NOT NULL,
   PRIMARY KEY (file_id, ordinal)
 ) WITHOUT ROWID;
+CREATE VIEW symbols AS SELECT
+  d.file_id, d.ordinal, d.name_id, (SELECT kind FROM kinds WHERE id = d.kind_id) AS kind,
+  (SELECT name FROM names WHERE id = d.parent_id) AS parent, d.start, d."end", d.line
+  FROM definitions d;
 CREATE TABLE outlines (file_id INTEGER PRIMARY KEY, signatures BLOB NOT NULL);
-CREATE INDEX symbols_by_name ON symbols (name_id);
+CREATE INDEX definitions_by_name ON definitions (name_id);
 CREATE TABLE refs (
   name_id INTEGER NOT NULL, file_id INTEGER NOT NULL, line INTEGER NOT NULL, uses INTEGER NOT NULL,
   PRIMARY KEY (name_id, file_id)
@@ -51,6 +63,7 @@ CREATE TABLE vectors (
   hash BLOB NOT NULL, model TEXT NOT NULL, dims INTEGER NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (hash, model)
 );
 """
+KINDS: tuple[str, ...] = (*get_args(DefinitionKind), "block", "file")
 
 
 class IndexUnusable(StoreUnavailable):
@@ -92,6 +105,7 @@ def create(path: Path, root: Path) -> sqlite3.Connection:
             )
             name = os.fsencode(root).decode("utf-8", "replace")
             connection.execute("INSERT INTO meta VALUES ('root', ?)", (name,))
+            connection.executemany("INSERT INTO kinds VALUES (?, ?)", enumerate(KINDS))
         except BaseException:
             connection.close()
             raise

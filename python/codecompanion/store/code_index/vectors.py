@@ -81,6 +81,8 @@ class VectorWriter:
         with self._errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
+                # Only an index with vectors pays for it.
+                self._connection.execute("CREATE INDEX IF NOT EXISTS pieces_by_hash ON pieces (hash)")
                 self._connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", rows)
                 self._connection.execute("COMMIT")
             except BaseException:

@@ -19,7 +19,7 @@ import msgspec
 from codecompanion.formats.code_words import index_words
 from codecompanion.model.code import CodeChunk, ParsedFile
 from codecompanion.store.code_index.outlines import pack_signatures
-from codecompanion.store.code_index.schema import open_to_write, unusable_or_unavailable
+from codecompanion.store.code_index.schema import KINDS, open_to_write, unusable_or_unavailable
 from codecompanion.store.database.connection import roll_back
 
 FROM_BUFFER = -1
@@ -29,6 +29,7 @@ MAX_REPEATS = 5
 """BM25 hardly counts more of one word in one text; the index is smaller."""
 _FEW_CHUNKS = 2_000
 _HASH_BYTES = 10
+_KIND_IDS = {kind: number for number, kind in enumerate(KINDS)}
 _MAX_FREE = 0.1
 
 
@@ -48,6 +49,11 @@ class IndexedFile(msgspec.Struct, frozen=True):
 def chunk_hash(text: str) -> bytes:
     """Return what a chunk's text is known by."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:_HASH_BYTES]
+
+
+def _own_lines(chunk: CodeChunk) -> str:
+    """Return a chunk's text without the signatures in front of it: their names are in its symbol."""
+    return "\n".join(chunk.text.split("\n")[chunk.start - chunk.end - 1 :])
 
 
 def _column(text: str) -> str:
@@ -98,7 +104,7 @@ class IndexWriter:
                 row = connection.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
                 if row is not None:
                     self._forget_parsed(connection, row[0])
-                    gone = connection.execute("DELETE FROM chunks WHERE file_id = ?", row).rowcount
+                    gone = connection.execute("DELETE FROM pieces WHERE file_id = ?", row).rowcount
                     self._count_dead(connection, gone)
                     connection.execute("DELETE FROM files WHERE id = ?", row)
 
@@ -111,7 +117,7 @@ class IndexWriter:
         """Forget every file; vectors stay, for the same texts will come again."""
         with self._transaction() as connection:
             connection.execute("INSERT INTO chunk_text (chunk_text) VALUES ('delete-all')")
-            for table in ("files", "chunks", "symbols", "outlines", "refs", "names"):
+            for table in ("files", "pieces", "definitions", "outlines", "refs", "names"):
                 connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
             connection.execute("DELETE FROM meta WHERE key IN ('dead', 'complete')")
             self._names.clear()
@@ -123,7 +129,7 @@ class IndexWriter:
             dead = int(row[0]) if row else 0
             if dead < _FEW_CHUNKS:
                 return False
-            (live,) = self._connection.execute("SELECT count(*) FROM chunks").fetchone()
+            (live,) = self._connection.execute("SELECT count(*) FROM pieces").fetchone()
             return bool(dead > MAX_DEAD * (live + dead))
 
     def finish(self) -> None:
@@ -132,8 +138,13 @@ class IndexWriter:
         A name that is defined later has no references in files that were indexed before, until they change.
         """
         with self._transaction() as connection:
-            connection.execute("DELETE FROM refs WHERE name_id NOT IN (SELECT name_id FROM symbols)")
-            connection.execute("DELETE FROM names WHERE id NOT IN (SELECT name_id FROM symbols)")
+            connection.execute("DELETE FROM refs WHERE name_id NOT IN (SELECT name_id FROM definitions)")
+            used = " UNION ".join(
+                f"SELECT {column} FROM {table}"  # noqa: S608 - our own names
+                for table in ("definitions", "pieces")
+                for column in ("name_id", "parent_id")
+            )
+            connection.execute(f"DELETE FROM names WHERE id NOT IN ({used})")  # noqa: S608 - our own names
             self._names.clear()
             connection.execute("INSERT INTO chunk_text (chunk_text) VALUES ('optimize')")
         with self._errors():
@@ -192,28 +203,32 @@ class IndexWriter:
                 row, start, end = same.pop()
                 if (start, end) != (chunk.start, chunk.end):
                     connection.execute(
-                        'UPDATE chunks SET start = ?, "end" = ? WHERE id = ?', (chunk.start, chunk.end, row)
+                        'UPDATE pieces SET start = ?, "end" = ? WHERE id = ?', (chunk.start, chunk.end, row)
                     )
                 continue
+            parent, _, name = chunk.symbol.rpartition(".")
+            ids = self._name(connection, parent), self._name(connection, name), _KIND_IDS[chunk.kind]
             cursor = connection.execute(
-                'INSERT INTO chunks (file_id, start, "end", symbol, kind, hash) VALUES (?, ?, ?, ?, ?, ?)',
-                (file_id, chunk.start, chunk.end, chunk.symbol, chunk.kind, digest),
+                'INSERT INTO pieces (file_id, start, "end", parent_id, name_id, kind_id, hash)'
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (file_id, chunk.start, chunk.end, *ids, digest),
             )
             connection.execute(
                 "INSERT INTO chunk_text (rowid, path, symbol, text) VALUES (?, ?, ?, ?)",
-                (cursor.lastrowid, path, " ".join(index_words(chunk.symbol)), _column(chunk.text)),
+                (cursor.lastrowid, path, " ".join(index_words(chunk.symbol)), _column(_own_lines(chunk))),
             )
         gone = [(row,) for rows in kept.values() for row, _, _ in rows]
-        connection.executemany("DELETE FROM chunks WHERE id = ?", gone)
+        connection.executemany("DELETE FROM pieces WHERE id = ?", gone)
         self._count_dead(connection, len(gone))
 
     def _put_symbols(self, connection: sqlite3.Connection, file_id: int, parsed: ParsedFile) -> None:
         symbols = []
         for ordinal, one in enumerate(parsed.definitions):
             name = self._name(connection, one.name)
-            symbols.append((file_id, ordinal, name, one.kind, one.parent, one.start, one.end, one.line))
+            kind, parent = _KIND_IDS[one.kind], self._name(connection, one.parent)
+            symbols.append((file_id, ordinal, name, kind, parent, one.start, one.end, one.line))
         if symbols:
-            connection.executemany("INSERT INTO symbols VALUES (?, ?, ?, ?, ?, ?, ?, ?)", symbols)
+            connection.executemany("INSERT INTO definitions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", symbols)
             packed = pack_signatures(parsed.definitions)
             connection.execute("INSERT INTO outlines VALUES (?, ?)", (file_id, packed))
         first: dict[str, int] = {}
@@ -235,7 +250,7 @@ class IndexWriter:
         return known
 
     def _forget_parsed(self, connection: sqlite3.Connection, file_id: int) -> None:
-        connection.execute("DELETE FROM symbols WHERE file_id = ?", (file_id,))
+        connection.execute("DELETE FROM definitions WHERE file_id = ?", (file_id,))
         connection.execute("DELETE FROM outlines WHERE file_id = ?", (file_id,))
         names = connection.execute("SELECT name_id FROM refs WHERE file_id = ?", (file_id,)).fetchall()
         rows = [(name, file_id) for (name,) in names]
