@@ -161,14 +161,14 @@ def test_the_price_is_estimated_before() -> None:
     openai = EmbeddingSettings(url="https://api.openai.com/v1", model="text-embedding-3-small")
     found = estimate_run(missing, openai, is_paid=True)
     assert found.chunks == 5_100
-    assert found.tokens == pytest.approx(5_000 * 350 / 3.2 + 100 * 60 / 3.2, rel=0.01)
+    assert found.tokens == pytest.approx(5_000 * (MAX_CHARS + 50) / 3.2 + 100 * 60 / 3.2, rel=0.01)
     assert found.usd == pytest.approx(found.tokens * 0.02 / 1e6)
-    assert found.sentence == "5,100 pieces of code, about 549k tokens, about $0.01"
+    assert found.sentence == "5,100 pieces of code, about 392k tokens, about $0.01"
     assert not found.is_large
     large = openai.__class__(url="https://api.openai.com/v1", model="text-embedding-3-large")
     assert estimate_run(missing * 2, large, is_paid=True).is_large
     unknown = EmbeddingSettings(url="https://api.nobody.test/v1", model="m")
-    assert estimate_run(missing, unknown, is_paid=True).sentence.endswith("about 549k tokens, at an unknown price")
+    assert estimate_run(missing, unknown, is_paid=True).sentence.endswith("about 392k tokens, at an unknown price")
     assert Estimate(1, FREE_TOKENS + 1, None, is_paid=True).is_large
     assert not Estimate(1, 10**9, None, is_paid=False).is_large
-    assert estimate_run(missing, unknown, is_paid=False).sentence == "5,100 pieces of code, about 549k tokens"
+    assert estimate_run(missing, unknown, is_paid=False).sentence == "5,100 pieces of code, about 392k tokens"
