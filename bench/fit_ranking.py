@@ -34,8 +34,21 @@ from codecompanion.retrieval.ranking.tables import Weights, ranking
 from codecompanion.session.code import searcher
 from codecompanion.session.code.search_options import SearchOptions
 
-FITTED = ("path", "mention", "named", "symbol", "used_by", "uses", "subject", "recency", "document", "example", "test")
-MAY_BE_NEGATIVE = frozenset({"document", "example", "test"})
+FITTED = (
+    "path",
+    "mention",
+    "named",
+    "symbol",
+    "used_by",
+    "uses",
+    "subject",
+    "recency",
+    "document",
+    "example",
+    "test",
+    "asked_test",
+)
+MAY_BE_NEGATIVE = frozenset({"document", "example", "test", "asked_test"})
 STEPS = (0.4, -0.4, 0.2, -0.2, 0.1, -0.1, 0.05, -0.05)
 PRICE = 0.004
 TEN, FIVE = 10, 5

@@ -56,6 +56,10 @@ class IndexedHistory:
         """Return the files of the state."""
         return tuple(self._tree)
 
+    def blob_of(self, path: str) -> str:
+        """Return what the content of a file is known by."""
+        return self._tree[path]
+
     def read(self, path: str) -> str | None:
         """Return the text of a file."""
         if path not in self._tree:

@@ -19,6 +19,7 @@ from codecompanion.context.policy.schema import Policy
 from codecompanion.counting.calibration import FIGURES, Calibration, start_marks
 from codecompanion.counting.model_windows import ModelLimits, ResolvedLimits, resolve_limits
 from codecompanion.errors import ConfigError
+from codecompanion.model.found_code import SearchOutcome
 from codecompanion.model.history import Prices, UsageReported
 from codecompanion.model.messages import Usage
 from codecompanion.session.accounts.usage_check import Doubt, UsageDoubts
@@ -27,6 +28,7 @@ from codecompanion.settings import Settings
 from codecompanion.store.log.scratch import Calibration as StoredCalibration
 from codecompanion.store.store import Store
 from codecompanion.tools.base import ToolContext
+from codecompanion.tools.code_lookup import CodeLookup, LookupKind, no_code_lookup
 from codecompanion.tools.commands.command_environment import HiddenVariables
 from codecompanion.tools.files.open_files import Editor, NoEditor
 from codecompanion.tools.registry import ToolRegistry
@@ -221,7 +223,24 @@ class Services(msgspec.Struct):
             environment=self.environment,
             hidden=self.hidden_variables(),
             editor=self.editor,
+            look_up_code=no_code_lookup if self.indexes is None else self._look_up_code_of(workspace.root),
         )
+
+    def _look_up_code_of(self, root: Path) -> CodeLookup:
+        """Return what searches the code below a folder; nothing is opened or imported before it is asked."""
+
+        async def look_up(
+            query: str, kind: LookupKind, below: str, limit: int, unsaved: Mapping[str, str]
+        ) -> SearchOutcome:
+            from codecompanion.session.code.project_indexes import choice_of
+            from codecompanion.session.code.search_code import look_up_code
+
+            if self.indexes is None:
+                return await no_code_lookup(query, kind, below, limit, unsaved)
+            index = await self.indexes.of(root, choice_of(self.settings.context))
+            return await look_up_code(index, query, kind, below, limit, unsaved)
+
+        return look_up
 
     def hidden_variables(self) -> HiddenVariables:
         """Return which variables of the environment commands do not get."""

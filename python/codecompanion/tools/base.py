@@ -14,6 +14,7 @@ import msgspec
 
 from codecompanion.model.history import FileChangeState
 from codecompanion.model.messages import ToolSpec
+from codecompanion.tools.code_lookup import CodeLookup, no_code_lookup
 from codecompanion.tools.commands.command_environment import HiddenVariables
 from codecompanion.tools.files.open_files import Editor, NoEditor, Opened
 from codecompanion.wire.requests import Snapshot
@@ -150,7 +151,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     `KeyError` or a `CodeCompanionError` when there is none. `environment` is the user's, with secrets; `hidden` says
     which variables of it a program that the model runs does not get. `recall` is what was taken out of the chat.
     `accepted` is the proposal as the user left it, None unless the user edited it: the tool writes exactly that.
-    `opened` is what of the tool's files was open when `editor` was asked last; `recorder` logs changes of files.
+    `opened` is what of the tool's files was open when `editor` was asked last; `recorder` logs changes of files;
+    `look_up_code` asks the project's index.
     """
 
     root: Path
@@ -167,6 +169,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     editor: Editor = NoEditor()
     opened: Opened = Opened()
     recorder: Recorder = NotRecorded()
+    look_up_code: CodeLookup = no_code_lookup
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):

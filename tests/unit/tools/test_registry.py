@@ -18,7 +18,7 @@ def test_the_tools_are_told_in_a_stable_order() -> None:
     registry = ToolRegistry(BUILTIN_TOOLS)
     names = [spec.name for spec in registry.specs(something_removed=True)]
     assert names == [tool.spec.name for tool in BUILTIN_TOOLS]
-    assert len(set(names)) == len(names) == 10
+    assert len(set(names)) == len(names) == 11
     # What joins later stands after all others: they begin the prompt, which the provider has cached.
     assert [spec.name for spec in registry.specs()] == names[:-1]
     assert names[-1] == "recall"

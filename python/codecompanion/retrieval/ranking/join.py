@@ -20,6 +20,8 @@ from codecompanion.retrieval.ranking.tables import Ranking
 MAX_SEEDS = 15
 _OTHER_SPELLING = 0.7
 _DOCUMENTS_ASKED_FOR = 0.5
+_JUST_CHANGED = 0.7
+"""Files of the last few commits are candidates, whatever the words say: work goes on where it was."""
 
 
 class RankedFile(msgspec.Struct, frozen=True):
@@ -66,12 +68,14 @@ def file_signals(question: Question, evidence: Evidence, ranking: Ranking) -> di
     signals["vector"] = _vector_signal(evidence.chunks)
     signals["in_play"] = dict.fromkeys(evidence.in_play, 1.0)
     candidates = {path for values in signals.values() for path, value in values.items() if value > 0}
+    candidates.update(path for path, recency in evidence.recency.items() if recency >= _JUST_CHANGED)
     signals["recency"] = {path: evidence.recency[path] for path in candidates if path in evidence.recency}
     share = _DOCUMENTS_ASKED_FOR if question.is_about_documents else 1.0
     kinds = {path: kind_of(path) for path in candidates}
     signals["document"] = {path: share for path, kind in kinds.items() if kind.is_document}
     signals["example"] = {path: 1.0 for path, kind in kinds.items() if kind.is_example}
-    signals["test"] = {path: 1.0 for path, kind in kinds.items() if kind.is_test}
+    name = "asked_test" if question.is_about_tests else "test"
+    signals[name] = {path: 1.0 for path, kind in kinds.items() if kind.is_test}
     return signals
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit
-from codecompanion.retrieval.ranking.join import RankedFile, scaled
+from codecompanion.retrieval.ranking.join import RankedFile
 from codecompanion.retrieval.ranking.question import Question
 
 _DEFINED = 0.5
@@ -17,7 +17,7 @@ _COSINE = 0.5
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Lines of a file and what they are worth, 0..1 within the file's own score."""
+    """Lines of a file and their score, 0..1."""
 
     path: str
     start: int
@@ -34,44 +34,54 @@ def best_places(
     definitions: Iterable[DefinitionHit],
     per_file: int,
 ) -> tuple[Place, ...]:
-    """Return at most `per_file` places of each file, in the order of their scores; a file of no chunk has none.
+    """Return at most `per_file` places of each file, best first; a file of no chunk has none.
 
-    A place's score is the file's, less for places after the first in proportion to what their words are worth.
+    The only place of a file has the file's score, so that the order is that of the files. Where there are several each
+    has the product of the file's score and of what its own words are worth: measured, that fills a budget better than
+    either alone (0.49 of the changed functions within 4,000 tokens instead of 0.40 by words and 0.48 by files).
     """
-    named = _named(question, definitions)
+    scores = {ranked.path: ranked.score for ranked in files}
+    hits = [hit for hit in chunks if hit.path in scores]
+    worth = _worth(hits, _named(question, definitions))
     of_file: dict[str, list[ChunkHit]] = defaultdict(list)
-    wanted = {ranked.path for ranked in files}
-    for hit in chunks:
-        if hit.path in wanted:
+    for hit in sorted(hits, key=lambda hit: (-worth[hit.chunk], hit.start)):
+        if len(of_file[hit.path]) < per_file:
             of_file[hit.path].append(hit)
-    found = list[Place]()
-    for ranked in files:
-        hits = of_file.get(ranked.path, [])
-        worth = _worth(hits, named.get(ranked.path, ()))
-        order = sorted(hits, key=lambda hit: (-worth[hit.chunk], hit.start))[:per_file]
-        highest = max((worth[hit.chunk] for hit in order), default=0.0) or 1.0
-        found += [
-            Place(hit.path, hit.start, hit.end, ranked.score * worth[hit.chunk] / highest, hit.symbol, hit.kind)
-            for hit in order
-        ]
-    return tuple(sorted(found, key=lambda place: -place.score)) if per_file > 1 else tuple(found)
+    highest = max(worth.values(), default=0.0) or 1.0
+    found = [
+        Place(
+            hit.path,
+            hit.start,
+            hit.end,
+            scores[path] * (worth[hit.chunk] / highest if per_file > 1 else 1.0),
+            hit.symbol,
+            hit.kind,
+        )
+        for path in scores
+        for hit in of_file.get(path, ())
+    ]
+    return tuple(sorted(found, key=lambda place: -place.score))
 
 
-def _worth(hits: Sequence[ChunkHit], named: Iterable[tuple[int, int, float]]) -> dict[int, float]:
-    words = scaled({str(hit.chunk): hit.bm25 for hit in hits})
+def _worth(hits: Sequence[ChunkHit], named: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, float]:
+    """Return chunk → what its words, its vector and the names it defines are worth."""
+    most = max((hit.bm25 for hit in hits), default=0.0) or 1.0
     cosines = [hit.cosine for hit in hits if hit.cosine is not None]
     low, high = min(cosines, default=0.0), max(cosines, default=0.0)
-    worth = {hit.chunk: words.get(str(hit.chunk), 0.0) for hit in hits}
+    worth = dict[int, float]()
     for hit in hits:
+        value = hit.bm25 / most
         if hit.cosine is not None:
-            worth[hit.chunk] += _COSINE * ((hit.cosine - low) / (high - low) if high > low else 1.0)
-        worth[hit.chunk] += sum(value for start, end, value in named if hit.start <= start <= hit.end)
+            value += _COSINE * ((hit.cosine - low) / (high - low) if high > low else 1.0)
+        value += sum(bonus for start, bonus in named.get(hit.path, ()) if hit.start <= start <= hit.end)
+        worth[hit.chunk] = value
     return worth
 
 
-def _named(question: Question, definitions: Iterable[DefinitionHit]) -> dict[str, list[tuple[int, int, float]]]:
-    found: dict[str, list[tuple[int, int, float]]] = defaultdict(list)
+def _named(question: Question, definitions: Iterable[DefinitionHit]) -> dict[str, list[tuple[int, float]]]:
+    """Return path → first line and worth of the definitions that are named in the question."""
+    found: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for hit in definitions:
         value = _DEFINED_AND_CODE if hit.asked in question.code_names else _DEFINED
-        found[hit.path].append((hit.start, hit.end, value / max(hit.files, 1) ** 0.5))
+        found[hit.path].append((hit.start, value / max(hit.files, 1) ** 0.5))
     return found

@@ -1,4 +1,4 @@
-"""What a question asks for: words, names that look like code, and whether it is about documents (issue 11, part 2).
+"""What a question asks for: words, names that look like code, whether it is about documents or tests (issue 11).
 
 Words that are in every question (`question_words.toml`) are left out unless nothing else is there.
 """
@@ -33,6 +33,7 @@ class Question(msgspec.Struct, frozen=True):
     code_names: frozenset[str]
     paths: tuple[str, ...]
     is_about_documents: bool
+    is_about_tests: bool = False
 
 
 def read_question(text: str) -> Question:
@@ -44,6 +45,7 @@ def read_question(text: str) -> Question:
     names = tuple(dict.fromkeys(_WORD.findall(text)))
     marked = {name for groups in _CODE_SPAN.findall(text) for group in groups for name in _WORD.findall(group)}
     code_names = frozenset(name for name in names if name in marked or _LOOKS_LIKE_CODE.search(name))
+    stem_parts = set(split_words(text))
     return Question(
         text,
         words,
@@ -54,6 +56,7 @@ def read_question(text: str) -> Question:
         code_names,
         tuple(dict.fromkeys(found.lower() for found in _FILE_NAME.findall(text))),
         not dropped["documents"].isdisjoint(map(str.lower, names)),
+        not dropped["tests"].isdisjoint(stem_parts),
     )
 
 

@@ -28,6 +28,7 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     document: float
     example: float
     test: float
+    asked_test: float
 
 
 class ChunkOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

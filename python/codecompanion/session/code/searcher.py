@@ -10,7 +10,7 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -34,6 +34,9 @@ from codecompanion.store.code_index import search
 HISTORY_CHECKED_EVERY_S = 10.0
 MAX_NEAREST = 200
 """Chunks that the vectors are asked for."""
+_FIRST_LINES = 40
+_WITHOUT_WORDS = 0.1
+"""What the first place of a file is worth, beside places that have words of the question."""
 
 
 class CodeSearcher:
@@ -87,7 +90,7 @@ class CodeSearcher:
             definitions=self._definitions(connection, question, options) if connection else (),
             paths=paths,
             subjects=self._known(self.words.subjects.score(question.stems), options),
-            recency=self.words.recency,
+            recency=self._known(self.words.recency, options),
             in_play=tuple(path for path in options.in_play if path in self.words.path_words),
         )
         if connection is None:
@@ -138,7 +141,8 @@ class CodeSearcher:
         files = rank_files(question, evidence, self.ranking)[: min(options.top_k, MAX_TOP_K)]
         places = best_places(question, files, evidence.chunks, evidence.definitions, options.per_file)
         with_place = {place.path for place in places}
-        rest = (self._first_place(connection, ranked) for ranked in files if ranked.path not in with_place)
+        share = 1.0 if options.per_file == 1 else _WITHOUT_WORDS
+        rest = (self._first_place(connection, ranked, share) for ranked in files if ranked.path not in with_place)
         order = {ranked.path: rank for rank, ranked in enumerate(files)}
         every = [*places, *(place for place in rest if place)]
         every.sort(key=lambda place: (-place.score, order[place.path]))
@@ -228,7 +232,7 @@ class CodeSearcher:
             if (path := self.words.paths.get(row.file)) is not None and is_below(path, options.below)
         )
 
-    def _known(self, scores: dict[str, float], options: SearchOptions) -> dict[str, float]:
+    def _known(self, scores: Mapping[str, float], options: SearchOptions) -> dict[str, float]:
         """Return the scores of files that are still there."""
         return {
             path: score
@@ -246,13 +250,13 @@ class CodeSearcher:
             self.words.follow_history(self.project.commits() if head else ())
         self._head_read = time.monotonic()
 
-    def _first_place(self, connection: sqlite3.Connection | None, ranked: RankedFile) -> Place | None:
+    def _first_place(self, connection: sqlite3.Connection | None, ranked: RankedFile, share: float) -> Place | None:
         """Return where a file begins that only its name, history or neighbours speak for."""
         file = self.words.ids.get(ranked.path)
         row = search.first_chunk(connection, file) if connection and file is not None else None
         if row is None:
-            return Place(ranked.path, 1, 40, ranked.score, kind="file")
-        return Place(ranked.path, row.start, row.end, ranked.score, row.symbol, row.kind)
+            return Place(ranked.path, 1, _FIRST_LINES, ranked.score * share, kind="file")
+        return Place(ranked.path, row.start, row.end, ranked.score * share, row.symbol, row.kind)
 
     def _found(
         self,

@@ -1,6 +1,7 @@
 """The tools that come with the plugin."""
 
 from codecompanion.tools.base import Tool
+from codecompanion.tools.builtin.code_search import CODE_SEARCH
 from codecompanion.tools.builtin.create_file import CREATE_FILE
 from codecompanion.tools.builtin.delete_file import DELETE_FILE
 from codecompanion.tools.builtin.file_search import FILE_SEARCH
@@ -16,6 +17,7 @@ BUILTIN_TOOLS: tuple[Tool, ...] = (
     READ_FILE,
     FILE_SEARCH,
     GREP_SEARCH,
+    CODE_SEARCH,
     GET_DIAGNOSTICS,
     INSERT_EDIT,
     CREATE_FILE,

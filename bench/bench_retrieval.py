@@ -1,0 +1,234 @@
+"""How often a search finds the files a commit changed, asked with the commit's subject (issue 11, section 2).
+
+    python -m bench.bench_retrieval REPOSITORY.git… [--limit 300] [--no-history] [--embed onnx=FOLDER] [--json FILE]
+
+A repository is a git directory with its history (bench/commit_questions.py says what a question is). Each question is
+asked of the state before its commit, with an index that was brought there file by file. Compared are
+
+    ours      the joined ranking (`auto`)
+    +vectors  the joined ranking with vectors, when `--embed` says how they are made
+    bm25      chunks of the same index that have any word of the question, by SQLite's bm25(), best chunk of a file
+    fts       the document's keyword tier, which asks for every word, and what it steps down to
+    ripgrep   files by how many different words of the question they contain, then by how often
+
+Printed for each: file in the top 10 and in the top 5 (one of the changed files is there) with the 95 % interval, mean
+reciprocal rank, share of the changed files in the top 10, and the share of the changed functions that stand in the
+first 4,000 and 20,000 tokens (characters / 4, whole places, what does not fit is skipped). `fitted on` repositories are
+marked with a star: their figures say nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+from bench.commit_questions import CommitQuestion, GitDirectory, questions_of
+from bench.indexed_history import IndexedHistory
+from codecompanion.model.found_code import FoundCode
+from codecompanion.retrieval.ranking.question import any_word_query, read_question
+from codecompanion.retrieval.search.term_counting import counted_terms
+from codecompanion.session.code import searcher
+from codecompanion.session.code.search_options import SearchOptions
+from codecompanion.store.code_index.search import find_chunks
+from codecompanion.workspace.syntax.languages import language_of
+from codecompanion.workspace.syntax.parse import parse
+
+FITTED_ON = frozenset({"encode+httpx", "stevearc+oil.nvim", "folke+lazy.nvim", "gin-gonic+gin", "pytest-dev+pytest"})
+BUDGETS = (4_000, 20_000)
+PLACES = 60
+PER_FILE = 4
+"""Places of one file that the first tokens may be filled with."""
+
+Found = Sequence[FoundCode]
+Search = Callable[[str], Found]
+
+
+@dataclass(slots=True)
+class Figures:
+    """Sums over the questions of one repository."""
+
+    questions: int = 0
+    ten: int = 0
+    five: int = 0
+    rank: float = 0.0
+    share: float = 0.0
+    functions: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    ms: list[float] = field(default_factory=list)
+
+    def add(
+        self, paths: Sequence[str], right: frozenset[str], functions: Mapping[int, float], elapsed_ms: float
+    ) -> None:
+        """Count one question."""
+        places = [place for place, path in enumerate(paths) if path in right]
+        self.questions += 1
+        self.ms.append(elapsed_ms)
+        for budget, share in functions.items():
+            self.functions[budget] += share
+        if places:
+            self.ten += places[0] < 10
+            self.five += places[0] < 5
+            self.rank += 1 / (places[0] + 1)
+            self.share += sum(place < 10 for place in places) / len(right)
+
+    def row(self) -> dict[str, float]:
+        """Return the means."""
+        n = max(self.questions, 1)
+        ten = self.ten / n
+        ordered = sorted(self.ms) or [0.0]
+        return {
+            "questions": self.questions,
+            "top10": ten,
+            "plus_minus": 1.96 * math.sqrt(ten * (1 - ten) / n),
+            "top5": self.five / n,
+            "mrr": self.rank / n,
+            "files": self.share / n,
+            **{f"functions_{budget}": self.functions[budget] / n for budget in BUDGETS},
+            "p50_ms": ordered[len(ordered) // 2],
+            "p95_ms": ordered[int(len(ordered) * 0.95)],
+        }
+
+
+class Searches:
+    """The ways of searching one repository."""
+
+    def __init__(self, history: IndexedHistory) -> None:
+        self.history = history
+        self._ours = searcher.CodeSearcher(history)
+        self._lowered: dict[str, str] = {}
+
+    def ways(self) -> dict[str, tuple[Search, Search]]:
+        """Return name → (what gives a place of each file, what gives the places that fill a budget)."""
+        many = SearchOptions(top_k=50, per_file=PER_FILE, with_common=False)
+        return {
+            "ours": (lambda text: self._search(text, SearchOptions()), lambda text: self._search(text, many)),
+            "bm25": (lambda text: one_of_each(self._bm25(text)), self._bm25),
+            "fts": (lambda text: self._search(text, SearchOptions(tier="fts")),) * 2,
+            "ripgrep": (self._ripgrep, lambda text: ()),
+        }
+
+    def _search(self, text: str, options: SearchOptions) -> Found:
+        return self._ours.search(text, options).results
+
+    def _bm25(self, text: str) -> Found:
+        query = any_word_query(read_question(text).words)
+        with self.history.reader.reading() as connection:
+            rows = find_chunks(connection, query, (1.0, 1.0, 1.0), 1_000) if query else []
+            paths = dict(connection.execute("SELECT id, path FROM files"))
+        found = list[FoundCode]()
+        for row in rows:
+            path = paths[row.file]
+            lines = (self.history.read(path) or "").split("\n") if len(found) < PLACES else []
+            text = "\n".join(lines[row.start - 1 : row.end])
+            found.append(FoundCode(path, row.start, row.end, 0, "fts", text=text))
+        return found
+
+    def _ripgrep(self, text: str) -> Found:
+        terms = counted_terms(text)
+        counts = {path: [self._text(path).count(term) for term in terms] for path in self.history.paths()}
+        order = sorted(counts, key=lambda path: (-sum(map(bool, counts[path])), -sum(counts[path]), path))
+        return [FoundCode(path, 1, 1, 0, "terms") for path in order if any(counts[path])]
+
+    def _text(self, path: str) -> str:
+        blob = self.history.blob_of(path)
+        if blob not in self._lowered:
+            self._lowered[blob] = (self.history.read(path) or "").lower()
+        return self._lowered[blob]
+
+
+def one_of_each(found: Found) -> Found:
+    """Return the first place of each file."""
+    first: dict[str, FoundCode] = {}
+    for place in found:
+        first.setdefault(place.path, place)
+    return list(first.values())
+
+
+def changed_functions(history: IndexedHistory, question: CommitQuestion) -> list[tuple[str, int, int]]:
+    """Return path and lines of the definitions that were changed; of the changed lines where there is none around."""
+    found = dict[tuple[str, int, int], None]()
+    for path, ranges in question.changed.items():
+        text = history.read(path)
+        if text is None:
+            continue
+        definitions = parse(text, language_of(path, text[:1000].encode())).definitions
+        for start, end in ranges:
+            around = [one for one in definitions if one.start <= start <= one.end and one.kind != "variable"]
+            best = min(around, key=lambda one: one.end - one.start, default=None)
+            found[(path, best.start, best.end) if best else (path, start, end)] = None
+    return list(found)
+
+
+def share_within(found: Found, functions: Sequence[tuple[str, int, int]], budget: int) -> float:
+    """Return the share of the functions of which at least half stands in the places that fit into the budget."""
+    left, lines = budget, defaultdict[str, set[int]](set)
+    for place in found:
+        tokens = math.ceil(len(place.text) / 4)
+        if tokens <= left:
+            left -= tokens
+            lines[place.path].update(range(place.start, place.end + 1))
+    there = (len(lines[path] & set(range(start, end + 1))) * 2 >= end - start + 1 for path, start, end in functions)
+    return sum(there) / len(functions) if functions else 0.0
+
+
+def measure(path: Path, limit: int, *, with_history: bool) -> dict[str, dict[str, float]]:
+    """Return way → figures of one repository."""
+    git = GitDirectory(path)
+    figures: dict[str, Figures] = defaultdict(Figures)
+    with tempfile.TemporaryDirectory() as folder:
+        history = IndexedHistory(git, Path(folder), with_history=with_history)
+        searches = Searches(history)
+        for question in questions_of(git, limit):
+            history.move_to(question.parent)
+            right = frozenset(question.changed) & frozenset(history.paths())
+            if not right:
+                continue
+            functions = changed_functions(history, question)
+            for name, (files, places) in searches.ways().items():
+                started = time.perf_counter()
+                paths = [place.path for place in files(question.text)][:10]
+                elapsed_ms = (time.perf_counter() - started) * 1000
+                filling = places(question.text)
+                shares = {budget: share_within(filling, functions, budget) for budget in BUDGETS}
+                figures[name].add(paths, right, shares, elapsed_ms)
+        history.close()
+    return {name: one.row() for name, one in figures.items()}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("repositories", nargs="+", type=Path)
+    parser.add_argument("--limit", type=int, default=300, help="questions of each repository, the last ones")
+    parser.add_argument("--no-history", action="store_true", help="as in a folder without git")
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    arguments = parser.parse_args()
+    searcher.HISTORY_CHECKED_EVERY_S = -1.0  # the state changes with each question
+    every = {}
+    for path in arguments.repositories:
+        name = path.parent.name if path.name == "repo" else path.name
+        every[name] = measure(path, arguments.limit, with_history=not arguments.no_history)
+        star = "*" if name in FITTED_ON else ""
+        for way, row in every[name].items():
+            print(
+                f"{name + star:28} {way:9} n {row['questions']:3.0f}  top10 {row['top10']:.3f} ±{row['plus_minus']:.3f}"
+                f"  top5 {row['top5']:.3f}  mrr {row['mrr']:.3f}  files {row['files']:.3f}"
+                f"  functions 4k {row['functions_4000']:.3f} 20k {row['functions_20000']:.3f}"
+                f"  ms {row['p50_ms']:.0f}/{row['p95_ms']:.0f}",
+                flush=True,
+            )
+    if arguments.json:
+        arguments.json.write_text(json.dumps(every, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""`code_search`: places of the code that a question, a name or a text is about, from the project's index (issue 11).
+
+The same search gathers code for questions; what was not gathered is one call away. Results are as large as they may
+be for all of them to be seen: the largest first loses its last lines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codecompanion.formats.plural import counted
+from codecompanion.formats.text_files import printable
+from codecompanion.model.found_code import FoundCode
+from codecompanion.model.messages import ToolSpec
+from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.builtin.wording import one_line, parameters, shown_path
+
+PLACES = 8
+LINES = 40
+MAX_LINES_OF_A_PLACE = 60
+MAX_CHARS = 16_000
+
+_SPEC = ToolSpec(
+    "code_search",
+    "Find code of the project by meaning or by name: the best places for a question or words, or where a name is"
+    " defined or used. Returns paths, line numbers and the code.",
+    parameters(
+        {
+            "query": {"type": "string", "minLength": 1, "description": "A question, words, or a name."},
+            "path": {"type": "string", "minLength": 1, "description": "Only this folder or file."},
+            "kind": {
+                "type": "string",
+                "enum": ["definition", "reference", "text"],
+                "description": "What of the name or text to find; without it the query is a question.",
+            },
+        },
+        "query",
+    ),
+)
+
+
+async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+    kind = arguments.get("kind", "any")
+    below = ""
+    if "path" in arguments:
+        below = shown_path(context.resolve(arguments["path"]), context)
+        below = "" if below == "." else below
+    unsaved = {
+        shown_path(context.resolve(path), context): file.text
+        for path, file in context.opened.files.items()
+        if file.modified and file.text is not None and _is_inside(path, context)
+    }
+    limit = LINES if kind in ("reference", "text") else PLACES
+    outcome = await context.look_up_code(arguments["query"], kind, below, limit, unsaved)
+    if not outcome.results:
+        hint = "; files that are not indexed yet were searched as text" if outcome.is_partial else ""
+        return ToolOutput(text=f"Nothing found{hint}. grep_search takes regular expressions.", summary="nothing found")
+    paths = len({result.path for result in outcome.results})
+    summary = f"{counted(len(outcome.results), 'place')} in {counted(paths, 'file')}"
+    notes = ["[The index is not complete yet: what it lacks was searched as text.]"] if outcome.is_partial else []
+    text = _lines(outcome.results) if kind in ("reference", "text") else _places(outcome.results)
+    return ToolOutput(text="\n".join([text, *notes]), summary=summary)
+
+
+def _is_inside(path: str, context: ToolContext) -> bool:
+    root = context.root.resolve().as_posix()
+    return path.startswith(root.rstrip("/") + "/")
+
+
+def _lines(results: tuple[FoundCode, ...]) -> str:
+    """Return one line for each result, below its path."""
+    parts, path = list[str](), ""
+    for result in results:
+        if result.path != path:
+            path = result.path
+            parts.append(path)
+        within = f"  [in {result.symbol}]" if result.symbol else ""
+        parts.append(f"{result.start:6}: {printable(one_line(result.text, 200))}{within}")
+    return "\n".join(parts)
+
+
+def _places(results: tuple[FoundCode, ...]) -> str:
+    """Return path, lines, name and code of each result, all of them within the size a reply may have."""
+    share = max(MAX_CHARS // len(results), 200)
+    parts = list[str]()
+    for result in results:
+        name = f" {result.kind} {result.symbol}" if result.symbol else ""
+        lines = printable(result.text).split("\n")
+        shown, left = list[str](), share
+        for line in lines[:MAX_LINES_OF_A_PLACE]:
+            left -= len(line) + 1
+            if left < 0 and shown:
+                break
+            shown.append(line[:share])
+        more = len(lines) - len(shown)
+        cut = f"\n[{counted(more, 'more line')}; read_file shows them]" if more else ""
+        parts.append(f"{result.path}:{result.start}-{result.end}{name}\n" + "\n".join(shown) + cut)
+    return "\n\n".join(parts)
+
+
+def _title(arguments: dict[str, Any]) -> str:
+    kind = f" {arguments['kind']}" if "kind" in arguments else ""
+    where = f" in {arguments['path']}" if "path" in arguments else ""
+    return f"code_search{kind} {one_line(arguments['query'])}{where}"
+
+
+def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
+    del arguments, context
+    return None
+
+
+CODE_SEARCH = Tool(spec=_SPEC, run=_run, title=_title, question=_question, looks_at="unsaved")
