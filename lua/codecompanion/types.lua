@@ -1173,6 +1173,7 @@
 ---@field read_file? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field file_search? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field grep_search? CodeCompanion.Options.interactions.chat.tools.tool|false
+---@field code_search? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field get_diagnostics? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field insert_edit? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field create_file? CodeCompanion.Options.interactions.chat.tools.tool|false

@@ -75,7 +75,7 @@ return {
   tool("read_file", "Reads a file, or a range of its lines."),
   tool("file_search", "Finds files by name."),
   tool("grep_search", "Searches the text of the files."),
-  tool("code_search", "Finds code by a question or a name, from the project's index."),
+  tool("code_search", "Finds code by a question or a name, from the index."),
   tool("get_diagnostics", "Reads the diagnostics of the editor."),
   tool("insert_edit", "Changes a file by search and replace.", { ask = true }),
   tool("create_file", "Creates a file.", { ask = true }),
