@@ -114,6 +114,8 @@ def gathered_names(message: Message) -> str:
     """Return the files of a gathered message with their lines, best first: `a.py:1-40, 60-75; b.py`, "" = unknown."""
     lines: dict[str, list[str]] = {}
     for piece in message.gathered:
+        if not piece.path:  # a map, the architecture: no file
+            continue
         found = lines.setdefault(piece.path, [])
         if piece.start and (span := f"{piece.start}-{piece.end}") not in found:
             found.append(span)

@@ -353,8 +353,48 @@ def layouts(stage: Stage) -> None:
         terminal.keys(":qa!<CR>")
 
 
+def gathered_code(stage: Stage) -> None:
+    """Code for a question: its line, its list, /context, left out, cleared, the trace, what is completed."""
+    editing = {
+        "interactions": {"chat": {"opts": {"context_management": {"editing": {"trigger": 2, "keep_cycles": 1}}}}}
+    }
+    with ChatServerThread(default=lambda received: reply(PROSE), key=KEY) as server:
+        stage.online(server.url, editing)
+        terminal = stage.nvim("src/stack.py")
+        terminal.keys(":CodeCompanionChat<CR>")
+        terminal.wait("ctx")
+        terminal.keys("<Esc>Gihow does #{<C-x><C-o>")
+        stage.shoot(terminal, "83-codebase-completed", "codebase")
+        terminal.keys("<Esc>S@src/<C-x><C-o>")
+        stage.shoot(terminal, "83-file-completed", "stack")
+        terminal.keys("<Esc>S<Esc>")
+        say(terminal, "why does pop of the stack never get shorter? #{codebase}")
+        stage.shoot(terminal, "84-gathered", "Two things")
+        terminal.keys("<Esc>gg/snippets\\? from<CR>")
+        stage.shoot(terminal, "84-gathered-line", "snippets? from")
+        terminal.keys("K")
+        stage.shoot(terminal, "85-gathered-list", "What the model gets")
+        terminal.keys("qzo")
+        stage.shoot(terminal, "85-gathered-open", "stack.py:")
+        terminal.keys("<Esc>")
+        say(terminal, "/context how are berths booked at night, and who pops the stack?")
+        stage.shoot(terminal, "86-context", "leave out|tokens")
+        terminal.keys("x")
+        stage.shoot(terminal, "86-context-left-out", "left it out")
+        terminal.keys("jp")
+        stage.shoot(terminal, "86-context-pinned", "⚑")
+        terminal.keys("q")
+        say(terminal, "are you sure?")
+        terminal.wait("sure")
+        terminal.still(20)
+        terminal.keys("<Esc>gg/snippets\\? from<CR>")
+        stage.shoot(terminal, "87-gathered-cleared", "cleared")
+        terminal.keys(":CodeCompanionTrace 1<CR>")
+        stage.shoot(terminal, "88-trace", "Gathered code")
+
+
 REELS: list[Callable[[Stage], None]] = [
-    first_contact, edits, streaming, trouble, mistakes, managed, compacting, pickers, layouts,
+    first_contact, edits, streaming, trouble, mistakes, managed, compacting, pickers, layouts, gathered_code,
 ]  # fmt: skip
 
 

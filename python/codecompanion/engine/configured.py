@@ -25,8 +25,9 @@ from codecompanion.context.policy.options import COMMON_OPTIONS, flatten, known_
 from codecompanion.engine.log import count_secrets
 from codecompanion.engine.log import redact as hide_secrets
 from codecompanion.errors import ConfigError, InputError
-from codecompanion.session.code.project_indexes import ProjectIndexes
+from codecompanion.session.code.project_indexes import ProjectIndexes, choice_of
 from codecompanion.session.compaction.effects import Keeping
+from codecompanion.session.gather.for_chat import ProjectGatherer
 from codecompanion.session.services import OPTIONS_KEY, POLICIES_KEY, POLICY_KEY, Services
 from codecompanion.settings import Settings
 from codecompanion.store.files.checkpoints import CheckpointFiles
@@ -48,6 +49,7 @@ def configure(services: Services, request: Hello) -> None:
     services.keeping = _keeping(services, request)
     services.indexes = ProjectIndexes(Path(request.cache_dir), services.emit) if request.cache_dir else None
     services.vectors = _vectors(services)
+    services.gatherer = _gatherer(services)
     _check_patterns(services)
     _check_policies(services)
 
@@ -68,6 +70,20 @@ def _vectors(services: Services) -> ProjectVectors | None:
         embedding,
         services.adapters.read_key,
         lambda text: services.emit(Notice(level=Severity.WARN, text=text)),
+    )
+
+
+def _gatherer(services: Services) -> ProjectGatherer | None:
+    """Return who gathers code for questions; nobody where an index has no place."""
+    indexes = services.indexes
+    if indexes is None:
+        return None
+    return ProjectGatherer(
+        lambda: services.settings.context,
+        lambda: services.adapters,
+        lambda root: indexes.of(root, choice_of(services.settings.context)),
+        lambda: services.environment,
+        lambda: services.vectors,
     )
 
 

@@ -56,6 +56,7 @@ def _one(fields: Mapping[str, Any], page: Page) -> Iterator[str]:
 
 
 def _how_much(fields: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) -> str:
+    pieces = [piece for piece in pieces if piece["path"]]
     files = len({piece["path"] for piece in pieces})
     took = duration_text(fields.get("duration_ms", 0))
     budget = f"{tokens_text(fields.get('total_tokens', 0))} of {tokens_text(fields.get('budget_tokens', 0))} tokens"
@@ -81,5 +82,7 @@ def _numbers(piece: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def place_of(piece: Mapping[str, Any]) -> str:
     """Return where a piece stands, and what is defined there."""
+    if not piece["path"]:
+        return str(piece.get("source", ""))
     lines = f":{piece['start']}-{piece['end']}" if piece.get("start") else ""
     return one_line(f"{piece['path']}{lines} {piece.get('name', '')}".rstrip())

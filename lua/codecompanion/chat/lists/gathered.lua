@@ -36,6 +36,9 @@ local GROUPS = {
 ---@param line? integer
 ---@param root? string
 local function open(path, line, root)
+  if path == "" then
+    return say.hint("This is no place in a file.")
+  end
   local whole = vim.fs.normalize(path)
   if root and not vim.startswith(whole, "/") then
     whole = vim.fs.joinpath(root, whole)
@@ -66,6 +69,9 @@ local function row_text(row, width)
     ("%.2f"):format(row.score):gsub("^0", ""),
     numbers.short(row.tokens)
   )
+  if row.path == "" then -- a map, the architecture, memories: all of it goes
+    return fit.cut(("%s     %5s %s"):format(MARKS[row.state], numbers.short(row.tokens), row.what), width)
+  end
   local source = ("%-7s "):format(row.source)
   local room = width - api.nvim_strwidth(figures) - #source
   if room < MIN_WHAT + #row.source then
@@ -81,11 +87,13 @@ end
 ---@param width integer
 ---@return string[] lines
 ---@return table<integer, CodeCompanion.CodeRow> rows
+---@return integer head Lines above the rows
 function M.lines(report, width)
   local lines, rows = {}, {}
   for _, sentence in ipairs(report.head) do
     vim.list_extend(lines, fit.wrap(sentence, width))
   end
+  local head = #lines
   if #report.rows == 0 then
     lines[#lines + 1] = "No code was found."
   else
@@ -99,7 +107,7 @@ function M.lines(report, width)
     vim.list_extend(lines, { "", "What the model gets:", "" })
     vim.list_extend(lines, vim.split(report.text, "\n", { plain = true }))
   end
-  return lines, rows
+  return lines, rows, head
 end
 
 ---@class CodeCompanion.CodePage
@@ -111,12 +119,12 @@ end
 local function draw(bufnr, page)
   local win = vim.fn.bufwinid(bufnr)
   local width = win ~= -1 and api.nvim_win_get_width(win) or math.min(vim.o.columns - 2, WIDEST)
-  local lines
-  lines, page.rows = M.lines(page.report, width)
+  local lines, head
+  lines, page.rows, head = M.lines(page.report, width)
   scratch.write(bufnr, lines)
   scratch.colour(bufnr, "codecompanion.chat.gathered", function(_, number)
     local row = page.rows[number]
-    return row and GROUPS[row.state] or number <= #page.report.head and "CodeCompanionTokens" or nil
+    return row and GROUPS[row.state] or number <= head and "CodeCompanionTokens" or nil
   end)
 end
 
@@ -170,11 +178,18 @@ local function show(chat, report)
     open(row.path, row.start, report.root)
   end)
   if report.can_choose then
+    local function can(row)
+      return row.path ~= "" or say.hint("Only snippets of files can be left out or pinned.")
+    end
     on("x", "Leave the piece out of this chat, or take it in again", function(row)
-      choose(chat, bufnr, page, row, "left out")
+      if can(row) then
+        choose(chat, bufnr, page, row, "left out")
+      end
     end)
     on("p", "Pin the piece in this chat, or take that back", function(row)
-      choose(chat, bufnr, page, row, "pinned")
+      if can(row) then
+        choose(chat, bufnr, page, row, "pinned")
+      end
     end)
   end
 end

@@ -181,7 +181,7 @@ class _Reader:
                 self.facts.unanswered = True
             self._mentions(message.text, position, 3.0)
         elif message.tag == GATHERED_TAG:  # which files, not what stands in them: nobody said that
-            for path in dict.fromkeys(piece.path for piece in message.gathered):
+            for path in dict.fromkeys(piece.path for piece in message.gathered if piece.path):
                 self._file(path, "used", position)
         else:
             if message.path:

@@ -52,7 +52,7 @@ def describe_plain(work: Work, params: DescribePlain, env: Env) -> Outcome:
         f"User messages: {roles.count('user')}, Assistant responses: {roles.count('assistant')},"
         f" Tool calls: {roles.count('tool')}",
     ]
-    files = dict.fromkeys(piece.path for message in described for piece in message.gathered)
+    files = dict.fromkeys(piece.path for message in described for piece in message.gathered if piece.path)
     if files:
         lines.append(_FILES + cut_line(", ".join(files), params.files_chars))
     topics = _topics(described, params)

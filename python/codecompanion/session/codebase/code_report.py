@@ -105,11 +105,11 @@ def choose_code(chat: Chat, request: ChooseCode) -> str:
     gathering.pinned.discard(piece)
     if request.choice == "left_out":
         gathering.left_out.add(piece)
-        return f"{place} is left out of what is gathered in this chat, until it is closed. x takes it in again."
+        return f"Left out in this chat: {place}"
     if request.choice == "pinned":
         gathering.pinned.add(piece)
-        return f"{place} goes with every message that gets code in this chat, until it is closed. p takes that back."
-    return f"{place} goes along when it is among the best again."
+        return f"Pinned in this chat: {place}"
+    return f"Neither left out nor pinned: {place}"
 
 
 def _is_record(event: LogEvent) -> bool:
@@ -127,9 +127,9 @@ def _newest_question(messages: Sequence[Message]) -> str:
 def _report(fields: Mapping[str, Any], gathering: CodeGathering | None, text: str) -> CodeReport:
     rows = [_row(piece, "in", gathering) for piece in fields.get("pieces", ())]
     rows += [_row(piece, "out", gathering) for piece in fields.get("dropped", ())]
-    files = len({row.path for row in rows if row.state != "out"})
     taken = [row for row in rows if row.state in ("in", "pinned")]
-    title = f"{counted(len(taken), 'snippet')} from {counted(files, 'file')}"
+    code = [row.path for row in taken if row.path]
+    title = f"{counted(len(code), 'snippet')} from {counted(len(set(code)), 'file')}"
     head = []
     if fields.get("budget_tokens"):
         head.append(

@@ -20,7 +20,7 @@ def gathered_message(gathered: Gathered, message_id: str) -> Message | None:
     """Return the message that stands before its question, None where there is no code to show (R-202)."""
     if not gathered.text.strip():
         return None
-    pieces = tuple(map(_piece, gathered.selection.snippets))
+    pieces = tuple(map(_piece, (*gathered.selection.snippets, *gathered.beside)))
     return Message(id=message_id, role="user", tag=GATHERED_TAG, content=gathered.text, gathered=pieces)
 
 
@@ -52,9 +52,9 @@ def gathered_record(gathered: Gathered, message_id: str, turn_id: str) -> Policy
         "terms": list(gathered.terms),
         "tier": gathered.tier,
         "budget_tokens": chosen.budget_tokens,
-        "total_tokens": chosen.total_tokens,
+        "total_tokens": chosen.total_tokens + sum(one.tokens for one in gathered.beside),
         "found": len(gathered.found),
-        "pieces": [msgspec.to_builtins(_piece(snippet)) for snippet in chosen.snippets],
+        "pieces": [msgspec.to_builtins(_piece(snippet)) for snippet in (*chosen.snippets, *gathered.beside)],
         "dropped": [_dropped(one) for one in chosen.dropped[:_MAX_DROPPED]],
         "dropped_count": len(chosen.dropped),
         "timed_out": list(gathered.timed_out),

@@ -11,8 +11,8 @@ GATHERED_EVENT = "code_gathered"
 
 def title_of_gathered(message: Message) -> str:
     """Return how much of how many files it is."""
-    files = len({piece.path for piece in message.gathered})
-    return f"{counted(len(message.gathered), 'snippet')} from {counted(files, 'file')}"
+    code = [piece.path for piece in message.gathered if piece.path]
+    return f"{counted(len(code), 'snippet')} from {counted(len(set(code)), 'file')}"
 
 
 def body_of_gathered(message: Message) -> str:
@@ -22,6 +22,8 @@ def body_of_gathered(message: Message) -> str:
 
 def line_of_piece(piece: GatheredPiece) -> str:
     """Return a piece on one line; it begins with its place, as `gf` reads it."""
+    if not piece.path:  # a map, the architecture, memories: no lines of a file
+        return f"{piece.source} · {piece.tokens:,} tokens"
     place = f"{piece.path}:{piece.start}-{piece.end}" if piece.start else piece.path
     name = " ".join(filter(None, (piece.kind if piece.name else "", piece.name)))
     parts = (place, name, f"{piece.source} {piece.score:.2f}".strip(), f"{piece.tokens:,} tokens")

@@ -82,9 +82,11 @@ class ChatLog:
         """
         self._late += payloads
 
-    def withdraw(self, payload: EventPayload) -> None:
-        """Do not write what was to be written later, if it is not written yet."""
+    def withdraw(self, payload: EventPayload) -> bool:
+        """Do not write what was to be written later; return whether it was not written yet."""
+        waits = any(late is payload for late in self._late)
         self._late = tuple(late for late in self._late if late is not payload)
+        return waits
 
     def write_unawaited(self, *payloads: EventPayload) -> None:
         """Write these now; nobody waits for them, and what the store does not take goes in front of the next write."""

@@ -261,8 +261,11 @@ class Turn:
 
     async def _end(self, reason: Reason, error: str) -> None:
         chat = self._chat
+        # Stopped before its message was logged: there was no turn.
+        nothing_said = reason == "stopped" and chat.log.withdraw(self._began)
         try:
-            await chat.log.write(TurnEnded(turn_id=self.turn_id, reason=reason, error=error))
+            if not nothing_said:
+                await chat.log.write(TurnEnded(turn_id=self.turn_id, reason=reason, error=error))
         except CodeCompanionError as failure:
             chat.log.withdraw(self._began)  # else the log would hold a turn without an end
             error = error or str(failure)

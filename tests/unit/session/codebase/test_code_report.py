@@ -29,6 +29,7 @@ async def test_a_preview_shows_what_would_go_and_sends_nothing(tmp_path):
     assert [(row.what, row.state, row.why) for row in report.rows] == [
         ("src/0.py:1-9 f0", "in", ""),
         ("src/1.py:2-10 f1", "in", ""),
+        ("map", "in", ""),
         ("big.py:1-900", "out", "the budget is used up"),
     ]
     head = "\n".join(report.head)
@@ -71,7 +72,7 @@ async def test_pieces_are_left_out_and_pinned_for_the_messages_to_come(tmp_path)
     gatherer = FakeGatherer()
     bench, session = await bench_with(tmp_path, gatherer)
     said = choose_code(session, ChooseCode(chat="chat-1", path="src/0.py", start=1, choice="left_out"))
-    assert said == "src/0.py:1 is left out of what is gathered in this chat, until it is closed. x takes it in again."
+    assert said == "Left out in this chat: src/0.py:1"
     choose_code(session, ChooseCode(chat="chat-1", path="src/1.py", start=2, choice="pinned"))
     await asked(bench, session, ask("q"))
     question = gatherer.questions[-1]
@@ -146,6 +147,7 @@ async def test_prompt_compiled_has_the_pieces_of_its_turn(tmp_path):
     assert [(p["path"], p["source"], p["score"]) for p in events[0].fields["gathered"]] == [
         ("src/0.py", "search", 0.5),
         ("src/1.py", "search", 0.5),
+        ("", "map", 0.0),
     ]
 
 

@@ -52,6 +52,7 @@ class FakeGatherer:
         return Gathered(
             question=question.text, text=self.text, found=found, ms=140, timed_out=self.timed_out, notes=self.notes,
             classification=Classification(is_codebase_related=True, categories=("api",), confidence="high"),
+            beside=(Snippet(path="", start=0, end=0, text="a map", source="map", kind="map"),) if self.snippets else (),
             selection=Selection(snippets=found, dropped=left, budget_tokens=question.max_tokens),
         )  # fmt: skip
 
@@ -111,7 +112,7 @@ async def test_the_code_stands_right_before_its_question(project, monkeypatch):
     code, question = session.log.view.messages[3:5]
     assert code.cycle == question.cycle == 2, "it opens no cycle (R-002)"
     assert code.turn_id == question.turn_id
-    assert [piece.path for piece in code.gathered] == ["src/0.py", "src/1.py"]
+    assert [piece.path for piece in code.gathered] == ["src/0.py", "src/1.py", ""]
     together = [{p.message.id for p in batch if isinstance(p, MessageAdded)} for batch in written]
     assert {code.id, question.id} in together, "one commit: never the one without the other"
 
@@ -122,6 +123,7 @@ async def test_the_editor_shows_one_line_below_the_message(project):
     told = of(bench, CodeGathered)[0]
     assert told.title == "2 snippets from 2 files"
     assert told.body.splitlines()[0] == "src/0.py:1-9 · function f0 · search 0.50 · 14 tokens"
+    assert told.body.splitlines()[-1] == "map · 2 tokens"
     assert told.duration_ms == 140
     kinds = [
         type(event).__name__ for event in bench.events if isinstance(event, MessageSent | CodeGathered | Gathering)
@@ -151,11 +153,13 @@ async def test_a_stop_while_gathering_gives_the_message_back_and_logs_nothing(pr
     await bench.until(idle(session))
     assert gatherer.cancelled == 1
     assert [event.text for event in of(bench, SubmitFailed)] == ["do not lose me"]
-    assert not [e for e in await session.log.events() if isinstance(e.payload, MessageAdded | PolicyEvent)]
+    kinds = {type(event.payload).__name__ for event in await session.log.events()}
+    assert kinds == {"ChatCreated"}
     assert bench.adapter.requests == []
     gatherer.holds = None
     await asked(bench, session, ask("do not lose me", 2))
     assert roles(session) == [("user", GATHERED_TAG), ("user", None), ("assistant", None)]
+    assert session.log.view.cycle == 1, "there was no turn"
 
 
 async def test_what_is_typed_while_gathering_is_sent_after_it(project):

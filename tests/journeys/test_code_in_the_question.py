@@ -1,0 +1,66 @@
+"""Asking about a project: the code comes along, is looked at, left out, cleared with time, and traced (issue 11)."""
+
+from __future__ import annotations
+
+import subprocess
+
+from real_chat import KEY
+from tests.journeys.chat import command, open_chat, quit_all, say, send
+from tests.journeys.desk import Desk
+from tests.journeys.project import lay_out
+from tests.providers.chat.answers import reply
+from tests.providers.chat.thread import ChatServerThread
+
+QUESTION = "why does pop of the stack never get shorter? #{codebase}"
+
+
+def checkout(desk: Desk) -> None:
+    """Make the project a real one, with a history."""
+    lay_out(desk)
+    for argv in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+        subprocess.run(["git", *argv], cwd=desk.project, env=desk.env, check=True)
+
+
+def test_a_question_about_a_checkout(desk: Desk) -> None:
+    """One line below the question; what it is made of, and why, one key away; a restart changes nothing of it."""
+    checkout(desk)
+    with ChatServerThread(default=lambda received: reply("It reads and does not remove."), key=KEY) as server:
+        desk.configure(server.url, {"interactions": {"chat": {"opts": {"context_management": {"editing": {
+            "trigger": 2, "keep_cycles": 1}}}}}})  # fmt: skip
+        terminal = desk.nvim("src/stack.py")
+        open_chat(terminal)
+        screen = say(terminal, QUESTION, "It reads and does not remove")
+        assert "▸ " in screen
+        assert "snippet" in screen
+        terminal.keys("<Esc>gg/snippets\\? from<CR>")
+        terminal.keys("K")
+        screen = terminal.wait("src/stack.py:")
+        assert "What the model gets" in screen
+        terminal.keys("q")
+        terminal.wait("It reads", gone="What the model gets")
+
+        send(terminal, "/context how are berths booked at night?")
+        screen = terminal.wait("notes.md", gone="gathering")
+        assert "x leave out" in screen
+        terminal.keys("q")
+        terminal.still()
+
+        terminal.keys("<Esc>G")
+        say(terminal, "are you sure?", r"are you sure\?[\s\S]*It reads")
+        terminal.keys("<Esc>gg")
+        terminal.wait(r"cleared · K original")
+        requests = [r.json["messages"] for r in server.requests if r.path.endswith("/chat/completions")]
+        texts = [[m["content"] for m in request if m["role"] != "system"] for request in requests]
+        assert texts[0][-1] == QUESTION
+        code = texts[0][-2]
+        assert "def pop(self)" in code
+        assert "src/stack.py" in texts[1][texts[1].index(QUESTION) - 1]
+        assert "def pop(self)" not in "".join(texts[1])
+
+        screen = command(terminal, "CodeCompanionTrace 1", "Gathered code")
+        terminal.keys("q")
+        quit_all(terminal)
+
+        again = desk.nvim()
+        command(again, "CodeCompanionChat Resume why", r"snippets? from \d+ files? · cleared")
+        quit_all(again)

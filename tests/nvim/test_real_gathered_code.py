@@ -1,0 +1,159 @@
+"""Code for a question, the whole way: a project on disk, the real host and its gatherers, the bytes on the wire."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+
+import pytest
+
+from codecompanion.model.history import MessageAdded
+from codecompanion.model.messages import GATHERED_TAG
+from codecompanion.store.opening import open_store
+from real_chat import KEY, start_chat
+from tests.providers.chat.answers import reply
+from tests.providers.chat.thread import ChatServerThread
+
+FILES = [
+    ("src/stack.py", "class Stack:\n    def pop_item(self):\n        return self.items.pop()\n"),
+    ("src/queue.py", "class Queue:\n    def put_item(self, item):\n        self.items.append(item)\n"),
+    ("README.md", "# A project of stacks\n"),
+]
+QUESTION = "what does pop_item of the Stack return? #{codebase}"
+SLOW = {"timeout": 60, "team": {"enabled": True, "command": ["sleep", "300"]}}
+SLOW_QUESTION = "what did the team say in the standup about pop_item? #{codebase}"
+
+
+def sent(server, index=-1):
+    """Return the texts of a request, without the system prompt."""
+    requests = [r.json["messages"] for r in server.requests if r.path.endswith("/chat/completions")]
+    return [message["content"] for message in requests[index] if message["role"] != "system"]
+
+
+def stored_draft(root, chat):
+    store = open_store(root / "data" / "nvim" / "codecompanion")
+    try:
+        return store.load_draft(chat)
+    finally:
+        store.close()
+
+
+def start(nvim_factory, tmp_path, server, **more):
+    options = {"rules": {"enabled": False}, **more.pop("options", {})}
+    return start_chat(nvim_factory, tmp_path, server, files=FILES, options=options, **more)
+
+
+def test_a_question_gets_its_code_right_before_it(nvim_factory, tmp_path):
+    """R-201, R-253: found, sent once, and the same bytes ever after."""
+    with ChatServerThread([reply("The last item."), reply("Yes.")], key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server)
+        chat.say(QUESTION)
+        screen = chat.nvim.screen()
+        assert "snippet" in screen
+        assert "K show" in screen
+        code, question = sent(server)
+        assert question == QUESTION
+        assert "def pop_item(self)" in code
+        assert "src/stack.py" in code
+        chat.say("Are you sure?")
+        assert sent(server)[:2] == [code, question]
+        assert sent(server)[2:] == ["The last item.", "Are you sure?"]
+        assert [m.tag for m in chat.view().messages] == [GATHERED_TAG, None, None, None, None]
+        chat.nvim.lua("vim.fn.search('snippets\\\\? from')")
+        chat.nvim.feed("K")
+        chat.nvim.wait_screen("src/stack.py:")
+
+
+def test_a_plain_message_gets_none_and_a_named_file_does(nvim_factory, tmp_path):
+    """R-213: `auto` under another policy than `codebuddy`."""
+    with ChatServerThread([reply("Hello."), reply("A readme.")], key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server)
+        chat.say("hello")
+        assert sent(server) == ["hello"]
+        chat.say("what is in @README.md")
+        assert "# A project of stacks" in sent(server)[2]
+        assert sent(server)[3] == "what is in @README.md"
+
+
+def test_unsaved_changes_are_what_is_read(nvim_factory, tmp_path):
+    """Lesson 53: what the user sees."""
+    with ChatServerThread([reply("Both.")], key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server)
+        chat.nvim.command("new src/stack.py")
+        chat.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { '# not saved yet' })")
+        chat.nvim.command("wincmd p")
+        chat.say(QUESTION + " @src/stack.py")
+        assert "# not saved yet" in sent(server)[0]
+
+
+def test_q_stops_it_and_the_words_are_back(nvim_factory, tmp_path):
+    """Lesson 41: immediate; nothing was sent, nothing stored."""
+    with ChatServerThread([reply("Now.")], key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server, options={"context": SLOW})
+        chat.send(SLOW_QUESTION)
+        chat.nvim.wait_screen("gathering code")
+        chat.nvim.feed("q")
+        chat.nvim.wait_for(lambda: chat.draft() == SLOW_QUESTION, "the words in the input")
+        chat.wait_state("idle")
+        assert server.requests == []
+        assert not [e for e in chat.log() if isinstance(e.payload, MessageAdded)]
+
+
+@pytest.mark.parametrize("who", ["host", "editor"])
+def test_a_kill_while_gathering_loses_no_words(nvim_factory, tmp_path, who):
+    """Lessons 36, 44."""
+    with ChatServerThread([reply("Now.")], key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server, options={"context": SLOW})
+        chat.send(SLOW_QUESTION)
+        chat.nvim.wait_screen("gathering code")
+        if who == "host":
+            os.kill(chat.host_pid(), signal.SIGKILL)
+            chat.nvim.wait_for(lambda: chat.draft() == SLOW_QUESTION, "the words in the input")
+            return
+        chat_id = chat.id
+        chat.nvim.wait_for(lambda: stored_draft(tmp_path, chat_id) == SLOW_QUESTION, "the draft in the store")
+        host = chat.host_pid()
+        os.kill(chat.nvim.pid, signal.SIGKILL)
+        os.kill(host, signal.SIGKILL)
+        again = start(nvim_factory, tmp_path, server)
+        again.nvim.lua("require('codecompanion').resume(...)", chat_id)
+        again.nvim.wait_for(lambda: SLOW_QUESTION in again.text(), "the words in the chat that is resumed")
+
+
+def test_two_chats_gather_at_the_same_time(nvim_factory, tmp_path):
+    with ChatServerThread(default=lambda received: reply("Done."), key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server)
+        chat.send(QUESTION)
+        chat.nvim.command("CodeCompanion chat")
+        chat.wait_ready()
+        chat.send(QUESTION)
+        chat.nvim.wait_for(lambda: chat.finished() == 2, "both turns")
+        assert ["def pop_item(self)" in sent(server, index)[0] for index in (0, 1)] == [True, True]
+
+
+def test_no_project_no_search(nvim_factory, tmp_path):
+    """The home directory and `/` are not indexed, and it is said."""
+    with ChatServerThread([reply("Hm.")], key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server)
+        chat.nvim.command("cd /")
+        chat.say("where is pop_item? #{codebase}")
+        assert "is no project" in chat.text()
+        assert sent(server) == ["where is pop_item? #{codebase}"]
+
+
+def test_context_shows_it_and_sends_nothing(nvim_factory, tmp_path):
+    with ChatServerThread([reply("Ok.")], key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server)
+        chat.send("/context what does pop_item of the Stack return?")
+        screen = chat.nvim.wait_screen("src/stack.py:")
+        assert "tokens" in screen
+        assert server.requests == []
+        chat.nvim.feed("x")
+        left_out = re.search(r"✗.* (\S+):(\d+)-\d+.*you left it out", chat.nvim.wait_screen("you left it out"))
+        assert left_out
+        chat.nvim.feed("q")
+        chat.say(QUESTION)
+        pieces = [(piece.path, str(piece.start)) for piece in chat.view().messages[0].gathered]
+        assert pieces
+        assert left_out.groups() not in pieces
