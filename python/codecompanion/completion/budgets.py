@@ -34,6 +34,8 @@ class Pieces(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_file_bytes: int
     max_pieces: int
     max_known: float
+    max_share: float
+    few: int
     recent: float
 
 

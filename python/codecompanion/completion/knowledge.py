@@ -94,11 +94,24 @@ def _entry_cost(path: str, chars_per_line: int) -> int:
 
 def _best(view: ProjectView, weights: Mapping[str, float]) -> list[ScoredPiece]:
     """Return the nearest pieces, nearest first."""
-    worth = {name: round(1000 * weight * _rarity(view, name)) for name, weight in weights.items()}
+    table = budgets().pieces
+    worth = _worth(view, weights)
     scored: list[ScoredPiece] = []
     for file in view.files:
         scored += score_pieces(file.path, file.pieces, worth, file.recent)
-    return nsmallest(budgets().pieces.max_pieces, scored, key=lambda one: (-one.score, one.path, one.piece.start))
+    return nsmallest(table.max_pieces, scored, key=lambda one: (-one.score, one.path, one.piece.start))
+
+
+def _worth(view: ProjectView, weights: Mapping[str, float]) -> dict[str, int]:
+    """Return what each name is worth: the nearer and the rarer, the more; none that stands in every fourth piece."""
+    table = budgets().pieces
+    total = sum(len(file.pieces.pieces) for file in view.files)
+    worth: dict[str, int] = {}
+    for name, weight in weights.items():
+        count = sum(len(file.pieces.by_name.get(name, ())) for file in view.files)
+        if 0 < count <= max(table.few, total * table.max_share):
+            worth[name] = round(1000 * weight * _rarity(view, name) * math.log(1 + total / count))
+    return worth
 
 
 def _rarity(view: ProjectView, name: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -34,8 +35,12 @@ class ScoredPiece(msgspec.Struct, frozen=True):
     piece: Piece
 
 
+@lru_cache(maxsize=8)
 def cut_pieces(text: str, line: int = 1) -> FilePieces:
-    """Return the pieces of a text that begins at `line` of its file: they end at empty lines where that is possible."""
+    """Return the pieces of a text that begins at `line` of its file: they end at empty lines where that is possible.
+
+    The last ones are kept: what stands outside of the window is the same from key to key.
+    """
     pieces = tuple(_pieces(text.split("\n"), line))
     by_name: dict[str, list[int]] = {}
     for place, piece in enumerate(pieces):

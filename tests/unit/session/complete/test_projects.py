@@ -1,0 +1,143 @@
+"""Which project a file belongs to, and how its index follows (R-239, R-266)."""
+
+from __future__ import annotations
+
+from contextlib import aclosing as closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from codecompanion import settings as all_settings
+from codecompanion.session.code.project_indexes import ProjectIndexes
+from codecompanion.session.complete.projects import REFRESH_EVERY_S, Projects
+
+
+class FakeIndex:
+    def __init__(self, root):
+        self.reader = SimpleNamespace(name=root)
+        self.path = Path("/no/such/index.db")
+        self.refreshed = 0
+
+    async def refresh(self):
+        self.refreshed += 1
+
+
+class FakeIndexes:
+    def __init__(self):
+        self.made = {}
+
+    async def of(self, root, choice=None):
+        return self.made.setdefault(root, FakeIndex(root))
+
+
+@pytest.fixture
+def now():
+    return [0.0]
+
+
+@pytest.fixture
+def make(now):
+    def projects(indexes=None, root=""):
+        settings = all_settings.load({})
+        settings = msgspec.structs.replace(settings, workspace=msgspec.structs.replace(settings.workspace, root=root))
+        services = SimpleNamespace(settings=settings, indexes=indexes)
+        return Projects(services, lambda: now[0])
+
+    return projects
+
+
+def folder(path, *marks):
+    for mark in marks:
+        (path / mark).mkdir(parents=True)
+    return path
+
+
+async def test_a_file_is_found_by_its_whole_path_or_one_below_the_working_folder(make, tmp_path):
+    async with closing(make()) as projects:
+        for path in (str(tmp_path / "a" / "b.py"), "a/b.py"):
+            found = await projects.find(path, str(tmp_path))
+            assert found is not None
+            assert (found[0].root, found[1]) == (tmp_path, "a/b.py")
+
+
+async def test_a_file_outside_or_without_a_folder_is_in_no_project(make, tmp_path):
+    async with closing(make()) as projects:
+        assert await projects.find("/elsewhere/a.py", str(tmp_path)) is None
+        assert await projects.find("../a.py", str(tmp_path)) is None
+        assert await projects.find("", str(tmp_path)) is None
+        assert await projects.find("a.py", "") is None
+        assert await projects.find("a.py", str(Path.home())) is None, "a home folder is no project"
+        assert await projects.find("a.py", "/") is None
+
+
+async def test_a_link_out_of_the_project_is_outside(make, tmp_path):
+    inside = folder(tmp_path / "demo", "pkg")
+    (tmp_path / "secret.py").write_text("x = 1\n")
+    (inside / "link.py").symlink_to(tmp_path / "secret.py")
+    async with closing(make()) as projects:
+        assert await projects.find("link.py", str(inside)) is None
+
+
+async def test_the_configured_root_counts_before_the_working_folder(make, tmp_path):
+    root = folder(tmp_path / "demo", "pkg")
+    async with closing(make(root=str(root))) as projects:
+        found = await projects.find(str(root / "pkg" / "a.py"), "/elsewhere")
+        assert found is not None
+        assert found[1] == "pkg/a.py"
+
+
+async def settle(projects):
+    task = projects._refreshing
+    if task is not None:
+        await task
+
+
+async def test_a_project_under_version_control_is_indexed_and_followed_now_and_then(make, now, tmp_path):
+    indexes, root = FakeIndexes(), folder(tmp_path, ".git")
+    async with closing(make(indexes)) as projects:
+        for at in (0, 1, REFRESH_EVERY_S - 1, REFRESH_EVERY_S, REFRESH_EVERY_S + 1):
+            now[0] = at
+            await projects.find("a.py", str(root))
+            await settle(projects)
+        assert indexes.made[root].refreshed == 2
+
+
+async def test_a_folder_that_is_no_project_is_not_indexed(make, tmp_path):
+    """Whoever edits a file in a folder of downloads does not want all of it read."""
+    indexes = FakeIndexes()
+    async with closing(make(indexes)) as projects:
+        assert await projects.find("a.py", str(tmp_path)) is not None
+        await settle(projects)
+        assert indexes.made[tmp_path].refreshed == 0
+
+
+async def test_a_refresh_that_fails_disturbs_nobody(make, tmp_path, caplog):
+    indexes, root = FakeIndexes(), folder(tmp_path, ".git")
+
+    async def broken():
+        raise OSError("the disk is gone")
+
+    async with closing(make(indexes)) as projects:
+        (await indexes.of(root)).refresh = broken
+        assert await projects.find("a.py", str(root)) is not None
+        await settle(projects)
+    assert "could not be refreshed" in caplog.text
+
+
+async def test_the_real_indexes_are_read(make, tmp_path):
+    """Through the index that the chats use too: nothing is read twice, nothing is made but by it."""
+    root = folder(tmp_path / "demo", ".hg")
+    (root / "store.py").write_text("def open_store(path: str): ...\n")
+    indexes = ProjectIndexes(tmp_path / "cache", lambda event: None)
+    async with closing(make(indexes)) as projects, closing(indexes):
+        found = await projects.find("new.py", str(root))
+        assert found is not None
+        await settle(projects)
+        index = await indexes.of(root)
+        assert found[0].reads(index.reader)
+        await index.wait()
+        again = await projects.find("new.py", str(root))
+        assert again is not None
+        assert again[0] is found[0]
