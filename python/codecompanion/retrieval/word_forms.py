@@ -35,9 +35,17 @@ def is_same_word(word: str, keyword: str) -> bool:
     return keyword in word or keyword.startswith(word) or edits_within(word, keyword, MAX_EDITS)
 
 
+@lru_cache(4096)
+def _letters(word: str) -> frozenset[str]:
+    return frozenset(word)
+
+
 def edits_within(one: str, other: str, limit: int) -> bool:
     """Return whether so many insertions, deletions and replacements turn one word into the other (Levenshtein)."""
     if abs(len(one) - len(other)) > limit:
+        return False
+    letters, wanted_letters = _letters(one), _letters(other)
+    if len(letters - wanted_letters) > limit or len(wanted_letters - letters) > limit:
         return False
     row = list(range(len(other) + 1))
     for number, letter in enumerate(one, 1):
