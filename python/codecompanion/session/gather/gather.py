@@ -30,7 +30,9 @@ from codecompanion.retrieval.search_terms import MAX_SEARCHED_TERMS, simple_term
 from codecompanion.retrieval.team import is_about_team, render_team
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.gatherers import (
+    MAX_AST_FILES,
     beside,
+    beside_search,
     found_snippet,
     read_architecture,
     read_common_files,
@@ -61,8 +63,8 @@ SHARES = {
     "team": 0.6,
 }
 """The deadline of each gatherer as a share of the whole; the rest is for choosing."""
-MAX_SEARCH_RESULTS = 30
-PER_FILE = 3
+MAX_FILES, PER_FILE = 12, 20
+"""Few files with many places each: whoever changes one function of a file often changes the next one, too."""
 
 
 class CodeSearch(Protocol):
@@ -163,15 +165,20 @@ async def _find_code(
     if means.utility is not None and not ask.files:
         by_model = await runs.run("terms", means.utility.terms(ask.question), _limit(means, "terms"), ())
         terms = by_model[:MAX_SEARCHED_TERMS] or terms
-    outcome, with_terms, common = await asyncio.gather(
+    outcome, common = await asyncio.gather(
         runs.run("search", _search(ask, means, in_play, code), _limit(means, "search"), None),
-        runs.run("term files", in_thread(partial(files_with_terms, code, terms)), _limit(means, "term files"), []),
         runs.run("common", _common(ask, code, types), _limit(means, "common"), []),
     )
     results = [found_snippet(one) for one in outcome.results] if outcome is not None else []
-    paths = list(dict.fromkeys((*(one.path for one in results), *with_terms)))
-    work = in_thread(partial(search_definitions, code, terms, paths))
-    elements = await runs.run("ast", work, _limit(means, "ast"), [])
+    paths = list(dict.fromkeys(one.path for one in results))
+    if outcome is None or outcome.is_partial or len(paths) < MAX_AST_FILES:
+        # What the index does not know, or has not been asked for, is searched as text (R-221).
+        work = in_thread(partial(files_with_terms, code, terms))
+        paths += await runs.run("term files", work, _limit(means, "term files"), [])
+    parsing = in_thread(partial(search_definitions, code, terms, tuple(dict.fromkeys(paths))))
+    elements = await runs.run("ast", parsing, _limit(means, "ast"), [])
+    if results:
+        elements = beside_search(elements)
     if not (results or elements or common):
         common = await runs.run(
             "common", in_thread(partial(read_common_files, code, True)), _limit(means, "common"), []
@@ -183,9 +190,7 @@ async def _find_code(
 async def _search(ask: Ask, means: Means, in_play: Sequence[str], code: ProjectCode) -> SearchOutcome | None:
     if means.search is None or not ask.question.strip():
         return None
-    return await means.search(
-        ask.question, top_k=MAX_SEARCH_RESULTS, per_file=PER_FILE, in_play=in_play, unsaved=code.unsaved
-    )
+    return await means.search(ask.question, top_k=MAX_FILES, per_file=PER_FILE, in_play=in_play, unsaved=code.unsaved)
 
 
 async def _common(ask: Ask, code: ProjectCode, types: QuestionTypes) -> list[Snippet]:

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from codecompanion.formats.text_files import decode, read_bytes
 from codecompanion.model.found_code import FoundCode
 from codecompanion.model.gathered import GatherSource, Snippet
@@ -25,7 +27,13 @@ from codecompanion.workspace.syntax.languages import language_of
 
 Check = Callable[[], None]
 
-MAX_AST_FILES = 24
+MAX_AST_FILES = 12
+BESIDE_SEARCH = 0.3
+"""How much an element's score above 0.1 counts when the index has found places: the words alone mislead more often.
+
+Measured on commits of httpx and oil.nvim, share of the changed functions in 4,000 and 20,000 tokens: the index alone
+0.43 and 0.65, with elements at 0.3 0.47 and 0.66, at 1.0 0.30 and 0.55.
+"""
 MAX_TEXT_SNIPPETS = 3
 """Of a file without a grammar."""
 COMMON_SCORE, BROAD_SCORE = 0.9, 0.35
@@ -48,6 +56,11 @@ def search_definitions(code: ProjectCode, terms: Sequence[str], paths: Sequence[
             found = sorted(extract_smart_snippets(path, text, terms), key=lambda one: -one.score)
             texts += [_as_ast(one) for one in found[:MAX_TEXT_SNIPPETS]]
     return [*map(as_snippet, best_elements(elements)), *texts]
+
+
+def beside_search(snippets: Sequence[Snippet]) -> list[Snippet]:
+    """Return elements with the scores they have beside what the index found."""
+    return [msgspec.structs.replace(one, score=MIN_SCORE + (one.score - MIN_SCORE) * BESIDE_SEARCH) for one in snippets]
 
 
 def _as_ast(snippet: Snippet) -> Snippet:
