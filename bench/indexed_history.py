@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from bench.commit_questions import GitDirectory
 from codecompanion.formats.text_files import decode
+from codecompanion.model.code import CodeChunk
 from codecompanion.retrieval.chunking import chunk_file
 from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.store.code_index.writer import IndexedFile, IndexWriter
@@ -27,6 +28,7 @@ class IndexedHistory:
         self._writer = IndexWriter(folder / "index.db", folder)
         self._tree: dict[str, str] = {}
         self._texts: dict[str, str] = {}
+        self._chunks: dict[str, list[CodeChunk]] = {}
         self._commit = ""
         self._with_history = with_history
 
@@ -35,15 +37,18 @@ class IndexedHistory:
         tree = {path: blob for path, blob in self.git.tree(commit).items() if belongs(path, _CHOICE)}
         changed = [path for path, blob in tree.items() if self._tree.get(path) != blob]
         self._writer.remove(path for path in self._tree if path not in tree)
+        self._chunks = {path: chunks for path, chunks in self._chunks.items() if path in tree}
         files = list[IndexedFile]()
         for path in changed:
             content = self.git.blob(tree[path])
             if len(content) > _CHOICE.max_bytes or why_no_text(content):
                 self._writer.remove([path])
+                self._chunks.pop(path, None)
                 continue
             text = decode(content).text
             parsed = parse(text, language_of(path, content[:8192]))
             chunks = chunk_file(path, text, parsed)
+            self._chunks[path] = chunks
             digest = bytes.fromhex(tree[path])
             files.append(IndexedFile(path, 1, len(content), digest, text.count("\n") + 1, parsed, chunks))
         self._writer.put(files, 0)
@@ -59,6 +64,11 @@ class IndexedHistory:
     def blob_of(self, path: str) -> str:
         """Return what the content of a file is known by."""
         return self._tree[path]
+
+    def chunks(self) -> Iterator[CodeChunk]:
+        """Yield the chunks of every file of the state."""
+        for chunks in self._chunks.values():
+            yield from chunks
 
     def read(self, path: str) -> str | None:
         """Return the text of a file."""

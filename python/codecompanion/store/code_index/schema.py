@@ -6,6 +6,7 @@ See the package for what the tables mean. `FORMAT` grows with every change of a 
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import os
 import sqlite3
@@ -63,6 +64,7 @@ CREATE TABLE vectors (
   hash BLOB NOT NULL, model TEXT NOT NULL, dims INTEGER NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (hash, model)
 );
 """
+_INSERT_VECTORS = "INSERT OR IGNORE INTO vectors (hash, model, dims, vector) VALUES (?, ?, ?, ?)"
 KINDS: tuple[str, ...] = (*get_args(DefinitionKind), "block", "file")
 
 
@@ -94,7 +96,7 @@ def create(path: Path, root: Path) -> sqlite3.Connection:
     """
     try:
         make_private_folder(path.parent)
-        remove_index(path)
+        before = _set_aside(path)
         create_private_file(path)
         connection = _connect(path)
         try:
@@ -106,12 +108,48 @@ def create(path: Path, root: Path) -> sqlite3.Connection:
             name = os.fsencode(root).decode("utf-8", "replace")
             connection.execute("INSERT INTO meta VALUES ('root', ?)", (name,))
             connection.executemany("INSERT INTO kinds VALUES (?, ?)", enumerate(KINDS))
+            _carry_vectors(connection, before)
         except BaseException:
             connection.close()
             raise
         return connection
     except (sqlite3.Error, OSError) as error:
         raise explain(error, path) from error
+
+
+def _set_aside(path: Path) -> Path | None:
+    """Take the file out of the way; return one that may hold vectors: itself under another name, or another format."""
+    aside = path.with_name(path.name + ".damaged")
+    remove_index(aside)
+    if not path.exists():
+        remove_index(path)
+        stem = path.name.rpartition(f".{FORMAT}.")[0]
+        others = path.parent.glob(f"{glob.escape(stem)}.*.db") if stem else ()
+        return max(others, key=lambda other: other.stat().st_mtime_ns, default=None)
+    path.rename(aside)
+    for suffix in ("-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            path.with_name(path.name + suffix).rename(aside.with_name(aside.name + suffix))
+    remove_index(path)
+    return aside
+
+
+def _carry_vectors(connection: sqlite3.Connection, before: Path | None) -> None:
+    """Copy the vectors of an earlier file, as far as they can be read: somebody may have paid for them."""
+    if before is None:
+        return
+    with contextlib.suppress(sqlite3.Error):
+        connection.execute("ATTACH DATABASE ? AS earlier", (os.fspath(before),))
+        try:
+            query = "SELECT hash, model, dims, vector FROM earlier.vectors"
+            with contextlib.suppress(sqlite3.Error):  # each batch that could be read stays
+                cursor = connection.cursor().execute(query)
+                while rows := cursor.fetchmany(1_000):
+                    connection.executemany(_INSERT_VECTORS, rows)
+        finally:
+            connection.execute("DETACH DATABASE earlier")
+    if before.name.endswith(".damaged"):
+        remove_index(before)
 
 
 def open_to_write(path: Path, root: Path) -> sqlite3.Connection:

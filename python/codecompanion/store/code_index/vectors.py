@@ -27,7 +27,8 @@ from codecompanion.store.database.connection import roll_back
 _Value = TypeVar("_Value")
 _MARKS_IN_A_QUERY = 500
 _VECTORS = "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.hash = c.hash"
-_SPARE = 2.0
+_COUNT_REMOVAL = "INSERT INTO meta VALUES ('vectors_removed', '1') ON CONFLICT (key) DO UPDATE SET value = value + 1"
+_SPARE = 4.0
 """Vectors of texts that are gone are kept (a checkout brings them back), up to this many times those in use."""
 _FEW = 5_000
 
@@ -90,20 +91,20 @@ class VectorWriter:
                 raise
 
     def forget_unused(self, model: str) -> int:
-        """Remove what no chunk has used for long, once there is much of it; return how many vectors went.
+        """Remove what no chunk uses, once there is much of it; return how many vectors went.
 
-        Vectors of other models go when this one is complete: a model that was changed back is computed again.
+        Vectors of other models go only when these alone are too many: somebody may have paid for them.
         """
         with self._errors():
             (live,) = self._connection.execute("SELECT count(DISTINCT hash) FROM chunks").fetchone()
-            (stored,) = self._connection.execute("SELECT count(*) FROM vectors").fetchone()
-            if stored <= max(_FEW, _SPARE * live):
-                return 0
-            unused = "model <> ? OR hash NOT IN (SELECT hash FROM chunks)"
-            gone = self._connection.execute(f"DELETE FROM vectors WHERE {unused}", (model,)).rowcount  # noqa: S608
-            marks = "INSERT INTO meta VALUES ('vectors_removed', '1') ON CONFLICT (key) DO UPDATE SET value = value + 1"
-            self._connection.execute(marks)
-            return int(gone)
+            limit, gone = max(_FEW, _SPARE * live), 0
+            for unused, given in (("hash NOT IN (SELECT hash FROM chunks)", ()), ("model <> ?", (model,))):
+                (stored,) = self._connection.execute("SELECT count(*) FROM vectors").fetchone()
+                if stored > limit:
+                    gone += self._connection.execute(f"DELETE FROM vectors WHERE {unused}", given).rowcount  # noqa: S608
+            if gone:
+                self._connection.execute(_COUNT_REMOVAL)
+            return gone
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -130,6 +131,9 @@ class VectorReader:
         self._matrices: dict[int, Any] = {}
         """Dimensions → (rows × dimensions) float32; a model has one number of dimensions, but a file may hold more."""
         self._rows: dict[int, list[int]] = {}
+        self._chunks: dict[bytes, list[int]] = {}
+        """Hash → chunks with that text, as of `_chunks_state`: found without an index in the file."""
+        self._chunks_state: tuple[object, ...] = ()
 
     def count(self) -> int:
         """Return how many vectors of the model there are."""
@@ -171,7 +175,7 @@ class VectorReader:
                 best = np.argpartition(-scores, wanted - 1)[:wanted]
                 best = best[np.argsort(-scores[best], kind="stable")]
                 hashes = {self._hashes[self._rows[len(query)][row]]: float(scores[row]) for row in best}
-                found = _chunks_of(connection, hashes)
+                found = {chunk: score for digest, score in hashes.items() for chunk in self._chunks.get(digest, ())}
                 if wanted == len(scores):
                     break
                 wanted *= 4  # most of them belong to texts that are gone
@@ -191,8 +195,15 @@ class VectorReader:
         """Read the vectors that came since the last time; all of them when some went."""
         import numpy as np
 
+        inode = self.reader.path.stat().st_ino
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        chunks_state = (inode, version, *connection.execute("SELECT max(id) FROM chunks").fetchone())
+        if chunks_state != self._chunks_state:
+            self._chunks_state, self._chunks = chunks_state, {}
+            for chunk, digest in connection.execute("SELECT id, hash FROM chunks"):
+                self._chunks.setdefault(digest, []).append(chunk)
         removed = connection.execute("SELECT value FROM meta WHERE key = 'vectors_removed'").fetchone()
-        state = (self.reader.path.stat().st_ino, removed)
+        state = (inode, removed)
         if state != self._state:
             self._state, self._last_row, self._hashes, self._matrices, self._rows = state, 0, [], {}, {}
         sql = "SELECT rowid, hash, dims, vector FROM vectors WHERE model = ? AND rowid > ? AND dims > 0 ORDER BY rowid"
@@ -225,15 +236,6 @@ def from_blob(blob: bytes) -> Vector:
     if sys.byteorder == "big":
         vector.byteswap()
     return vector
-
-
-def _chunks_of(connection: sqlite3.Connection, scores: Mapping[bytes, float]) -> dict[int, float]:
-    """Return chunk id → score for the chunks of these texts; a text that is gone has none."""
-    found: dict[int, float] = {}
-    for part in _parts(list(scores)):
-        query = f"SELECT id, hash FROM chunks WHERE hash IN ({_marks(part)})"  # noqa: S608 - marks only
-        found.update((chunk, scores[digest]) for chunk, digest in connection.execute(query, part))
-    return found
 
 
 def _parts(values: list[_Value]) -> Iterator[list[_Value]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from codecompanion.model.code import CodeChunk, ParsedFile
 from codecompanion.model.embedding import Vector, unit_vector
 from codecompanion.store.code_index.reader import IndexReader
-from codecompanion.store.code_index.schema import index_path, remove_index
+from codecompanion.store.code_index.schema import FORMAT, index_path, remove_index
 from codecompanion.store.code_index.vectors import VectorReader, VectorWriter, from_blob, to_blob
 from codecompanion.store.code_index.writer import IndexedFile, IndexWriter, chunk_hash
 
@@ -137,10 +138,12 @@ def test_what_nobody_uses_goes_when_there_is_much_of_it(
     writer, reader = VectorWriter(path), VectorReader(IndexReader(path), MODEL)
     writer.put(MODEL, vectors_of(one=[1, 0], two=[0, 1], three=[1, 1]))
     assert writer.forget_unused(MODEL) == 0
-    writer.put(MODEL, vectors_of(**{f"gone{number}": [1, number] for number in range(5)}))
-    assert reader.count() == 8
+    writer.put("model-b", vectors_of(one=[1, 0], two=[0, 1], three=[1, 1]))
+    writer.put(MODEL, vectors_of(**{f"gone{number}": [1, number] for number in range(9)}))
+    assert reader.count() == 12
     assert len(reader.nearest(unit_vector([1, 0]), 9)) == 4
-    assert writer.forget_unused(MODEL) == 5
+    assert writer.forget_unused(MODEL) == 9
+    assert VectorReader(IndexReader(path), "model-b").count() == 3, "another model's are not in the way"
     assert reader.count() == 3
     assert len(reader.nearest(unit_vector([1, 0]), 9)) == 4
 
@@ -165,3 +168,34 @@ def test_a_stored_vector_is_float32_in_little_endian() -> None:
     assert to_blob(array("f", [1.0, -2.0])).hex() == "0000803f000000c0"
     assert list(from_blob(bytes.fromhex("0000803f000000c0"))) == [1.0, -2.0]
     assert list(from_blob(b"\0\0\x80\x3f\0")) == [1.0], "a damaged end is left out"
+
+
+def test_an_index_that_is_replaced_keeps_its_vectors(index: IndexWriter, path: Path) -> None:
+    """Somebody may have paid for them: the file is damaged, or of another format."""
+    writer = VectorWriter(path)
+    writer.put(MODEL, vectors_of(one=[1, 0], two=[0, 1]))
+    writer.close()
+    index.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE chunk_text")
+    connection.close()
+    again = IndexWriter(path, ROOT)
+    reader = IndexReader(path)
+    assert reader.counts().chunks == 0
+    assert VectorReader(reader, MODEL).count() == 2
+    reader.close()
+    again.close()
+    older = path.with_name(path.name.replace(f".{FORMAT}.db", f".{FORMAT - 1}.db"))
+    path.rename(older)
+    IndexWriter(path, ROOT).close()
+    assert VectorReader(IndexReader(path), MODEL).count() == 2
+    assert older.exists()
+
+
+def test_a_file_that_is_nothing_is_replaced_without_a_trace(index: IndexWriter, path: Path) -> None:
+    index.close()
+    remove_index(path)
+    path.write_bytes(b"not a database" * 99)
+    IndexWriter(path, ROOT).close()
+    assert VectorReader(IndexReader(path), MODEL).count() == 0
+    assert [one.name for one in path.parent.iterdir() if "damaged" in one.name] == []

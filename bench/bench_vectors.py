@@ -1,0 +1,160 @@
+"""What vectors add to the search, and what they cost: on the questions of bench/commit_questions.py (issue 11, R-239).
+
+    python -m bench.bench_vectors REPOSITORY.git… --onnx FOLDER [--limit 120] [--keep FOLDER] [--threads 1]
+
+Each question is asked of the state before its commit. Compared are the document's tiers (`fts`, `hybrid` 0.7/0.3,
+`vector`), the joined ranking without vectors, and with them at several weights: the weight in
+`retrieval/ranking/weights.toml` is chosen from this table on fitted repositories. Vectors are kept by text (`--keep`),
+so another run costs nothing. Printed besides: pieces of code, and CPU seconds of the model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import pickle
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+import msgspec
+import numpy
+
+from bench.commit_questions import GitDirectory, questions_of
+from bench.fit_ranking import Answered, score
+from bench.indexed_history import IndexedHistory
+from codecompanion.adapters.embeddings.onnx_embedder import OnnxEmbedder
+from codecompanion.model.embedding import EmbeddingSettings
+from codecompanion.model.found_code import SearchTier
+from codecompanion.retrieval.ranking.join import file_signals
+from codecompanion.retrieval.ranking.question import read_question
+from codecompanion.retrieval.ranking.tables import ranking
+from codecompanion.retrieval.search.embedding_text import embedding_text
+from codecompanion.session.code import searcher
+from codecompanion.session.code.search_options import SearchOptions
+from codecompanion.store.code_index.writer import chunk_hash
+
+TIERS: tuple[SearchTier, ...] = ("fts", "vector", "hybrid")
+WEIGHTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 3.0)
+
+
+class KeptVectors:
+    """Vectors by the hash of a chunk, kept in a file."""
+
+    def __init__(self, embedder: OnnxEmbedder, path: Path | None) -> None:
+        self._embedder, self._path = embedder, path
+        self._known: dict[bytes, array[float]] = {}
+        if path is not None and path.exists():
+            self._known = pickle.loads(path.read_bytes())  # noqa: S301 - written below
+        self.cpu_s, self.made = 0.0, 0
+
+    def follow(self, history: IndexedHistory) -> None:
+        """Make the vectors that the state lacks, and the matrix of all."""
+        missing = {
+            digest: embedding_text(chunk)
+            for chunk in history.chunks()
+            if (digest := chunk_hash(chunk.text)) not in self._known
+        }
+        started = time.process_time()
+        vectors = asyncio.run(self._embedder.embed(list(missing.values())))
+        self.cpu_s += time.process_time() - started
+        self.made += len(missing)
+        self._known.update(zip(missing, vectors, strict=True))
+        with history.reader.reading() as connection:
+            rows = connection.execute("SELECT id, hash FROM chunks").fetchall()
+        rows = [(chunk, self._known[digest]) for chunk, digest in rows if self._known.get(digest)]
+        self._ids = [chunk for chunk, _ in rows]
+        self._matrix = numpy.array([vector for _, vector in rows], dtype=numpy.float32)
+
+    def ask(self, question: str) -> numpy.ndarray:
+        """Return the cosines of all chunks of the state."""
+        query = asyncio.run(self._embedder.embed_query(question))
+        return self._matrix @ numpy.array(query, dtype=numpy.float32)
+
+    def nearest(self, cosines: numpy.ndarray, k: int) -> Mapping[int, float]:
+        """Return chunk id → cosine of the nearest."""
+        best = numpy.argsort(-cosines)[:k]
+        return {self._ids[row]: float(cosines[row]) for row in best}
+
+    def keep(self) -> None:
+        """Write what was made."""
+        if self._path is not None:
+            self._path.write_bytes(pickle.dumps(self._known))
+
+
+def measure(path: Path, limit: int, vectors: KeptVectors) -> tuple[list[Answered], dict[str, list[Answered]]]:
+    """Return the signals of the questions, and what the document's tiers found, as signals too."""
+    git, joined = GitDirectory(path), list[Answered]()
+    tiers: dict[str, list[Answered]] = {tier: [] for tier in TIERS}
+    with tempfile.TemporaryDirectory() as folder:
+        history = IndexedHistory(git, Path(folder))
+        search = searcher.CodeSearcher(history)
+        for asked in questions_of(git, limit):
+            history.move_to(asked.parent)
+            right = frozenset(asked.changed) & frozenset(history.paths())
+            if not right:
+                continue
+            vectors.follow(history)
+            cosines = vectors.ask(asked.text)
+            question = read_question(asked.text)
+            with history.reader.reading() as connection:
+                search.words.follow_index(connection)
+                evidence = search.evidence(
+                    connection, question, SearchOptions(), lambda k, found=cosines: vectors.nearest(found, k)
+                )
+                joined.append(Answered(file_signals(question, evidence, search.ranking), right))
+            for tier in TIERS:
+                options = SearchOptions(tier=tier, top_k=50, with_common=False)
+                outcome = search.search(asked.text, options, lambda k, found=cosines: vectors.nearest(found, k))
+                order = {"found": {one.path: 1.0 / (n + 1) for n, one in reversed([*enumerate(outcome.results)])}}
+                tiers[tier].append(Answered(order, right))
+        print(f"{path.parent.name}: {len(vectors._ids)} pieces of code in the last state")
+        history.close()
+    return joined, tiers
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("repositories", nargs="+", type=Path)
+    parser.add_argument("--onnx", required=True, help="folder with model.onnx and tokenizer.json")
+    parser.add_argument("--limit", type=int, default=120, help="questions of each repository, the last ones")
+    parser.add_argument("--keep", type=Path, help="folder that keeps the vectors")
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    searcher.HISTORY_CHECKED_EVERY_S = -1.0
+    embedder = OnnxEmbedder(EmbeddingSettings(onnx=arguments.onnx), threads=arguments.threads)
+    weights = msgspec.structs.asdict(ranking().weights)
+    every: list[Sequence[Answered]] = []
+    for path in arguments.repositories:
+        kept = arguments.keep / f"{path.parent.name}.pickle" if arguments.keep else None
+        vectors = KeptVectors(embedder, kept)
+        joined, tiers = measure(path, arguments.limit, vectors)
+        vectors.keep()
+        every.append(joined)
+        name = f"{path.parent.name:24} n {len(joined):3}"
+        for tier, found in tiers.items():
+            print(name, f"{tier:12}", shown(score(found, {"found": 1.0})), flush=True)
+        for weight in WEIGHTS:
+            print(name, f"joined v={weight:<4g}", shown(score(joined, weights | {"vector": weight})), flush=True)
+        print(f"{name}: {vectors.made} vectors made in {vectors.cpu_s:.0f} s of CPU", flush=True)
+    if len(every) > 1:
+        for weight in WEIGHTS:
+            rows = [score(joined, weights | {"vector": weight}) for joined in every]
+            mean = [sum(values) / len(rows) for values in zip(*rows, strict=True)]
+            print(f"{'mean':30} joined v={weight:<4g}", shown(mean))
+
+
+def shown(figures: Sequence[float]) -> str:
+    """Return the figures in words."""
+    ten, five, rank, share = figures
+    return f"top10 {ten:.3f}  top5 {five:.3f}  mrr {rank:.3f}  files {share:.3f}"
+
+
+if __name__ == "__main__":
+    main()
