@@ -92,3 +92,11 @@ def test_with_a_root_the_project_joins(tmp_path):
     assert "secret words" not in first["prompt"]
     assert "options.root" in missing["error"]
     assert other["prompt"].startswith("<PRE># Path: store.py\n# def open_store(path: str, *, is_new: bool = False)")
+
+
+def test_what_cannot_be_a_path_is_said_and_the_others_are_done(tmp_path):
+    odd = [job(path="a\0.py", root=str(tmp_path)), job(root=str(tmp_path / "a" / "b")), job(root="a\0")]
+    status, found, _ = answers(*odd, job(root="", family=""), job(root=None))
+    assert status == 2
+    assert [bool(answer.get("error")) for answer in found] == [True, True, True, False, False]
+    assert found[3]["prompt"] == found[4]["prompt"] == "<|fim_prefix|>a = 1\nb = <|fim_suffix|>\n<|fim_middle|>"

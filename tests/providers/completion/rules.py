@@ -28,8 +28,8 @@ _OLLAMA_FIELDS = {
 _OLLAMA_OPTIONS = {"seed", "temperature", "top_k", "top_p", "min_p", "stop", "num_ctx", "num_predict"}
 
 
-def refuse_llamacpp(body: Mapping[str, Any], *, fills_in: bool) -> Answer | None:
-    """Return llama.cpp's refusal of a body of `/infill`."""
+def refuse_llamacpp(body: Mapping[str, Any], *, fills_in: bool, window: int = 0) -> Answer | None:
+    """Return llama.cpp's refusal of a body of `/infill`; `window` in tokens of three characters, 0 = unlimited."""
     if not fills_in:
         return _llamacpp(501, "Infill is not supported by this model: prefix token is missing. ", "not_supported_error")
     for name in ("input_prefix", "input_suffix"):
@@ -42,6 +42,14 @@ def refuse_llamacpp(body: Mapping[str, Any], *, fills_in: bool) -> Answer | None
             return _llamacpp(400, 'extra_context chunk must contain a "text" field with a string value')
         if not isinstance(chunk.get("filename", ""), str):
             return _llamacpp(400, 'extra_context chunk must contain a "filename" field with a string value')
+    texts = (body["input_prefix"], body["input_suffix"], *(chunk["text"] for chunk in body.get("input_extra", [])))
+    tokens = sum(map(len, texts)) // 3
+    if window and tokens + 10 >= window:
+        error = {
+            "code": 400, "type": "exceed_context_size_error", "n_prompt_tokens": tokens, "n_ctx": window,
+            "message": f"the request of {tokens} tokens exceeds the available context size of {window}",
+        }  # fmt: skip
+        return json_answer({"error": error}, status=400)
     return None
 
 

@@ -21,7 +21,10 @@ PAID = ("/v1/fim/completions", "/beta/completions")
 
 
 class FillServer(LoopbackServer):
-    """The server; see the module's text. `fills_in`: whether the loaded model has the tokens for it."""
+    """The server; see the module's text. `fills_in`: whether the loaded model has the tokens for it.
+
+    `window` is llama.cpp's, in tokens, 0 = unlimited.
+    """
 
     def __init__(
         self,
@@ -31,10 +34,12 @@ class FillServer(LoopbackServer):
         models: tuple[str, ...] = ("qwen2.5-coder", "codestral-latest", "deepseek-chat", "granite"),
         fills_in: bool = True,
         finish: str = "stop",
+        window: int = 0,
     ) -> None:
         super().__init__()
         self.script = list(script)
         self._key, self._models, self._fills_in, self._finish = key, models, fills_in, finish
+        self._window = window
 
     @property
     def address(self) -> str:
@@ -50,7 +55,8 @@ class FillServer(LoopbackServer):
         body: dict[str, Any] = request.json
         match request.path:
             case "/infill":
-                refusal, form = rules.refuse_llamacpp(body, fills_in=self._fills_in), self._llamacpp
+                refusal = rules.refuse_llamacpp(body, fills_in=self._fills_in, window=self._window)
+                form = self._llamacpp
             case "/v1/completions":
                 refusal, form = rules.refuse_completions(body, self._models), self._completions
             case "/api/generate":

@@ -30,7 +30,14 @@ from codecompanion.adapters.http.client import HttpClient, client_timeout, make_
 from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import plain_url, secrets_in_url
 from codecompanion.adapters.wire_format import KEY_TEMPLATE
-from codecompanion.errors import AdapterError, AuthenticationFailed, MalformedReply, MissingKey, NetworkFailed
+from codecompanion.errors import (
+    AdapterError,
+    AuthenticationFailed,
+    ContextOverflow,
+    MalformedReply,
+    MissingKey,
+    NetworkFailed,
+)
 
 if TYPE_CHECKING:
     import httpx2
@@ -168,7 +175,8 @@ def _with_advice(error: AdapterError) -> AdapterError:
     said = str(error)
     for theirs, ours in _ADVICE:
         said = said.replace(theirs, ours)
-    changed = type(error)(said)
+    figures = (error.prompt_tokens, error.limit_tokens) if isinstance(error, ContextOverflow) else ()
+    changed = type(error)(said, *figures)
     changed.code, changed.status = error.code, error.status
     return changed
 

@@ -43,6 +43,7 @@ class CompletionEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     url: str
     path: str
     key: str = ""
+    adapter: str = ""
     reads_tokens: bool = False
     fields: dict[str, str]
     body: dict[str, Any]

@@ -34,7 +34,7 @@ A_JOB = '{"model": …, "path": …, "text": …, "line": 0, "column": 0, "optio
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`root`: the project whose knowledge joins, None = none. `family`: the model's, None = by its name."""
+    """`root`: the project whose knowledge joins. `family`: the model's; without one, its name says it. "" is null."""
 
     root: str | None = None
     family: str | None = None
@@ -70,9 +70,9 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 def _answer(job: Job) -> dict[str, Any]:
     options = job.options or Options()
-    family = family_of(job.model) if options.family is None else family_named(options.family)
+    family = family_named(options.family) if options.family else family_of(job.model)
     before, after = split_at(job.text, job.line, job.column)
-    if options.root is None:
+    if not options.root:
         window = cut_window(before, after)
         made = build_prompt(family, imports_outside(job.path, window), window.prefix, window.suffix)
     else:
@@ -86,10 +86,13 @@ def _answer(job: Job) -> dict[str, Any]:
 @cache
 def _project(root: str) -> ProjectReader:
     """Return the project in a folder, its index made true to the disk once."""
-    folder = Path(root)
-    if not folder.is_dir():
+    try:
+        folder = Path(root).resolve(strict=True)
+        is_folder = folder.is_dir()
+    except (OSError, ValueError):
+        is_folder = False
+    if not is_folder:
         raise InputError(f"options.root: there is no folder {root}")
-    folder = folder.resolve()
     path = index_path(cache_dir(), folder)
     build(folder, path, Choice(), now_ns=time.time_ns)
     return ProjectReader(folder, IndexReader(path), is_secret)
@@ -97,5 +100,7 @@ def _project(root: str) -> ProjectReader:
 
 def _path_in(root: Path, path: str) -> str:
     """Return the path of the job's file relative to the root; a name outside of it stays what it is."""
+    if "\0" in path:
+        raise InputError("path: it has a null character")
     whole = Path(os.path.realpath(root / path))
     return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path

@@ -48,6 +48,8 @@ def make_asked(settings: CompletionSettings, adapters: AdapterRegistry, chat_ada
         return AskedChat(adapters.get(settings.adapter or chat_adapter))
     endpoint = endpoint_named(settings.endpoint)
     base: AdapterSettings | None = adapters.settings(settings.adapter) if settings.adapter else None
+    if base is None and not settings.url and endpoint.adapter in adapters.names():
+        base = adapters.settings(endpoint.adapter)
     if base is not None and base.kind == "offline":
         raise ConfigError("completion.adapter", f"{base.name!r} has no server", "an adapter with an address")
     connection = settings_of(endpoint, base, base_url=settings.url, key=settings.api_key)

@@ -22,7 +22,7 @@ from codecompanion.completion.imports import imports_outside
 from codecompanion.completion.plan import plan_prompt
 from codecompanion.completion.reply import Place, usable
 from codecompanion.completion.window import PREFIX_CHARS, SUFFIX_CHARS, Window
-from codecompanion.errors import CodeCompanionError
+from codecompanion.errors import CodeCompanionError, ContextOverflow
 from codecompanion.session.complete.asking import Asked, make_asked
 from codecompanion.session.complete.cache import SuggestionCache
 from codecompanion.session.complete.project_prompt import Place as ProjectPlace
@@ -40,6 +40,8 @@ MAX_HEAD_CHARS = 20_000
 _STEP = 0.3
 """How much warmer each further suggestion is asked for, so that it differs."""
 _MAX_TEMPERATURE = 1.0
+_FITS = 0.9
+"""Of what the server takes: the reply has to fit too."""
 _LATE_STOPS = ("\n\n\n",)
 
 
@@ -99,6 +101,7 @@ class Completer:
         self._running: tuple[int, asyncio.Task[Suggestions]] | None = None
         self._total = total_chars(context_window, settings.max_tokens)
         self._knowledge = SteadyKnowledge()
+        self._is_shrunk = False
 
     async def complete(self, request: CompleteCode) -> Suggestions:
         """Return suggestions; never raises but when it is cancelled itself."""
@@ -145,28 +148,52 @@ class Completer:
         path = project[1] if project else _last_parts(request.path)
         if is_secret(path):
             return Suggestions(why=f"{path.rpartition('/')[2]} may hold secrets", off=True)
-        if self._asked is None:
-            self._asked = self._make()
+        asked = self._asked = self._asked or self._make()
         settings = self._settings
         family = family_named(settings.family) if settings.family else family_of(settings.model)
-        shown = await self._show(request, project if settings.project else None, self._asked, family)
         name = project[0].root.name if project else ""
-        wanted = self._ask_for(shown, self._asked, family, path, name)
+        project = project if settings.project else None
+
+        async def ask_for() -> CodeRequest:
+            shown = await self._show(request, project, asked, family)
+            return self._ask_for(shown, asked, family, path, name)
+
+        wanted = await ask_for()
         known = self._cache.get(settings.model, _key(wanted))
         count = max(1, min(request.count, MAX_COUNT))
         if known is not None and (len(known) >= count or not (request.manual or request.count > 1)):
             return Suggestions(items=tuple(map(Suggestion, known[:count])), cached=True)
-        place = Place(request.before, request.after)
         texts = list(known or ())
         for attempt in range(len(texts), count):
-            warmer = min(settings.temperature + _STEP * attempt, max(_MAX_TEMPERATURE, settings.temperature))
-            asked = msgspec.structs.replace(wanted, temperature=warmer)
-            reply = await self._asked.ask(asked, path, settings.timeout_s)
-            text = self._usable(reply, place, family, asked.stop)
+            try:
+                reply = await asked.ask(self._warmer(wanted, attempt), path, settings.timeout_s)
+            except ContextOverflow as error:
+                if not self._shrink(error):
+                    raise
+                wanted = await ask_for()
+                reply = await asked.ask(self._warmer(wanted, attempt), path, settings.timeout_s)
+            text = self._usable(reply, Place(request.before, request.after), family, wanted.stop)
             if text and text not in texts:
                 texts.append(text)
             self._cache.put(settings.model, _key(wanted), tuple(texts))
         return Suggestions(items=tuple(map(Suggestion, texts)))
+
+    def _warmer(self, wanted: CodeRequest, attempt: int) -> CodeRequest:
+        """Return the request for one more suggestion, which is to differ from those before."""
+        own = self._settings.temperature
+        return msgspec.structs.replace(wanted, temperature=min(own + _STEP * attempt, max(_MAX_TEMPERATURE, own)))
+
+    def _shrink(self, error: ContextOverflow) -> bool:
+        """Make the next prompts as large as the server says it takes, without its figures by a third; once only."""
+        if self._is_shrunk:
+            return False
+        share = (
+            _FITS * error.limit_tokens / error.prompt_tokens if error.limit_tokens and error.prompt_tokens else 2 / 3
+        )
+        self._is_shrunk, self._total = True, int(self._total * min(share, 2 / 3))
+        self._knowledge = SteadyKnowledge()
+        _log.info("prompts of at most %d characters from now on: %s", self._total, error)
+        return True
 
     def _usable(self, reply: CodeReply, place: Place, family: Family, stop: tuple[str, ...]) -> str:
         if self._asked is not None and self._asked.is_chat:

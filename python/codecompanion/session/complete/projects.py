@@ -79,8 +79,11 @@ class Projects:
 
 def _place(folder: str, path: str) -> tuple[Path, str] | None:
     """Return the project's root and the path of a file in it, None when it is outside, or the root is no project."""
-    root = Path(os.path.realpath(Path(folder).expanduser()))
-    inside = Path(os.path.realpath(root / path))
+    try:
+        root = Path(os.path.realpath(Path(folder).expanduser()))
+        inside = Path(os.path.realpath(root / path))
+    except (OSError, ValueError, RuntimeError):  # a null character, a loop of links, no home folder
+        return None
     if root in (Path.home(), Path(root.anchor)) or not inside.is_relative_to(root):
         return None
     return root, inside.relative_to(root).as_posix()

@@ -204,6 +204,32 @@ async def test_a_small_window_gets_a_small_prompt(make_completer):
         assert 3_500 < len(server.requests[0].json["prompt"]) <= (2_048 - 128) * 3
 
 
+async def test_a_prompt_that_the_server_finds_too_long_is_sent_again_shorter(make_completer):
+    """Once; from then on every prompt is as long as the server takes."""
+    asked = code("x = 1\n" * 3_000 + "x = |" + "\ny = 2" * 1_000)
+    async with FillServer(["1", "2"], window=2_048) as server:
+        completer = make_completer(url=server.address, endpoint="llamacpp")
+        first, second = await one(completer, asked, code(before=asked.before + "z", after=asked.after))
+        assert (texts(first), texts(second)) == (["1"], ["2"])
+        assert len(server.requests) == 3
+    async with FillServer(window=12) as server:
+        [hopeless] = await one(make_completer(url=server.address, endpoint="llamacpp"), asked)
+        assert hopeless.failed
+        assert len(server.requests) == 2
+
+
+async def test_the_servers_own_adapter_says_where_it_is(make_completer):
+    """OLLAMA_HOST, or the key of `adapters.http.mistral`, need not be said again."""
+    async with FillServer(["a()", "b()"]) as server:
+        ollama = make_completer(adapters={"ollama": {"base_url": server.address}})
+        assert texts((await one(ollama, code()))[0]) == ["a()"]
+        entry = {"mistral": {"base_url": f"{server.address}/v1", "key": "MY_KEY"}}
+        mistral = make_completer(
+            endpoint="mistral", model="codestral-latest", adapters=entry, environ={"MY_KEY": "sk-test"}
+        )
+        assert texts((await one(mistral, code()))[0]) == ["b()"]
+
+
 async def test_an_adapters_address_and_key_can_be_used(make_completer):
     async with FillServer(["a()"]) as server:
         adapters = {"work": {"base_url": f"{server.address}/v1", "key": "WORK_KEY"}}

@@ -70,6 +70,7 @@ async def test_a_file_outside_or_without_a_folder_is_in_no_project(make, tmp_pat
         assert await projects.find("a.py", "") is None
         assert await projects.find("a.py", str(Path.home())) is None, "a home folder is no project"
         assert await projects.find("a.py", "/") is None
+        assert await projects.find("a\0.py", str(tmp_path)) is None
 
 
 async def test_a_link_out_of_the_project_is_outside(make, tmp_path):
