@@ -33,6 +33,10 @@ ABOUT_THE_PROJECT = {
     "add support for streaming responses": "feature",
     "autentication": "authentication",
     "the databse is empty": "database",
+    "How does the client handle redirects?": "api",
+    "why is the timeout ignored when a proxy is set": "backend",
+    "where's the config loaded": "configuration",
+    "what is the entry point": "general",
 }
 ABOUT_SOMETHING_ELSE = (
     *("What is the capital of France?", "Write me a poem about the sea", "Tell me a joke", "How do I cook rice?"),
@@ -40,6 +44,7 @@ ABOUT_SOMETHING_ELSE = (
     *("What is the weather like in London?", "Who won the world cup in 2018?", "thanks, that helps", "define entropy"),
     *("What is the difference between TCP and UDP?", "Recommend a good movie for tonight", "what is MCP?"),
     *("What is the rest of the story", "the quick brown fox jumps over the lazy dog", "Plan a trip to Japan"),
+    *("my client asked for a refund, how should I respond", "What is the difference between a list and a tuple?"),
     *("Help me write an email to my landlord", "Is JavaScript older than me", "When was the French revolution?"),
 )
 
