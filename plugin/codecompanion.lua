@@ -99,15 +99,11 @@ plug("n", "Undo", "<Cmd>CodeCompanionUndo<CR>", "Undo the newest change of the c
 plug("n", "Redo", "<Cmd>CodeCompanionRedo<CR>", "Redo the change that was undone last")
 plug("n", "Recall", "<Cmd>CodeCompanionRecall<CR>", "List what was removed from the chat's context")
 plug("n", "Complete", "<Cmd>CodeCompanionComplete<CR>", "Ask for suggestions at the cursor")
-plug("i", "Complete", "<Cmd>CodeCompanionComplete<CR>", "Ask for suggestions at the cursor")
-for name, call in pairs({
-  Accept = 'accept("all")',
-  AcceptLine = 'accept("line")',
-  AcceptWord = 'accept("word")',
-  Next = "cycle(1)",
-  Previous = "cycle(-1)",
-  Dismiss = "dismiss()",
-}) do
-  local keys = '<Cmd>lua require("codecompanion.inline").' .. call .. "<CR>"
-  plug("i", "Complete" .. name, keys, "Suggestion at the cursor: " .. call)
-end
+
+-- Maps of Insert mode cost nothing before it.
+api.nvim_create_autocmd("InsertEnter", {
+  once = true,
+  callback = function()
+    require("codecompanion.inline.plugs")(plug)
+  end,
+})

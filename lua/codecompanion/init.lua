@@ -8,27 +8,6 @@ local function is_refused()
   return require("codecompanion.cmdwin").refuses()
 end
 
----Completion at the cursor begins with the first Insert mode, when the configuration says so; nothing of it is loaded
----before.
----@param opts any
-local function prepare_completion(opts)
-  local inline = package.loaded["codecompanion.inline"]
-  if inline then
-    return vim.schedule(inline.reconfigure)
-  end
-  local given = type(opts) == "table" and type(opts.completion) == "table" and opts.completion or {}
-  if given.enabled == true then
-    vim.api.nvim_create_autocmd("InsertEnter", {
-      group = vim.api.nvim_create_augroup("codecompanion.complete", {}),
-      once = true,
-      desc = "Begin with completion at the cursor",
-      callback = vim.schedule_wrap(function()
-        require("codecompanion.inline").start()
-      end),
-    })
-  end
-end
-
 ---Configure the plugin. Options: |codecompanion-options|. Calling it is not needed to use the defaults.
 ---
 ---It costs next to nothing: the table is looked at when an option is first needed, and at the latest right after
@@ -41,7 +20,9 @@ function M.setup(opts)
   if loaded then
     loaded.setup(opts)
   end
-  prepare_completion(opts)
+  if package.loaded["codecompanion.inline"] or type(opts) == "table" and opts.completion then
+    require("codecompanion.inline.begin")(opts)
+  end
   if type(opts) == "table" and next(opts) == nil then
     return -- nothing can be wrong with the defaults
   end
@@ -139,33 +120,14 @@ function M.statusline(bufnr)
   return chat and require("codecompanion.chat.state.status").component(chat.bufnr) or ""
 end
 
----Take a suggestion at the cursor over, or a part of it; for mappings that do something else when there is none.
----@param part? "all"|"line"|"word" "all" when not given
----@return boolean accepted There was one
-function M.accept_completion(part)
-  require("codecompanion.arguments").optional("part", part, "string")
-  local inline = package.loaded["codecompanion.inline"]
-  return inline ~= nil and inline.accept(part)
-end
-
----Whether a suggestion is shown at the cursor.
----@return boolean
-function M.has_completion()
-  local inline = package.loaded["codecompanion.inline"]
-  return inline ~= nil and inline.is_shown()
-end
-
----How completion at the cursor is doing, for a status line; empty when there is nothing to say.
----@return string
-function M.completion_statusline()
-  local status = package.loaded["codecompanion.inline.status"]
-  return status and status.component() or ""
-end
-
 ---A tab line like Neovim's own, in which chats have their titles; for 'tabline'.
 ---@return string
 function M.tabline()
   return require("codecompanion.chat.window.tabline").line()
 end
 
-return M
+return setmetatable(M, {
+  __index = function(_, name) -- completion at the cursor
+    return tostring(name):find("completion") and require("codecompanion.inline.api")[name] or nil
+  end,
+})
