@@ -38,7 +38,7 @@ local function complete(arguments)
   elseif what ~= "status" then
     return say.line(":CodeCompanion complete takes on, off, status", severity.ERROR)
   end
-  say.line(require("codecompanion.inline.status").sentence())
+  say.line(require("codecompanion.inline.status").sentences())
 end
 
 ---@type table<string, CodeCompanion.Subcommand>

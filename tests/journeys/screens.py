@@ -29,6 +29,7 @@ from tests.journeys.project import lay_out
 from tests.journeys.terminal import WAIT_S, ScreenError, Terminal
 from tests.providers.chat.answers import failure, reply, silence
 from tests.providers.chat.thread import ChatServerThread
+from tests.providers.completion.server import FillServerThread
 from tests.providers.loopback.answers import Answer
 
 PROSE = (
@@ -393,8 +394,44 @@ def gathered_code(stage: Stage) -> None:
         stage.shoot(terminal, "88-trace", "Gathered code")
 
 
+def completion(stage: Stage) -> None:
+    """Ghost text: at the end of a line, in the middle, several lines, one of two, a server that is down, the status."""
+    keys = {"accept": "<C-l>", "accept_word": "<C-f>", "next": "<C-n>"}
+    before = "_G.C = function() return require('codecompanion').completion_statusline() end\n"
+    before += "vim.o.statusline = ' %f %m %= %{v:lua.C()} '\n"
+    texts = ["peek(self):\n        return self.items[-1]\n\n    def clear(self):\n        self.items.clear()"]
+    texts += ["self.items[index]", "self.items.pop(index)", "self.items.copy()", "item,\n            index=0,\n"]
+    with FillServerThread(texts) as server:
+        for url, name in ((server.address, "9"), ("http://127.0.0.1:9", "95-no-server")):
+            options = {"enabled": True, "url": url, "debounce": 100, "keymaps": keys}
+            stage.offline({"completion": options}, before=before)
+            terminal = stage.nvim("src/stack.py")
+            terminal.wait("class Stack")
+            terminal.keys("Go<CR>    def ")
+            if name != "9":
+                terminal.wait("no suggestions")
+                terminal.keys("<Esc>")
+                stage.shoot(terminal, name, "no connection")
+                terminal.keys(":CodeCompanion complete status<CR>")
+                stage.shoot(terminal, "96-no-server-status")
+                terminal.keys(":qa!<CR>")
+                continue
+            stage.shoot(terminal, "90-ghost-text", "clear")
+            terminal.keys("<C-f><C-f>")
+            stage.shoot(terminal, "91-two-words-taken")
+            terminal.keys("<Esc>kkkkkkkkgg/return self.items<CR>")
+            terminal.keys("c$return ")
+            stage.shoot(terminal, "92-one-of-two", "index")
+            terminal.keys("<C-n>")
+            stage.shoot(terminal, "93-the-other", "pop")
+            terminal.keys("<Esc>Go        self.push()<Esc>i")
+            stage.shoot(terminal, "94-middle-of-a-line", "index=0")
+            terminal.keys("<Esc>:qa!<CR>")
+
+
 REELS: list[Callable[[Stage], None]] = [
     first_contact, edits, streaming, trouble, mistakes, managed, compacting, pickers, layouts, gathered_code,
+    completion,
 ]  # fmt: skip
 
 

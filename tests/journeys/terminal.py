@@ -118,7 +118,9 @@ class Terminal:
 
     def paste(self, text: str) -> None:
         """Paste text as a terminal does (bracketed)."""
-        self._tmux("set-buffer", "-b", "paste", "--", text)
+        file = self._folder / "paste"
+        file.write_text(text, encoding="utf-8")  # as an argument it would have to be short
+        self._tmux("load-buffer", "-b", "paste", str(file))
         self._tmux("paste-buffer", "-p", "-t", "journey", "-b", "paste")
 
     def screen(self, *, colours: bool = False) -> str:

@@ -85,6 +85,28 @@ def test_a_long_line_wraps(ghost: Ghost) -> None:
     assert ghost.nvim.grid.cursor == (0, 30)
 
 
+@pytest.mark.parametrize(
+    ("above", "wanted"),
+    [
+        (6, ["x one", "two", "three", "four"]),
+        (7, ["x one", "two", "… 2 more lines"]),
+        (8, ["x one", "… 3 more lines"]),
+        (9, ["x one … 3 more lines"]),
+    ],
+)
+def test_what_has_no_room_below_is_counted(ghost: Ghost, above: int, wanted: list[str]) -> None:
+    """The window has 10 rows: virtual lines below the last one would be lost, and nothing would say so."""
+    ghost.open("a.txt", "\n" * above + "x", (above + 1, 0))
+    ghost.suggest(" one\ntwo\nthree\nfour")
+    ghost.type("A")
+    ghost.nvim.wait_for(ghost.shown, "the suggestion")
+    assert rows(ghost, 10)[above:] == wanted
+    ghost.nvim.command("imap <F2> <Plug>(CodeCompanionCompleteAccept)")
+    ghost.hold()
+    ghost.type("<F2>")
+    assert ghost.nvim.lines()[above:] == ["x one", "two", "three", "four"]
+
+
 def test_conceal_and_right_to_left(ghost: Ghost) -> None:
     """Window options that move columns."""
     ghost.open("a.md", "**bold** ")

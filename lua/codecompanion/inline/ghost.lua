@@ -11,6 +11,8 @@ local MAX_LINES = 40
 local ns = api.nvim_create_namespace("codecompanion.ghost")
 ---@type { bufnr: integer, id: integer, is_hint: boolean?, row: integer, col: integer }?
 local drawn
+---@type { rest: string, row: integer, after: string, virt_lines: table }? The lines below, as they were drawn last
+local kept
 
 ---Tabs as the blanks that they are at this column: in virtual text they would be `^I`.
 ---@param text string
@@ -33,19 +35,42 @@ local function without_tabs(text, column)
   return table.concat(parts)
 end
 
+---@class CodeCompanion.GhostRoom
+---@field columns integer Of text in the window
+---@field rows integer Below the cursor's line, with the suggestion's first line in it
+
+---How much of a suggestion can be seen: virtual lines below the window's last row are lost.
+---@param place CodeCompanion.Place
+---@param column integer Display column of the cursor
+---@param first string
+---@return CodeCompanion.GhostRoom
+local function room_for(place, column, first)
+  local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
+  local columns = info.width - info.textoff
+  local last = column + vim.fn.strdisplaywidth(first .. place.after, column)
+  local wrapped = vim.wo.wrap and math.floor(math.max(last - 1, 0) / columns) - math.floor(column / columns) or 0
+  return { columns = columns, rows = info.height - vim.fn.winline() - math.max(wrapped, 0) }
+end
+
 ---The first line over the rest of the cursor's line, which then stands at the end of the last line of the suggestion.
 ---@param first string
 ---@param place CodeCompanion.Place
 ---@param column integer
+---@param columns integer
 ---@return table? chunks nil: it does not fit into the window's line
-local function over_the_rest(first, place, column)
+local function over_the_rest(first, place, column, columns)
   local covered = vim.fn.strdisplaywidth(place.after, column)
   local width = vim.fn.strdisplaywidth(first, column)
-  local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
-  if column + math.max(covered, width) > info.width - info.textoff then
+  if column + math.max(covered, width) > columns then
     return nil
   end
   return { { first .. (" "):rep(covered - width), GHOST } }
+end
+
+---@param number integer
+---@return string
+local function more(number)
+  return ("… %d more line%s"):format(number, number == 1 and "" or "s")
 end
 
 ---The buffer may be shown in other windows too, where nobody types.
@@ -60,44 +85,66 @@ end
 
 ---@param lines string[] Without the first
 ---@param tail string What stands after the last one
+---@param room integer How many can be seen
 ---@return table virt_lines
-local function below(lines, tail)
-  local shown = {}
-  for number = 1, math.min(#lines, MAX_LINES) do
+local function below(lines, tail, room)
+  local shown, last = {}, #lines <= room and #lines or room - 1
+  for number = 1, last do
     shown[number] = { { without_tabs(lines[number], 0), GHOST } }
   end
-  if #lines > MAX_LINES then
-    shown[#shown + 1] = { { ("… %d more lines"):format(#lines - MAX_LINES), GHOST } }
+  if last < #lines then
+    shown[last + 1] = { { more(#lines - last), GHOST } }
   elseif tail ~= "" then
-    table.insert(shown[#shown], { tail, GHOST })
+    table.insert(shown[last], { tail, GHOST })
   end
   return shown
+end
+
+---@param place CodeCompanion.Place
+---@param text string
+---@return table mark For `nvim_buf_set_extmark()`
+local function mark_of(place, text)
+  local lines = vim.split(text, "\n", { plain = true })
+  local column = vim.fn.virtcol({ place.row + 1, place.col }) -- where the cursor's character begins
+  local first = without_tabs(table.remove(lines, 1), column)
+  local mark = { hl_mode = "combine", virt_text = { { first, GHOST } }, virt_text_pos = "inline" }
+  if #lines == 0 then
+    return mark
+  end
+  local rest = text:sub(text:find("\n", 1, true), -1)
+  if kept and drawn and kept.rest == rest and kept.row == place.row and kept.after == place.after then
+    mark.virt_lines = kept.virt_lines -- somebody types along the first line
+    return mark
+  end
+  local room = room_for(place, column, first)
+  local rows = math.min(room.rows, MAX_LINES)
+  local covering = #lines <= rows and place.after ~= "" and over_the_rest(first, place, column, room.columns) or nil
+  if covering then
+    mark.virt_text, mark.virt_text_pos = covering, "overlay"
+  end
+  if rows >= 1 then
+    mark.virt_lines = below(lines, covering and place.after or "", rows)
+    kept = not covering and { rest = rest, row = place.row, after = place.after, virt_lines = mark.virt_lines } or nil
+  else
+    mark.virt_text = { { first .. " " .. more(#lines), GHOST } }
+  end
+  return mark
 end
 
 ---Draw a suggestion in the current window, in the place of the one before.
 ---@param place CodeCompanion.Place
 ---@param text string
 function M.show(place, text)
-  local lines = vim.split(text, "\n", { plain = true })
-  local column = vim.fn.virtcol({ place.row + 1, place.col }) -- where the cursor's character begins
-  local first = without_tabs(table.remove(lines, 1), column)
-  local id = drawn and drawn.bufnr == place.bufnr and not drawn.is_hint and drawn.id or nil
-  local mark = { id = id, hl_mode = "combine" }
-  local covering = #lines > 0 and place.after ~= "" and over_the_rest(first, place, column) or nil
-  if covering then
-    mark.virt_text, mark.virt_text_pos = covering, "overlay"
-  elseif first ~= "" then
-    mark.virt_text, mark.virt_text_pos = { { first, GHOST } }, "inline"
-  end
-  if #lines > 0 then
-    mark.virt_lines = below(lines, covering and place.after or "")
-  end
   if drawn and (drawn.is_hint or drawn.bufnr ~= place.bufnr) then
     M.clear()
   end
-  only_here(place.bufnr)
-  local ok, new = pcall(api.nvim_buf_set_extmark, place.bufnr, ns, place.row, place.col, mark)
-  drawn = ok and { bufnr = place.bufnr, id = new, row = place.row, col = place.col } or nil
+  local mark = mark_of(place, text)
+  mark.id = drawn and drawn.id
+  if not drawn then
+    only_here(place.bufnr)
+  end
+  local ok, id = pcall(api.nvim_buf_set_extmark, place.bufnr, ns, place.row, place.col, mark)
+  drawn = ok and { bufnr = place.bufnr, id = id, row = place.row, col = place.col } or nil
 end
 
 ---Take it away.

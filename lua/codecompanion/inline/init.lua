@@ -148,7 +148,10 @@ function M.complete()
   if not status.is_on then
     M.enable()
   end
-  if api.nvim_get_mode().mode:sub(1, 1) == "n" then
+  local mode = api.nvim_get_mode().mode
+  if mode:sub(1, 2) == "ni" then
+    return vim.schedule(M.complete) -- i_CTRL-O: Insert mode is back then
+  elseif mode:sub(1, 1) == "n" then
     api.nvim_feedkeys(vim.keycode("a<Cmd>lua require('codecompanion.inline').complete()<CR>"), "n", false)
     return
   end

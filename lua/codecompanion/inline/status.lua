@@ -64,19 +64,22 @@ function M.settings(options)
   return ("%s at %s%s, %s"):format(options.model, options.endpoint, url ~= "" and " " .. url or "", when)
 end
 
----What it is doing, and why nothing comes.
+---What it is doing, and why nothing comes: the same in fewer and fewer words, for `say.line`.
 ---@param bufnr? integer The current buffer when not given
----@return string
-function M.sentence(bufnr)
+---@return string[]
+function M.sentences(bufnr)
   if not M.is_on then
-    return "Completion is off; :CodeCompanion complete on switches it on"
+    return { "Completion is off; :CodeCompanion complete on switches it on", "Completion is off" }
   end
   local options = require("codecompanion.config").options.completion
   local what = ("Completion is on (%s, %s)"):format(options.endpoint, options.model)
   local why = why_not(bufnr or vim.api.nvim_get_current_buf(), options)
   local now = M.component()
   local rest = (now == "" or now == "no suggestions") and why or now
-  return rest ~= "" and ("%s; %s"):format(what, rest) or what
+  if rest == "" then
+    return { what, "Completion is on" }
+  end
+  return { ("%s; %s"):format(what, rest), "Completion is on; " .. rest, rest }
 end
 
 return M

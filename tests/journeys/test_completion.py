@@ -1,0 +1,128 @@
+"""Writing code with suggestions at the cursor: ghost text, parts of it taken over, a server that goes and comes back.
+
+The model is a server on the loopback that speaks Ollama's bytes and refuses what Ollama refuses (issue 11, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.journeys.chat import command, quit_all
+from tests.journeys.desk import Desk
+from tests.journeys.project import lay_out
+from tests.journeys.terminal import Terminal
+from tests.providers.completion.server import FillServerThread
+
+KEYS = {"accept": "<C-l>", "accept_word": "<C-f>", "accept_line": "<C-j>", "next": "<C-n>", "dismiss": "<C-]>"}
+METHOD = "peek(self):\n        return self.items[-1]\n\n    def clear(self):\n        self.items.clear()"
+
+
+@pytest.fixture
+def server() -> Iterator[FillServerThread]:
+    """Return a server without texts: what it is given is answered in order, then nothing."""
+    with FillServerThread() as thread:
+        yield thread
+
+
+def configure(desk: Desk, url: str, **options: Any) -> None:
+    """Switch completion on, from the server at `url`."""
+    completion = {"enabled": True, "url": url, "debounce": 60, "keymaps": KEYS, **options}
+    desk.configure_offline({"completion": completion}, before="vim.o.statusline = '%f %m %= [%{v:lua.C()}]'\n" + LINE)
+
+
+LINE = "_G.C = function() return require('codecompanion').completion_statusline() end\n"
+
+
+@pytest.fixture
+def terminal(desk: Desk, server: FillServerThread) -> Terminal:
+    """Return a terminal with src/stack.py, the cursor on its last line."""
+    lay_out(desk)
+    configure(desk, server.address)
+    terminal = desk.nvim("src/stack.py")
+    terminal.wait("class Stack")
+    terminal.keys("G")
+    return terminal
+
+
+def test_an_afternoon_of_writing(desk: Desk, terminal: Terminal, server: FillServerThread) -> None:
+    """Seen, taken over in parts, typed along, undone, repeated, written: the file has what was wanted."""
+    server.script.append(METHOD)
+    terminal.keys("o<CR>    def ")
+    screen = terminal.wait(r"def peek\(self\):\n        return self.items\[-1\]\n\n    def clear\(self\):")
+    assert "[suggestion]" in screen.split("\n")[-2]
+    assert "peek" not in desk.read("src/stack.py")
+    terminal.keys("pe")
+    assert "def peek(self):" in terminal.still()
+    terminal.keys("<C-f>")
+    terminal.still()
+    terminal.keys("<C-j>")
+    terminal.still()
+    terminal.keys("<C-j>")
+    terminal.still()
+    terminal.keys("<C-]>")
+    terminal.wait(lambda screen: "clear" not in screen)
+    terminal.keys("<Esc>:w<CR>")
+    terminal.still()
+    assert desk.read("src/stack.py").endswith("    def peek(self):\n        return self.items[-1]\n")
+    terminal.keys("u")
+    screen = terminal.still()
+    assert "def peek(self):" in screen
+    assert screen.count("return self.items[-1]") == 1, "one step for each part"
+    terminal.keys("<C-r>")
+    assert terminal.still().count("return self.items[-1]") == 2
+    server.script.append(" # the newest")
+    terminal.keys("A")
+    terminal.wait("# the newest")
+    terminal.keys("<C-l><Esc>")
+    terminal.still()
+    terminal.keys("kk.")
+    assert terminal.still().count("# the newest") == 2
+    quit_all(terminal)
+
+
+def test_a_server_that_is_not_there_and_comes(desk: Desk, server: FillServerThread) -> None:
+    """Typing goes on as without it; one sentence afterwards, the status says the rest; then there are suggestions."""
+    lay_out(desk)
+    configure(desk, "http://127.0.0.1:9")
+    terminal = desk.nvim("src/stack.py")
+    terminal.wait("class Stack")
+    terminal.keys("Goxx")
+    terminal.wait(r"\[no suggestions\]")
+    terminal.keys(" yy")
+    assert "xx yy" in terminal.still()
+    terminal.keys("<Esc>")
+    terminal.wait("no connection to http://127.0.0.1:9")
+    assert "no connection" in command(terminal, "CodeCompanion complete status", "Completion is on|no connection")
+    quit_all(terminal)
+    configure(desk, server.address)
+    server.script.append("GHOST()")
+    terminal.start_again()
+    terminal.wait("class Stack")
+    terminal.keys("Goxx")
+    terminal.wait(r"xxGHOST\(\)")
+    terminal.keys("<C-l><Esc>")
+    assert "xxGHOST()" in terminal.still()
+    assert "suggestion" not in terminal.rows()[-2]
+    quit_all(terminal)
+
+
+def test_a_paste_of_ten_thousand_lines_and_a_secret_file(
+    desk: Desk, terminal: Terminal, server: FillServerThread
+) -> None:
+    """Nothing is asked while text pours in, and never for `.env`."""
+    terminal.keys("o")
+    terminal.paste("".join(f"row = {number}\n" for number in range(10_000)))
+    terminal.wait(r"row = 9999")
+    terminal.still()
+    assert len(server.requests) <= 2, "one when insert mode began, one after the paste"
+    asked = len(server.requests)
+    server.script.append("hunter2")
+    terminal.keys("<Esc>:e! .env<CR>iPASSWORD=<C-o>:CodeCompanionComplete<CR>")
+    screen = terminal.wait(r"PASSWORD= no suggestions: \.env may hold secrets")
+    assert "hunter2" not in screen
+    screen = command(terminal, "CodeCompanion complete status", r"nothing here: \.env may hold secrets")
+    assert len(server.requests) == asked
+    quit_all(terminal)
