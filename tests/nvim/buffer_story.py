@@ -12,7 +12,7 @@ import difflib
 import itertools
 import json
 import random
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,16 @@ import msgspec
 
 from codecompanion.adapters.base import ChatRequest, ReasoningDelta
 from codecompanion.errors import CodeCompanionError
-from codecompanion.model.messages import GO_ON_TAG, SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.model.gathered import Gathered, Selection, Snippet
+from codecompanion.model.messages import GATHERED_TAG, GO_ON_TAG, SUMMARY_TAG, Message, is_typed_by_user
 from codecompanion.session.attachments.attached import text_attachment
+from codecompanion.session.codebase.gatherer import Question
 from codecompanion.session.history.gone import is_drawn
 from codecompanion.session.history.inspection import inspect
 from codecompanion.session.history.redraw import redraw
 from codecompanion.session.session import Session
 from codecompanion.session.window.policy_choice import choose_policy
-from codecompanion.wire.events import Event
+from codecompanion.wire.events import CodeGathered, Event, MessageSent
 from codecompanion.wire.requests import (
     Approve,
     ClearMessage,
@@ -54,6 +56,22 @@ nothing
 fine
 """
 STEPS_LUA = Path(__file__).with_name("buffer_story.lua").read_text(encoding="utf-8")
+
+
+class Finds:
+    """Finds some code for every question that asks for it, now and then none."""
+
+    def __init__(self, lines: int) -> None:
+        self.lines, self.asked = lines, 0
+
+    async def gather(self, question: Question, tell: Callable[[str], None]) -> Gathered:
+        tell("looking")
+        self.asked += 1
+        if self.asked % 5 == 0:
+            return Gathered(question=question.text)
+        text = f"### File: f{self.asked}.py\n" + "x = 1\n" * self.lines
+        found = (Snippet(path=f"f{self.asked}.py", start=1, end=self.lines, text=text, score=0.5),)
+        return Gathered(question=question.text, text=text, selection=Selection(snippets=found), ms=7)
 
 
 class Story:
@@ -83,6 +101,9 @@ class Story:
         managed = {"editing": {"trigger": 0.5}, "compaction": {"trigger": 0.8, "min_token_savings": 1}}
         settings = {"policy": self.policy, "context_management": managed, "on_compact": "stop"}
         self.bench = Bench(root, *adapters, window=self.random.choice((3_000, 5_000, 20_000)), settings=settings)
+        self.bench.services.gatherer = Finds(self.random.choice((20, 400)))
+        self.code_of: dict[str, str] = {}
+        """The code of each question, by message id."""
         self.loop = asyncio.new_event_loop()
         self.chat = nvim.lua("return Story.begin()")
         self.session: Session = self.run(self._open())
@@ -105,6 +126,11 @@ class Story:
         """Draw what the session has said, carry out what Lua asks, until neither has anything to say."""
         while True:
             events, self.bench.events = self.bench.events, list[Event]()
+            sent = ""
+            for event in events:
+                sent = event.message_id if isinstance(event, MessageSent) else sent
+                if isinstance(event, CodeGathered):
+                    self.code_of[sent] = event.message_id
             asked = self.nvim.lua("return Story.draw(...)", json.dumps([msgspec.to_builtins(e) for e in events]))
             for request in json.loads(asked):
                 self._carry_out(request["verb"], request["payload"])
@@ -152,6 +178,7 @@ class Story:
     def talk(self) -> None:
         self.said += 1
         text = f"question {self.said}" + " please" * self.random.choice((0, 40, 200))
+        text += self.random.choice(("", "", " #{codebase}"))
 
         async def turn() -> None:
             self.session.submit(submit(text, self.said))
@@ -185,7 +212,7 @@ class Story:
             self._ask(RestoreMessage(chat=self.chat, item=self.random.choice(gone + cleared)))
 
     def clear_one(self) -> None:
-        results = [message.id for message in self.view if message.role == "tool"]
+        results = [message.id for message in self.view if message.role == "tool" or message.tag == GATHERED_TAG]
         if results:
             self._ask(ClearMessage(chat=self.chat, item=self.random.choice(results)))
 
@@ -263,7 +290,11 @@ class Story:
             message = shaped.get(row["id"])
             if message is None or message.id.startswith("packet-"):
                 continue
-            if message.tag == SUMMARY_TAG or message.compaction:
+            if message.tag == GATHERED_TAG:
+                said.append(message.id)
+                if row["state"] == "cleared":
+                    cleared.append(message.id)
+            elif message.tag == SUMMARY_TAG or message.compaction:
                 cards.append(message.id)
             elif is_typed_by_user(message) or message.role != "user":
                 if is_drawn(message):
@@ -272,6 +303,10 @@ class Story:
                         cleared.append(message.id)
             elif message.tag != GO_ON_TAG and not message.compacted:
                 context.append(message.id)
+        for question, code in self.code_of.items():  # before it in the request, below it on the screen
+            if question in said and code in said and said.index(code) == said.index(question) - 1:
+                place = said.index(code)
+                said[place : place + 2] = [question, code]
         return {"said": said, "cards": cards, "context": context, "cleared": cleared}
 
     def check(self) -> None:

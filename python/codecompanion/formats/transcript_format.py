@@ -268,7 +268,7 @@ def _write_meta(message: Message, given: Mapping[str, Any]) -> dict[str, Any]:
     if message.ts and not isinstance(given.get("ts"), str):
         meta["ts"] = message.ts
     if message.gathered:
-        meta["gathered"] = msgspec.to_builtins(message.gathered)
+        meta["gathered"] = [msgspec.to_builtins(piece) for piece in message.gathered]
     if message.usage is not None:
         meta["usage"] = {
             name: getattr(message.usage, name)
