@@ -100,3 +100,15 @@ def test_what_cannot_be_a_path_is_said_and_the_others_are_done(tmp_path):
     assert status == 2
     assert [bool(answer.get("error")) for answer in found] == [True, True, True, False, False]
     assert found[3]["prompt"] == found[4]["prompt"] == "<|fim_prefix|>a = 1\nb = <|fim_suffix|>\n<|fim_middle|>"
+
+
+def test_imports_are_found_by_a_grammar_or_by_their_form():
+    """R-257: a comment that looks like an import is none to a grammar; where there is none, the form decides."""
+    filler = "// x\n" * 2_000
+    script = "/*\nimport no from 'no';\n*/\nimport { a,\n  b } from 'c';\n" + filler
+    other = "import Foundation\n" + filler
+    _, [typed, plain], _ = answers(
+        job(text=script, path="a.ts", line=2_000, column=0), job(text=other, path="a.swift", line=2_000, column=0)
+    )
+    assert typed["imports"] == "import { a,\n  b } from 'c';\n"
+    assert plain["imports"] == "import Foundation\n"

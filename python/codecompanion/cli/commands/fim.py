@@ -22,6 +22,7 @@ from codecompanion.completion.imports import imports_outside
 from codecompanion.completion.prompt import build_prompt
 from codecompanion.completion.window import cut_window, split_at
 from codecompanion.errors import InputError
+from codecompanion.model.code import ImportStatement
 from codecompanion.session.code.indexing import build
 from codecompanion.session.complete.project_prompt import make_project_prompt
 from codecompanion.session.complete.project_view import ProjectReader
@@ -29,6 +30,8 @@ from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.store.code_index.schema import index_path
 from codecompanion.workspace.project_files import Choice
 from codecompanion.workspace.secret_files import is_secret
+from codecompanion.workspace.syntax.languages import language_of
+from codecompanion.workspace.syntax.parse import parse
 
 A_JOB = '{"model": …, "path": …, "text": …, "line": 0, "column": 0, "options": {…}}'
 
@@ -74,13 +77,22 @@ def _answer(job: Job) -> dict[str, Any]:
     before, after = split_at(job.text, job.line, job.column)
     if not options.root:
         window = cut_window(before, after)
-        made = build_prompt(family, imports_outside(job.path, window), window.prefix, window.suffix)
+        imports = imports_outside(job.path, window, _parsed_imports(job) if window.above or window.below else None)
+        made = build_prompt(family, imports, window.prefix, window.suffix)
     else:
         reader = _project(options.root)
         path = _path_in(reader.root, job.path)
         made = make_project_prompt(reader, family, path, before, after, budgets().total)
     answer: dict[str, Any] = msgspec.to_builtins(made)
     return answer
+
+
+def _parsed_imports(job: Job) -> tuple[ImportStatement, ...] | None:
+    """Return what a grammar finds (R-257), None where there is none, or for Python, which has its own way."""
+    language = language_of(job.path)
+    if language in ("", "python"):
+        return None
+    return parse(job.text, language).imports or None
 
 
 @cache

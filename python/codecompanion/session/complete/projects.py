@@ -15,6 +15,8 @@ from codecompanion.workspace.secret_files import is_secret
 
 _log = logging.getLogger(__name__)
 REFRESH_EVERY_S = 20.0
+MAX_PROJECTS = 3
+"""So many keep what was read of their files."""
 _MARKS = (".git", ".hg", ".jj", ".svn")
 
 
@@ -45,10 +47,14 @@ class Projects:
         if indexes is not None:
             index = await indexes.of(root, choice_of(self._services.settings.context))
             if reader is None or not reader.reads(index.reader):
-                reader = self._readers[root] = ProjectReader(root, index.reader, is_secret)
+                reader = ProjectReader(root, index.reader, is_secret)
             self._refresh(root)
         elif reader is None:
-            reader = self._readers[root] = ProjectReader(root, None, is_secret)
+            reader = ProjectReader(root, None, is_secret)
+        self._readers.pop(root, None)
+        self._readers[root] = reader
+        if len(self._readers) > MAX_PROJECTS:
+            del self._readers[next(iter(self._readers))]
         return reader, name
 
     async def aclose(self) -> None:
