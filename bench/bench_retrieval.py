@@ -1,20 +1,19 @@
 """How often a search finds the files a commit changed, asked with the commit's subject (issue 11, section 2).
 
-    python -m bench.bench_retrieval REPOSITORY.git… [--limit 300] [--no-history] [--embed onnx=FOLDER] [--json FILE]
+    python -m bench.bench_retrieval REPOSITORY.git… [--limit 300] [--no-history] [--only ours …] [--json FILE]
 
 A repository is a git directory with its history (bench/commit_questions.py says what a question is). Each question is
 asked of the state before its commit, with an index that was brought there file by file. Compared are
 
     ours      the joined ranking (`auto`)
-    +vectors  the joined ranking with vectors, when `--embed` says how they are made
     bm25      chunks of the same index that have any word of the question, by SQLite's bm25(), best chunk of a file
     fts       the document's keyword tier, which asks for every word, and what it steps down to
     ripgrep   files by how many different words of the question they contain, then by how often
 
 Printed for each: file in the top 10 and in the top 5 (one of the changed files is there) with the 95 % interval, mean
 reciprocal rank, share of the changed files in the top 10, and the share of the changed functions that stand in the
-first 4,000 and 20,000 tokens (characters / 4, whole places, what does not fit is skipped). `fitted on` repositories are
-marked with a star: their figures say nothing.
+first 4,000 and 20,000 tokens (characters / 4, whole places, what does not fit is skipped). Repositories that the
+weights were fitted on are marked with a star. What vectors add is measured by bench/bench_vectors.py.
 """
 
 from __future__ import annotations
@@ -43,10 +42,12 @@ from codecompanion.store.code_index.search import find_chunks
 from codecompanion.workspace.syntax.languages import language_of
 from codecompanion.workspace.syntax.parse import parse
 
-FITTED_ON = frozenset({"encode+httpx", "stevearc+oil.nvim", "folke+lazy.nvim", "gin-gonic+gin", "pytest-dev+pytest"})
+FITTED_ON = frozenset(
+    {"encode+httpx", "stevearc+oil.nvim", "folke+lazy.nvim", "gin-gonic+gin", "pytest-dev+pytest", "cli+cli"}
+)
 BUDGETS = (4_000, 20_000)
 PLACES = 60
-PER_FILE = 4
+PER_FILE = 20
 """Places of one file that the first tokens may be filled with."""
 
 Found = Sequence[FoundCode]
@@ -180,7 +181,7 @@ def share_within(found: Found, functions: Sequence[tuple[str, int, int]], budget
     return sum(there) / len(functions) if functions else 0.0
 
 
-def measure(path: Path, limit: int, *, with_history: bool) -> dict[str, dict[str, float]]:
+def measure(path: Path, limit: int, *, with_history: bool, only: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return way → figures of one repository."""
     git = GitDirectory(path)
     figures: dict[str, Figures] = defaultdict(Figures)
@@ -194,6 +195,8 @@ def measure(path: Path, limit: int, *, with_history: bool) -> dict[str, dict[str
                 continue
             functions = changed_functions(history, question)
             for name, (files, places) in searches.ways().items():
+                if only and name not in only:
+                    continue
                 started = time.perf_counter()
                 paths = [place.path for place in files(question.text)][:10]
                 elapsed_ms = (time.perf_counter() - started) * 1000
@@ -210,13 +213,14 @@ def main() -> None:
     parser.add_argument("repositories", nargs="+", type=Path)
     parser.add_argument("--limit", type=int, default=300, help="questions of each repository, the last ones")
     parser.add_argument("--no-history", action="store_true", help="as in a folder without git")
+    parser.add_argument("--only", nargs="*", default=(), help="these ways alone")
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     arguments = parser.parse_args()
     searcher.HISTORY_CHECKED_EVERY_S = -1.0  # the state changes with each question
     every = {}
     for path in arguments.repositories:
         name = path.parent.name if path.name == "repo" else path.name
-        every[name] = measure(path, arguments.limit, with_history=not arguments.no_history)
+        every[name] = measure(path, arguments.limit, with_history=not arguments.no_history, only=arguments.only)
         star = "*" if name in FITTED_ON else ""
         for way, row in every[name].items():
             print(

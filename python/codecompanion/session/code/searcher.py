@@ -34,6 +34,8 @@ from codecompanion.store.code_index import search
 HISTORY_CHECKED_EVERY_S = 10.0
 MAX_NEAREST = 200
 """Chunks that the vectors are asked for."""
+MAX_PLACES = 300
+"""More than fit into the largest budget (R-244); the text of each is read."""
 _FIRST_LINES = 40
 _WITHOUT_WORDS = 0.1
 """What the first place of a file is worth, beside places that have words of the question."""
@@ -146,6 +148,7 @@ class CodeSearcher:
         order = {ranked.path: rank for rank, ranked in enumerate(files)}
         every = [*places, *(place for place in rest if place)]
         every.sort(key=lambda place: (-place.score, order[place.path]))
+        del every[MAX_PLACES:]
         signals = {ranked.path: ranked.signals for ranked in files}
         texts: dict[str, list[str] | None] = {}
         found = (self._found(place, signals[place.path], texts) for place in every)
