@@ -249,6 +249,9 @@ def load(given: Mapping[str, Any]) -> Settings:
     if settings.chat.adapter not in settings.adapters:
         known = ", ".join(sorted(settings.adapters))
         raise ConfigError("interactions.chat.adapter", f"there is no adapter {settings.chat.adapter!r}", known)
+    if settings.context.utility and settings.context.utility not in settings.adapters:
+        known = ", ".join(sorted(settings.adapters))
+        raise ConfigError("context.utility", f"there is no adapter {settings.context.utility!r}", known)
     for name in ("budget", "total_budget"):
         _check_budget(name, getattr(settings.chat, name), getattr(settings.chat, f"{name}_warn"))
     return settings

@@ -113,7 +113,7 @@ def test_models_are_limits() -> None:
             {"models": {"a": {}, "b.c": {"context_window": "8k"}}},
             "models.b.c.context_window: got `str`; expected `int`",
         ),
-        ({"tools": {"entries": {"nope": {}}}}, "interactions.chat.tools.nope: unknown key; expected create_file"),
+        ({"tools": {"entries": {"nope": {}}}}, "interactions.chat.tools.nope: unknown key; expected code_search, create_file"),
         ({"tools": {"entries": {"memory": {"timeout_s": "x"}}}}, "interactions.chat.tools.memory.timeout_s: got `str`"),
         ({"tools": {"yolo": 1}}, "interactions.chat.tools.opts.yolo: got `int`; expected `bool`"),
         ({"rules": {"groups": {"g": {"description": ""}}}}, "rules.g: Object missing required field `files`"),
@@ -176,6 +176,7 @@ def test_gathering_code_has_the_documents_defaults() -> None:
     [
         ({"windw": 1}, "context"),
         ({"enabled": "always"}, "context.enabled"),
+        ({"utility": "no_such_adapter"}, "context.utility"),
         ({"timeout_s": 0}, "context.timeout"),
         ({"embedding": {"urll": "x"}}, "context.embedding"),
         ({"budgets": {"gpt-4o": -1}}, "context.budgets"),

@@ -5,6 +5,7 @@ Importing this costs nothing; what gathering needs is imported with the first qu
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
     from codecompanion.session.code.project_index import ProjectIndex
     from codecompanion.session.code.search_options import ChunkVectors
     from codecompanion.session.codebase.gatherer import Question
+    from codecompanion.session.gather.index_search import IndexSearch
     from codecompanion.session.gather.team_text import TeamText
     from codecompanion.session.gather.utility import Utility
+
+_log = logging.getLogger(__name__)
 
 UTILITY_SHARE = 0.35
 """Of the whole time limit, for one answer of the utility model."""
@@ -50,13 +54,11 @@ class ProjectGatherer:
         """Return what was found; cancelled, nothing goes on. What fails is told in the result (R-202, R-203)."""
         from codecompanion.session.gather.ask import Ask
         from codecompanion.session.gather.gather import Means, gather
-        from codecompanion.session.gather.index_search import IndexSearch
 
         settings = self._settings()
         search = None
         if not question.only_files:
-            index = await self._index_of(question.root)
-            search = IndexSearch(index, settings.hybrid, self._vectors())
+            search = await self._search(question.root, settings)
         ask = Ask(
             question=question.text,
             root=question.root,
@@ -72,6 +74,16 @@ class ProjectGatherer:
         )
         means = Means(settings, time.monotonic, search, self._utility(settings), self._team_of(settings))
         return await gather(ask, means, tell)
+
+    async def _search(self, root: Path, settings: GatheringSettings) -> IndexSearch | None:
+        """Return the search of a project; None = its index cannot be had, so its files are searched as text."""
+        from codecompanion.session.gather.index_search import IndexSearch
+
+        try:
+            return IndexSearch(await self._index_of(root), settings.hybrid, self._vectors())
+        except (CodeCompanionError, OSError) as error:
+            _log.warning("there is no index of %s: %s", root, error)
+            return None
 
     def _utility(self, settings: GatheringSettings) -> Utility | None:
         if not settings.utility:

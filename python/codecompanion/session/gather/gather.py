@@ -51,18 +51,21 @@ from codecompanion.settings_sections import GatheringSettings
 from codecompanion.workspace.project_files import Choice
 
 SHARES = {
-    "classification": 0.35,
-    "files": 0.6,
-    "terms": 0.35,
-    "search": 0.6,
-    "term files": 0.6,
-    "ast": 0.4,
-    "common": 0.5,
+    "classification": 0.25,
+    "files": 0.25,
+    "terms": 0.25,
+    "search": 0.4,
+    "term files": 0.25,
+    "ast": 0.2,
+    "common": 0.4,
+    "pinned": 0.4,
     "architecture": 0.5,
     "memories": 0.3,
-    "team": 0.6,
+    "team": 0.5,
 }
-"""The deadline of each gatherer as a share of the whole; the rest is for choosing."""
+"""The deadline of each gatherer as a share of the whole (R-203)."""
+GATHERING_SHARE = 0.85
+"""By then all of them have ended; the rest is for choosing among what they found."""
 MAX_FILES, PER_FILE = 12, 20
 """Few files with many places each: whoever changes one function of a file often changes the next one, too."""
 
@@ -75,6 +78,17 @@ class CodeSearch(Protocol):
     ) -> SearchOutcome:
         """Return the best places; `unsaved`: path → text of changed buffers."""
         ...
+
+
+class _CodeFound(msgspec.Struct, frozen=True):
+    """The terms that were searched, what was found, and how the index answered."""
+
+    terms: tuple[str, ...] = ()
+    snippets: tuple[Snippet, ...] = ()
+    tier: str = ""
+
+
+_NO_CODE = _CodeFound()
 
 
 class Means(msgspec.Struct, frozen=True):
@@ -96,7 +110,7 @@ async def gather(ask: Ask, means: Means, tell: Callable[[str], None] = lambda wo
         asyncio.CancelledError: stopped; nothing goes on.
     """
     begun = means.clock()
-    runs = Runs(means.clock, begun + means.settings.timeout_s)
+    runs = Runs(means.clock, begun + GATHERING_SHARE * means.settings.timeout_s)
     classification, types = await _classify(ask, means, runs)
     named = bool(ask.files)
     if not (named or classification.is_codebase_related):
@@ -109,30 +123,34 @@ async def gather(ask: Ask, means: Means, tell: Callable[[str], None] = lambda wo
         _limit(means, "files"),
         ReadFiles(),
     )
-    terms: tuple[str, ...] = ()
-    tier = ""
-    found, texts = list[Snippet](), list[Snippet]()
+    code_found, texts = _NO_CODE, list[Snippet]()
     if not ask.only_files:
-        if not named or means.settings.supplement_when_files_selected:
-            tell("looking for code")
-            terms, found, tier = await _find_code(ask, means, runs, code, types, files)
-        texts = await _find_texts(ask, means, runs, code, types)
-    everything = [*files.snippets, *found]
-    composed = await runs.run(
-        "selection", in_thread(partial(_compose, ask, means.settings, code, types, everything, texts)), 8.0, None
-    )
+        tell("looking for code")
+        looks = not named or means.settings.supplement_when_files_selected
+        code_found, texts = await asyncio.gather(
+            _find_code(ask, means, runs, code, types, files) if looks else _nothing(),
+            _find_texts(ask, means, runs, code, types),
+        )
+    everything = (*files.snippets, *code_found.snippets)
+    runs.deadline = begun + means.settings.timeout_s
+    choosing = in_thread(partial(_compose, ask, means.settings, code, types, everything, texts))
+    composed = await runs.run("selection", choosing, means.settings.timeout_s, None)
     return _result(
         ask,
         runs,
         begun,
         classification,
         types,
-        terms=terms,
-        found=tuple(everything),
+        terms=code_found.terms,
+        found=everything,
         notes=files.notes,
-        tier=tier,
+        tier=code_found.tier,
         composed=composed,
     )
+
+
+async def _nothing() -> _CodeFound:
+    return _NO_CODE
 
 
 def _limit(means: Means, name: str) -> float:
@@ -158,16 +176,17 @@ async def _classify(ask: Ask, means: Means, runs: Runs) -> tuple[Classification,
 
 async def _find_code(
     ask: Ask, means: Means, runs: Runs, code: ProjectCode, types: QuestionTypes, files: ReadFiles
-) -> tuple[tuple[str, ...], list[Snippet], str]:
-    """Return the terms, the snippets of all that search code, and how the index answered."""
+) -> _CodeFound:
+    """Return what all that search code have found."""
     in_play = [one.path for one in files.snippets]
     terms = simple_terms(ask.question)
     if means.utility is not None and not ask.files:
         by_model = await runs.run("terms", means.utility.terms(ask.question), _limit(means, "terms"), ())
         terms = by_model[:MAX_SEARCHED_TERMS] or terms
-    outcome, common = await asyncio.gather(
+    outcome, common, pinned = await asyncio.gather(
         runs.run("search", _search(ask, means, in_play, code), _limit(means, "search"), None),
         runs.run("common", _common(ask, code, types), _limit(means, "common"), []),
+        runs.run("pinned", in_thread(partial(read_pinned, code, ask.pinned)), _limit(means, "pinned"), []),
     )
     results = [found_snippet(one) for one in outcome.results] if outcome is not None else []
     paths = list(dict.fromkeys(one.path for one in results))
@@ -183,8 +202,8 @@ async def _find_code(
         common = await runs.run(
             "common", in_thread(partial(read_common_files, code, True)), _limit(means, "common"), []
         )
-    pinned = await runs.run("pinned", in_thread(partial(read_pinned, code, ask.pinned)), 1.0, [])
-    return terms, [*pinned, *joined(results, elements, common)], outcome.tier if outcome is not None else ""
+    found = (*pinned, *joined(results, elements, common))
+    return _CodeFound(terms, found, outcome.tier if outcome is not None else "")
 
 
 async def _search(ask: Ask, means: Means, in_play: Sequence[str], code: ProjectCode) -> SearchOutcome | None:

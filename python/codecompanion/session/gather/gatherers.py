@@ -114,6 +114,7 @@ def read_common_files(code: ProjectCode, is_about_all: bool, check: Check) -> li
                     text=short,
                     kind="file",
                     score=score,
+                    is_cut=short != text,
                     source="common",
                     scores=(("common", score),),
                 )

@@ -264,6 +264,24 @@ async def test_the_search_knows_what_is_in_play_and_its_results_are_used(project
     assert found.tier == "auto"
 
 
+async def test_the_text_is_searched_only_where_the_index_found_little(project, monkeypatch):
+    """R-221: nothing that takes time in proportion to the project while an index knows it."""
+    scans = []
+    monkeypatch.setattr(gathering, "files_with_terms", lambda code, terms, check: scans.append(terms) or [])
+    many = [msgspec.structs.replace(FOUND, path=f"src/f{n}.py") for n in range(12)]
+    await ask(project, by=means(FakeSearch(*many)))
+    assert scans == []
+    await ask(project, by=means(FakeSearch(*many[:11])))
+    assert len(scans) == 1
+
+
+async def test_elements_count_less_beside_the_index(project):
+    """Words alone mislead; without an index they are all there is."""
+    alone = {one.start: one.score for one in (await ask(project)).found if one.path == "src/parser.py"}
+    beside = {one.start: one.score for one in (await ask(project, by=means(FakeSearch(FOUND)))).found}
+    assert alone[4] > 0.3 > beside[4] > 0.1
+
+
 @pytest.mark.parametrize("error", [NetworkFailed("no network"), OSError(5, "Input/output error"), ZeroDivisionError()])
 async def test_a_gatherer_that_fails_is_missing_and_said(project, error):
     """R-202: the others count."""
@@ -279,6 +297,20 @@ async def test_a_gatherer_that_hangs_is_late_and_cancelled(project):
     assert found.timed_out == ("search",)
     assert search.cancelled
     assert ("src/parser.py", 4, 6, "ast") in places(found)
+
+
+async def test_when_everything_is_late_what_was_found_is_still_sent(project, monkeypatch):
+    """R-203: the deadline of the gatherers leaves time to choose."""
+    release = threading.Event()
+    monkeypatch.setattr(gathering, "files_with_terms", lambda code, terms, check: release.wait())
+    monkeypatch.setattr(gathering, "read_memories", lambda code, settings, check: release.wait())
+    try:
+        found = await ask(project, files=("src/other.py",), by=means(FakeSearch(hangs=True), timeout_s=1.0))
+        assert {*found.timed_out} == {"search", "term files", "memories"}
+        assert places(found)[0] == ("src/other.py", 1, 2, "mention")
+        assert found.text
+    finally:
+        release.set()
 
 
 async def test_a_thread_that_hangs_holds_nothing_up(project, monkeypatch):
