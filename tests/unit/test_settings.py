@@ -113,7 +113,7 @@ def test_models_are_limits() -> None:
             {"models": {"a": {}, "b.c": {"context_window": "8k"}}},
             "models.b.c.context_window: got `str`; expected `int`",
         ),
-        ({"tools": {"entries": {"nope": {}}}}, "interactions.chat.tools.nope: unknown key; expected code_search, create_file"),
+        ({"tools": {"entries": {"nope": {}}}}, "interactions.chat.tools.nope: unknown key; expected code_search, c"),
         ({"tools": {"entries": {"memory": {"timeout_s": "x"}}}}, "interactions.chat.tools.memory.timeout_s: got `str`"),
         ({"tools": {"yolo": 1}}, "interactions.chat.tools.opts.yolo: got `int`; expected `bool`"),
         ({"rules": {"groups": {"g": {"description": ""}}}}, "rules.g: Object missing required field `files`"),

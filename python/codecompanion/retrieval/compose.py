@@ -22,7 +22,7 @@ TAKEN_OUT = "you took it out"
 ACTIVE_SHARE = 0.5
 MAX_BESIDE_SHARE = 0.25
 """Of the room for the whole block, for architecture, team and memories together."""
-AGREEMENT = 0.1
+AGREEMENT = 0.05
 """More for a snippet that two gatherers found."""
 _TRIES = 4
 

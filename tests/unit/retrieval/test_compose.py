@@ -93,7 +93,7 @@ def test_one_snippet_of_two_gatherers_is_one() -> None:
     one = lines("a", 1, 4, 0.5, scores=(("search", 0.5),))
     other = lines("a", 1, 4, 0.7, name="f", scores=(("points", 40.0),))
     [both] = joined([one], [other])
-    assert (both.score, both.name, both.scores) == (pytest.approx(0.8), "f", (("search", 0.5), ("points", 40.0)))
+    assert (both.score, both.name, both.scores) == (pytest.approx(0.75), "f", (("search", 0.5), ("points", 40.0)))
 
 
 def definitions(count: int) -> list[Definition]:

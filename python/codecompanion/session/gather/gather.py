@@ -143,7 +143,7 @@ async def gather(ask: Ask, means: Means, tell: Callable[[str], None] = lambda wo
         types,
         terms=code_found.terms,
         found=everything,
-        notes=files.notes,
+        notes=(*files.notes, *_not_sent(composed)),
         tier=code_found.tier,
         composed=composed,
     )
@@ -255,6 +255,12 @@ def _compose(
         return code.parse(path).definitions
 
     return compose(types, found, texts, definitions, budget, max_tokens=ask.max_tokens, left_out=ask.left_out)
+
+
+def _not_sent(composed: Composed | None) -> list[str]:
+    """Return a sentence for each file the user named of which nothing goes to the model."""
+    dropped = composed.selection.dropped if composed is not None else ()
+    return [f"Nothing of {one.snippet.path} was sent: {one.why}." for one in dropped if one.snippet.source == "mention"]
 
 
 def _result(

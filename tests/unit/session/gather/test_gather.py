@@ -243,6 +243,14 @@ async def test_of_a_file_that_is_too_large_the_beginning_is_read(project):
     assert "big.py" not in {one.path for one in (await ask(project, by=by)).found}
 
 
+async def test_a_named_file_that_does_not_fit_is_said(project):
+    """R-248: one line of a megabyte."""
+    (project / "min.js").write_text("a" * 900_000)
+    found = await ask(project, "x", files=("min.js", "src/other.py"))
+    assert found.notes == ("Nothing of min.js was sent: not one line of it fits into the budget.",)
+    assert places(found)[0] == ("src/other.py", 1, 2, "mention")
+
+
 async def test_unsaved_text_counts(project):
     """R-225."""
     unsaved = {str(project / "src/parser.py"): "\n\ndef parse_config(text, strict):\n    ...\n"}
