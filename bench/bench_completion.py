@@ -3,10 +3,11 @@
     python -m bench.bench_completion [--lines 1000] [--worst 5] REPOSITORY…
 
 A repository is a folder with a git history (a bare one too); its newest commit is laid out in a temporary folder and
-indexed. Lines are drawn from its code at random, always the same ones. Of each line that is taken out the names are
-looked for in the prompt for its place (issue 11, section 3): with 8,000 characters before and 2,000 after it, and with
-ours at the same size. `names elsewhere` are lines that use a name which stands in another file, but not in the window.
-Times are of building one prompt, CPU, index and files warm as they are in an editor.
+indexed. Lines of code, by its grammar, are drawn at random, always the same ones. Of each line that is taken out the
+identifiers (no words of strings and comments) are looked for in the prompt for its place (issue 11, section 3): with
+8,000 characters before and 2,000 after it, and with ours at the same size. `names elsewhere` are lines that use a name
+which stands in another file, but not in the window. Times are of building one prompt, CPU, index and files warm as they
+are in an editor.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.workspace.project_files import Choice
 from codecompanion.workspace.secret_files import is_secret
 from codecompanion.workspace.syntax.languages import language_of
+from codecompanion.workspace.syntax.parse import parse
 
 _NAME = re.compile(r"[A-Za-z_]\w{2,}")
 _NOT_CODE = re.compile(r"\s*(?:#|//|--|/?\*|[\"']{3}|(?:import|from|use|package|require)\b)")
+_PROSE = re.compile(r"""\"(?:[^\"\\]|\\.)*\"?|'(?:[^'\\]|\\.)*'|(?:#|//|--) .*""")
 _MAX_FILE_BYTES = 200_000
 _WORDS = frozenset(
     "self cls function local end then elseif return nil not and for while const let var new this null undefined true"
@@ -113,6 +116,11 @@ def names_in(text: str) -> frozenset[str]:
     return frozenset(_NAME.findall(text)) - _WORDS
 
 
+def identifiers(line: str) -> frozenset[str]:
+    """Return the names in a line of code, without words in strings and comments."""
+    return names_in(_PROSE.sub(" ", line))
+
+
 def lay_out(repository: Path, folder: Path) -> dict[str, str]:
     """Write the newest commit's code into a folder; return path → text."""
     packed = subprocess.run(["git", "-C", repository, "archive", "HEAD"], capture_output=True, check=True).stdout
@@ -138,12 +146,15 @@ def index(root: Path, path: Path) -> IndexReader:
 
 def draw(texts: Mapping[str, str], count: int) -> Iterator[Case]:
     """Yield cases, always the same ones."""
-    places = [
-        (path, number)
-        for path, text in sorted(texts.items())
-        for number, line in enumerate(text.split("\n"))
-        if len(line) <= 200 and names_in(line) and not _NOT_CODE.match(line)
-    ]
+    places = []
+    for path, text in sorted(texts.items()):
+        parsed = parse(text, language_of(path))
+        code = {one.line - 1 for one in (*parsed.references, *parsed.definitions)}
+        places += [
+            (path, number)
+            for number, line in enumerate(text.split("\n"))
+            if number in code and len(line) <= 200 and identifiers(line) and not _NOT_CODE.match(line)
+        ]
     standing: dict[str, set[str]] = defaultdict(set)
     for path, text in texts.items():
         for name in names_in(text):
@@ -152,7 +163,7 @@ def draw(texts: Mapping[str, str], count: int) -> Iterator[Case]:
         lines = texts[path].split("\n")
         indentation = lines[number][: len(lines[number]) - len(lines[number].lstrip())]
         before = "".join(f"{line}\n" for line in lines[:number]) + indentation
-        case = Case(path, number, before, "\n" + "\n".join(lines[number + 1 :]), names_in(lines[number]))
+        case = Case(path, number, before, "\n" + "\n".join(lines[number + 1 :]), identifiers(lines[number]))
         window = cut_window(case.before, case.after)
         shown = names_in(window.prefix) | names_in(window.suffix)
         case.elsewhere = frozenset(name for name in case.wanted - shown if standing[name] - {path})
