@@ -78,8 +78,8 @@ def git(root: Path) -> None:
     """Put a folder under git."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
-    subprocess.run(["git", "add", "-A"], cwd=root, check=True, **quiet)  # type: ignore[call-overload]
-    name = ["-c", "user.name=bench", "-c", "user.email=b@e"]
+    subprocess.run(["git", "-c", "gc.auto=0", "add", "-A"], cwd=root, check=True, **quiet)  # type: ignore[call-overload]
+    name = ["-c", "user.name=bench", "-c", "user.email=b@e", "-c", "gc.auto=0"]
     subprocess.run(["git", *name, "commit", "-qm", "all"], cwd=root, check=True)
 
 
@@ -228,7 +228,7 @@ def main() -> None:
     if arguments.follow:
         print(json.dumps(asyncio.run(follow(*arguments.follow))))
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root, cache = Path(folder, "corpus"), Path(folder, "cache")
         root.mkdir()
         make_corpus(root, arguments.source, arguments.files)

@@ -27,6 +27,10 @@ _SPACE = regex(r"\s+")
 _SEPARATOR = regex(r"::|:|\.")
 _SIGNATURE_END = regex(r"[\s:{=]+$")
 _WORDS_OF_A_COMMAND = regex(r"[A-Za-z_][\w-]*")
+_FEW_NODES = 4_000
+_SAMPLED_NODES = 64
+_SIBLINGS_OF_A_LEVEL = 10  # so many cost what one level of depth costs
+_MAX_WORK = 30_000_000  # a file of a megabyte has about 6,000,000
 # Where patterns overlap, the more exact kind counts.
 _PRIORITY = {"variable": 2, "type": 1}
 _TYPES = ("class", "interface", "type")
@@ -89,10 +93,30 @@ def parse(text: str, language: str) -> ParsedFile:
 
     source = text.encode("utf-8", "replace")
     tree = Parser(grammar.language).parse(source)
+    if _is_too_deep(tree.root_node):
+        return ParsedFile(language=language)
     lines, entry = _Lines(source), languages()[language]
     definitions, imports, named_at = _tags(grammar, tree.root_node, lines, entry)
     references = tuple(sorted(_references(grammar, tree.root_node, lines, entry, named_at), key=lambda one: one.line))
     return ParsedFile(language, tuple(definitions), references, tuple(imports), is_parsed=True)
+
+
+def _is_too_deep(root: Node) -> bool:
+    """Return whether queries would take seconds or minutes: they cost the nodes times their depth, or their siblings.
+
+    Ten thousand open brackets are enough; those that are never closed are siblings in one error. A sample of the nodes
+    tells; a query cannot be stopped (the progress callback of tree-sitter 0.26 crashes).
+    """
+    count = root.descendant_count
+    if count < _FEW_NODES:
+        return False
+    cursor, depths = root.walk(), 0
+    for index in range(0, count, count // _SAMPLED_NODES):
+        cursor.goto_descendant(index)
+        depths += cursor.depth
+        if cursor.goto_parent() and cursor.node is not None and cursor.node.has_error:
+            depths += cursor.node.child_count // _SIBLINGS_OF_A_LEVEL
+    return count * depths / _SAMPLED_NODES > _MAX_WORK
 
 
 def _tags(

@@ -120,6 +120,23 @@ def test_no_text_makes_it_fail(language: str, text: str) -> None:
     assert all(1 <= one.start <= one.end <= lines for one in parsed.imports)
 
 
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("javascript", "[\n" * 60_000),
+        ("c", "{\n" * 60_000),
+        ("c", "int f() " + "{\n" * 20_000 + "}\n" * 20_000),
+        ("lua", "x = " + "{\n" * 60_000),
+        ("java", "class A {\n" * 20_000),
+    ],
+    ids=["open lists", "open blocks", "nested blocks", "open tables", "open classes"],
+)
+def test_what_queries_would_take_minutes_for_is_not_parsed(language: str, text: str) -> None:
+    """Sixty thousand brackets took a minute, four hundred thousand five: the text is indexed in blocks."""
+    parsed = parse(text, language)
+    assert (parsed.language, parsed.definitions) == (language, ())
+
+
 def test_without_a_grammar_the_text_is_not_parsed() -> None:
     parsed = parse("x = 1", "cobol")
     assert (parsed.language, parsed.is_parsed, parsed.definitions) == ("cobol", False, ())
