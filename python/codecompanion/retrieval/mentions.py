@@ -6,6 +6,7 @@ pasted is no file. Pure: which of the names are files is found out where there i
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from codecompanion.formats.regex import regex
 
 CODEBASE = "#{codebase}"
+_CODEBASE = regex(r"#\{codebase\}", re.IGNORECASE)
 MAX_FILES, _MAX_CHARS = 20, 400
 _FENCE = regex(r" {0,3}(`{3,}|~{3,})([^\n]{0,200})")
 _INLINE = regex(r"`[^`\n]+`")
@@ -42,6 +44,11 @@ def mentions_in(text: str) -> Mentions:
     said = _INLINE.sub(" ", _without_fenced(text))
     names = (quoted or _plain(bare) for quoted, bare in _FILE.findall(said))
     return Mentions(CODEBASE in said.lower(), tuple(dict.fromkeys(filter(None, names)))[:MAX_FILES])
+
+
+def bare_question(text: str) -> str:
+    """Return what is asked, without `#{codebase}`: that asks for code, and is not what the code is about."""
+    return " ".join(_CODEBASE.sub(" ", text).split(" ")).strip() if "#{" in text else text
 
 
 def _without_fenced(text: str) -> str:

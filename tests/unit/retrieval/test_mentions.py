@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.retrieval.mentions import MAX_FILES, Mentions, mentions_in, wants_code
+from codecompanion.retrieval.mentions import MAX_FILES, Mentions, bare_question, mentions_in, wants_code
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,13 @@ def test_names_after_an_at_sign_may_be_files(text, files):
 )
 def test_the_whole_project_is_one_word(text, is_meant):
     assert mentions_in(text).codebase is is_meant
+
+
+def test_the_word_that_asks_for_code_is_not_what_the_code_is_about():
+    """Else every such question would be one about the project as a whole (R-236)."""
+    assert bare_question("how does undo work? #{codebase}") == "how does undo work?"
+    assert bare_question("#{Codebase}") == ""
+    assert bare_question("what is the codebase?\n  a #b") == "what is the codebase?\n  a #b"
 
 
 def test_a_long_message_of_at_signs_is_read_in_no_time_and_names_few_files():

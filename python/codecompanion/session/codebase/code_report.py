@@ -129,12 +129,11 @@ def _report(fields: Mapping[str, Any], gathering: CodeGathering | None, text: st
     rows += [_row(piece, "out", gathering) for piece in fields.get("dropped", ())]
     taken = [row for row in rows if row.state in ("in", "pinned")]
     code = [row.path for row in taken if row.path]
+    tokens = sum(row.tokens for row in taken if row.path)  # the budget is that of the code
     title = f"{counted(len(code), 'snippet')} from {counted(len(set(code)), 'file')}"
     head = []
     if fields.get("budget_tokens"):
-        head.append(
-            f"{sum(row.tokens for row in taken):,} of {fields['budget_tokens']:,} tokens · {fields['duration_ms']} ms"
-        )
+        head.append(f"{tokens:,} of {fields['budget_tokens']:,} tokens · {fields['duration_ms']} ms")
         head.append(classified_text(fields))
     if fields.get("terms"):
         head.append(f"looked for: {', '.join(fields['terms'])}")

@@ -52,7 +52,7 @@ def gathered_record(gathered: Gathered, message_id: str, turn_id: str) -> Policy
         "terms": list(gathered.terms),
         "tier": gathered.tier,
         "budget_tokens": chosen.budget_tokens,
-        "total_tokens": chosen.total_tokens + sum(one.tokens for one in gathered.beside),
+        "total_tokens": chosen.total_tokens,
         "found": len(gathered.found),
         "pieces": [msgspec.to_builtins(_piece(snippet)) for snippet in (*chosen.snippets, *gathered.beside)],
         "dropped": [_dropped(one) for one in chosen.dropped[:_MAX_DROPPED]],

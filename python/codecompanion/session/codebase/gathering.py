@@ -143,11 +143,12 @@ class CodeGathering:
         return gathered, () if not question.only_files else (NO_PROJECT.format(root=question.root),)
 
     async def _question(self, text: str, snapshot: Snapshot, mentions: Mentions, room: int) -> Question:
+        from codecompanion.retrieval.mentions import bare_question
         from codecompanion.session.codebase.gatherer import Question
 
         control, root = self._control, self._root()
         return Question(
-            text=text,
+            text=bare_question(text),
             root=root,
             files=mentions.files,
             active=snapshot.current,
