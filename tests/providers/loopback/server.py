@@ -220,7 +220,10 @@ async def _read_request(reader: asyncio.StreamReader) -> Received | None:
     pairs = (line.split(":", 1) for line in lines[1:] if ":" in line)
     headers = {name.lower(): value.strip() for name, value in pairs}
     length = int(headers.get("content-length", 0))
-    body = await reader.readexactly(length) if length else b""
+    try:
+        body = await reader.readexactly(length) if length else b""
+    except asyncio.IncompleteReadError:  # cancelled while it was sent
+        return None
     return Received(method, path, headers, body, query)
 
 

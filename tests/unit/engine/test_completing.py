@@ -10,6 +10,7 @@ import msgspec
 
 from codecompanion.engine.runtime import Runtime
 from codecompanion.wire.requests import CancelCompletion, CompleteCode, Hello
+from tests.patience import PATIENCE_S
 from tests.providers.completion.server import FillServer
 from tests.providers.loopback.answers import silence
 
@@ -50,4 +51,29 @@ async def test_a_new_greeting_ends_what_runs_and_takes_the_new_settings(tmp_path
         assert as_sent(await running)["items"] == []
         found = await runtime.handle(CompleteCode(path="a.py", before="y = "))
         assert as_sent(found)["items"] == [{"text": "new()"}]
+        await runtime.aclose()
+
+
+async def test_a_project_is_indexed_beside_and_its_signatures_join(tmp_path):
+    """The first suggestions wait for nothing; once the worker is done, other files are in the prompt."""
+    root = tmp_path / "demo"
+    (root / ".git").mkdir(parents=True)
+    (root / "far" / "away").mkdir(parents=True)
+    (root / "far" / "away" / "store.py").write_text("def open_store(path: str, *, is_new: bool = False): ...\n")
+    before = "from far.away.store import open_store\n\nstore = open_store("
+    async with FillServer() as server:
+        runtime = await greeted(tmp_path, server.address)
+        request = CompleteCode(path=str(root / "new.py"), before=before, after="\n", cwd=str(root), line=2)
+        await runtime.handle(request)
+        assert "is_new" not in server.requests[0].json["prompt"]
+        indexes = runtime.services.indexes
+        assert indexes is not None
+        index = await indexes.of(root)
+        async with asyncio.timeout(PATIENCE_S):
+            while index.state.phase != "ready":
+                await index.wait()
+                await asyncio.sleep(0)
+        elsewhere = msgspec.structs.replace(request, before=before.replace("store =", "other ="))
+        await runtime.handle(elsewhere)
+        assert "def open_store(path: str, *, is_new: bool = False)" in server.requests[1].json["prompt"]
         await runtime.aclose()

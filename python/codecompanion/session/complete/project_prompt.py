@@ -76,7 +76,7 @@ class SteadyKnowledge:
         if cost is None:
             plan = self._plan(place, total, 0)
             return Shown(plan.imports, plan.window.prefix, plan.window.suffix)
-        if kept is not None and self._is_near(kept, reader, place):
+        if kept is not None and kept.known and self._is_near(kept, reader, place):
             plan = self._plan(place, total, kept.size + _SPARE_CHARS)
             if plan.knowledge_chars >= kept.size:
                 return Shown(plan.imports, plan.window.prefix, plan.window.suffix, kept.known)
