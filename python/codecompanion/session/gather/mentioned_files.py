@@ -71,6 +71,8 @@ class _NotFound(CodeCompanionError):
 def _find(code: ProjectCode, name: str, check: Callable[[], None]) -> tuple[str, str]:
     """Return the path of a named file relative to the root, and what is to be said of it."""
     workspace = Workspace(code.root)
+    if name.startswith("@") and not (code.root / name).exists():
+        name = name[1:]
     real = workspace.resolve(name)  # raises when it leads out of the project
     if real.is_file() or workspace.relative(real) in code.unsaved:
         return workspace.relative(real), ""

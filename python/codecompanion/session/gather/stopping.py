@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from threading import Event
 from typing import TypeVar
 
 T = TypeVar("T")
 
+MAX_THREADS = 8
+"""Threads of their own: one that hangs on a disk takes none of those that the rest of the host works with."""
+
 
 class Stopped(Exception):
     """Nobody waits for this any more."""
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(MAX_THREADS, "gather")
 
 
 async def in_thread(work: Callable[[Callable[[], None]], T]) -> T:
@@ -27,7 +37,7 @@ async def in_thread(work: Callable[[Callable[[], None]], T]) -> T:
             raise Stopped
 
     try:
-        return await asyncio.to_thread(work, check)
+        return await asyncio.get_running_loop().run_in_executor(_threads(), work, check)
     except asyncio.CancelledError:
         stop.set()
         raise

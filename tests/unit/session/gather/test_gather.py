@@ -191,6 +191,7 @@ async def test_a_name_is_looked_for_below_the_root(project):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
+        ("@src/missing.py", "was not read: there is no such file in the project."),
         ("src/missing.py", "@src/missing.py was not read: there is no such file in the project."),
         ("missing.py", "@missing.py was not read: there is no file of this name in the project."),
         ("src", "@src was not read: it is a folder; name its files."),
@@ -211,6 +212,14 @@ async def test_a_file_that_cannot_be_read_is_skipped_and_said(project, name, sai
     assert [one[0] for one in places(found)] == ["src/other.py"]
     assert len(found.notes) == 1
     assert said in found.notes[0]
+
+
+async def test_a_name_may_come_with_its_sign(project):
+    """`--file @src/other.py`; a folder may begin with the sign, too."""
+    (project / "@types").mkdir()
+    (project / "@types/index.d.ts").write_text("export type A = 1\n")
+    found = await ask(project, "x", files=("@src/other.py", "@types/index.d.ts"))
+    assert [one[0] for one in places(found)][:2] == ["src/other.py", "@types/index.d.ts"]
 
 
 async def test_one_letter_is_no_name(project):
