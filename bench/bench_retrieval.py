@@ -46,7 +46,7 @@ FITTED_ON = frozenset(
     {"encode+httpx", "stevearc+oil.nvim", "folke+lazy.nvim", "gin-gonic+gin", "pytest-dev+pytest", "cli+cli"}
 )
 BUDGETS = (4_000, 20_000)
-PLACES = 60
+PLACES = 300
 PER_FILE = 20
 """Places of one file that the first tokens may be filled with."""
 
@@ -123,12 +123,12 @@ class Searches:
     def _bm25(self, text: str) -> Found:
         query = any_word_query(read_question(text).words)
         with self.history.reader.reading() as connection:
-            rows = find_chunks(connection, query, (1.0, 1.0, 1.0), 1_000) if query else []
+            rows = find_chunks(connection, query, (1.0, 1.0, 1.0), PLACES) if query else []
             paths = dict(connection.execute("SELECT id, path FROM files"))
         found = list[FoundCode]()
         for row in rows:
             path = paths[row.file]
-            lines = (self.history.read(path) or "").split("\n") if len(found) < PLACES else []
+            lines = (self.history.read(path) or "").split("\n")
             text = "\n".join(lines[row.start - 1 : row.end])
             found.append(FoundCode(path, row.start, row.end, 0, "fts", text=text))
         return found

@@ -5,6 +5,9 @@ Words that are in every question (`question_words.toml`) are left out unless not
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
+
 import msgspec
 
 from codecompanion.formats.code_words import index_words, split_words
@@ -22,13 +25,15 @@ _CODE_SPAN = regex(r"`([^`]+)`|(\w+)\(|\.(\w+)|(\w+)\.")
 class Question(msgspec.Struct, frozen=True):
     """A question taken apart. `words` as the index has them, `stems` of them, `names` as they were written.
 
-    `code_names`: those of `names` that are written as code (`snake_case`, `camelCase`, in backticks, called, dotted).
-    `paths`: what looks like a file name or a path, lower case.
+    `pairs`: words that stand side by side; in a name they rarely do so by chance. `code_names`: those of `names` that
+    are written as code (`snake_case`, `camelCase`, in backticks, called, dotted). `paths`: what looks like a file name
+    or a path, lower case.
     """
 
     text: str
     words: tuple[str, ...]
     stems: tuple[str, ...]
+    pairs: tuple[str, ...]
     names: tuple[str, ...]
     code_names: frozenset[str]
     paths: tuple[str, ...]
@@ -40,7 +45,8 @@ def read_question(text: str) -> Question:
     """Take a question apart; the first 4096 characters and 32 words count, as everywhere (R-230)."""
     text = text[:MAX_QUERY_CHARS]
     dropped = question_words()
-    every = tuple(dict.fromkeys(index_words(text)))
+    in_order = index_words(text)
+    every = tuple(dict.fromkeys(in_order))
     words = tuple(word for word in every if word not in dropped["asking"])[:MAX_WORDS] or every[:MAX_WORDS]
     names = tuple(dict.fromkeys(_WORD.findall(text)))
     marked = {name for groups in _CODE_SPAN.findall(text) for group in groups for name in _WORD.findall(group)}
@@ -50,6 +56,7 @@ def read_question(text: str) -> Question:
         text,
         words,
         tuple(dict.fromkeys(map(stem, words))),
+        tuple(dict.fromkeys(f"{one} {other}" for one, other in pairwise(in_order) if {one, other} <= set(words))),
         tuple(
             name for name in names if len(name) > 2 and (name in code_names or name.lower() not in dropped["asking"])
         ),
@@ -68,6 +75,6 @@ def spellings(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((name, name.lower(), "_".join(parts), camel, "".join(capital))))
 
 
-def any_word_query(words: tuple[str, ...]) -> str:
-    """Return the FTS query for chunks that have any of the words; "" for none."""
+def any_word_query(words: Iterable[str]) -> str:
+    """Return the FTS query for chunks that have any of the words, or of the phrases; "" for none."""
     return " OR ".join(f'"{word}"' for word in words)

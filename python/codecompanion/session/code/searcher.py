@@ -201,7 +201,7 @@ class CodeSearcher:
         nearest: NearestChunks | None,
     ) -> tuple[ChunkHit, ...]:
         chunk = self.ranking.chunk
-        query = any_word_query(question.words)
+        query = any_word_query((*question.words, *question.pairs))
         columns = (chunk.path_column, chunk.symbol_column, chunk.text_column)
         rows = search.find_chunks(connection, query, columns, chunk.rows, options.below) if query else []
         cosines = nearest(MAX_NEAREST) if nearest else {}

@@ -36,6 +36,12 @@ def test_a_question_is_taken_apart() -> None:
     assert not question.is_about_documents
 
 
+def test_words_side_by_side_are_pairs() -> None:
+    """`parse reply` and `parseReply` are one phrase in the index; words of asking are in none."""
+    assert read_question("fix the reply parser of parseReply").pairs == ("reply parser", "parser parse", "parse reply")
+    assert read_question("parser").pairs == ()
+
+
 def test_words_of_asking_count_when_nothing_else_is_there() -> None:
     assert read_question("how to fix").words == ("fix",)
     assert read_question("").words == ()
