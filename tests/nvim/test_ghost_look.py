@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -105,6 +106,32 @@ def test_what_has_no_room_below_is_counted(ghost: Ghost, above: int, wanted: lis
     ghost.hold()
     ghost.type("<F2>")
     assert ghost.nvim.lines()[above:] == ["x one", "two", "three", "four"]
+
+
+PIECES = ("foo(", ") ", "x, y", "\t", "日本", "😀", "{", "\n", "\n    ", "\n\t", "if a:", "a" * 30, '"')
+OPTIONS = ("nowrap", "tabstop=3", "number", "virtualedit=all", "autoindent", "conceallevel=2", "scrolloff=5")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_seen_is_what_is_inserted(nvim_factory: Callable[..., Nvim], seed: int) -> None:
+    """The screen with the suggestion is the screen after it was taken over, whatever stands around it."""
+    chance = random.Random(seed)
+    ghost = start(nvim_factory, size=(40, 16), options={"trigger": "manual"})
+    ghost.nvim.command("imap <F2> <Plug>(CodeCompanionCompleteAccept)| imap <F8> <Plug>(CodeCompanionComplete)")
+    ghost.nvim.command(f"set noshowmode noruler | set {chance.choice(OPTIONS)}")
+
+    def text(most: int) -> str:
+        return "".join(chance.choice(PIECES) for _ in range(chance.randint(1, most)))
+
+    ghost.open("a.txt", text(5))
+    ghost.suggest(text(5))
+    ghost.type(chance.choice("iA") + "<F8>")
+    ghost.nvim.wait_lua("return require('codecompanion.inline.flow').is_shown()")
+    seen = ghost.nvim.screen().split("\n")[:14]
+    ghost.hold()
+    ghost.type("<F2>")
+    ghost.nvim.lua("require('codecompanion.inline.flow').drop()")
+    assert any("more line" in row for row in seen) or ghost.nvim.screen().split("\n")[:14] == seen
 
 
 def test_conceal_and_right_to_left(ghost: Ghost) -> None:

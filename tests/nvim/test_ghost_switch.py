@@ -89,6 +89,23 @@ def test_only_when_asked(nvim_factory: Callable[..., Nvim]) -> None:
     ghost.wait_asked(2)
 
 
+def test_asking_does_not_switch_it_on(nvim_factory: Callable[..., Nvim]) -> None:
+    """R-262: the command works while completion is off, and nothing comes by itself afterwards."""
+    ghost = start(nvim_factory, options={"enabled": False})
+    ghost.nvim.command("imap <F8> <Plug>(CodeCompanionComplete)")
+    ghost.open("a.py")
+    ghost.suggest("x")
+    ghost.type("ia<F8>")
+    ghost.wait_shown("x")
+    ghost.type("b")
+    ghost.pause()
+    assert len(ghost.asked()) == 1
+    assert ghost.status().endswith("; :CodeCompanionComplete asks")
+    ghost.nvim.command("CodeCompanion complete on")
+    ghost.type("c")
+    ghost.wait_asked(2)
+
+
 def test_asking_where_there_is_nothing_says_why(nvim_factory: Callable[..., Nvim]) -> None:
     """At the cursor: in Insert mode the command line belongs to 'showmode'."""
     ghost = start(nvim_factory)

@@ -10,7 +10,9 @@ local source = require("codecompanion.inline.source")
 
 local uv = vim.uv or vim.loop
 
-local M = {}
+local M = {
+  by_hand = false, ---Only what is asked for: completion is off, but for `:CodeCompanionComplete`
+}
 
 local MORE = 3 -- how many suggestions are asked for when the user wants another one
 
@@ -29,6 +31,12 @@ local on_change = function() end
 ---@return table `completion` of the options
 local function options()
   return require("codecompanion.config").options.completion
+end
+
+---Whether a pause asks.
+---@return boolean
+local function is_automatic()
+  return not M.by_hand and options().trigger == "automatic"
 end
 
 local function stop_waiting()
@@ -174,7 +182,7 @@ function M.on_text()
     ghost.clear()
     vim.schedule(on_change)
   end
-  if options().trigger == "automatic" then
+  if is_automatic() then
     wait_for_pause()
   end
 end
@@ -206,7 +214,7 @@ end
 ---Insert mode begins.
 function M.on_enter()
   typed_tick = tick()
-  if options().trigger == "automatic" then
+  if is_automatic() then
     wait_for_pause()
   end
 end
@@ -270,7 +278,7 @@ function M.on_accepted(left)
     draw(here, left)
   else
     ghost.clear()
-    if options().trigger == "automatic" and not eligible.moment_problem() then
+    if is_automatic() and not eligible.moment_problem() then
       M.ask({})
     end
   end

@@ -7,7 +7,7 @@ local M = {}
 
 local GHOST = "CodeCompanionGhost"
 local HINT = "CodeCompanionGhostHint"
-local MAX_LINES = 40
+local MAX_ROWS = 40
 local ns = api.nvim_create_namespace("codecompanion.ghost")
 ---@type { bufnr: integer, id: integer, is_hint: boolean?, row: integer, col: integer }?
 local drawn
@@ -49,7 +49,8 @@ local function room_for(place, column, first)
   local columns = info.width - info.textoff
   local last = column + vim.fn.strdisplaywidth(first .. place.after, column)
   local wrapped = vim.wo.wrap and math.floor(math.max(last - 1, 0) / columns) - math.floor(column / columns) or 0
-  return { columns = columns, rows = info.height - vim.fn.winline() - math.max(wrapped, 0) }
+  local rows = info.height - vim.fn.winline() - math.max(wrapped, 0)
+  return { columns = columns, rows = math.min(rows, MAX_ROWS) }
 end
 
 ---The first line over the rest of the cursor's line, which then stands at the end of the last line of the suggestion.
@@ -83,21 +84,47 @@ local function only_here(bufnr)
   pcall(api.nvim__ns_set, ns, { wins = windows })
 end
 
+---A line as the rows that the window would show of it: virtual lines do not wrap by themselves.
+---@param text string Without tabs
+---@param columns integer
+---@return string[]
+local function rows_of(text, columns)
+  if not vim.wo.wrap or #text <= columns or vim.fn.strdisplaywidth(text) <= columns then
+    return { text }
+  end
+  local rows, row, width = {}, {}, 0
+  for _, char in ipairs(vim.fn.split(text, "\\zs")) do
+    local cells = vim.fn.strdisplaywidth(char)
+    if width + cells > columns then
+      rows[#rows + 1] = table.concat(row)
+      row, width = {}, 0
+    end
+    row[#row + 1], width = char, width + cells
+  end
+  rows[#rows + 1] = table.concat(row)
+  return rows
+end
+
+---The rows below the cursor's line; the last one says how many lines have no room.
 ---@param lines string[] Without the first
----@param tail string What stands after the last one
----@param room integer How many can be seen
+---@param room CodeCompanion.GhostRoom
 ---@return table virt_lines
-local function below(lines, tail, room)
-  local shown, last = {}, #lines <= room and #lines or room - 1
-  for number = 1, last do
-    shown[number] = { { without_tabs(lines[number], 0), GHOST } }
+---@return boolean is_whole
+local function below(lines, room)
+  local shown, shown_before = {}, 0
+  for number, line in ipairs(lines) do
+    for _, row in ipairs(rows_of(without_tabs(line, 0), room.columns)) do
+      shown[#shown + 1] = { { row, GHOST } }
+    end
+    local limit = number < #lines and room.rows - 1 or room.rows
+    if #shown > limit then
+      shown = vim.list_slice(shown, 1, shown_before)
+      shown[#shown + 1] = { { more(#lines - number + 1), GHOST } }
+      return shown, false
+    end
+    shown_before = #shown
   end
-  if last < #lines then
-    shown[last + 1] = { { more(#lines - last), GHOST } }
-  elseif tail ~= "" then
-    table.insert(shown[last], { tail, GHOST })
-  end
-  return shown
+  return shown, true
 end
 
 ---@param place CodeCompanion.Place
@@ -117,16 +144,20 @@ local function mark_of(place, text)
     return mark
   end
   local room = room_for(place, column, first)
-  local rows = math.min(room.rows, MAX_LINES)
-  local covering = #lines <= rows and place.after ~= "" and over_the_rest(first, place, column, room.columns) or nil
-  if covering then
-    mark.virt_text, mark.virt_text_pos = covering, "overlay"
-  end
-  if rows >= 1 then
-    mark.virt_lines = below(lines, covering and place.after or "", rows)
-    kept = not covering and { rest = rest, row = place.row, after = place.after, virt_lines = mark.virt_lines } or nil
-  else
+  if room.rows < 1 then
     mark.virt_text = { { first .. " " .. more(#lines), GHOST } }
+    return mark
+  end
+  local covering = place.after ~= "" and over_the_rest(first, place, column, room.columns)
+  if covering then
+    lines[#lines] = lines[#lines] .. place.after
+  end
+  local is_whole
+  mark.virt_lines, is_whole = below(lines, room)
+  if covering and is_whole then
+    mark.virt_text, mark.virt_text_pos = covering, "overlay"
+  else
+    kept = { rest = rest, row = place.row, after = place.after, virt_lines = mark.virt_lines }
   end
   return mark
 end

@@ -65,7 +65,9 @@ local function watch_places()
 end
 
 ---Switch completion on for this session.
-function M.enable()
+---@param by_hand? boolean Only for what is asked for with `:CodeCompanionComplete`
+function M.enable(by_hand)
+  flow.by_hand = by_hand == true
   if status.is_on then
     return
   end
@@ -146,7 +148,7 @@ end
 ---Ask now, in Insert mode; from Normal mode insert after the cursor begins.
 function M.complete()
   if not status.is_on then
-    M.enable()
+    M.enable(true)
   end
   local mode = api.nvim_get_mode().mode
   if mode:sub(1, 2) == "ni" then

@@ -48,7 +48,7 @@ local function why_not(bufnr, options)
   if state.is_failure then
     local seconds = math.ceil(pace.rest_ms() / 1000)
     return state.why .. (seconds > 0 and (" (not asked again for %d s)"):format(seconds) or "")
-  elseif options.trigger == "manual" then
+  elseif flow.by_hand or options.trigger == "manual" then
     return ":CodeCompanionComplete asks"
   end
   return state.why
