@@ -43,6 +43,8 @@ MAX_OWN_BYTES = 400_000
 MAX_COMPARED = 20_000
 """Larger projects are compared by the worker; the host looks at the files that it is told of."""
 COMPARE_AGAIN_S = 15.0
+FAILED_AGAIN_S = 60.0
+"""A disk that is full stays full: so long no question starts another worker."""
 TEXT_SEARCH_S = 5.0
 MAX_READ_FILES = 50
 """So few files are read here; more are searched by a program."""
@@ -95,6 +97,7 @@ class ProjectIndex:
         self._known: dict[str, tuple[int, int]] = {}
         self._known_version = -1
         self._compared_at = -COMPARE_AGAIN_S
+        self._not_before = 0.0
         self._refreshing = asyncio.Lock()
         self._writing = threading.Lock()
 
@@ -116,8 +119,10 @@ class ProjectIndex:
                 self._set(IndexState("unusable", why=f"The code is not indexed: {error}"))
                 _log.warning("the index of %s cannot be used: %s", self.root, error)
                 return Freshness()
-        if is_much:
+        if is_much and time.monotonic() > self._not_before:
             await self.build()
+        elif is_much:
+            return freshness
         elif self.state.phase in ("absent", "unusable"):
             self._set(IndexState("ready"))
         return freshness
@@ -295,6 +300,8 @@ class ProjectIndex:
     # ---- state
 
     def _take_progress(self, state: Literal["building", "ready", "unusable"], done: int, total: int, why: str) -> None:
+        if state == "unusable" and self._worker.has_answered:
+            self._not_before = time.monotonic() + FAILED_AGAIN_S
         self._set(IndexState(state, done, total, why))
 
     def _set(self, state: IndexState) -> None:

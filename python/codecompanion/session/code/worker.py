@@ -52,6 +52,8 @@ class WorkerProcess:
         self._on_progress, self._module = on_progress, module
         self._process: asyncio.subprocess.Process | None = None
         self._following: asyncio.Task[None] | None = None
+        self.has_answered = False
+        """Whether the last worker ended by itself and said how; else it was killed."""
 
     @property
     def is_running(self) -> bool:
@@ -108,6 +110,7 @@ class WorkerProcess:
             if not last.is_finished:
                 self._on_progress("building", last.done, last.total, "")
         code = await process.wait()
+        self.has_answered = last.is_finished
         if last.is_finished and not last.why:
             self._on_progress("ready", last.done, last.total, "")
         else:

@@ -10,6 +10,7 @@ import glob
 import hashlib
 import os
 import sqlite3
+import time
 from pathlib import Path
 from typing import get_args
 
@@ -21,6 +22,7 @@ FORMAT = 3
 APPLICATION_ID = 0x43436978  # "CCix"
 BUSY_TIMEOUT_S = 2.0
 _CACHE_KIB = 8_000
+_UNUSED_S = 14 * 24 * 3600
 _WAL_LIMIT_BYTES = 16_000_000
 
 TABLES = """
@@ -109,6 +111,7 @@ def create(path: Path, root: Path) -> sqlite3.Connection:
             connection.execute("INSERT INTO meta VALUES ('root', ?)", (name,))
             connection.executemany("INSERT INTO kinds VALUES (?, ?)", enumerate(KINDS))
             _carry_vectors(connection, before)
+            _remove_older_formats(path)
         except BaseException:
             connection.close()
             raise
@@ -150,6 +153,16 @@ def _carry_vectors(connection: sqlite3.Connection, before: Path | None) -> None:
             connection.execute("DETACH DATABASE earlier")
     if before.name.endswith(".damaged"):
         remove_index(before)
+
+
+def _remove_older_formats(path: Path) -> None:
+    """Remove indexes of this folder that earlier versions have left and nobody has written for a while."""
+    stem = path.name.rsplit(".", 2)[0]
+    for other in path.parent.iterdir():
+        parts = other.name.rsplit(".", 2)
+        is_older = len(parts) == 3 and parts[0] == stem and parts[1].isdigit() and int(parts[1]) < FORMAT
+        if is_older and parts[2] == "db" and time.time() - other.stat().st_mtime > _UNUSED_S:
+            remove_index(other)
 
 
 def open_to_write(path: Path, root: Path) -> sqlite3.Connection:

@@ -297,6 +297,23 @@ async def test_a_cache_that_cannot_be_written_is_said_and_nothing_raises(root: P
     await index.close()
 
 
+async def test_a_worker_that_failed_is_not_started_by_every_question(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = ProjectIndex(root, tmp_path / "cache")
+    index.path.parent.mkdir(parents=True)
+    index.path.with_suffix(".lock").mkdir()
+    await index.refresh()
+    assert (await index.wait()).phase == "unusable"
+    fresh = await index.refresh()
+    assert fresh.pending == ("a.py", "lib/b.py")
+    assert (index.state.phase, index._worker.is_running) == ("unusable", False)
+    index.path.with_suffix(".lock").rmdir()
+    await index.build()
+    assert (await index.wait()).phase == "ready", "but by who asks for it"
+    await index.close()
+
+
 async def test_a_full_disk_is_said_and_what_was_there_stays(
     index: ProjectIndex, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -141,6 +142,18 @@ def test_another_format_is_made_again(path: Path) -> None:
         open_existing(path)
     IndexWriter(path, ROOT).close()
     open_existing(path).close()
+
+
+def test_indexes_of_earlier_formats_go_when_nobody_uses_them(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    stem = path.name.rsplit(".", 2)[0]
+    unused, used, others = (path.with_name(name) for name in (f"{stem}.0.db", f"{stem}.01.db", f"other{stem}.0.db"))
+    for one in (unused, used, others):
+        one.write_text("old")
+    for one in (unused, others):
+        os.utime(one, (0, 0))
+    IndexWriter(path, ROOT).close()
+    assert [one.exists() for one in (unused, used, others)] == [False, True, True]
 
 
 def test_a_reader_notices_that_the_file_was_made_again(path: Path) -> None:
