@@ -70,7 +70,7 @@ class WorkerProcess:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 cwd="/" if os.name == "posix" else None,
-                env=_environment(),
+                env=worker_environment(),
                 start_new_session=True,
             )
         except OSError as error:
@@ -118,7 +118,7 @@ class WorkerProcess:
             self._on_progress("unusable", last.done, last.total, why)
 
 
-def _environment() -> dict[str, str]:
+def worker_environment() -> dict[str, str]:
     """Return the worker's environment: where Python finds the package, and nothing that could be a key."""
     kept = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "SYSTEMROOT")
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120

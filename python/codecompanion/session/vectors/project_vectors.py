@@ -16,11 +16,13 @@ from pathlib import Path
 from codecompanion.adapters.base import AdapterSettings, SecretReader
 from codecompanion.adapters.embeddings.http_embedder import connection_of
 from codecompanion.adapters.embeddings.make import make_embedder
+from codecompanion.adapters.embeddings.spec import problem_with
 from codecompanion.errors import AdapterError, StoreError
 from codecompanion.model.embedding import EmbeddingSettings
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.code.search_options import NearestChunks
 from codecompanion.session.code.worker import WorkerProcess
+from codecompanion.session.vectors.process import ProcessEmbedder
 from codecompanion.session.vectors.question import QuestionVectors, refusing
 from codecompanion.session.vectors.worker import VectorJob
 
@@ -156,7 +158,11 @@ class ProjectVectors:
 
     def _open(self) -> QuestionVectors:
         if self._questions is None:
-            self._questions = QuestionVectors(make_embedder(self.settings, self._read_key))
+            settings = self.settings
+            if settings.onnx and problem_with(settings) is None:
+                self._questions = QuestionVectors(ProcessEmbedder(settings))
+            else:
+                self._questions = QuestionVectors(make_embedder(settings, self._read_key))
         return self._questions
 
     def _key(self) -> str:

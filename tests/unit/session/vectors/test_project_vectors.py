@@ -140,8 +140,8 @@ def carry_out_in_thread(job: VectorJob) -> Any:
 
 
 def test_the_worker_s_environment_holds_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    from codecompanion.session.code.worker import _environment
+    from codecompanion.session.code.worker import worker_environment
 
     monkeypatch.setenv("EMBED_KEY", KEY)
     assert KEY in os.environ.values()
-    assert KEY not in _environment().values()
+    assert KEY not in worker_environment().values()

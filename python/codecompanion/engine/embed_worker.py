@@ -1,0 +1,58 @@
+"""`python -m codecompanion.engine.embed_worker`: gives vectors of questions to a host (`session.vectors.process`).
+
+The model is loaded here and not in the host, whose memory would grow by ten times the model's size. Reads settings from
+the first line of standard input, then requests, one a line; ends when that closes, or when nothing was asked for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import sys
+import threading
+
+import msgspec
+
+from codecompanion.adapters.embeddings.make import make_embedder
+from codecompanion.errors import CodeCompanionError
+from codecompanion.model.embedding import Embedder, EmbeddingSettings
+from codecompanion.session.vectors.process import VectorAnswer, VectorRequest
+from codecompanion.store.code_index.vectors import to_blob
+
+IDLE_S = 300.0
+"""The next question loads the model again, in a second."""
+
+
+def main() -> int:
+    """Answer until nobody asks any more; return the exit status."""
+    lines = sys.stdin.buffer
+    try:
+        embedder = make_embedder(msgspec.json.decode(lines.readline(), type=EmbeddingSettings), lambda settings: "")
+    except (msgspec.DecodeError, CodeCompanionError):
+        return 2
+    with asyncio.Runner() as runner:
+        while True:
+            idle = threading.Timer(IDLE_S, os._exit, (0,))
+            idle.daemon = True
+            idle.start()
+            line = lines.readline()
+            idle.cancel()
+            if not line:
+                return 0
+            request = msgspec.json.decode(line, type=VectorRequest)
+            answer = runner.run(_answer(embedder, request))
+            sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+            sys.stdout.buffer.flush()
+
+
+async def _answer(embedder: Embedder, request: VectorRequest) -> VectorAnswer:
+    try:
+        vector = await embedder.embed_query(request.question)
+    except CodeCompanionError as error:
+        return VectorAnswer(request.id, error=str(error))
+    return VectorAnswer(request.id, base64.b64encode(to_blob(vector)).decode())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
