@@ -112,6 +112,22 @@ def test_a_damaged_job_is_answered_in_its_place(project, environment):
     assert err.count("\n") == 6
 
 
+def test_a_home_folder_is_no_project(environment):
+    """R-266: nothing of it is looked through; a named file is read."""
+    home = environment["HOME"]
+    with open(f"{home}/notes.md", "w") as file:
+        file.write("parse_config\n")
+    options = {"root": home, "always": True}
+    status, [alone, named], _ = jobs(
+        environment,
+        {"question": "parse_config", "options": options},
+        {"question": "parse_config", "options": {**options, "files": ["notes.md"]}},
+    )
+    assert status == 0
+    assert alone["gathered"] == []
+    assert [one["path"] for one in named["selection"]["snippets"]] == ["notes.md"]
+
+
 def test_a_question_is_needed():
     assert run("gather")[0] == 2
     assert run("gather", "--root", "/no/such/folder", "x")[0] == 2

@@ -115,8 +115,9 @@ class _Projects:
     async def _answer(self, question: str, root: Path, options: Options) -> dict[str, Any]:
         context = settings.load({}).context
         vectors = self._vectors.of(options.embed) if options.embed else None
-        index = self._index(root)
-        if options.embed:
+        is_project = root not in (Path.home(), Path(root.anchor))
+        index = self._index(root, is_project)
+        if options.embed and is_project:
             await self._vectors.fill(options.embed, index.root, index.path, index.choice)
         ask = Ask(
             question=question,
@@ -126,13 +127,17 @@ class _Projects:
             model=options.model,
             budget=options.budget,
             always=options.always or mentions_in(question).codebase,
+            only_files=not is_project,
         )
         search = IndexSearch(index, context.hybrid, vectors)
         return as_answer(await gather(ask, Means(context, time.monotonic, search)))
 
-    def _index(self, root: Path) -> ProjectIndex:
+    def _index(self, root: Path, is_project: bool) -> ProjectIndex:
+        """Return the index of a folder; a home folder is none, so that only named files of it are read."""
         if root not in self._indexes:
             index = self._indexes[root] = ProjectIndex(root, cache_dir())
+            if not is_project:
+                return index
             try:
                 build(index.root, index.path, index.choice, now_ns=time.time_ns)
             except (CodeCompanionError, OSError) as error:

@@ -112,8 +112,7 @@ async def gather(ask: Ask, means: Means, tell: Callable[[str], None] = lambda wo
     begun = means.clock()
     runs = Runs(means.clock, begun + GATHERING_SHARE * means.settings.timeout_s)
     classification, types = await _classify(ask, means, runs)
-    named = bool(ask.files)
-    if not (named or classification.is_codebase_related):
+    if not (ask.files or classification.is_codebase_related):
         return _result(ask, runs, begun, classification, types)
     max_bytes = int(means.settings.max_file_size_mb * 1_000_000)
     code = ProjectCode(ask.root, Choice(means.settings.include_hidden, max_bytes), ask.unsaved)
@@ -123,6 +122,9 @@ async def gather(ask: Ask, means: Means, tell: Callable[[str], None] = lambda wo
         _limit(means, "files"),
         ReadFiles(),
     )
+    named = any(one.source == "mention" for one in files.snippets)
+    if not (named or classification.is_codebase_related):
+        return _result(ask, runs, begun, classification, types, notes=files.notes)
     code_found, texts = _NO_CODE, list[Snippet]()
     if not ask.only_files:
         tell("looking for code")

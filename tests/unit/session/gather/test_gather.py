@@ -224,8 +224,15 @@ async def test_a_name_may_come_with_its_sign(project):
 
 async def test_one_letter_is_no_name(project):
     """R-215."""
-    found = await ask(project, "x", files=("x",), by=means(supplement_when_files_selected=False))
-    assert (found.notes, places(found)) == ((), [])
+    found = await ask(project, "x", files=("x",))
+    assert (found.notes, found.text) == ((), "")
+
+
+async def test_a_name_that_is_no_file_asks_for_no_code(project):
+    """R-201: `@alice` in a question about something else sends nothing, and says so."""
+    found = await ask(project, "What does @alice think of poems?", files=("alice",))
+    assert (found.text, found.found) == ("", ())
+    assert found.notes == ("@alice was not read: there is no file of this name in the project.",)
 
 
 async def test_a_hidden_or_secret_file_is_read_when_it_is_named(project):
