@@ -90,6 +90,9 @@ class ProjectWords:
         known = set(self.path_words.paths())
         for path in known - wanted:
             self.path_words.remove(path)
+        folders: dict[str, list[str]] = {}
         for path in wanted - known:
             folder, _, name = path.rpartition("/")
-            self.path_words.put(path, count_path_words(stems_of(folder), stems_of(name)))
+            if folder not in folders:
+                folders[folder] = stems_of(folder)
+            self.path_words.put(path, count_path_words(folders[folder], stems_of(name)))

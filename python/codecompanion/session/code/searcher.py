@@ -15,16 +15,17 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from codecompanion.errors import StoreUnavailable
-from codecompanion.model.found_code import COMMON, FoundCode, SearchOutcome, SearchTier
+from codecompanion.model.found_code import FoundCode, SearchOutcome, SearchTier
 from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
 from codecompanion.retrieval.ranking.join import RankedFile, find_seeds, rank_files
 from codecompanion.retrieval.ranking.places import Place, best_places
 from codecompanion.retrieval.ranking.question import Question, any_word_query, read_question, spellings
 from codecompanion.retrieval.ranking.tables import Ranking, ranking
 from codecompanion.retrieval.search.cascade import run_cascade, tiers_from
-from codecompanion.retrieval.search.common_files import common_files, cut_common, is_broad
+from codecompanion.retrieval.search.common_files import is_broad
 from codecompanion.retrieval.search.results import MAX_RESULTS, one_per_file
 from codecompanion.session.code.document_tiers import DocumentTiers
+from codecompanion.session.code.found_places import FoundPlaces
 from codecompanion.session.code.project_words import ProjectWords
 from codecompanion.session.code.search_options import MAX_TOP_K, NearestChunks, SearchOptions
 from codecompanion.session.code.searched_project import SearchedProject
@@ -58,8 +59,22 @@ class CodeSearcher:
         It answers whatever is missing; with nothing at all to read the results are empty.
         """
         started = time.perf_counter()
-        not_used = list[str]()
-        with self.opened(not_used) as connection:
+        try:
+            outcome = self._answer(text, options, nearest, [])
+        except StoreUnavailable as error:  # it opened, and then a part of it could not be read
+            outcome = self._answer(text, options, nearest, [f"index: {error}"], with_index=False)
+        return msgspec.structs.replace(outcome, ms=(time.perf_counter() - started) * 1000)
+
+    def _answer(
+        self,
+        text: str,
+        options: SearchOptions,
+        nearest: NearestChunks | None,
+        not_used: list[str],
+        *,
+        with_index: bool = True,
+    ) -> SearchOutcome:
+        with self.opened(not_used, with_index=with_index) as connection:
             not_indexed = self.not_indexed
             if options.tier == "auto":
                 tier: SearchTier = "auto"
@@ -67,12 +82,12 @@ class CodeSearcher:
             else:
                 tier, results = self._by_document(connection, text, options, nearest, not_used)
             if options.with_common and (not results or is_broad(text)):
-                results = (*results, *self._common(tier, options))
+                paths = (path for path in self.words.all_paths() if is_below(path, options.below))
+                results = (*results, *FoundPlaces(self.project).common(tier, paths))
         most = MAX_RESULTS if tier != "auto" else max(MAX_RESULTS, options.top_k) * max(options.per_file, 1)
         if options.per_file == 1 or tier != "auto":
             results = one_per_file(results, most)
-        elapsed_ms = (time.perf_counter() - started) * 1000
-        return SearchOutcome(results[:most], tier, elapsed_ms, bool(not_indexed), tuple(not_used))
+        return SearchOutcome(results[:most], tier, 0.0, bool(not_indexed), tuple(not_used))
 
     def evidence(
         self,
@@ -109,23 +124,30 @@ class CodeSearcher:
         return msgspec.structs.replace(evidence, edges=edges)
 
     @contextlib.contextmanager
-    def opened(self, not_used: list[str]) -> Iterator[sqlite3.Connection | None]:
-        """Give the index to the block, None when there is none that can be read; why not is added to `not_used`."""
+    def opened(self, not_used: list[str], *, with_index: bool = True) -> Iterator[sqlite3.Connection | None]:
+        """Give the index to the block, None when there is none that can be read; why not is added to `not_used`.
+
+        Raises:
+            StoreUnavailable: the block read a part of the index that is damaged.
+        """
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._lock)
             self.not_indexed = tuple(self.project.not_indexed())
             self.words.follow_listing(self.not_indexed)
+            connection = None
             try:
-                connection = stack.enter_context(self.project.reader.reading())
-                self.words.follow_index(connection)
+                if with_index:
+                    connection = stack.enter_context(self.project.reader.reading())
+                    self.words.follow_index(connection)
             except FileNotFoundError:
-                connection = None
                 not_used.append("index: the project is not indexed yet")
             except StoreUnavailable as error:
-                connection = None
                 not_used.append(f"index: {error}")
             if connection is None:
+                # What was in the index a moment ago is searched as text.
+                self.not_indexed = tuple(dict.fromkeys((*self.not_indexed, *self.words.ids)))
                 self.words.forget_index()
+                self.words.follow_listing(self.not_indexed)
             yield connection
 
     def _joined(
@@ -150,8 +172,8 @@ class CodeSearcher:
         every.sort(key=lambda place: (-place.score, order[place.path]))
         del every[MAX_PLACES:]
         signals = {ranked.path: ranked.signals for ranked in files}
-        texts: dict[str, list[str] | None] = {}
-        found = (self._found(place, signals[place.path], texts) for place in every)
+        texts = FoundPlaces(self.project)
+        found = (texts.found(place, "auto", signals[place.path]) for place in every)
         return tuple(result for result in found if result is not None)
 
     def _guarded(self, nearest: NearestChunks | None, not_used: list[str]) -> NearestChunks | None:
@@ -186,11 +208,9 @@ class CodeSearcher:
         asked = msgspec.structs.replace(options, hybrid=hybrid)
         answered = run_cascade(tiers_from(options.tier), lambda tier: tiers.search(tier, text, asked))
         not_used.extend(answered.not_used)
-        texts: dict[str, list[str] | None] = {}
-        found = (
-            self._found(Place(one.path, one.start, one.end, one.score, one.symbol, one.kind), (), texts, answered.tier)
-            for one in answered.found
-        )
+        texts = FoundPlaces(self.project)
+        places = (Place(one.path, one.start, one.end, one.score, one.symbol, one.kind) for one in answered.found)
+        found = (texts.found(place, answered.tier) for place in places)
         return answered.tier, tuple(result for result in found if result is not None)
 
     def _chunk_hits(
@@ -260,32 +280,6 @@ class CodeSearcher:
         if row is None:
             return Place(ranked.path, 1, _FIRST_LINES, ranked.score * share, kind="file")
         return Place(ranked.path, row.start, row.end, ranked.score * share, row.symbol, row.kind)
-
-    def _found(
-        self,
-        place: Place,
-        signals: tuple[tuple[str, float], ...],
-        texts: dict[str, list[str] | None],
-        tier: SearchTier = "auto",
-    ) -> FoundCode | None:
-        """Return a place with its text as it is now; None when the file is gone or shorter than that."""
-        if place.path not in texts:
-            text = self.project.read(place.path)
-            texts[place.path] = None if text is None else text.split("\n")
-        lines = texts[place.path]
-        if lines is None or place.start > len(lines):
-            return None
-        end = min(place.end, len(lines))
-        text = "\n".join(lines[place.start - 1 : end])
-        return FoundCode(
-            place.path, place.start, end, place.score, tier, place.symbol, text, kind=place.kind, signals=signals
-        )
-
-    def _common(self, tier: SearchTier, options: SearchOptions) -> Iterator[FoundCode]:
-        for path in common_files(self.words.all_paths()):
-            text = self.project.read(path)
-            if text is not None and is_below(path, options.below):
-                yield FoundCode(path, 1, text.count("\n") + 1, 1.0, tier + COMMON, text=cut_common(text), kind="file")
 
 
 def is_below(path: str, folder: str) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import sqlite3
 import subprocess
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from codecompanion.session.code.indexing import build
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.code.search_code import look_up_code, search_code
 from codecompanion.session.code.search_options import SearchOptions
+from codecompanion.store.code_index import search
 
 FILES = {
     "shop/basket.py": (
@@ -206,3 +210,30 @@ async def test_a_name_nobody_defines_is_searched_for_as_a_question(root: Path, t
     outcome = await look_up_code(index, "totalPrice", "definition", "", 3)
     assert outcome.results[0].path == "shop/basket.py"
     await index.close()
+
+
+async def test_an_index_that_is_damaged_under_way_is_done_without(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = await indexed(root, tmp_path)
+    await search_code(index, "warm up")
+
+    def damaged(*_: object) -> None:
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    monkeypatch.setattr(search, "find_chunks", damaged)
+    outcome = await search_code(index, "how is the credit card charged?")
+    assert paths(outcome)[0] == "shop/checkout.py"
+    assert any("malformed" in why for why in outcome.not_used)
+    check_lines(root, outcome.results)
+    await index.close()
+
+
+async def test_a_searcher_lives_as_long_as_its_index(root: Path, tmp_path: Path) -> None:
+    index = await indexed(root, tmp_path)
+    await search_code(index, "credit card")
+    await index.close()
+    gone = weakref.ref(index)
+    del index
+    gc.collect()
+    assert gone() is None

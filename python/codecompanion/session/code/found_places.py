@@ -1,0 +1,39 @@
+"""From places to what a search gives: with their text as it is now, each file read once (R-236, R-237)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from codecompanion.model.found_code import COMMON, FoundCode, SearchTier
+from codecompanion.retrieval.ranking.places import Place
+from codecompanion.retrieval.search.common_files import common_files, cut_common
+from codecompanion.session.code.searched_project import SearchedProject
+
+
+class FoundPlaces:
+    """The texts of one answer."""
+
+    def __init__(self, project: SearchedProject) -> None:
+        self._project = project
+        self._lines: dict[str, list[str] | None] = {}
+
+    def found(self, place: Place, tier: SearchTier, signals: tuple[tuple[str, float], ...] = ()) -> FoundCode | None:
+        """Return a place with its text; None when the file is gone, or shorter than that by now."""
+        if place.path not in self._lines:
+            text = self._project.read(place.path)
+            self._lines[place.path] = None if text is None else text.split("\n")
+        lines = self._lines[place.path]
+        if lines is None or place.start > len(lines):
+            return None
+        end = min(place.end, len(lines))
+        text = "\n".join(lines[place.start - 1 : end])
+        return FoundCode(
+            place.path, place.start, end, place.score, tier, place.symbol, text, kind=place.kind, signals=signals
+        )
+
+    def common(self, tier: SearchTier, paths: Iterable[str]) -> Iterator[FoundCode]:
+        """Yield those of the paths that are common project files (R-236)."""
+        for path in common_files(paths):
+            text = self._project.read(path)
+            if text is not None:
+                yield FoundCode(path, 1, text.count("\n") + 1, 1.0, tier + COMMON, text=cut_common(text), kind="file")
