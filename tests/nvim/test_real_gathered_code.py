@@ -76,6 +76,32 @@ def test_a_plain_message_gets_none_and_a_named_file_does(nvim_factory, tmp_path)
         assert sent(server)[3] == "what is in @README.md"
 
 
+def test_under_codebuddy_the_question_decides(nvim_factory, tmp_path):
+    """R-201, R-204: about the project or not; nobody needs to ask for code."""
+    with ChatServerThread(default=lambda received: reply("Ok."), key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server, opts={"context_window": 64_000})
+        chat.send("/policy codebuddy")
+        chat.nvim.wait_screen("Policy codebuddy")
+        chat.say("thank you, that is nice")
+        assert sent(server) == ["thank you, that is nice"]
+        chat.say("which function in this code base pops an item of the Stack class?")
+        assert "def pop_item(self)" in sent(server)[-2]
+
+
+def test_an_index_that_is_rubbish_is_in_nobodys_way(nvim_factory, tmp_path):
+    """What cannot be used is built again; the question is answered meanwhile."""
+    with ChatServerThread(default=lambda received: reply("Ok."), key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server)
+        chat.say(QUESTION)
+        found = chat.nvim.wait_for(lambda: list((tmp_path / "cache").rglob("*.db")), "the index in the cache folder")
+        os.kill(chat.host_pid(), signal.SIGKILL)
+        chat.nvim.wait_lua("return require('codecompanion.host').status() ~= 'ready'")
+        for path in found:
+            path.write_bytes(b"rubbish" * 1000)
+        chat.say(QUESTION + " again")
+        assert "def pop_item(self)" in sent(server)[-2]
+
+
 def test_unsaved_changes_are_what_is_read(nvim_factory, tmp_path):
     """Lesson 53: what the user sees."""
     with ChatServerThread([reply("Both.")], key=KEY) as server:
