@@ -45,6 +45,8 @@ MAX_COMPARED = 20_000
 COMPARE_AGAIN_S = 15.0
 FAILED_AGAIN_S = 60.0
 """A disk that is full stays full: so long no question starts another worker."""
+WRITE_PATIENCE_S = 0.2
+"""While a worker writes a batch, a question does not wait longer for what was just saved."""
 TEXT_SEARCH_S = 5.0
 MAX_READ_FILES = 50
 """So few files are read here; more are searched by a program."""
@@ -194,21 +196,27 @@ class ProjectIndex:
         is_complete = self.reader.meta("complete") == "1"
         difference, is_partial = self._difference(known)
         buffers = self._changed_buffers(known)
-        if is_partial or len(difference.changed) > MAX_OWN_FILES or self._bytes(difference) > MAX_OWN_BYTES:
-            written = self._write(Difference(), buffers)
-            pending = difference.changed
-            if is_partial and not is_complete:
-                pending = tuple(path for path in self._files().paths if path not in known)
-            return Freshness(is_complete, pending, written), True
-        if not (difference.changed or difference.gone or buffers):
-            return Freshness(is_complete), False
+        is_much = len(difference.changed) > MAX_OWN_FILES or self._bytes(difference) > MAX_OWN_BYTES
+        own = Difference() if is_much else difference
+        written = self._try_to_write(own, buffers)
+        pending = [*(difference.changed if is_much or written is None else ()), *(buffers if written is None else ())]
+        if not is_complete and self._is_large(known):
+            pending += [path for path in self._files().paths if path not in known]
+        return Freshness(is_complete, tuple(dict.fromkeys(pending)), written or 0), is_much or is_partial
+
+    def _try_to_write(self, difference: Difference, buffers: Mapping[str, str]) -> int | None:
+        """Return how many files were written, None: the worker is writing, or another Neovim, or the disk refuses."""
         try:
-            return Freshness(is_complete, (), self._write(difference, buffers)), False
+            return self._write(difference, buffers)
         except IndexUnusable:
             raise
-        except StoreError as error:  # the worker is writing, or another Neovim: what is not right is named
-            _log.info("the index of %s is busy: %s", self.root, error)
-            return Freshness(is_complete, (*difference.changed, *buffers)), False
+        except StoreError as error:
+            _log.info("the index of %s cannot be written now: %s", self.root, error)
+            return None
+
+    def _is_large(self, known: Mapping[str, object]) -> bool:
+        """Return whether looking at every file would be felt."""
+        return max(len(known), len(self._listed.paths) if self._listed else 0) > MAX_COMPARED
 
     def _known_files(self) -> dict[str, tuple[int, int]]:
         """Return what is indexed, {} = there is no index that can be used."""
@@ -226,7 +234,7 @@ class ProjectIndex:
     def _difference(self, known: Mapping[str, tuple[int, int]]) -> tuple[Difference, bool]:
         """Return how the disk differs, unsaved files left out; True: only a part of it was looked at."""
         told, self._told = self._told, set()
-        if len(known) > MAX_COMPARED:
+        if self._is_large(known):
             there = {path: known[path] for path in {*told, *self._unsaved} if path in known}
             found = compare(self.root, {path for path in told if belongs(path, self.choice)}, there)
             is_due = time.monotonic() - self._compared_at > COMPARE_AGAIN_S
@@ -289,7 +297,7 @@ class ProjectIndex:
         if not (difference.changed or difference.gone or buffers):
             return 0
         with self._writing:
-            writer = IndexWriter(self.path, self.root)
+            writer = IndexWriter(self.path, self.root, WRITE_PATIENCE_S)
             try:
                 done = write_changes(writer, self.root, difference, self.choice, time.time_ns, lambda done, total: None)
                 writer.put((index_text(path, text) for path, text in buffers.items()), int(time.time()))

@@ -19,7 +19,7 @@ import msgspec
 from codecompanion.formats.code_words import index_words
 from codecompanion.model.code import CodeChunk, ParsedFile
 from codecompanion.store.code_index.outlines import pack_signatures
-from codecompanion.store.code_index.schema import KINDS, open_to_write, unusable_or_unavailable
+from codecompanion.store.code_index.schema import BUSY_TIMEOUT_S, KINDS, open_to_write, unusable_or_unavailable
 from codecompanion.store.database.connection import roll_back
 
 FROM_BUFFER = -1
@@ -73,10 +73,11 @@ class IndexWriter:
     Every method raises `IndexUnusable` for a damaged file, `StoreUnavailable` when the disk or a lock refuses.
     """
 
-    def __init__(self, path: Path, root: Path) -> None:
-        """Open the index of the project `root`, made new where it has to be."""
+    def __init__(self, path: Path, root: Path, patience_s: float = BUSY_TIMEOUT_S) -> None:
+        """Open the index of the project `root`, made new where it has to be; wait so long for another writer."""
         self.path = path
         self._connection = open_to_write(path, root)
+        self._connection.execute(f"PRAGMA busy_timeout = {int(patience_s * 1000)}")
         self._names: dict[str, int] = {}
 
     def close(self) -> None:

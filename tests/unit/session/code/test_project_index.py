@@ -188,6 +188,20 @@ async def test_of_a_very_large_project_the_host_looks_at_what_it_is_told(
     assert names(index) == {"told", "untold"}
 
 
+async def test_what_a_very_large_project_has_not_yet_is_named_without_looking_at_every_file(
+    index: ProjectIndex, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await index.refresh()
+    monkeypatch.setattr(project_index, "MAX_COMPARED", 1)
+    writer = project_index.IndexWriter(index.path, index.root)
+    writer.remove(["lib/b.py"])
+    writer.set_meta("complete", "0")
+    writer.close()
+    write(root, "c.py", "c = 1\n")
+    monkeypatch.setattr(index, "_compared_at", float("inf"))  # not its turn
+    assert await index.refresh() == Freshness(False, ("c.py", "lib/b.py"))
+
+
 async def test_a_worker_that_is_killed_is_followed_by_one_that_goes_on(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,11 +346,12 @@ async def test_a_busy_index_names_what_it_does_not_have(
     index: ProjectIndex, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await index.refresh()
-    monkeypatch.setattr("codecompanion.store.code_index.schema.BUSY_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(project_index, "WRITE_PATIENCE_S", 0.0)
     holder = sqlite3.connect(index.path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     write(root, "a.py", "def waits(): pass\n", age=4)
-    assert (await index.refresh()).pending == ("a.py",)
+    assert (await index.refresh({"lib/b.py": "typed = 1\n"})).pending == ("a.py", "lib/b.py")
+    assert index.state.phase == "ready"
     holder.execute("ROLLBACK")
     holder.close()
     assert (await index.refresh()).written == 1
