@@ -58,7 +58,7 @@ class ProjectGatherer:
         settings = self._settings()
         search = None
         if not question.only_files:
-            search = await self._search(question.root, settings)
+            search = await self._search(question.root, settings, tell)
         ask = Ask(
             question=question.text,
             root=question.root,
@@ -73,14 +73,17 @@ class ProjectGatherer:
             pinned=question.pinned,
         )
         means = Means(settings, time.monotonic, search, self._utility(settings), self._team_of(settings))
-        return await gather(ask, means, tell)
+        return await gather(ask, means)
 
-    async def _search(self, root: Path, settings: GatheringSettings) -> IndexSearch | None:
+    async def _search(self, root: Path, settings: GatheringSettings, tell: Callable[[str], None]) -> IndexSearch | None:
         """Return the search of a project; None = its index cannot be had, so its files are searched as text."""
         from codecompanion.session.gather.index_search import IndexSearch
 
         try:
-            return IndexSearch(await self._index_of(root), settings.hybrid, self._vectors())
+            index = await self._index_of(root)
+            if index.state.phase == "building" and index.state.total:
+                tell(f"{100 * index.state.done // index.state.total} % is indexed")
+            return IndexSearch(index, settings.hybrid, self._vectors())
         except (CodeCompanionError, OSError) as error:
             _log.warning("there is no index of %s: %s", root, error)
             return None

@@ -101,10 +101,8 @@ class Means(msgspec.Struct, frozen=True):
     team: TeamText | None = None
 
 
-async def gather(ask: Ask, means: Means, tell: Callable[[str], None] = lambda words: None) -> Gathered:
+async def gather(ask: Ask, means: Means) -> Gathered:
     """Return what was found for a question; `text` "" when the plain message is to be sent.
-
-    `tell` hears in a word or two what is going on.
 
     Raises:
         asyncio.CancelledError: stopped; nothing goes on.
@@ -127,7 +125,6 @@ async def gather(ask: Ask, means: Means, tell: Callable[[str], None] = lambda wo
         return _result(ask, runs, begun, classification, types, notes=files.notes)
     code_found, texts = _NO_CODE, list[Snippet]()
     if not ask.only_files:
-        tell("looking for code")
         looks = not named or means.settings.supplement_when_files_selected
         code_found, texts = await asyncio.gather(
             _find_code(ask, means, runs, code, types, files) if looks else _nothing(),
