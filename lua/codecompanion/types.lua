@@ -1325,6 +1325,7 @@
 ---@field api_key? string
 ---@field model? string
 ---@field family? string
+---@field tokens? table
 ---@field max_tokens? integer
 ---@field temperature? number
 ---@field multi_line? boolean

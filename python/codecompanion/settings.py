@@ -141,7 +141,7 @@ class RulesSettings(_Section, frozen=True):
 
 
 class CompletionSettings(_Section, frozen=True):
-    """Completion at the cursor (R-261). `url`, `adapter`, `api_key`, `family`: "" = not set.
+    """Completion at the cursor (R-261). `url`, `adapter`, `api_key`, `family`: "" = not set; `tokens`: {} = a family's.
 
     `api_key` is where the key is (a variable's name, `cmd:…`, `file:…`), never the key. `timeout_s` is the limit of one
     request; `multi_line` False ends a suggestion with its first line; `project`: the model is shown other files too.
@@ -154,6 +154,7 @@ class CompletionSettings(_Section, frozen=True):
     api_key: str
     model: str
     family: str
+    tokens: dict[str, str]
     max_tokens: Annotated[int, msgspec.Meta(ge=1)]
     temperature: Annotated[float, msgspec.Meta(ge=0)]
     multi_line: bool

@@ -211,6 +211,7 @@ local function completion(given)
     api_key = given.api_key or "",
     model = given.model,
     family = given.family or "",
+    tokens = object(given.tokens),
     max_tokens = given.max_tokens,
     temperature = given.temperature,
     multi_line = given.multi_line,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -89,6 +90,20 @@ def family_named(name: str) -> Family:
             return family
     known = ", ".join((*(family.name for family in families()), PLAIN))
     raise ConfigError("family", f"there is no family {name!r}", known)
+
+
+def family_with(tokens: Mapping[str, str]) -> Family:
+    """Return a family of the user's own (R-260): `prefix`, `suffix`, `middle` and `eot`.
+
+    Raises:
+        ConfigError: one of them is missing, or is none of these.
+    """
+    expected = ("prefix", "suffix", "middle", "eot")
+    wrong = {*expected} ^ {name for name, token in tokens.items() if token}
+    if wrong:
+        raise ConfigError("completion.tokens", f"{min(wrong)} is missing or unknown", ", ".join(expected))
+    prefix, suffix, middle, eot = (tokens[name] for name in expected)
+    return Family(name="own", prefix=prefix, suffix=suffix, middle=middle, eot=eot)
 
 
 def stops_of(family: Family) -> tuple[str, ...]:

@@ -27,6 +27,26 @@ local function check_filetypes(value)
   return nil, value
 end
 
+local TOKENS = { prefix = true, suffix = true, middle = true, eot = true }
+
+---@param value table<any, any>
+---@return string? problem
+---@return table<string, string>? normalised
+local function check_tokens(value)
+  local text = "expected texts by name: { prefix = …, suffix = …, middle = …, eot = … }"
+  for name, token in pairs(value) do
+    if not TOKENS[name] or type(token) ~= "string" or token == "" then
+      return ("%s = %s; %s"):format(tostring(name), tostring(token), text)
+    end
+  end
+  for name in pairs(TOKENS) do
+    if next(value) ~= nil and not value[name] then
+      return ("%s is missing; %s"):format(name, text)
+    end
+  end
+  return nil, value
+end
+
 local NO_KEY_PLACE = "is not the name of an environment variable; keys do not belong in a configuration: expected a"
   .. ' name in capitals, "cmd:…" or "file:…"'
 
@@ -96,6 +116,14 @@ return {
     optional = true,
     description = "Tokens that mark prefix, suffix and middle: `qwen`, `deepseek`, `deepseek-ascii`, `starcoder`,"
       .. " `codellama` or `plain` (none). By default the model's name says it.",
+  },
+  {
+    name = "tokens",
+    type = "table",
+    default = {},
+    check = check_tokens,
+    description = "Tokens of a family that is not known here: { prefix = …, suffix = …, middle = …, eot = … }, as the"
+      .. " model's page says. They count before `family`.",
   },
   {
     name = "max_tokens",

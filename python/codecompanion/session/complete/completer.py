@@ -16,7 +16,7 @@ import msgspec
 
 from codecompanion.adapters.completion.endpoints import CodeReply, CodeRequest
 from codecompanion.completion.budgets import total_chars
-from codecompanion.completion.families import Family, family_named, family_of, stops_of, without_tokens
+from codecompanion.completion.families import Family, family_named, family_of, family_with, stops_of, without_tokens
 from codecompanion.completion.forms import as_comments, build_project_prompt, line_cost
 from codecompanion.completion.imports import imports_outside
 from codecompanion.completion.plan import plan_prompt
@@ -150,7 +150,7 @@ class Completer:
             return Suggestions(why=f"{path.rpartition('/')[2]} may hold secrets", off=True)
         asked = self._asked = self._asked or self._make()
         settings = self._settings
-        family = family_named(settings.family) if settings.family else family_of(settings.model)
+        family = _family_of(settings)
         name = project[0].root.name if project else ""
         project = project if settings.project else None
 
@@ -278,6 +278,12 @@ def make_completer(services: Services) -> Completer:
         report_bug=services.report_bug,
         context_window=known.context_window if known else 0,
     )
+
+
+def _family_of(settings: CompletionSettings) -> Family:
+    if settings.tokens:
+        return family_with(settings.tokens)
+    return family_named(settings.family) if settings.family else family_of(settings.model)
 
 
 def _inside(path: str, root: Path) -> str | None:

@@ -63,6 +63,19 @@ async def test_a_model_without_a_family_only_continues_or_is_given_the_suffix(ma
         assert (apart["prompt"], apart["suffix"], apart["options"]["stop"]) == ("x = ", "\n", ["\n\n\n"])
 
 
+async def test_tokens_of_the_users_own_count_before_a_familys(make_completer):
+    """R-260: the table can be configured."""
+    tokens = {"prefix": "[P]", "suffix": "[S]", "middle": "[M]", "eot": "[E]"}
+    async with FillServer(["1[E]2"]) as server:
+        [found] = await one(make_completer(url=server.address, tokens=tokens), code("a[M] = |\n"))
+        assert texts(found) == ["1"]
+        body = server.requests[0].json
+        assert body["prompt"] == "[P]a[M  = [S]\n[M]"
+        assert body["options"]["stop"][0] == "[E]"
+    [wrong] = await one(make_completer(tokens={"prefix": "[P]", "suffix": "", "middle": "[M]"}), code())
+    assert "completion.tokens" in wrong.why
+
+
 async def test_the_same_prompt_is_asked_once(make_completer):
     async with FillServer(["foo()", "bar()"]) as server:
         first, again, other = await one(make_completer(url=server.address), code(), code(), code("y = |\n"))
