@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import sys
 from pathlib import Path
 
 from codecompanion.adapters.embeddings.make import make_embedder
+from codecompanion.adapters.embeddings.onnx_embedder import OnnxEmbedder
 from codecompanion.adapters.embeddings.spec import EXPECTED, parse_spec
 from codecompanion.adapters.keys.key_source import KeyReader
 from codecompanion.cli import progress
 from codecompanion.cli.environment import user_environment
-from codecompanion.errors import InputError, NotConfigured
+from codecompanion.errors import AdapterError, InputError, NotConfigured
 from codecompanion.session.vectors.estimate import estimate_run
 from codecompanion.session.vectors.question import QuestionVectors
 from codecompanion.session.vectors.run import Run, make_vectors
@@ -62,6 +64,10 @@ class CommandVectors:
         if (spec, path) in self._filled:
             return Run()
         self._filled.add((spec, path))
+        if isinstance(embedder, OnnxEmbedder):
+            # Loaded now, so that no question's `ms` is that of loading. What is wrong is said by who needs a vector.
+            with contextlib.suppress(AdapterError):
+                await embedder.embed_query("the model is loaded")
         writer = VectorWriter(path)
         try:
             missing = writer.missing(embedder.name)
