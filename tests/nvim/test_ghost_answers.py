@@ -210,7 +210,7 @@ def test_undo_while_it_is_shown(ghost: Ghost) -> None:
     ghost.wait_asked(1)
     ghost.answer(1, "three")
     assert ghost.shown() == "three"
-    ghost.type("<C-o>u")
+    ghost.type("<C-o>:silent undo<CR>")  # the message of `u` would be waited for
     assert (ghost.nvim.lines(), ghost.shown()) == (["one "], "")
     ghost.type("<F2>")
     assert ghost.nvim.lines() == ["one "]

@@ -109,7 +109,7 @@ def test_what_has_no_room_below_is_counted(ghost: Ghost, above: int, wanted: lis
 
 
 PIECES = ("foo(", ") ", "x, y", "\t", "日本", "😀", "{", "\n", "\n    ", "\n\t", "if a:", "a" * 30, '"')
-OPTIONS = ("nowrap", "tabstop=3", "number", "virtualedit=all", "autoindent", "conceallevel=2", "scrolloff=5")
+OPTIONS = ("nowrap", "tabstop=3", "signcolumn=yes", "virtualedit=all", "autoindent", "conceallevel=2", "scrolloff=5")
 
 
 @pytest.mark.parametrize("seed", range(12))
