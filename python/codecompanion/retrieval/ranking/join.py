@@ -61,7 +61,7 @@ def rank_files(question: Question, evidence: Evidence, ranking: Ranking) -> tupl
 def file_signals(question: Question, evidence: Evidence, ranking: Ranking) -> dict[str, dict[str, float]]:
     """Return signal → path → 0..1 for every file that something speaks for; the input of the fit, too."""
     signals = _word_signals(question, evidence, ranking)
-    seeds = find_seeds(question, evidence, ranking)
+    seeds = find_seeds(question, evidence, ranking) if evidence.seeds is None else evidence.seeds
     signals["uses"] = scaled(spread(seeds, reversed_edges(evidence.edges)))
     signals["used_by"] = scaled(spread(seeds, evidence.edges))
     signals["subject"] = scaled(evidence.subjects)

@@ -121,7 +121,7 @@ class CodeSearcher:
                 if is_below(user, options.below)
                 and (kept := {other: weight for other, weight in others.items() if is_below(other, options.below)})
             }
-        return msgspec.structs.replace(evidence, edges=edges)
+        return msgspec.structs.replace(evidence, edges=edges, seeds=seeds)
 
     @contextlib.contextmanager
     def opened(self, not_used: list[str], *, with_index: bool = True) -> Iterator[sqlite3.Connection | None]:
