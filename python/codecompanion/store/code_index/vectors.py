@@ -206,19 +206,24 @@ class VectorReader:
         state = (inode, removed)
         if state != self._state:
             self._state, self._last_row, self._hashes, self._matrices, self._rows = state, 0, [], {}, {}
-        sql = "SELECT rowid, hash, dims, vector FROM vectors WHERE model = ? AND rowid > ? AND dims > 0 ORDER BY rowid"
-        fresh: dict[int, list[bytes]] = {}
-        for row, digest, dims, blob in connection.execute(sql, (self.model, self._last_row)):
-            if len(blob) != 4 * dims:
-                continue
-            self._last_row = row
-            self._rows.setdefault(dims, []).append(len(self._hashes))
-            self._hashes.append(digest)
-            fresh.setdefault(dims, []).append(blob)
-        for dims, blobs in fresh.items():
-            rows = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(-1, dims)
+        fresh = "FROM vectors WHERE model = ? AND rowid > ? AND dims > 0 AND length(vector) = 4 * dims"
+        given = (self.model, self._last_row)
+        counts = connection.execute(f"SELECT dims, count(*) {fresh} GROUP BY dims", given).fetchall()
+        for dims, count in counts:
+            # Room for all at once: joining blobs would take it three times.
             before = self._matrices.get(dims)
-            self._matrices[dims] = rows if before is None else np.concatenate((before, rows))
+            have = 0 if before is None else len(before)
+            matrix = np.empty((have + count, dims), dtype="<f4")
+            if before is not None:
+                matrix[:have] = before
+            self._matrices[dims] = matrix
+        rows = connection.execute(f"SELECT rowid, hash, dims, vector {fresh} ORDER BY rowid", given)
+        for row, digest, dims, blob in rows:
+            self._last_row = row
+            places = self._rows.setdefault(dims, [])
+            self._matrices[dims][len(places)] = np.frombuffer(blob, dtype="<f4")
+            places.append(len(self._hashes))
+            self._hashes.append(digest)
 
 
 def to_blob(vector: Vector) -> bytes:
