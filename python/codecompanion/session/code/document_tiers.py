@@ -6,6 +6,8 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from codecompanion.model.found_code import SearchTier
 from codecompanion.retrieval.search.cascade import TierUnavailable
 from codecompanion.retrieval.search.full_text_query import index_query, text_score
@@ -20,7 +22,7 @@ from codecompanion.retrieval.search.term_counting import RESULTS, counted_terms,
 from codecompanion.session.code.search_options import NearestChunks, SearchOptions
 from codecompanion.session.code.searched_project import SearchedProject
 from codecompanion.session.code.text_hits import search_texts
-from codecompanion.store.code_index.search import ChunkRow, chunks_by_id, find_chunks
+from codecompanion.store.code_index.search import ChunkRow, chunks_by_id, find_chunks, indexed_at
 
 _COLUMNS = (4.0, 1.0, 1.0)
 """Weights of path, symbol and text (R-231)."""
@@ -52,14 +54,16 @@ class DocumentTiers:
         match tier:
             case "hybrid" | "auto":
                 k = fetched_from_each_side(options.hybrid.top_k)
-                return fuse(self._vectors(k), self._full_text(question, k, options), options.hybrid, time.time())
+                vectors, text = self._vectors(k, options), self._full_text(question, k, options)
+                return fuse(vectors, text, options.hybrid, time.time())
             case "fts":
                 wanted = effective_top_k(options.hybrid.top_k)
                 vector_weight, text_weight = _KEYWORDS_ONLY
-                alone = HybridOptions(vector_weight=vector_weight, text_weight=text_weight, top_k=wanted)
+                weights = {"vector_weight": vector_weight, "text_weight": text_weight, "top_k": wanted}
+                alone = msgspec.structs.replace(options.hybrid, **weights)
                 return fuse((), self._full_text(question, wanted * 2, options), alone, time.time())
             case "vector":
-                return self._vectors(RESULTS)
+                return self._vectors(RESULTS, options)
             case "terms":
                 return self._terms(question)
 
@@ -68,15 +72,15 @@ class DocumentTiers:
             raise TierUnavailable("the project is not indexed yet")
         query = index_query(question)
         rows = find_chunks(self._connection, query, _COLUMNS, k, options.below) if query else []
-        return tuple(found for row in rows if (found := self._candidate(row, text_score(row.bm25))))
+        return self._candidates([(row, text_score(row.bm25)) for row in rows], options.hybrid)
 
-    def _vectors(self, k: int) -> tuple[Candidate, ...]:
+    def _vectors(self, k: int, options: SearchOptions) -> tuple[Candidate, ...]:
         if self._nearest is None or self._connection is None:
             raise TierUnavailable("there are no embeddings")
         cosines = self._nearest(k)
         rows = chunks_by_id(self._connection, cosines)
-        found = (self._candidate(row, cosines[row.chunk]) for row in rows)
-        return tuple(sorted((one for one in found if one), key=lambda one: -one.score))[:k]
+        found = self._candidates([(row, cosines[row.chunk]) for row in rows], options.hybrid)
+        return tuple(sorted(found, key=lambda one: -one.score))[:k]
 
     def _terms(self, question: str) -> tuple[Candidate, ...]:
         terms = counted_terms(question)
@@ -90,8 +94,21 @@ class DocumentTiers:
             for place, (count, hit) in enumerate(best)
         )
 
-    def _candidate(self, row: ChunkRow, score: float) -> Candidate | None:
-        path = self._path_of(row.file)
-        if path is None:
-            return None
-        return Candidate(row.chunk, path, row.start, row.end, score, symbol=row.symbol, kind=row.kind)
+    def _candidates(self, scored: Sequence[tuple[ChunkRow, float]], hybrid: HybridOptions) -> tuple[Candidate, ...]:
+        """Return rows as candidates: with their age where scores decay, with their text where they must differ."""
+        ages: dict[int, int] = {}
+        if hybrid.decay and self._connection is not None:
+            ages = indexed_at(self._connection, {row.file for row, _ in scored})
+        found = list[Candidate]()
+        for row, score in scored:
+            path = self._path_of(row.file)
+            if path is not None:
+                text = self._text(path, row) if hybrid.mmr else ""
+                age = ages.get(row.file)
+                place = (row.chunk, path, row.start, row.end, score, text, row.symbol, row.kind)
+                found.append(Candidate(*place, indexed_at=age))
+        return tuple(found)
+
+    def _text(self, path: str, row: ChunkRow) -> str:
+        lines = (self._project.read(path) or "").split("\n")
+        return "\n".join(lines[row.start - 1 : row.end])

@@ -94,6 +94,12 @@ def file_paths(connection: sqlite3.Connection) -> dict[int, str]:
     return dict(connection.execute("SELECT id, path FROM files"))
 
 
+def indexed_at(connection: sqlite3.Connection, files: Iterable[int]) -> dict[int, int]:
+    """Return when each of the files was indexed, in seconds since 1970."""
+    query = "SELECT id, indexed_at FROM files WHERE id IN (SELECT value FROM json_each(?))"
+    return dict(connection.execute(query, (json.dumps(list(files)),)))
+
+
 def data_version(connection: sqlite3.Connection) -> int:
     """Return a number that is another one after somebody else has written."""
     return int(connection.execute("PRAGMA data_version").fetchone()[0])

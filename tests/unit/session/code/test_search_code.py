@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sqlite3
 import subprocess
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.model.found_code import FoundCode, SearchOutcome, SearchTier
+from codecompanion.retrieval.search.fusion import HybridOptions
 from codecompanion.session.code.indexing import build
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.code.search_code import look_up_code, search_code
@@ -237,3 +239,36 @@ async def test_a_searcher_lives_as_long_as_its_index(root: Path, tmp_path: Path)
     del index
     gc.collect()
     assert gone() is None
+
+
+async def test_scores_decay_with_the_age_of_what_is_indexed(root: Path, tmp_path: Path) -> None:
+    """R-233: half after thirty days; off by default."""
+    for path in filter(Path.is_file, root.rglob("*")):
+        os.utime(path, (1_700_000_000, 1_700_000_000))  # one that was just written is indexed once more
+    index = await indexed(root, tmp_path)
+    now = await search_code(index, "credit card", SearchOptions(tier="fts"))
+    month = int(time.time()) - 30 * 86_400
+    connection = sqlite3.connect(index.path)
+    connection.execute("UPDATE files SET indexed_at = ?", (month,))
+    connection.commit()
+    connection.close()
+    plain = await search_code(index, "credit card", SearchOptions(tier="fts"))
+    decayed = await search_code(index, "credit card", SearchOptions(tier="fts", hybrid=HybridOptions(decay=True)))
+    assert plain.results[0].score == pytest.approx(now.results[0].score)
+    assert decayed.results[0].score == pytest.approx(now.results[0].score / 2, rel=1e-3)
+    await index.close()
+
+
+async def test_diversity_compares_the_texts(root: Path, tmp_path: Path) -> None:
+    """R-233: of three files about one thing two are the same; the different one comes second."""
+    same = "def voucher_total(voucher):\n    return voucher.value + voucher.fee + voucher.tax\n"
+    write(root, {"a/one.py": same, "a/two.py": same, "b/other.py": "# voucher rules\nLIMIT = 9\nNAMES = []\n"})
+    index = await indexed(root, tmp_path)
+    asked = {diverse: HybridOptions(mmr=diverse, mmr_lambda=0.3) for diverse in (False, True)}
+    order = {
+        diverse: paths(await search_code(index, "voucher", SearchOptions(tier="fts", hybrid=hybrid)))
+        for diverse, hybrid in asked.items()
+    }
+    assert order[False][2] == "b/other.py"
+    assert order[True][1] == "b/other.py"
+    await index.close()
