@@ -25,7 +25,6 @@ _MAX_PREFIX_BYTES = 80
 _ONLY_WORDS = regex(rb"[\w\s@]*")
 _SPACE = regex(r"\s+")
 _SEPARATOR = regex(r"::|:|\.")
-_SIGNATURE_END = regex(r"[\s:{=]+$")
 _WORDS_OF_A_COMMAND = regex(r"[A-Za-z_][\w-]*")
 _FEW_NODES = 4_000
 _SAMPLED_NODES = 64
@@ -80,7 +79,7 @@ class _Lines:
             end = self.source.find(b"\n", node.start_byte, node.end_byte)
             end = node.end_byte if end < 0 else end
         text = self.source[begin : min(end, begin + 4 * MAX_SIGNATURE_CHARS)].decode("utf-8", "ignore")
-        text = _SIGNATURE_END.sub("", _SPACE.sub(" ", text).strip())
+        text = _SPACE.sub(" ", text).rstrip(" :{=").lstrip()
         return text if len(text) <= MAX_SIGNATURE_CHARS else text[: MAX_SIGNATURE_CHARS - 1] + "…"
 
 
