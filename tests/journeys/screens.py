@@ -416,7 +416,7 @@ def completion(stage: Stage) -> None:
                 stage.shoot(terminal, "96-no-server-status")
                 terminal.keys(":qa!<CR>")
                 continue
-            stage.shoot(terminal, "90-ghost-text", "clear")
+            stage.shoot(terminal, "90-ghost-text", "peek")
             terminal.keys("<C-f><C-f>")
             stage.shoot(terminal, "91-two-words-taken")
             terminal.keys("<Esc>kkkkkkkkgg/return self.items<CR>")
