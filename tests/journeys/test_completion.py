@@ -41,7 +41,7 @@ def terminal(desk: Desk, server: FillServerThread) -> Terminal:
     """Return a terminal with src/stack.py, the cursor on its last line."""
     lay_out(desk)
     configure(desk, server.address)
-    terminal = desk.nvim("src/stack.py")
+    terminal = desk.nvim("src/stack.py", size=(80, 32))
     terminal.wait("class Stack")
     terminal.keys("G")
     return terminal
