@@ -31,10 +31,20 @@ def render_snippets(snippets: Sequence[Snippet]) -> str:
         by_file.setdefault(snippet.path, []).append(snippet)
     parts = list[str]()
     for path, group in by_file.items():
-        parts.append(f"### File: {shown(path)}")
+        parts.append(_heading(path))
         for snippet in sorted(group, key=lambda one: one.start):
             parts += [f"#### {_title(snippet)}", fenced(snippet.text)]
     return "\n".join(parts)
+
+
+def frame_chars(snippet: Snippet) -> int:
+    """Return the characters around a snippet that stands alone in its file's group, with its last line break."""
+    return len(render_snippets((snippet,))) + 1 - len(snippet.text)
+
+
+def heading_chars(path: str) -> int:
+    """Return the characters of the line above the snippets of a file."""
+    return len(_heading(path)) + 1
 
 
 def fenced(text: str) -> str:
@@ -47,6 +57,10 @@ def fenced(text: str) -> str:
 def shown(name: str) -> str:
     """Return a path or a name as it stands in a heading: a line break in it begins no line, a backtick ends no code."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", name)
+
+
+def _heading(path: str) -> str:
+    return f"### File: {shown(path)}"
 
 
 def _title(snippet: Snippet) -> str:

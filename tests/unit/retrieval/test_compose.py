@@ -12,6 +12,7 @@ from codecompanion.retrieval.architecture import describe_architecture, manifest
 from codecompanion.retrieval.assembly import HEAD, assemble, task_line
 from codecompanion.retrieval.code_map import render_map
 from codecompanion.retrieval.compose import TAKEN_OUT, compose, joined
+from codecompanion.retrieval.overlap import TOO_LARGE
 from codecompanion.retrieval.smart_snippets import whole_file
 
 NONE = QuestionTypes()
@@ -53,11 +54,62 @@ def test_a_kind_of_question_has_a_line_and_never_more_than_two() -> None:
 
 
 def test_no_line_is_shown_twice() -> None:
-    """The better one of two that overlap stays; what it shows is not counted as dropped."""
+    """The better one of two that overlap stays whole, of the other what is new; what is shown is not dropped."""
     found = [lines("a", 1, 40, 0.5), lines("a", 10, 20, 0.8), lines("b", 1, 5, 0.3), lines("a", 12, 18, 0.4)]
     chosen = compose(NONE, found, (), no_definitions, 10_000).selection
-    assert places(chosen.snippets) == [("a", 10, 20), ("a", 1, 40), ("b", 1, 5)]
+    assert places(chosen.snippets) == [("a", 10, 20), ("a", 1, 9), ("a", 21, 40), ("b", 1, 5)]
+    assert [one.text.split("\n")[0] for one in chosen.snippets] == ["a 10", "a 1", "a 21", "b 1"]
     assert chosen.dropped == ()
+
+
+def test_a_large_class_that_words_found_gives_way_to_what_the_index_found() -> None:
+    """Issue 11: it takes the room of better places; without an index it is all there is."""
+    methods = [lines("a", n, n + 3, 0.8, kind="method") for n in (10, 20)]
+    whole = lines("a", 1, 90, 0.14, kind="class", source="ast")
+    chosen = compose(NONE, [*methods, whole], (), no_definitions, 400).selection
+    assert places(chosen.snippets) == [("a", 10, 13), ("a", 20, 23)]
+    assert [one.why for one in chosen.dropped] == [TOO_LARGE]
+    assert places(compose(NONE, [whole], (), no_definitions, 400).selection.snippets) == [("a", 1, 90)]
+
+
+def test_a_piece_of_a_larger_snippet_can_be_taken_out() -> None:
+    found = [lines("a", 10, 20, 0.8), lines("a", 1, 40, 0.5)]
+    chosen = compose(NONE, found, (), no_definitions, 1000, left_out={("a", 21)}).selection
+    assert places(chosen.snippets) == [("a", 10, 20), ("a", 1, 9)]
+    assert [(one.snippet.start, one.why) for one in chosen.dropped] == [(21, TAKEN_OUT)]
+
+
+FOUND = st.lists(
+    st.builds(
+        lambda path, start, size, score, kind, source: lines(
+            path, start, start + size, score, kind=kind, source=source
+        ),
+        st.sampled_from("ab"),
+        st.integers(1, 30),
+        st.integers(0, 30),
+        st.floats(0.1, 0.9),
+        kind=st.sampled_from(["class", "method"]),
+        source=st.sampled_from(["ast", "search"]),
+    ),
+    max_size=14,
+)
+
+
+@given(FOUND, st.booleans(), st.integers(0, 600))
+def test_a_line_stands_once_and_the_text_fits_into_its_budget(found: list[Snippet], names: bool, budget: int) -> None:
+    """R-247, R-251, issue 11: headings, fences and notes are counted; only the introduction comes on top."""
+    mentioned = [whole_file("a", "".join(f"a {n}\n" for n in range(1, 61)))] if names else []
+    composed = compose(NONE, [*found, *mentioned], (), lambda path: definitions(5), budget)
+    shown = [(one.path, n) for one in composed.selection.snippets for n in range(one.start, one.end + 1)]
+    assert len(shown) == len(set(shown))
+    for one in composed.selection.snippets:
+        numbers = range(one.start, one.end + 1)
+        assert [line for line in one.text.split("\n") if line[:2] == f"{one.path} "] == [
+            f"{one.path} {n}" for n in numbers
+        ]
+    frame = len(assemble(NONE, "x", "", "", "", "")) + 100
+    assert len(composed.text) <= 4 * budget + frame + 4
+    assert composed.selection.total_tokens <= budget
 
 
 def test_a_file_of_the_users_leaves_its_snippets_out() -> None:
