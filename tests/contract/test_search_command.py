@@ -85,3 +85,10 @@ def test_top_k_is_brought_into_its_range(tmp_path, root):
     for top_k, most in ((0, 1), (99, 50)):
         _, [answer], _ = search(tmp_path, "--root", str(root), "--top-k", str(top_k), "user mail odd")
         assert 1 <= len(answer["results"]) <= most
+
+
+@pytest.mark.parametrize("tier", ["fts", "vector", "hybrid", "terms"])
+def test_no_tier_gives_more_than_top_k(tmp_path, root, tier):
+    """R-228; R-234 bounds the last two tiers to five besides."""
+    _, [answer], _ = search(tmp_path, "--root", str(root), "--tier", tier, "--top-k", "1", "user mail")
+    assert len(answer["results"]) == 1

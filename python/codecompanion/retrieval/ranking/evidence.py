@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from codecompanion.retrieval.ranking.question import Question
+
 
 class ChunkHit(msgspec.Struct, frozen=True):
     """A chunk that the full-text index or the vectors found. `bm25`: larger is better, 0 = no word of the question.
@@ -35,6 +37,13 @@ class DefinitionHit(msgspec.Struct, frozen=True):
     end: int
     asked: str
     files: int = 1
+
+
+def is_named(question: Question, hit: DefinitionHit) -> bool:
+    """Return whether the question names a definition: written as code, or capitalised just as the code has it."""
+    if hit.asked in question.code_names:
+        return True
+    return hit.asked == hit.name and hit.asked[:1].isupper() and not question.text.lstrip().startswith(hit.asked + " ")
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
+from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence, is_named
 from codecompanion.retrieval.ranking.file_kinds import kind_of
 from codecompanion.retrieval.ranking.page_rank import reversed_edges, spread
 from codecompanion.retrieval.ranking.question import Question
@@ -90,8 +90,8 @@ def _word_signals(question: Question, evidence: Evidence, ranking: Ranking) -> d
         "chunk": scaled(_best_chunks(evidence.chunks, ranking.chunk.shares)),
         "path": scaled(evidence.paths),
         "mention": _mentions(question, evidence),
-        "named": _symbols(hit for hit in evidence.definitions if hit.asked in question.code_names),
-        "symbol": _symbols(hit for hit in evidence.definitions if hit.asked not in question.code_names),
+        "named": _symbols(hit for hit in evidence.definitions if is_named(question, hit)),
+        "symbol": _symbols(hit for hit in evidence.definitions if not is_named(question, hit)),
     }
 
 

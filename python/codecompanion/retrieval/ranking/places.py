@@ -7,13 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit
+from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, is_named
 from codecompanion.retrieval.ranking.join import RankedFile
 from codecompanion.retrieval.ranking.question import Question
 
 _DEFINED = 0.5
 _DEFINED_AND_CODE = 1.0
+_OTHER_SPELLING = 0.5
 _COSINE = 0.5
+_MAX_LINES = 200
+"""Of a named definition that no chunk was found for; larger ones are shown by the chunks that were."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -42,7 +45,9 @@ def best_places(
     """
     scores = {ranked.path: ranked.score for ranked in files}
     hits = [hit for hit in chunks if hit.path in scores]
-    worth = _worth(hits, _named(question, definitions))
+    named = [hit for hit in definitions if hit.path in scores]
+    hits += _without_chunk(question, named, hits)
+    worth = _worth(question, hits, _named(question, named))
     of_file: dict[str, list[ChunkHit]] = defaultdict(list)
     for hit in sorted(hits, key=lambda hit: (-worth[hit.chunk], hit.start)):
         if len(of_file[hit.path]) < per_file:
@@ -63,7 +68,26 @@ def best_places(
     return tuple(sorted(found, key=lambda place: -place.score))
 
 
-def _worth(hits: Sequence[ChunkHit], named: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, float]:
+def _without_chunk(
+    question: Question, definitions: Iterable[DefinitionHit], hits: Iterable[ChunkHit]
+) -> list[ChunkHit]:
+    """Return the named definitions that lie in no chunk: their words are too common to be looked for (`to_str`)."""
+    lines: dict[str, list[range]] = defaultdict(list)
+    for hit in hits:
+        lines[hit.path].append(range(hit.start, hit.end + 1))
+    return [
+        ChunkHit(-1_000_000 - place, one.path, one.start, one.end, symbol=one.name)
+        for place, one in enumerate(definitions)
+        if is_named(question, one)
+        and one.name == one.asked
+        and one.end - one.start < _MAX_LINES
+        and not any(one.start in known for known in lines[one.path])
+    ]
+
+
+def _worth(
+    question: Question, hits: Sequence[ChunkHit], named: Mapping[str, Sequence[tuple[int, float]]]
+) -> dict[int, float]:
     """Return chunk → what its words, its vector and the names it defines are worth."""
     most = max((hit.bm25 for hit in hits), default=0.0) or 1.0
     cosines = [hit.cosine for hit in hits if hit.cosine is not None]
@@ -73,6 +97,8 @@ def _worth(hits: Sequence[ChunkHit], named: Mapping[str, Sequence[tuple[int, flo
         value = hit.bm25 / most
         if hit.cosine is not None:
             value += _COSINE * ((hit.cosine - low) / (high - low) if high > low else 1.0)
+        if "." in hit.symbol and hit.symbol in question.text:
+            value += _DEFINED_AND_CODE
         value += sum(bonus for start, bonus in named.get(hit.path, ()) if hit.start <= start <= hit.end)
         worth[hit.chunk] = value
     return worth
@@ -82,6 +108,7 @@ def _named(question: Question, definitions: Iterable[DefinitionHit]) -> dict[str
     """Return path → first line and worth of the definitions that are named in the question."""
     found: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for hit in definitions:
-        value = _DEFINED_AND_CODE if hit.asked in question.code_names else _DEFINED
+        value = _DEFINED_AND_CODE if is_named(question, hit) else _DEFINED
+        value *= 1.0 if hit.name == hit.asked else _OTHER_SPELLING
         found[hit.path].append((hit.start, value / max(hit.files, 1) ** 0.5))
     return found

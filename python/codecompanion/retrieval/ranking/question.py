@@ -19,7 +19,7 @@ from codecompanion.retrieval.search.full_text_query import MAX_QUERY_CHARS, MAX_
 _WORD = regex(r"\w+")
 _LOOKS_LIKE_CODE = regex(r"_|[a-z0-9][A-Z]|^[A-Z]{2,}$")
 _FILE_NAME = regex(r"[\w./-]*\w\.\w{1,5}\b|[\w.-]+(?:/[\w.-]+)+")
-_CODE_SPAN = regex(r"`([^`]+)`|(\w+)\(|\.(\w+)|(\w+)\.")
+_CODE_SPAN = regex(r"`([^`]+)`|(\w+)\(|\.(\w+)|(\w+)(?=\.\w)")
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -47,10 +47,12 @@ def read_question(text: str) -> Question:
     dropped = question_words()
     in_order = index_words(text)
     every = tuple(dict.fromkeys(in_order))
-    words = tuple(word for word in every if word not in dropped["asking"])[:MAX_WORDS] or every[:MAX_WORDS]
     names = tuple(dict.fromkeys(_WORD.findall(text)))
     marked = {name for groups in _CODE_SPAN.findall(text) for group in groups for name in _WORD.findall(group)}
     code_names = frozenset(name for name in names if name in marked or _LOOKS_LIKE_CODE.search(name))
+    of_code = {part for name in code_names for part in index_words(name)}
+    words = tuple(word for word in every if word in of_code or word not in dropped["asking"])[:MAX_WORDS]
+    words = words or every[:MAX_WORDS]
     stem_parts = set(split_words(text))
     return Question(
         text,

@@ -63,9 +63,9 @@ class DocumentTiers:
                 alone = msgspec.structs.replace(options.hybrid, **weights)
                 return fuse((), self._full_text(question, wanted * 2, options), alone, time.time())
             case "vector":
-                return self._vectors(RESULTS, options)
+                return self._vectors(min(RESULTS, options.top_k), options)
             case "terms":
-                return self._terms(question)
+                return self._terms(question)[: options.top_k]
 
     def _full_text(self, question: str, k: int, options: SearchOptions) -> tuple[Candidate, ...]:
         if self._connection is None:

@@ -36,4 +36,5 @@ class FoundPlaces:
         for path in common_files(paths):
             text = self._project.read(path)
             if text is not None:
-                yield FoundCode(path, 1, text.count("\n") + 1, 1.0, tier + COMMON, text=cut_common(text), kind="file")
+                lines = text.count("\n") + (not text.endswith("\n"))
+                yield FoundCode(path, 1, max(lines, 1), 1.0, tier + COMMON, text=cut_common(text), kind="file")

@@ -230,6 +230,50 @@ def test_the_place_of_a_named_definition_comes_first_in_its_file() -> None:
     assert best_places(question, files, chunks, named, 1)[0].start == 20
 
 
+def places_of(text: str, chunks: tuple[ChunkHit, ...], *definitions: DefinitionHit) -> list[str]:
+    question = read_question(text)
+    files = rank_files(question, Evidence(chunks=chunks, definitions=definitions), ranking())
+    return [place.symbol for place in best_places(question, files, chunks, definitions, per_file=1)]
+
+
+def test_the_definition_that_is_asked_for_comes_before_what_speaks_of_defining() -> None:
+    chunks = (
+        ChunkHit(1, "port.py", 1, 20, "normalize_port", "function", bm25=3.0),
+        ChunkHit(2, "main.py", 1, 20, "imports", "block", bm25=2.5),
+    )
+    named = DefinitionHit("main.py", "handle_help", 301, 310, "handle_help")
+    assert places_of("where is handle_help defined", chunks, named)[0] == "handle_help"
+    assert "defined" not in read_question("where is handle_help defined").words
+
+
+def test_a_class_in_capitals_comes_before_a_property_in_small_letters() -> None:
+    chunks = (
+        ChunkHit(1, "client.py", 1, 3, "Client.cookies", "method", bm25=3.0),
+        ChunkHit(2, "models.py", 9, 12, "Cookies", "class", bm25=2.0),
+    )
+    found = places_of(
+        "where is Cookies created",
+        chunks,
+        DefinitionHit("client.py", "cookies", 1, 3, "Cookies"),
+        DefinitionHit("models.py", "Cookies", 9, 99, "Cookies"),
+    )
+    assert found == ["Cookies", "Client.cookies"]
+
+
+def test_a_dotted_name_means_the_method_not_its_class() -> None:
+    chunks = (
+        ChunkHit(1, "client.py", 1, 40, "Client", "class", bm25=5.0),
+        ChunkHit(2, "client.py", 50, 60, "Client.send", "method", bm25=2.0),
+    )
+    found = places_of(
+        "what does Client.send do",
+        chunks,
+        DefinitionHit("client.py", "Client", 1, 90, "Client"),
+        DefinitionHit("client.py", "send", 50, 60, "send"),
+    )
+    assert found == ["Client.send"]
+
+
 def test_the_tables_are_whole() -> None:
     """Every weight stands in the file; words are lower case, as they are compared."""
     assert set(Weights.__struct_fields__) >= {"chunk", "path", "vector"}
