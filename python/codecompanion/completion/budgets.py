@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from pathlib import Path
 
 import msgspec
+
+from codecompanion.formats.package_table import package_table
 
 
 class Near(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,8 +71,7 @@ class Split(msgspec.Struct, frozen=True):
 @cache
 def budgets() -> Budgets:
     """Return the numbers."""
-    text = Path(__file__).with_name("budgets.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), Budgets)
+    return msgspec.convert(package_table("completion/budgets.toml"), Budgets)
 
 
 def total_chars(context_window: int, max_tokens: int) -> int:

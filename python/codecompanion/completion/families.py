@@ -7,14 +7,13 @@ The table is data, `families.toml`. The published tokens of DeepSeek are `deepse
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
 from codecompanion.errors import ConfigError
+from codecompanion.formats.package_table import package_table
 
 PLAIN = "plain"
 """The name of no family: a model that only continues a text (R-259)."""
@@ -132,5 +131,4 @@ def _tokens_pattern(tokens: tuple[str, ...]) -> re.Pattern[str] | None:
 
 @cache
 def _table() -> _Table:
-    text = Path(__file__).with_name("families.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _Table)
+    return msgspec.convert(package_table("completion/families.toml"), _Table)

@@ -6,16 +6,16 @@ those, and none takes them for the code at the cursor.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Sequence
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import msgspec
 
 from codecompanion.completion.families import Family, without_tokens
 from codecompanion.completion.knowledge import KnownFile
 from codecompanion.completion.prompt import FimPrompt, build_prompt
+from codecompanion.formats.package_table import package_table
 
 
 def build_project_prompt(
@@ -54,6 +54,5 @@ def as_comments(known: Iterable[KnownFile], path: str, family: Family) -> str:
 
 @cache
 def _marks() -> dict[str, str]:
-    text = Path(__file__).with_name("comment_marks.toml").read_text(encoding="utf-8")
-    table: dict[str, str] = tomllib.loads(text)
+    table: dict[str, str] = package_table("completion/comment_marks.toml")
     return {ending: mark for mark, endings in table.items() for ending in endings.split()}

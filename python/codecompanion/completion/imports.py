@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import ast
 import re
-import tomllib
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import msgspec
 
 from codecompanion.completion.window import Window
+from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 from codecompanion.model.code import ImportStatement
 
@@ -204,6 +204,5 @@ def _find_by_form(text: str, begin: re.Pattern[str], end: re.Pattern[str]) -> It
 
 @cache
 def _forms() -> dict[str, _Form]:
-    text = Path(__file__).with_name("import_forms.toml").read_text(encoding="utf-8")
-    forms = msgspec.convert(tomllib.loads(text)["form"], list[_Form])
+    forms = msgspec.convert(package_table("completion/import_forms.toml")["form"], list[_Form])
     return {ending: form for form in forms for ending in form.files}

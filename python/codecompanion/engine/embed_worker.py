@@ -16,6 +16,7 @@ import msgspec
 
 from codecompanion.adapters.embeddings.make import make_embedder
 from codecompanion.errors import CodeCompanionError
+from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.embedding import Embedder, EmbeddingSettings
 from codecompanion.session.vectors.process import VectorAnswer, VectorRequest
 from codecompanion.store.code_index.vectors import to_blob
@@ -29,7 +30,7 @@ def main() -> int:
     lines = sys.stdin.buffer
     try:
         embedder = make_embedder(msgspec.json.decode(lines.readline(), type=EmbeddingSettings), lambda settings: "")
-    except (msgspec.DecodeError, CodeCompanionError):
+    except (*NOT_READABLE, CodeCompanionError):
         return 2
     with asyncio.Runner() as runner:
         while True:
@@ -40,7 +41,10 @@ def main() -> int:
             idle.cancel()
             if not line:
                 return 0
-            request = msgspec.json.decode(line, type=VectorRequest)
+            try:
+                request = msgspec.json.decode(line, type=VectorRequest)
+            except NOT_READABLE:
+                return 2
             answer = runner.run(_answer(embedder, request))
             sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
             sys.stdout.buffer.flush()

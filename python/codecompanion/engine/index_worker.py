@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.errors import CodeCompanionError
+from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.session.code.indexing import build
 from codecompanion.session.code.worker import IndexJob, Progress
 
@@ -26,7 +27,7 @@ def main() -> int:
     line = sys.stdin.buffer.readline()
     try:
         job = msgspec.json.decode(line, type=IndexJob)
-    except msgspec.DecodeError as error:
+    except NOT_READABLE as error:
         say(Progress(is_finished=True, why=f"The index worker got no job: {error}."))
         return 2
     with contextlib.suppress(OSError, AttributeError):

@@ -14,6 +14,7 @@ import msgspec
 
 from codecompanion.engine.index_worker import NICENESS, end_with_the_host, say
 from codecompanion.errors import CodeCompanionError
+from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.session.code.worker import Progress
 from codecompanion.session.vectors.worker import VectorJob, carry_out
 
@@ -22,7 +23,7 @@ def main() -> int:
     """Carry out one job; return the exit status."""
     try:
         job = msgspec.json.decode(sys.stdin.buffer.readline(), type=VectorJob)
-    except msgspec.DecodeError:
+    except NOT_READABLE:
         say(Progress(is_finished=True, why="The vector worker got no job."))
         return 2
     with contextlib.suppress(OSError, AttributeError):

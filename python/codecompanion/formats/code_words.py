@@ -7,10 +7,9 @@ out of both: they were a quarter of the index and tell no file from another.
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache, lru_cache
-from importlib import resources
 
+from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 
 MAX_WORD_CHARS = 64
@@ -21,8 +20,7 @@ _BORDER = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_+")
 @cache
 def common_words() -> frozenset[str]:
     """Return the words that are neither indexed nor looked for."""
-    text = resources.files(__package__).joinpath("code_words.toml").read_text(encoding="utf-8")
-    return frozenset(word for words in tomllib.loads(text).values() for word in words.split())
+    return frozenset(word for words in package_table("formats/code_words.toml").values() for word in words.split())
 
 
 def split_words(text: str) -> list[str]:

@@ -6,17 +6,15 @@ The lists are data (`left_out.toml`). Paths are relative to the project's root, 
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
-from importlib import resources
 
+from codecompanion.formats.package_table import package_table
 from codecompanion.workspace.secret_files import is_secret, one_pattern
 
 
 @cache
 def _table() -> dict[str, dict[str, object]]:
-    text = resources.files(__package__).joinpath("left_out.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return package_table("workspace/left_out.toml")
 
 
 def words(group: str, key: str) -> frozenset[str]:

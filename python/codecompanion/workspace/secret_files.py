@@ -6,14 +6,13 @@ The list is data (`secret_files.toml`). Paths are relative to the project's root
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from fnmatch import translate
 from functools import cache, lru_cache
-from importlib import resources
 
 import msgspec
 
+from codecompanion.formats.package_table import package_table
 from codecompanion.workspace.syntax.languages import language_of
 
 
@@ -25,7 +24,7 @@ class _Names(msgspec.Struct, frozen=True):
 
 @cache
 def _names() -> _Names:
-    table = tomllib.loads(resources.files(__package__).joinpath("secret_files.toml").read_text(encoding="utf-8"))
+    table = package_table("workspace/secret_files.toml")
     names, but_code = one_pattern(table["names"].split()), one_pattern(table["names_but_code"].split())
     return _Names(frozenset(table["folders"]), names, but_code)
 

@@ -30,6 +30,7 @@ OURS = {
     "engine/bridge.py": "a request of our own Lua that msgspec has read before",
     "model/history.py": "`store.log.encoding.from_bytes` reads damaged payloads",
     "prompts/__init__.py": "tables that are part of the package",
+    "formats/package_table.py": "tables that are part of the package",
     "formats/sanitise.py": "a table that is part of the package",
     "settings.py": "the generated defaults",
     "store/search/question.py": "a table that is part of the package",

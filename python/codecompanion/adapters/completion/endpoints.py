@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
 from codecompanion.errors import ConfigError
+from codecompanion.formats.package_table import package_table
 
 
 class CodeRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,5 +146,5 @@ def _holds(body: object, field: str) -> bool:
 
 @cache
 def _endpoints() -> dict[str, CompletionEndpoint]:
-    table = tomllib.loads(Path(__file__).with_name("endpoints.toml").read_text(encoding="utf-8"))
+    table = package_table("adapters/completion/endpoints.toml")
     return {name: msgspec.convert({**entry, "name": name}, CompletionEndpoint) for name, entry in table.items()}

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.errors import NotConfigured
+from codecompanion.formats.outside_text import NOT_READABLE
 
 _MODELS = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
 _SAMPLE_BYTES = 65_536
@@ -111,7 +112,7 @@ def _json(path: Path) -> Mapping[str, Any]:
         if path.stat().st_size > _MAX_JSON_BYTES:
             return {}
         found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
+    except (OSError, *NOT_READABLE):
         return {}
     return found if isinstance(found, Mapping) else {}
 

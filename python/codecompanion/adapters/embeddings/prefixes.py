@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from codecompanion.formats.package_table import package_table
 from codecompanion.model.embedding import EmbeddingSettings
 
 
@@ -23,5 +22,5 @@ def prefixes_of(settings: EmbeddingSettings, model: str) -> tuple[str, str]:
 
 @cache
 def _table() -> list[dict[str, Any]]:
-    models: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("prefixes.toml").read_text("utf-8"))["model"]
+    models: list[dict[str, Any]] = package_table("adapters/embeddings/prefixes.toml")["model"]
     return models

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import msgspec
+
+from codecompanion.formats.package_table import package_table
 
 
 class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,4 +67,4 @@ def file_kinds() -> Mapping[str, frozenset[str]]:
 
 
 def _table(name: str) -> dict[str, Any]:
-    return tomllib.loads(resources.files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    return package_table(f"retrieval/ranking/{name}.toml")

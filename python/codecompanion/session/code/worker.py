@@ -17,6 +17,7 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.workspace.project_files import Choice
 
 _log = logging.getLogger(__name__)
@@ -104,7 +105,7 @@ class WorkerProcess:
         async for line in process.stdout:
             try:
                 last = msgspec.json.decode(line, type=Progress)
-            except msgspec.DecodeError:
+            except NOT_READABLE:
                 _log.warning("the index worker said: %r", line[:200])
                 continue
             if not last.is_finished:

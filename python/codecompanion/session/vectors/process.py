@@ -13,6 +13,7 @@ import msgspec
 
 from codecompanion.adapters.embeddings.onnx_embedder import OnnxEmbedder
 from codecompanion.errors import NotConfigured
+from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.embedding import EmbeddingSettings, Vector
 from codecompanion.session.code.worker import worker_environment
 from codecompanion.store.code_index.vectors import from_blob
@@ -92,7 +93,7 @@ class ProcessEmbedder(OnnxEmbedder):
                 answer = msgspec.json.decode(line, type=VectorAnswer)
                 if answer.id == self._last_id:
                     return answer
-        except (OSError, ValueError, msgspec.DecodeError):
+        except (OSError, *NOT_READABLE):
             pass
         await self.aclose()
         return None

@@ -6,12 +6,11 @@ The table is data (`languages.toml`): a language is known here when there is a g
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
-from importlib import resources
 
 import msgspec
 
+from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 
 _CPP_HEADER = regex(rb"^[ \t]*(?:class|namespace|template)\b|\bstd::|^[ \t]*(?:public|private):", re.MULTILINE)
@@ -35,8 +34,7 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def languages() -> dict[str, Language]:
     """Return name → language."""
-    text = resources.files(__package__).joinpath("languages.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, Language])
+    return msgspec.convert(package_table("workspace/syntax/languages.toml"), dict[str, Language])
 
 
 def language_of(path: str, head: bytes = b"") -> str:
