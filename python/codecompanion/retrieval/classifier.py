@@ -98,8 +98,14 @@ def _ends(text: str) -> str:
 
 
 def _is_negated(words: list[str]) -> bool:
-    """Return whether one of the three words after a negation is a keyword (R-208)."""
+    """Return whether one of the three words after a negation is a keyword (R-208).
+
+    One exception: after `why`, `not` asks for the reason that something is missing, and leaves nothing out.
+    """
+    asks_why = words[:1] == ["why"]
     for place, word in enumerate(words):
+        if asks_why and word == "not":
+            continue
         following = words[place + 1 : place + 1 + NEGATED_WORDS]
         if word in _words("negations") and any(map(_keywords_of, following)):
             return True

@@ -48,6 +48,47 @@ ABOUT_SOMETHING_ELSE = (
     *("Help me write an email to my landlord", "Is JavaScript older than me", "When was the French revolution?"),
 )
 
+ASKED_OF_A_PROJECT = (
+    *("how are redirects followed", "is there a retry mechanism", "how do I run this"),
+    *("what happens when the socket closes", "why do we get a 500 error", "convert this to async"),
+    *("how does pagination work here", "add type hints", "review my changes", "make the sidebar wider"),
+    *("the button color is wrong", "upgrade to python 3.12", "does it support http2?", "how does auth work"),
+    *("why is my login slow", "improve performance", "why does the test not pass"),
+    *("why is the connection not closed after an error", "what happens when the connection drops"),
+    *("fix the off by one in pagination", "what would break if I removed the lock"),
+    *("why does the app not call the api",),
+)
+GENERAL_KNOWLEDGE = (
+    *("why is the sky blue", "how do I boil an egg", "what happens when the moon blocks the sun"),
+    *("why do we get hiccups", "convert 5 miles to km", "convert this to French", "make the soup spicier"),
+    *("upgrade my flight to business class", "does it support weight loss", "does it rain in Seattle"),
+    *("how does the stock market work", "how does electricity work", "how does it work when you buy a house"),
+    *("is there a god", "is there a restaurant nearby", "is there life on Mars", "add salt to the list"),
+    *("review my essay", "review the movie Inception", "why is my dog tired", "why is my coffee bitter"),
+    *("improve my vocabulary", "improve my sleep", "how do I run a marathon", "how do I run faster"),
+    *("the color of the sky is wrong in this painting", "how are clouds formed", "how are babies made"),
+    *("how are rules followed in chess", "what happens when water freezes", "what happens after death"),
+    *("why do we get old", "how does inflation work", "make the text sound friendlier"),
+    *("convert celsius to fahrenheit", "add two and two", "should I upgrade my phone"),
+    *("why did the roman empire not survive", "what not to eat before running", "why is the sea not sweet"),
+    *("how does a retry of an exam work", "upgrade to windows 11", "upgrade my phone to android 15"),
+    *("how does the heart work", "how are laws passed", "review my CV", "why is my internet slow"),
+    *("why is my wifi slow", "improve my performance at work", "is there a cure for the flu"),
+    *("what is the performance of tesla stock",),
+)
+
+
+@pytest.mark.parametrize("question", ASKED_OF_A_PROJECT)
+def test_what_people_ask_of_a_project(question: str) -> None:
+    """R-207; R-208 with one exception: after `why`, `not` leaves nothing out."""
+    assert classify_by_words(question).is_codebase_related
+
+
+@pytest.mark.parametrize("question", GENERAL_KNOWLEDGE)
+def test_the_same_words_about_something_else(question: str) -> None:
+    """R-207: a project's code has no place before such a question."""
+    assert not classify_by_words(question).is_codebase_related
+
 
 @pytest.mark.parametrize(("question", "category"), ABOUT_THE_PROJECT.items())
 def test_a_question_about_the_project(question: str, category: str) -> None:
