@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from codecompanion.formats.package_table import package_table
+from codecompanion.formats.regex import regex
 
 MAX_SHARE_OF_WINDOW = 0.25
 """Gathered code never takes more of the real window than this; the question, its history and the reply need the rest.
 
 A 4k window: 1,000 tokens of code. From 200k on the table alone decides.
 """
+_VENDORS = regex(r"^(?:[a-z-]{2,20}\.){1,2}(?=[a-z])", re.IGNORECASE)
 _SEPARATORS = str.maketrans("", "", "-_ ")
 
 
 def token_budget(model: str, own: Mapping[str, int] | None = None) -> int:
     """Return the budget of a model, in tokens; `own`: rows of the user's, which go before the table's.
 
-    The longest name counts that the model's name begins with, also after a vendor (`openai/gpt-4o-mini` → `gpt-4o`).
+    The longest name counts that the model's name begins with, also after a vendor (`openai/gpt-4o-mini` → `gpt-4o`)
+    and after a region and a vendor as Amazon's names have them (`us.anthropic.claude-…`).
     A row of the user's called `default` stands for all others.
     """
     table = package_table("retrieval/budgets.toml")
+    short = model.rpartition("/")[2]
     for rows in (own or {}, table["models"]):
-        if found := _longest(model, rows) or _longest(model.rpartition("/")[2], rows):
-            return int(rows[found])
+        for name in (model, short, _VENDORS.sub("", short)):
+            if found := _longest(name, rows):
+                return int(rows[found])
     return int((own or {}).get("default", table["default"]))
 
 
