@@ -52,6 +52,8 @@ def read_mentioned(code: ProjectCode, files: tuple[str, ...], active: str, check
             path, note = _find(code, name, check)
             if is_active and is_secret(path):
                 continue  # only what is named may be secret (R-266)
+            if is_secret(path) and not _names(name, path):
+                raise _NotFound(f"it leads to {path}, which is kept back unless that name is mentioned.")
             snippet, cut_note = _read(code, path)
         except (CodeCompanionError, OSError) as error:
             if not is_active:
@@ -89,6 +91,12 @@ def _find(code: ProjectCode, name: str, check: Callable[[], None]) -> tuple[str,
     best = min(dict.fromkeys(found), key=lambda path: (path.count("/"), len(path), path))
     others = len(set(found)) - 1
     return best, f"@{name} is {best}; {others} more have that name: write the path to mean another." if others else ""
+
+
+def _names(name: str, path: str) -> bool:
+    """Return whether a mention says itself that it means this secret file, and not a link to it (R-266)."""
+    said = name.lstrip("@")
+    return is_secret(said) and said.rpartition("/")[2] == path.rpartition("/")[2]
 
 
 def _read(code: ProjectCode, path: str) -> tuple[Snippet, str]:

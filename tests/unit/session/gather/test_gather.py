@@ -214,6 +214,18 @@ async def test_a_file_that_cannot_be_read_is_skipped_and_said(project, name, sai
     assert said in found.notes[0]
 
 
+async def test_a_link_to_a_secret_file_is_not_read_by_another_name(project):
+    """R-266: only a mention that says the secret's own name means it."""
+    (project / "innocent.txt").symlink_to(".env")
+    found = await ask(project, "what is in it", files=("innocent.txt", "src/other.py"))
+    assert "TOKEN" not in found.text
+    assert found.notes == (
+        "@innocent.txt was not read: it leads to .env, which is kept back unless that name is mentioned.",
+    )
+    for name in (".env", "./.env", "@.env", str(project / ".env")):
+        assert "TOKEN" in (await ask(project, "what is in it", files=(name,))).text
+
+
 async def test_a_name_may_come_with_its_sign(project):
     """`--file @src/other.py`; a folder may begin with the sign, too."""
     (project / "@types").mkdir()
