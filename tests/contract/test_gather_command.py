@@ -112,6 +112,42 @@ def test_a_damaged_job_is_answered_in_its_place(project, environment):
     assert err.count("\n") == 6
 
 
+def test_a_budget_may_be_written_as_people_write_tokens(project, environment):
+    """R-102: on the command line and in a job; R-244: an answer without code names it, too."""
+    root = str(project)
+    status, out, _ = run("gather", "--root", root, "--budget", "16k", "parse_config", **environment)
+    assert (status, json.loads(out)["selection"]["budgetTokens"]) == (0, 16_000)
+    status, [in_job, about_else, wrong], _ = jobs(
+        environment,
+        {"question": "parse_config", "options": {"root": root, "budget": "1M"}},
+        {"question": "What is the capital of France?", "options": {"root": root, "budget": 700}},
+        {"question": "parse_config", "options": {"root": root, "budget": "many"}},
+    )
+    assert in_job["selection"]["budgetTokens"] == 1_000_000
+    assert (about_else["text"], about_else["selection"]["budgetTokens"]) == ("", 700)
+    assert (status, "many" in wrong["error"]) == (2, True)
+
+
+def test_an_empty_text_says_why(project, environment, tmp_path):
+    """R-202, R-250: an empty text is the plain message; `notes` tells the three reasons apart."""
+    root = str(project)
+    _, answers, _ = jobs(
+        environment,
+        {"question": "What is the capital of France?", "options": {"root": root}},
+        {"question": "parse_config", "options": {"root": root, "budget": 0}},
+        {"question": "parse_config", "options": {"root": root, "budget": 1}},
+        {"question": "parse_config", "options": {"root": str(tmp_path)}},
+        {"question": "parse_config", "options": {"root": root}},
+    )
+    reasons = ["not about the project", "budget of 0 tokens", "budget of 1 token;", "No relevant code context found"]
+    for answer, reason in zip(answers[:-1], reasons, strict=True):
+        assert answer["text"] == ""
+        assert len(answer["notes"]) == 1
+        assert reason in answer["notes"][0]
+    assert answers[-1]["text"]
+    assert answers[-1]["notes"] == []
+
+
 def test_a_home_folder_is_no_project(environment):
     """R-266: nothing of it is looked through; a named file is read."""
     home = environment["HOME"]

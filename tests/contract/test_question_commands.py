@@ -120,3 +120,21 @@ def test_any_text_comes_through():
     status, [answer], _ = jobs("select", job)
     assert status == 0
     assert len(answer["snippets"]) == 1
+
+
+def test_an_answer_is_one_line_for_every_reader():
+    """U+0085, U+2028 and U+2029 end lines for Python and JavaScript; they come as escapes and mean the same."""
+    odd = "def f():\n    return '\u0085 \u2028 \u2029 é'\n"
+    job = {"question": "f", "files": [{"path": "a.py", "content": odd, "selected": True}]}
+    status, out, _ = run("select", "--jobs", stdin=json.dumps(job) + "\n")
+    assert (status, len(out.splitlines())) == (0, 1)
+    assert "é" in out
+    assert odd.strip() in json.loads(out)["text"]
+
+
+def test_a_budget_may_be_written_as_people_write_tokens():
+    """R-102: 16000 or "16k", as everywhere."""
+    status, [small, wrong], _ = jobs("select", {"question": "x", "budget": "2k"}, {"question": "x", "budget": "many"})
+    assert (status, small["budgetTokens"]) == (2, 2000)
+    assert "2k" not in wrong["error"]
+    assert "many" in wrong["error"]

@@ -22,6 +22,21 @@ def token_count(text: str) -> int:
         raise argparse.ArgumentTypeError(f"expected {TOKEN_FORMS}, found {text!r}") from error
 
 
+def budget_of(value: int | str | None) -> int | None:
+    """Return the tokens of a budget in a job: a number, or text as in `token_count`; None = it names none.
+
+    Raises:
+        InputError: it is no number of tokens, or below 0.
+    """
+    try:
+        tokens = token_count(value) if isinstance(value, str) else value
+    except argparse.ArgumentTypeError as error:
+        raise InputError(f"budget: {error}") from error
+    if tokens is not None and tokens < 0:
+        raise InputError(f"budget is {tokens}; expected 0 or more tokens")
+    return tokens
+
+
 def source_of(name: str) -> str:
     """Return how sentences name an input; `-` is standard input."""
     return STDIN if name == "-" else name

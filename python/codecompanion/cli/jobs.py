@@ -15,6 +15,7 @@ from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.formats.transcript_format import decode_line, split_lines
 
 Job = TypeVar("Job", bound=msgspec.Struct)
+_LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 
 
 def answer_jobs(
@@ -43,8 +44,11 @@ def answer_jobs(
 
 
 def print_answer(answer: dict[str, Any], out: TextIO) -> None:
-    """Print an answer on one line; half a surrogate pair, which UTF-8 cannot say, is written as its escape."""
-    text = json.dumps(answer, ensure_ascii=False)
+    """Print an answer on one line; half a surrogate pair, which UTF-8 cannot say, is written as its escape.
+
+    So are the characters that end a line for some readers (`str.splitlines`, JavaScript) but not for JSON.
+    """
+    text = json.dumps(answer, ensure_ascii=False).translate(_LINE_ENDS)
     print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out, flush=True)
 
 

@@ -16,12 +16,14 @@ from typing import Any, TextIO
 import msgspec
 
 from codecompanion import settings
+from codecompanion.cli.arguments import budget_of, token_count
 from codecompanion.cli.commands.classify import as_json
 from codecompanion.cli.commands.select import selection_as_json
 from codecompanion.cli.embedding import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.jobs import answer_jobs, print_answer
 from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.formats.plural import counted
 from codecompanion.model.gathered import Gathered, Snippet
 from codecompanion.retrieval.mentions import mentions_in
 from codecompanion.session.code.indexing import build
@@ -40,7 +42,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     files: tuple[str, ...] = ()
     active: str = ""
     model: str = ""
-    budget: int | None = None
+    budget: int | str | None = None
     embed: str = ""
     always: bool = False
 
@@ -61,7 +63,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--file", metavar="PATH", action="append", default=[], help="a file to include whole")
     parser.add_argument("--active", metavar="PATH", default="", help="the file that is worked in")
     parser.add_argument("--model", metavar="NAME", default="", help="whose budget of tokens counts")
-    parser.add_argument("--budget", metavar="N", type=int, help="the budget in tokens")
+    parser.add_argument("--budget", metavar="N", type=token_count, help="the budget in tokens")
     add_embed(parser)
     parser.add_argument("--always", action="store_true", help="whether the question is about the project or not")
     parser.add_argument("--jobs", action="store_true", help=f"read one job per line, {A_JOB}")
@@ -108,11 +110,9 @@ class _Projects:
         root = Path(options.root).expanduser().absolute()
         if not root.is_dir():
             raise InputError(f"root: there is no folder {options.root}")
-        if options.budget is not None and options.budget < 0:
-            raise InputError(f"budget is {options.budget}; expected 0 or more tokens")
-        return self._runner.run(self._answer(job.question, root, options))
+        return self._runner.run(self._answer(job.question, root, options, budget_of(options.budget)))
 
-    async def _answer(self, question: str, root: Path, options: Options) -> dict[str, Any]:
+    async def _answer(self, question: str, root: Path, options: Options, budget: int | None) -> dict[str, Any]:
         context = settings.load({}).context
         vectors = self._vectors.of(options.embed) if options.embed else None
         is_project = root not in (Path.home(), Path(root.anchor))
@@ -125,7 +125,7 @@ class _Projects:
             files=tuple(dict.fromkeys((*options.files, *mentions_in(question).files))),
             active=options.active,
             model=options.model,
-            budget=options.budget,
+            budget=budget,
             always=options.always or mentions_in(question).codebase,
             only_files=not is_project,
         )
@@ -169,9 +169,21 @@ def as_answer(gathered: Gathered) -> dict[str, Any]:
         "text": gathered.text,
         "timed_out": list(gathered.timed_out),
         "failed": gathered.failed,
-        "notes": list(gathered.notes),
+        "notes": [*gathered.notes, *_why_no_text(gathered)],
         "ms": gathered.ms,
     }
+
+
+def _why_no_text(gathered: Gathered) -> list[str]:
+    """Return a sentence when the message would be sent without code."""
+    if gathered.text:
+        return []
+    if gathered.found or gathered.beside:
+        budget = gathered.selection.budget_tokens
+        return [f"Nothing of what was found fits into the budget of {counted(budget, 'token')}; the text is empty."]
+    if not gathered.classification.is_codebase_related:
+        return ["The question is not about the project, so no code was looked for (--always looks)."]
+    return ["No relevant code context found; the text is empty."]
 
 
 def _piece(snippet: Snippet) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from typing import Any, TextIO
 
 import msgspec
 
+from codecompanion.cli.arguments import budget_of
 from codecompanion.cli.jobs import answer_jobs
-from codecompanion.errors import InputError
 from codecompanion.model.gathered import Selection, Snippet
 from codecompanion.retrieval.budgets import token_budget
 from codecompanion.retrieval.rendering import render_selection
@@ -37,7 +37,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     question: str
     files: list[File] = []
     model: str | None = None
-    budget: int | None = None
+    budget: int | str | None = None
 
 
 def add_parser(commands: Any) -> None:
@@ -56,9 +56,8 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 def _answer(job: Job) -> dict[str, Any]:
-    if job.budget is not None and job.budget < 0:
-        raise InputError(f"budget is {job.budget}; expected 0 or more tokens")
-    budget = token_budget(job.model or "") if job.budget is None else job.budget
+    own = budget_of(job.budget)
+    budget = token_budget(job.model or "") if own is None else own
     terms = simple_terms(job.question)
     candidates = list[Snippet]()
     for file in job.files:

@@ -111,7 +111,7 @@ async def gather(ask: Ask, means: Means) -> Gathered:
     runs = Runs(means.clock, begun + GATHERING_SHARE * means.settings.timeout_s)
     classification, types = await _classify(ask, means, runs)
     if not (ask.files or classification.is_codebase_related):
-        return _result(ask, runs, begun, classification, types)
+        return _result(ask, runs, begun, classification, types, budget=_budget(ask, means.settings))
     max_bytes = int(means.settings.max_file_size_mb * 1_000_000)
     code = ProjectCode(ask.root, Choice(means.settings.include_hidden, max_bytes), ask.unsaved)
     files = await runs.run(
@@ -122,7 +122,8 @@ async def gather(ask: Ask, means: Means) -> Gathered:
     )
     named = any(one.source == "mention" for one in files.snippets)
     if not (named or classification.is_codebase_related):
-        return _result(ask, runs, begun, classification, types, notes=files.notes)
+        budget = _budget(ask, means.settings)
+        return _result(ask, runs, begun, classification, types, notes=files.notes, budget=budget)
     code_found, texts = _NO_CODE, list[Snippet]()
     if not ask.only_files:
         looks = not named or means.settings.supplement_when_files_selected
@@ -245,15 +246,20 @@ def _compose(
     texts: Sequence[Snippet],
     check: Callable[[], None],
 ) -> Composed:
-    budget = ask.budget
-    if budget is None:
-        budget = budget_in_window(token_budget(ask.model, settings.budgets), settings.window or ask.window)
+    budget = _budget(ask, settings)
 
     def definitions(path: str) -> Sequence[Definition]:
         check()
         return code.parse(path).definitions
 
     return compose(types, found, texts, definitions, budget, max_tokens=ask.max_tokens, left_out=ask.left_out)
+
+
+def _budget(ask: Ask, settings: GatheringSettings) -> int:
+    """Return the tokens of code that the question may have (R-244)."""
+    if ask.budget is not None:
+        return ask.budget
+    return budget_in_window(token_budget(ask.model, settings.budgets), settings.window or ask.window)
 
 
 def _not_sent(composed: Composed | None) -> list[str]:
@@ -274,6 +280,7 @@ def _result(
     notes: tuple[str, ...] = (),
     tier: str = "",
     composed: Composed | None = None,
+    budget: int = 0,
 ) -> Gathered:
     return Gathered(
         question=ask.question,
@@ -281,7 +288,7 @@ def _result(
         types=types,
         terms=terms,
         found=found,
-        selection=composed.selection if composed is not None else Selection(),
+        selection=composed.selection if composed is not None else Selection(budget_tokens=budget),
         beside=composed.beside if composed is not None else (),
         text=composed.text if composed is not None else "",
         timed_out=tuple(runs.timed_out),
