@@ -87,6 +87,7 @@ def test_with_a_root_the_project_joins(tmp_path):
     assert first == again
     assert "def open_store(path: str, *, is_new: bool = False)" in first["prompt"]
     assert first["prompt"].startswith("<|repo_name|>")
+    assert {"<|repo_name|>", "<|file_sep|>"} <= set(first["stop"])  # or the model writes the next file
     assert first["prompt"].endswith(f"<|fim_prefix|>{first['prefix']}<|fim_suffix|>{first['suffix']}<|fim_middle|>")
     assert first["prefix"] + first["suffix"] == text
     assert "secret words" not in first["prompt"]

@@ -92,3 +92,11 @@ def test_no_tier_gives_more_than_top_k(tmp_path, root, tier):
     """R-228; R-234 bounds the last two tiers to five besides."""
     _, [answer], _ = search(tmp_path, "--root", str(root), "--tier", tier, "--top-k", "1", "user mail")
     assert len(answer["results"]) == 1
+
+
+def test_without_a_place_for_the_index_the_files_are_read(tmp_path, root):
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    status, [answer], err = search(tmp_path, "--root", str(root), "where is a user read from the database?")
+    assert status == 0
+    assert "searching without an index" in err
+    assert answer["results"][0]["path"] == "app/users.py"

@@ -32,7 +32,7 @@ def build_project_prompt(
     name, mark = family.repository.name, family.repository.file
     files = "".join(f"{mark}{without_tokens(one.path, family)}\n{without_tokens(one.text, family)}\n" for one in known)
     head = f"{name}{without_tokens(project, family)}\n{files}{mark}{without_tokens(path, family)}\n"
-    return msgspec.structs.replace(made, prompt=head + made.prompt)
+    return msgspec.structs.replace(made, prompt=head + made.prompt, stop=(*made.stop, mark, name))
 
 
 def line_cost(family: Family, path: str) -> int | None:

@@ -18,7 +18,7 @@ import msgspec
 from codecompanion.cli.embedding import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.jobs import answer_jobs, print_answer
-from codecompanion.errors import InputError
+from codecompanion.errors import InputError, StoreUnavailable
 from codecompanion.model.found_code import SearchOutcome, SearchTier
 from codecompanion.retrieval.search.fusion import effective_top_k
 from codecompanion.session.code.indexing import build
@@ -101,7 +101,6 @@ class _Searches:
 
         Raises:
             InputError: there is no such folder, or the SPEC of the vectors is wrong.
-            StoreUnavailable: the index cannot be written.
         """
         options, given = job.options or Options(), self._arguments
         spec = given.embed if options.embed is None else options.embed
@@ -124,7 +123,10 @@ class _Searches:
         folder = folder.resolve()
         if folder not in self._projects:
             index = ProjectIndex(folder, cache_dir())
-            build(index.root, index.path, index.choice, now_ns=time.time_ns)
+            try:
+                build(index.root, index.path, index.choice, now_ns=time.time_ns)
+            except (StoreUnavailable, OSError) as error:
+                print(f"codecompanion: searching without an index: {error}", file=sys.stderr)
             self._projects[folder] = index
         return self._projects[folder]
 

@@ -120,7 +120,7 @@ class ProjectIndex:
             except (StoreError, OSError) as error:
                 self._set(IndexState("unusable", why=f"The code is not indexed: {error}"))
                 _log.warning("the index of %s cannot be used: %s", self.root, error)
-                return Freshness()
+                return Freshness(pending=await asyncio.to_thread(self._listed_paths))
         if is_much and time.monotonic() > self._not_before:
             await self.build()
         elif is_much:
@@ -261,6 +261,13 @@ class ProjectIndex:
             if abs(time.time_ns() - newest) < 100_000_000:
                 self._folder_times = {}  # another file may come with the same time
         return self._listed
+
+    def _listed_paths(self) -> tuple[str, ...]:
+        """Return every file, to be searched as text; none when the folder itself cannot be read."""
+        try:
+            return tuple(sorted(self._files().paths))
+        except (StoreError, OSError):
+            return ()
 
     def _times(self) -> dict[str, int]:
         """Return when files were added to, or taken from, each folder that has files of the project."""

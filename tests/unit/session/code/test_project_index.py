@@ -14,6 +14,7 @@ import pytest
 from codecompanion.session.code import indexing, project_index
 from codecompanion.session.code.indexing import build
 from codecompanion.session.code.project_index import Freshness, IndexState, ProjectIndex
+from codecompanion.session.code.search_code import search_code
 from codecompanion.store.code_index.build_lock import building
 from codecompanion.store.code_index.schema import FORMAT
 from codecompanion.workspace.project_files import Choice
@@ -303,10 +304,12 @@ async def test_a_lost_index_is_made_again(index: ProjectIndex) -> None:
 async def test_a_cache_that_cannot_be_written_is_said_and_nothing_raises(root: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder should be")
     index = ProjectIndex(root, tmp_path / "cache")
-    assert await index.refresh() == Freshness()
+    assert await index.refresh() == Freshness(pending=("a.py", "lib/b.py"))
     state = await index.wait()
     assert state.phase == "unusable"
     assert state.why.startswith("The code is not indexed: ")
+    found = await search_code(index, "beta")
+    assert [result.path for result in found.results] == ["lib/b.py"]
     assert (await index.counts()).files == 0
     await index.close()
 
