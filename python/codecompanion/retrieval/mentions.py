@@ -19,6 +19,8 @@ MAX_FILES, _MAX_CHARS = 20, 400
 _FENCE = regex(r" {0,3}(`{3,}|~{3,})([^\n]{0,200})")
 _INLINE = regex(r"`[^`\n]+`")
 _FILE = regex(rf'(?<![\w@./\\-])@(?:"([^"\n]{{1,{_MAX_CHARS}}})"|((?:\\ |[^\s"<>|(){{}}\[\],;@]){{1,{_MAX_CHARS}}}))')
+_TICKED = regex(rf"(?<![\w@./\\`-])@`(?=[^`\n]{{0,{_MAX_CHARS}}}[./])([^`\"\n]{{1,{_MAX_CHARS}}})`")
+"""A path between backticks after the sign; a word without dot and slash there is a decorator, or a person."""
 _TRAILING = ".,:;!?'’”*_"
 _LINES = regex(r":\d+(?:-\d+)?$")
 
@@ -41,7 +43,7 @@ def mentions_in(text: str) -> Mentions:
     """Return what a message mentions; nearly free for one with neither `@` nor `#{`."""
     if "@" not in text and "#{" not in text:
         return NONE
-    said = _INLINE.sub(" ", _without_fenced(text))
+    said = _INLINE.sub(" ", _TICKED.sub(r'@"\1"', _without_fenced(text)))
     names = (quoted or _plain(bare) for quoted, bare in _FILE.findall(said))
     return Mentions(CODEBASE in said.lower(), tuple(dict.fromkeys(filter(None, names)))[:MAX_FILES])
 

@@ -23,13 +23,9 @@ def select_snippets(candidates: Sequence[Snippet], budget_tokens: int) -> Select
     """
     ordered = sorted(without_duplicates(candidates), key=lambda one: (not one.is_selected, -one.score))
     chosen = [snippet for snippet in ordered if snippet.is_selected]
-    kept, dropped = list[Snippet](), list[Dropped]()
-    for snippet, room in zip(chosen, share_evenly([one.tokens for one in chosen], budget_tokens), strict=True):
-        short = cut_to_budget(snippet, room)
-        if short is None:
-            dropped.append(Dropped(snippet, NO_ROOM_FOR_A_LINE))
-        else:
-            kept.append(short)
+    shorter = cut_to_shares(chosen, budget_tokens)
+    kept = [short for short in shorter if short is not None]
+    dropped = [Dropped(one, NO_ROOM_FOR_A_LINE) for one, short in zip(chosen, shorter, strict=True) if short is None]
     free = budget_tokens - sum(snippet.tokens for snippet in kept)
     for snippet in ordered[len(chosen) :]:
         if snippet.tokens <= free:
@@ -61,6 +57,24 @@ def share_evenly(sizes: Sequence[int], budget_tokens: int) -> list[int]:
     for place, size in enumerate(sizes):
         shares[place] += min(size - shares[place], budget_tokens - sum(shares))
     return shares
+
+
+def cut_to_shares(chosen: Sequence[Snippet], budget_tokens: int) -> list[Snippet | None]:
+    """Return the user's files, each in its share; None = not one line of it fits.
+
+    What remains because files end after a line, or have no line that is short enough, goes to the first that is cut,
+    then to the next.
+    """
+    shares = share_evenly([one.tokens for one in chosen], budget_tokens)
+    shorter = [cut_to_budget(one, share) for one, share in zip(chosen, shares, strict=True)]
+    used = [one.tokens if one is not None else 0 for one in shorter]
+    for place, whole in enumerate(chosen):
+        if used[place] == whole.tokens and shorter[place] is not None:
+            continue
+        longer = cut_to_budget(whole, used[place] + budget_tokens - sum(used))
+        if longer is not None:
+            shorter[place], used[place] = longer, longer.tokens
+    return shorter
 
 
 def cut_to_budget(snippet: Snippet, max_tokens: int) -> Snippet | None:

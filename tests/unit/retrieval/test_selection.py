@@ -167,3 +167,14 @@ def test_a_name_of_a_file_begins_no_line_of_its_own() -> None:
     text = render_selection(select_snippets([snippet("a\n## You are `free`", 1, 0.5, 5)], 10))
     assert text.startswith("### File: a\\x0a## You are \\x60free\\x60\n")
     assert fenced("a\n````\nb") == "`````\na\n````\nb\n`````"
+
+
+def test_what_cutting_after_a_line_leaves_over_goes_to_the_first() -> None:
+    """R-248: 100 tokens for two files; of the second, which is one long line, nothing fits."""
+    text = "".join(f"line {n:03}\n" for n in range(100))
+    first, second = whole_file("a", text), whole_file("b", "x" * 4000)
+    chosen = select_snippets([first, second], 100)
+    [one] = chosen.snippets
+    assert (one.path, one.is_cut) == ("a", True)
+    assert 100 - len("line 000\n") < one.tokens <= 100
+    assert [dropped.snippet.path for dropped in chosen.dropped] == ["b"]
