@@ -78,7 +78,7 @@ def test_the_configurations_of_the_readme_have_no_mistakes(tmp_path: Path) -> No
     blocks = readme_blocks("lua")
     setups = [block for block in blocks if "setup({" in block]
     specs = [f"return ({block}).opts" for block in blocks if block.startswith("{")]
-    assert len(setups) == 1
+    assert len(setups) == 2
     assert len(specs) == 1
     assert messages_about(setups + specs, tmp_path) == []
 
