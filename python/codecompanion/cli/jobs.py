@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO, TypeVar
@@ -11,11 +10,11 @@ import msgspec
 
 from codecompanion.cli import progress
 from codecompanion.cli.arguments import read_input, source_of
+from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.formats.transcript_format import decode_line, split_lines
 
 Job = TypeVar("Job", bound=msgspec.Struct)
-_LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 
 
 def answer_jobs(
@@ -44,11 +43,8 @@ def answer_jobs(
 
 
 def print_answer(answer: dict[str, Any], out: TextIO) -> None:
-    """Print an answer on one line; half a surrogate pair, which UTF-8 cannot say, is written as its escape.
-
-    So are the characters that end a line for some readers (`str.splitlines`, JavaScript) but not for JSON.
-    """
-    text = json.dumps(answer, ensure_ascii=False).translate(_LINE_ENDS)
+    """Print an answer on one line; half a surrogate pair, which UTF-8 cannot say, is written as its escape."""
+    text = json_line(answer)
     print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out, flush=True)
 
 

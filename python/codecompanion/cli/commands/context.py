@@ -19,6 +19,7 @@ from codecompanion.adapters.base import Adapter
 from codecompanion.cli import progress
 from codecompanion.cli.arguments import read_input, read_transcript, source_of, token_count
 from codecompanion.cli.commands.context_answer import write_answer
+from codecompanion.cli.json_lines import json_line
 from codecompanion.context.editing.cache_state import find_cache_state
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.pipeline import compact, prepare
@@ -134,7 +135,7 @@ def _run_jobs(lines: Iterable[bytes], source: str, defaults: Options, out: TextI
 
 def _print(answer: dict[str, Any], out: TextIO) -> None:
     """Print the answer on one line; half a surrogate pair, which UTF-8 cannot say, is written as its escape."""
-    text = json.dumps(answer, ensure_ascii=False)
+    text = json_line(answer)
     print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
 
 

@@ -6,13 +6,13 @@ A stable contract. What is printed has been read back by our own reader first, s
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
 from codecompanion.cli.importing import anthropic_api, claude_code, codecompanion, openai_api, swe_agent
+from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
 from codecompanion.formats.transcript_format import read_objects
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     messages = READERS[arguments.origin](_read_file(arguments.file), source, skipped)
     read_objects(messages, source)
     for message in messages:
-        text = json.dumps(message, ensure_ascii=False)
+        text = json_line(message)
         print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
     if skipped:
         count = counted(len(skipped), "part was", "parts were")

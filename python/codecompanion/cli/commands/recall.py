@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
@@ -18,6 +17,7 @@ import msgspec
 
 from codecompanion.cli import progress
 from codecompanion.cli.arguments import read_input, read_transcript, source_of, tell_nothing_found
+from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.formats.json_words import kind
 from codecompanion.formats.transcript_format import decode_line, read_objects, split_lines
@@ -76,7 +76,7 @@ def _run_jobs(lines: Iterable[bytes], source: str, out: TextIO) -> int:
         except CodeCompanionError as error:
             answer, status = {"error": f"{error}"}, 2
             print(answer["error"], file=sys.stderr)
-        text = json.dumps(answer, ensure_ascii=False)
+        text = json_line(answer)
         print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
     if number == 0:
         raise InputError(f"{source}: no job in it; expected at least one, {A_JOB} per line")

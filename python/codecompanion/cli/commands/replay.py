@@ -9,12 +9,12 @@ that fit the window even so: a request that could not have been sent is no savin
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from typing import Any, TextIO
 
 from codecompanion.cli import progress
 from codecompanion.cli.arguments import read_transcript, token_count
+from codecompanion.cli.json_lines import json_line
 from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.policy.schema import Policy
 from codecompanion.errors import InputError
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
             for name, figures in zip(arguments.file, per_file, strict=True)
         ]
         answer = {"window": arguments.window, "cache": arguments.cache, "files": files}
-        print(json.dumps({**answer, "total": describe(labels, totals)}, ensure_ascii=False), file=out)
+        print(json_line({**answer, "total": describe(labels, totals)}), file=out)
     else:
         print_table(labels, totals, len(per_file), arguments.window, arguments.cache, out)
     return 0

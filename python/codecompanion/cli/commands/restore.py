@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import os
 import sys
 import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import InputError, StoreError
 from codecompanion.formats.transcript_format import write_message
 from codecompanion.model.history import LogEvent
@@ -60,7 +60,7 @@ def restore(arguments: argparse.Namespace, data_dir: Path, out: TextIO) -> int:
     state = read_state(files, chat, name, _events(data_dir, chat), time.time())
     print(f"codecompanion: {describe(state, chat)}", file=sys.stderr)
     for message in state.messages:
-        print(json.dumps(write_message(message), ensure_ascii=False), file=out)
+        print(json_line(write_message(message)), file=out)
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from typing import Any, TextIO
 from codecompanion.cli import progress
 from codecompanion.cli.arguments import tell_nothing_found
 from codecompanion.cli.commands.restore import add_restore, in_column, state_dir
+from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
 from codecompanion.formats.transcript_format import write_message
@@ -99,7 +99,7 @@ def _list(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
         when = datetime.datetime.fromtimestamp(info.updated).astimezone()
         if arguments.json:
             fields = ("id", "title", "updated", "messages", "cwd", "adapter", "model", "owned")
-            print(json.dumps({name: getattr(info, name) for name in fields}, ensure_ascii=False), file=out)
+            print(json_line({name: getattr(info, name) for name in fields}), file=out)
         else:
             title = info.title or "(no message yet)"
             print(f"{info.id}  {when:%Y-%m-%d %H:%M}  {in_column(info.messages)}  {info.model}  {title}", file=out)
@@ -134,7 +134,7 @@ def _search(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
         when = datetime.datetime.fromtimestamp(hit.ts).astimezone()
         if arguments.json:
             fields = ("chat_id", "title", "seq", "ts", "message_id", "role", "snippet")
-            text = json.dumps({name: getattr(hit, name) for name in fields}, ensure_ascii=False)
+            text = json_line({name: getattr(hit, name) for name in fields})
         else:
             snippet = " ".join(hit.snippet.split())
             text = f"{hit.chat_id}  {when:%Y-%m-%d %H:%M}  {hit.role:9}  {hit.title}: {snippet}"
@@ -172,7 +172,7 @@ def _export(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
     else:
         messages = [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
     for message in messages:
-        print(json.dumps(write_message(message), ensure_ascii=False), file=out)
+        print(json_line(write_message(message)), file=out)
     return 0
 
 
