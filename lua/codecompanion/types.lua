@@ -377,7 +377,7 @@
 
 ---Control is back with the user. `error` is one sentence when `reason` is `failed` or `limit`.
 ---
----`unsent`: it says that the message was not sent, which holds until it is.
+---`unsent`: the message was not sent, which holds until it is; `stopped` before that, there is nothing to ask again.
 ---@class CodeCompanion.Event.TurnFinished
 ---@field type "turn_finished"
 ---@field chat string

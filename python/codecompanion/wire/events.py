@@ -430,7 +430,7 @@ class Retrying(Event, frozen=True, kw_only=True, tag="retrying"):
 class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):
     """Control is back with the user. `error` is one sentence when `reason` is `failed` or `limit`.
 
-    `unsent`: it says that the message was not sent, which holds until it is.
+    `unsent`: the message was not sent, which holds until it is; `stopped` before that, there is nothing to ask again.
     """
 
     reason: Literal["done", "stopped", "failed", "limit"]

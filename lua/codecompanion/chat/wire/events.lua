@@ -348,7 +348,7 @@ function M.turn_finished(chat, event)
     if event.unsent then
       notices.holds_until(chat, event.error, "reply")
     end
-  elseif event.reason == "stopped" then
+  elseif event.reason == "stopped" and not event.unsent then -- else what came back has said so
     say.chat(chat, "Stopped.", severity.INFO, asks_again)
   end
   if event.reason == "stopped" then

@@ -54,6 +54,7 @@ class Turn:
         self._exchange = Exchange(chat, turn_id, cycle)
         self._calls: list[ToolCall] = []
         self._started_at = chat.services.clock()
+        self._answers_message = bool(chat.queue)
         self.was_stopped = False
         """Whether the user stopped it."""
         self.asking = PausedAndFull(chat, partial(chat.coming, turn_id, cycle))
@@ -275,7 +276,7 @@ class Turn:
         duration_ms = round((chat.services.clock() - self._started_at) * 1000)
         chat.enter(State.IDLE)
         chat.show_meter()
-        unsent = error.startswith(NOT_SENT)
+        unsent = (nothing_said and self._answers_message) or error.startswith(NOT_SENT)
         chat.emit(TurnFinished(chat=chat.chat_id, reason=reason, error=error, unsent=unsent, duration_ms=duration_ms))
         if reason != "done":
             # In the same step: what comes once the end has been told is the next turn's.

@@ -15,7 +15,15 @@ from codecompanion.session.codebase.shown_code import GATHERED_EVENT
 from codecompanion.session.history.entries import entries
 from codecompanion.session.history.forking import fork
 from codecompanion.session.state import State
-from codecompanion.wire.events import CodeGathered, ContextItems, Gathering, MessageSent, Notice, SubmitFailed
+from codecompanion.wire.events import (
+    CodeGathered,
+    ContextItems,
+    Gathering,
+    MessageSent,
+    Notice,
+    SubmitFailed,
+    TurnFinished,
+)
 from codecompanion.wire.events import State as StateEvent
 from codecompanion.wire.requests import Buffer, ForkChat, Pin, RestoreMessage, Snapshot, Submit
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says
@@ -153,6 +161,7 @@ async def test_a_stop_while_gathering_gives_the_message_back_and_logs_nothing(pr
     await bench.until(idle(session))
     assert gatherer.cancelled == 1
     assert [event.text for event in of(bench, SubmitFailed)] == ["do not lose me"]
+    assert [(event.reason, event.unsent) for event in of(bench, TurnFinished)] == [("stopped", True)]
     kinds = {type(event.payload).__name__ for event in await session.log.events()}
     assert kinds == {"ChatCreated"}
     assert bench.adapter.requests == []
