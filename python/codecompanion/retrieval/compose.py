@@ -1,7 +1,8 @@
 """From everything that was found to what goes to the model (R-247 … R-252, and issue 11: no line twice, a map).
 
-Beside the document's selection: lines that another snippet shows are left out, the active file takes half of the budget
-at most when nobody named it, and what the budget leaves over shows the signatures of the best files.
+Beside the document's selection: lines that another snippet shows are left out, the active file takes a quarter of the
+budget at most when nobody named it, named files may take more than the budget of what is added by itself, and what is
+left over shows the signatures of the best files.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import msgspec
 
 from codecompanion.model.code import Definition
 from codecompanion.model.gathered import Dropped, QuestionTypes, Selection, Snippet, chars_to_tokens
+from codecompanion.retrieval.active_file import active_pieces, active_room
 from codecompanion.retrieval.assembly import assemble
 from codecompanion.retrieval.code_map import render_map
 from codecompanion.retrieval.overlap import lines_of, select_once
 from codecompanion.retrieval.relevance import MAX_SCORE
-from codecompanion.retrieval.rendering import render_selection
-from codecompanion.retrieval.selection import cut_to_budget
+from codecompanion.retrieval.rendering import frame_chars, render_selection
+from codecompanion.retrieval.selection import NO_ROOM
 
 TAKEN_OUT = "you took it out"
-ACTIVE_SHARE = 0.5
+ADDED_SHARE = 0.5
+"""Of the budget, for what is added by itself beside named files that fill it."""
 MAX_BESIDE_SHARE = 0.25
 """Of the room for the whole block, for architecture, team and memories together."""
 AGREEMENT = 0.05
@@ -51,29 +54,35 @@ def compose(
     *,
     max_tokens: int = 0,
     left_out: Collection[tuple[str, int]] = (),
+    named_tokens: int = 0,
+    terms: Sequence[str] = (),
+    cursor: int = 0,
 ) -> Composed:
     """Return what goes to the model.
 
     `beside`: architecture, team and memories as they stand in the text. The whole text, headings included, fits into
     the budget and its own introduction, and into `max_tokens`, 0 = no other bound; `left_out`: (path, first line) of
-    what the user does not want.
+    what the user does not want. `named_tokens`: as far the budget grows for files the user named, 0 = not at all.
+    `terms` and `cursor` (line, 0 = not known) say which part of the active file counts.
     """
     taken_out = [one for one in found if (one.path, one.start) in left_out]
     candidates = [one for one in found if (one.path, one.start) not in left_out]
-    budget = budget_tokens if not max_tokens else min(budget_tokens, max_tokens)
+    budget = _with_named(candidates, budget_tokens, named_tokens)
+    budget = budget if not max_tokens else min(budget, max_tokens)
     bound = budget + _frame_tokens(types)
     max_tokens = min(max_tokens, bound) if max_tokens else bound
     shown = _fit_beside(beside, int(max_tokens * MAX_BESIDE_SHARE))
     composed = Composed(Selection(budget_tokens=budget))
     room = max(0, min(budget, max_tokens - _frame_tokens(types, shown)))
     for _ in range(_TRIES):
-        selection = select_once([_shorter_active(one, room) for one in candidates], room)
+        shorter, no_room = _shorter_active(candidates, definitions, terms, cursor, room)
+        selection = select_once(shorter, room)
         pieces = [one for one in selection.snippets if (one.path, one.start) in left_out]  # of a larger one
         selection = msgspec.structs.replace(
             selection,
             snippets=tuple(one for one in selection.snippets if one not in pieces),
             budget_tokens=budget,
-            dropped=(*selection.dropped, *(Dropped(one, TAKEN_OUT) for one in (*taken_out, *pieces))),
+            dropped=(*selection.dropped, *no_room, *(Dropped(one, TAKEN_OUT) for one in (*taken_out, *pieces))),
         )
         composed = _with_text(types, selection, shown, definitions, room)
         over = chars_to_tokens(len(composed.text)) - max_tokens
@@ -112,11 +121,29 @@ def _both(one: Snippet, other: Snippet) -> Snippet:
     return msgspec.structs.replace(best, score=score, name=name, scores=one.scores + other.scores)
 
 
-def _shorter_active(snippet: Snippet, budget: int) -> Snippet:
-    """Return the active file in at most half of the budget; what the user named is not shortened here."""
-    if snippet.source != "active":
-        return snippet
-    return cut_to_budget(snippet, int(budget * ACTIVE_SHARE)) or snippet
+def _with_named(found: Sequence[Snippet], budget: int, named_tokens: int) -> int:
+    """Return the budget with room for the files the user named, and half of itself beside them (R-213, R-248)."""
+    named = [one for one in found if one.is_selected and one.source != "active"]
+    need = sum(one.tokens + chars_to_tokens(frame_chars(one)) for one in named)
+    return max(budget, min(named_tokens, need + int(budget * ADDED_SHARE))) if named else budget
+
+
+def _shorter_active(
+    found: Sequence[Snippet], definitions: Definitions, terms: Sequence[str], cursor: int, budget: int
+) -> tuple[list[Snippet], list[Dropped]]:
+    """Return the snippets with the part of the active file that may go along; what the user named is not shortened."""
+    shorter, dropped = list[Snippet](), list[Dropped]()
+    room = active_room(budget, [one for one in found if one.is_selected])
+    for one in found:
+        if one.source != "active":
+            shorter.append(one)
+            continue
+        defined = definitions(one.path) if one.tokens > room else ()
+        if pieces := active_pieces(one, defined, terms, cursor, room):
+            shorter += pieces
+        else:
+            dropped.append(Dropped(one, NO_ROOM))
+    return shorter, dropped
 
 
 def _with_text(

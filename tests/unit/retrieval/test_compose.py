@@ -120,14 +120,14 @@ def test_a_file_of_the_users_leaves_its_snippets_out() -> None:
     assert not chosen.was_truncated
 
 
-def test_the_active_file_leaves_half_of_the_budget() -> None:
+def test_the_active_file_leaves_three_quarters_of_the_budget() -> None:
     """R-214: nobody named it; named, it may take all."""
     text = "".join(f"line {n}\n" for n in range(2000))
     active = Snippet(path="a", start=1, end=2000, text=text, score=1.0, is_selected=True, source="active")
     chosen = compose(NONE, [active, lines("b", 1, 20, 0.5)], (), no_definitions, 200).selection
     assert places(chosen.snippets)[1] == ("b", 1, 20)
     assert chosen.snippets[0].is_cut
-    assert chosen.snippets[0].tokens <= 100
+    assert chosen.snippets[0].tokens <= 50
     named = compose(NONE, [whole_file("a", text), lines("b", 1, 20, 0.5)], (), no_definitions, 200).selection
     assert [one.path for one in named.snippets] == ["a"]
 

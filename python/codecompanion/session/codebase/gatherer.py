@@ -18,16 +18,18 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """A question, and what is known when it is asked.
 
     `root`: the project. `files`: what the user named with `@`, as written (R-213); `active`: the file they work in, ""
-    = none (R-214). `max_tokens`: the most the code may take (R-245), whatever the budget of `model` is. `is_asked`: the
-    user asked for code, so nobody decides whether the question is about any. `only_files`: `root` is no project, and
-    nothing but the named files is read. `unsaved`: the texts of changed buffers, by absolute path. `left_out` and
-    `pinned`: pieces as (path, first line) that must not or must be in the result.
+    = none (R-214), `cursor`: its line there. `max_tokens`: the most the code may take (R-245), whatever the budget of
+    `model` is; named files may take all of it. `is_asked`: the user asked for code, so nobody decides whether the
+    question is about any. `only_files`: `root` is no project, and nothing but the named files is read. `unsaved`: the
+    texts of changed buffers, by absolute path. `left_out` and `pinned`: pieces as (path, first line) that must not or
+    must be in the result.
     """
 
     text: str
     root: Path
     files: tuple[str, ...] = ()
     active: str = ""
+    cursor: int = 0
     adapter: str = ""
     model: str = ""
     max_tokens: int = 0

@@ -152,6 +152,7 @@ class CodeGathering:
             root=root,
             files=mentions.files,
             active=snapshot.current,
+            cursor=snapshot.cursor[0],
             adapter=control.adapter_name,
             model=control.model,
             max_tokens=int(room * CHARS4_PER_TOKEN),

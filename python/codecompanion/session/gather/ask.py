@@ -15,6 +15,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A question about the project at `root`.
 
     `files`: what the user named with `@`, as written (R-213); `active`: the file they work in, "" = none (R-214).
+    `cursor`: its line, 0 = not known; `named_first`: the named files stand before it, as a chat shows them.
     `model` decides the budget unless `budget` (tokens, None = the model's) does; `window` and `max_tokens` bound it,
     0 = no bound. `always`: nobody decides whether the question is about the project. `only_files`: `root` is no
     project, and nothing but the named files is read. `unsaved`: texts of changed buffers by absolute path. `left_out`
@@ -25,6 +26,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     root: Path
     files: tuple[str, ...] = ()
     active: str = ""
+    cursor: int = 0
+    named_first: bool = False
     model: str = ""
     budget: int | None = None
     window: int = 0

@@ -64,6 +64,8 @@ class ProjectGatherer:
             root=question.root,
             files=question.files,
             active=question.active,
+            cursor=question.cursor,
+            named_first=True,
             model=question.model,
             max_tokens=question.max_tokens,
             always=question.is_asked,

@@ -18,17 +18,16 @@ from typing import Protocol
 
 import msgspec
 
-from codecompanion.model.code import Definition
 from codecompanion.model.found_code import SearchOutcome
 from codecompanion.model.gathered import Classification, Gathered, QuestionTypes, Selection, Snippet
-from codecompanion.retrieval.budgets import budget_in_window, token_budget
 from codecompanion.retrieval.classifier import classify_by_words
-from codecompanion.retrieval.compose import Composed, compose, joined
+from codecompanion.retrieval.compose import Composed, joined
 from codecompanion.retrieval.question_type import types_by_words
 from codecompanion.retrieval.search.common_files import is_broad
 from codecompanion.retrieval.search_terms import MAX_SEARCHED_TERMS, simple_terms
 from codecompanion.retrieval.team import is_about_team, render_team
 from codecompanion.session.gather.ask import Ask
+from codecompanion.session.gather.choosing import budget_of, choose, not_sent
 from codecompanion.session.gather.gatherers import (
     MAX_AST_FILES,
     beside,
@@ -111,18 +110,18 @@ async def gather(ask: Ask, means: Means) -> Gathered:
     runs = Runs(means.clock, begun + GATHERING_SHARE * means.settings.timeout_s)
     classification, types = await _classify(ask, means, runs)
     if not (ask.files or classification.is_codebase_related):
-        return _result(ask, runs, begun, classification, types, budget=_budget(ask, means.settings))
+        return _result(ask, runs, begun, classification, types, budget=budget_of(ask, means.settings))
     max_bytes = int(means.settings.max_file_size_mb * 1_000_000)
     code = ProjectCode(ask.root, Choice(means.settings.include_hidden, max_bytes), ask.unsaved)
     files = await runs.run(
         "files",
-        in_thread(partial(read_mentioned, code, ask.files, "" if ask.only_files else ask.active)),
+        in_thread(partial(read_mentioned, code, ask.files, "" if ask.only_files else ask.active, ask.named_first)),
         _limit(means, "files"),
         ReadFiles(),
     )
     named = any(one.source == "mention" for one in files.snippets)
     if not (named or classification.is_codebase_related):
-        budget = _budget(ask, means.settings)
+        budget = budget_of(ask, means.settings)
         return _result(ask, runs, begun, classification, types, notes=files.notes, budget=budget)
     code_found, texts = _NO_CODE, list[Snippet]()
     if not ask.only_files:
@@ -133,7 +132,7 @@ async def gather(ask: Ask, means: Means) -> Gathered:
         )
     everything = (*files.snippets, *code_found.snippets)
     runs.deadline = begun + means.settings.timeout_s
-    choosing = in_thread(partial(_compose, ask, means.settings, code, types, everything, texts))
+    choosing = in_thread(partial(choose, ask, means.settings, code, types, everything, texts))
     composed = await runs.run("selection", choosing, means.settings.timeout_s, None)
     return _result(
         ask,
@@ -143,7 +142,7 @@ async def gather(ask: Ask, means: Means) -> Gathered:
         types,
         terms=code_found.terms,
         found=everything,
-        notes=(*files.notes, *_not_sent(composed)),
+        notes=(*files.notes, *not_sent(composed)),
         tier=code_found.tier,
         composed=composed,
     )
@@ -235,37 +234,6 @@ async def _find_texts(ask: Ask, means: Means, runs: Runs, code: ProjectCode, typ
 async def _team(team: TeamText, code: ProjectCode) -> list[Snippet]:
     text = render_team(await team.read(code.root))
     return [beside("team", text)] if text else []
-
-
-def _compose(
-    ask: Ask,
-    settings: GatheringSettings,
-    code: ProjectCode,
-    types: QuestionTypes,
-    found: Sequence[Snippet],
-    texts: Sequence[Snippet],
-    check: Callable[[], None],
-) -> Composed:
-    budget = _budget(ask, settings)
-
-    def definitions(path: str) -> Sequence[Definition]:
-        check()
-        return code.parse(path).definitions
-
-    return compose(types, found, texts, definitions, budget, max_tokens=ask.max_tokens, left_out=ask.left_out)
-
-
-def _budget(ask: Ask, settings: GatheringSettings) -> int:
-    """Return the tokens of code that the question may have (R-244)."""
-    if ask.budget is not None:
-        return ask.budget
-    return budget_in_window(token_budget(ask.model, settings.budgets), settings.window or ask.window)
-
-
-def _not_sent(composed: Composed | None) -> list[str]:
-    """Return a sentence for each file the user named of which nothing goes to the model."""
-    dropped = composed.selection.dropped if composed is not None else ()
-    return [f"Nothing of {one.snippet.path} was sent: {one.why}." for one in dropped if one.snippet.source == "mention"]
 
 
 def _result(

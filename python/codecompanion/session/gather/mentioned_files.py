@@ -31,18 +31,20 @@ class ReadFiles(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def active_first(files: tuple[str, ...], active: str) -> tuple[str, ...]:
-    """Return the named files with the active one before them, unless it is one of them (R-214)."""
+def with_active(files: tuple[str, ...], active: str, named_first: bool = False) -> tuple[str, ...]:
+    """Return the named files with the active one before them, or after them, unless it is one of them (R-214)."""
     name = active.rpartition("/")[2]
     if not active or any(file == active or file.endswith(name) for file in files):
         return files
-    return (active, *files)
+    return (*files, active) if named_first else (active, *files)
 
 
-def read_mentioned(code: ProjectCode, files: tuple[str, ...], active: str, check: Callable[[], None]) -> ReadFiles:
-    """Return the named files, and the active one first; what cannot be read is skipped and said (R-215). Blocks."""
+def read_mentioned(
+    code: ProjectCode, files: tuple[str, ...], active: str, named_first: bool, check: Callable[[], None]
+) -> ReadFiles:
+    """Return the named files and the active one; what cannot be read is skipped and said (R-215). Blocks."""
     snippets, notes = dict[str, Snippet](), list[str]()
-    wanted = [name for name in dict.fromkeys(active_first(files, active)) if len(name) >= MIN_NAME]
+    wanted = [name for name in dict.fromkeys(with_active(files, active, named_first)) if len(name) >= MIN_NAME]
     if len(wanted) > MAX_FILES:
         notes.append(f"{MAX_FILES} of the {len(wanted)} files named with @ were read.")
     for name in wanted[:MAX_FILES]:

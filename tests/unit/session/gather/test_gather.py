@@ -18,7 +18,7 @@ from codecompanion.model.found_code import FoundCode, SearchOutcome
 from codecompanion.session.gather import gather as gathering
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.gather import Means, gather
-from codecompanion.session.gather.mentioned_files import active_first
+from codecompanion.session.gather.mentioned_files import with_active
 from codecompanion.session.gather.team_text import TeamText
 from codecompanion.session.gather.utility import Utility
 
@@ -167,7 +167,42 @@ async def test_named_files_come_first_and_whole(project):
 )
 def test_the_active_file_stands_first_unless_it_was_named(files, active, expected):
     """R-214: the same path, or one that ends with its base name."""
-    assert active_first(files, active) == expected
+    assert with_active(files, active) == expected
+    assert set(with_active(files, active, named_first=True)) == set(expected)
+    assert not files or with_active(files, active, named_first=True)[0] == files[0]
+
+
+@pytest.mark.parametrize(("window", "order"), [(64_000, True), (4_000, True), (0, False)])
+async def test_what_is_named_comes_first_and_whole_beside_a_file_that_is_open(project, window, order):
+    """R-213, R-214, R-248: in a chat the named file may take what is free; the open one a quarter of it at most."""
+    long, opened = (
+        "".join(f"name_{n} = {n}\n" for n in range(2000)),
+        "".join(f"def open_{n}():\n    return {n}\n\n" for n in range(900)),
+    )
+    (project / "src/long.py").write_text(long)
+    (project / "src/opened.py").write_text(opened)
+    fields = {"max_tokens": window * 6 // 20, "named_first": True} if order else {}
+    found = await ask(project, "explain it", files=("src/long.py",), active="src/opened.py", cursor=500, **fields)
+    shown = found.selection.snippets
+    assert shown[0].path == ("src/long.py")
+    if window == 64_000:
+        assert (shown[0].start, shown[0].end, shown[0].is_cut) == (1, 2000, False)
+    active = [one for one in shown if one.source == "active"]
+    assert sum(one.tokens for one in active) <= found.selection.budget_tokens // 4
+    assert all(one.start <= 500 <= one.end for one in active)
+    assert found.selection.total_tokens <= found.selection.budget_tokens
+    own = await ask(project, "explain it", files=("src/long.py",), by=means(budgets={"default": 300}), **fields)
+    assert own.selection.total_tokens <= 300
+
+
+async def test_a_long_file_that_is_open_gives_the_part_around_the_cursor_or_what_is_asked_for(project):
+    """R-214: a quarter of the budget at most, also where no file was named."""
+    body = "".join(f"def step_{n}():\n    return {n}\n\n" for n in range(900))
+    (project / "src/opened.py").write_text(body)
+    found = await ask(project, "What does step_700 do in this project?", active="src/opened.py")
+    active = [one for one in found.selection.snippets if one.source == "active"]
+    assert [one.name for one in active] == ["step_700"]
+    assert found.selection.snippets[0] == active[0]
 
 
 async def test_the_active_file_counts_as_chosen(project):

@@ -1,0 +1,89 @@
+"""How much of the file somebody works in goes along when nobody named it: supporting material (R-214).
+
+Never more than a quarter of the budget; beside files that were named, what these leave over. A file that is longer
+than that becomes the definition around the cursor and those whose names answer the question; else the lines around
+the cursor, or its beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from codecompanion.model.code import Definition
+from codecompanion.model.gathered import Snippet, chars_to_tokens
+from codecompanion.retrieval.rendering import frame_chars
+from codecompanion.retrieval.selection import cut_to_budget
+from codecompanion.retrieval.smart_snippets import split_lines
+
+MAX_SHARE = 0.25
+_MIN_TERM = 3
+_BODIES = frozenset({"function", "method", "macro", "class", "interface", "type"})
+
+
+def active_room(budget_tokens: int, selected: Sequence[Snippet]) -> int:
+    """Return the tokens the active file may take beside what the user chose."""
+    frames = sum(chars_to_tokens(frame_chars(one)) for one in selected)
+    chosen = sum(one.tokens for one in selected if one.source != "active")
+    return max(0, min(int(budget_tokens * MAX_SHARE), budget_tokens - frames - chosen))
+
+
+def active_pieces(
+    whole: Snippet, definitions: Sequence[Definition], terms: Sequence[str], cursor: int, max_tokens: int
+) -> list[Snippet]:
+    """Return what goes along of the active file, from top to bottom, in at most so many tokens; [] = nothing fits.
+
+    `terms`: words of the question, lower case; `cursor`: its line, 1-based, 0 = not known.
+    """
+    if whole.tokens <= max_tokens:
+        return [whole]
+    lines = split_lines(whole.text)
+    places = _places(definitions, terms, cursor)
+    found, taken, free = list[Snippet](), set[int](), max_tokens
+    for start, end, kind, name in places:
+        piece = _piece(whole, lines, start, min(end, len(lines)), kind, name)
+        cost = piece.tokens + chars_to_tokens(frame_chars(piece))
+        if cost <= free and taken.isdisjoint(range(start, end + 1)):
+            found.append(piece)
+            taken.update(range(start, end + 1))
+            free -= cost
+    if found:
+        return sorted(found, key=lambda one: one.start)
+    if 1 < cursor <= len(lines):
+        around = _around(whole, lines, cursor, max_tokens)
+        return [around] if around is not None else []
+    cut = cut_to_budget(whole, max_tokens)
+    return [cut] if cut is not None else []
+
+
+def _places(definitions: Sequence[Definition], terms: Sequence[str], cursor: int) -> list[tuple[int, int, str, str]]:
+    """Return the definitions that count, the one around the cursor first, then the shortest that have a term."""
+    bodies = [one for one in definitions if one.kind in _BODIES]
+    by_size = sorted(bodies, key=lambda one: one.end - one.start)
+    here = [one for one in by_size if one.start <= cursor <= one.end][:1]
+    words = [term for term in terms if len(term) >= _MIN_TERM]
+    named = [one for one in by_size if any(word in one.name.lower() for word in words)]
+    return [(one.start, one.end, one.kind, one.name) for one in (*here, *named)]
+
+
+def _around(whole: Snippet, lines: Sequence[str], cursor: int, max_tokens: int) -> Snippet | None:
+    """Return the lines around the cursor, as many above as below, that fit; None = not even its own line does."""
+    free = 4 * max_tokens - len(lines[cursor - 1])
+    if free < 0:
+        return None
+    start = end = cursor
+    while True:
+        grown = False
+        for step in (-1, 1):
+            number = start - 1 if step < 0 else end + 1
+            if 1 <= number <= len(lines) and len(lines[number - 1]) + 1 <= free:
+                free -= len(lines[number - 1]) + 1
+                start, end, grown = min(start, number), max(end, number), True
+        if not grown:
+            return _piece(whole, lines, start, end, "block", "")
+
+
+def _piece(whole: Snippet, lines: Sequence[str], start: int, end: int, kind: str, name: str) -> Snippet:
+    text = "\n".join(lines[start - 1 : end])
+    return msgspec.structs.replace(whole, start=start, end=end, text=text, kind=kind, name=name, is_cut=True)

@@ -1,0 +1,67 @@
+"""From what was found to what is sent: a question's budgets, and what is said of the rest (R-244, R-247, R-248)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from codecompanion.model.code import Definition
+from codecompanion.model.gathered import QuestionTypes, Snippet
+from codecompanion.retrieval.budgets import budget_in_window, token_budget
+from codecompanion.retrieval.compose import Composed, compose
+from codecompanion.retrieval.search_terms import simple_terms
+from codecompanion.session.gather.ask import Ask
+from codecompanion.session.gather.project_code import ProjectCode
+from codecompanion.settings_sections import GatheringSettings
+
+
+def choose(
+    ask: Ask,
+    settings: GatheringSettings,
+    code: ProjectCode,
+    types: QuestionTypes,
+    found: Sequence[Snippet],
+    texts: Sequence[Snippet],
+    check: Callable[[], None],
+) -> Composed:
+    """Return what goes to the model. Blocks."""
+
+    def definitions(path: str) -> Sequence[Definition]:
+        check()
+        return code.parse(path).definitions
+
+    return compose(
+        types,
+        found,
+        texts,
+        definitions,
+        budget_of(ask, settings),
+        max_tokens=ask.max_tokens,
+        left_out=ask.left_out,
+        named_tokens=named_budget(ask, settings),
+        terms=simple_terms(ask.question),
+        cursor=ask.cursor,
+    )
+
+
+def budget_of(ask: Ask, settings: GatheringSettings) -> int:
+    """Return the tokens of code that the question may have (R-244)."""
+    if ask.budget is not None:
+        return ask.budget
+    return budget_in_window(token_budget(ask.model, settings.budgets), settings.window or ask.window)
+
+
+def named_budget(ask: Ask, settings: GatheringSettings) -> int:
+    """Return how far the budget may grow for files the user named, 0 = not at all.
+
+    A chat knows what is free in its window (`max_tokens`), and that is what a named file may take. A budget the user
+    wrote down holds for named files too.
+    """
+    if ask.budget is not None or settings.budgets:
+        return 0
+    return budget_in_window(ask.max_tokens, settings.window or ask.window)
+
+
+def not_sent(composed: Composed | None) -> list[str]:
+    """Return a sentence for each file the user named of which nothing goes to the model."""
+    dropped = composed.selection.dropped if composed is not None else ()
+    return [f"Nothing of {one.snippet.path} was sent: {one.why}." for one in dropped if one.snippet.source == "mention"]
