@@ -140,11 +140,11 @@ def test_pieces_are_left_out_and_pinned_with_a_key(chat: ChatDriver) -> None:
     chat.nvim.feed("i/context why?<Esc><CR>")
     chat.nvim.wait_screen(r"✓ \.82 +310 ast")
     chat.nvim.feed("x")
-    chat.nvim.wait_screen(r"✗ \.82 .* you left it out")
+    chat.nvim.wait_screen(r"✗ \.82 .* you left it out: with the next question")
     chat.nvim.feed("x")
     chat.nvim.wait_screen(r"✓ \.82")
     chat.nvim.feed("jp")
-    chat.nvim.wait_screen(r"⚑ 1\.00 +90 common")
+    chat.nvim.wait_screen(r"⚑ 1\.00 +90 common .* you pinned it: with the next question")
     chosen = [(one["path"], one["start"], one["choice"]) for one in chat.sent("choose_code")]
     assert chosen == [("src/stack.py", 10, "left_out"), ("src/stack.py", 10, ""), ("README.md", 0, "pinned")]
 

@@ -167,6 +167,11 @@ def test_no_project_no_search(nvim_factory, tmp_path):
         chat.nvim.command("cd /")
         chat.say("where is pop_item? #{codebase}")
         assert "is no project" in chat.text()
+        lines = chat.text().split("\n")
+        assert lines.index("where is pop_item? #{codebase}") < lines.index(
+            "· No code · / is no project · why: /context"
+        )
+        assert lines.index("· No code · / is no project · why: /context") < lines.index("Hm.")
         assert sent(server) == ["where is pop_item? #{codebase}"]
 
 

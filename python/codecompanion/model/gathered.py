@@ -15,8 +15,10 @@ Confidence = Literal["high", "medium", "low"]
 CONFIDENCE_VALUES: dict[str, float] = {"high": 0.9, "medium": 0.7, "low": 0.4}
 """R-206; what is none of them counts as medium."""
 
-GatherSource = Literal["mention", "active", "ast", "search", "common", "architecture", "memory", "team", "map"]
-"""Who found a piece: a file the user named, the active file, the AST search, the index, common project files, …"""
+GatherSource = Literal[
+    "mention", "pinned", "active", "ast", "search", "common", "architecture", "memory", "team", "map"
+]
+"""Who found a piece: a file the user named, what they pinned, the active file, the AST search, the index, …"""
 
 
 class Classification(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,10 @@ local M = {}
 local WIDEST = 120
 local MIN_WHAT = 16
 local MARKS = { ["in"] = "✓", out = " ", ["left out"] = "✗", pinned = "⚑" }
+local CHOSEN = {
+  ["left out"] = "you left it out: with the next question",
+  pinned = "you pinned it: with the next question",
+}
 local GROUPS = {
   out = "CodeCompanionHint",
   ["left out"] = "CodeCompanionCleared",
@@ -139,7 +143,7 @@ local function choose(chat, bufnr, page, row, state)
   session.request(chat, "choose_code", { path = row.path, start = row.start, choice = choice }, function(sentence)
     say.line(sentence)
     row.state = is_back and "in" or state
-    row.why = row.state == "left out" and "you left it out" or ""
+    row.why = CHOSEN[row.state] or "" -- the sums above are those of the question that was looked at
     if api.nvim_buf_is_valid(bufnr) then
       draw(bufnr, page)
     end

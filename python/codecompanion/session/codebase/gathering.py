@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from codecompanion.formats.plural import counted
 from codecompanion.model.history import EventPayload, MessageAdded
 from codecompanion.model.messages import with_changes
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
-from codecompanion.wire.events import CodeGathered, Severity
+from codecompanion.wire.events import CodeGathered, Notice, Severity
 from codecompanion.wire.requests import Snapshot
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Found(msgspec.Struct, frozen=True):
     """What is logged before a message, and what the editor is told of it once it is sent."""
 
     payloads: tuple[EventPayload, ...] = ()
-    told: CodeGathered | None = None
+    told: CodeGathered | Notice | None = None
 
 
 NOTHING = Found()
@@ -180,6 +181,7 @@ class CodeGathering:
         for note in gathered.notes[:_MAX_NOTES]:
             self._control.notice(Severity.INFO, note)
         message = gathered_message(gathered, self._services.new_token())
+        told_nothing: Notice | None = None
         room = self._control.fitting.room_for_code(gathered.question)
         if message is not None:
             message = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
@@ -188,18 +190,31 @@ class CodeGathering:
                 self._say(f"The code found takes {message.tokens:,} tokens, {room:,} fit: the message was sent alone.")
                 message = None
         elif is_asked:
-            late = f" ({', '.join(gathered.timed_out)} took too long)" if gathered.timed_out else ""
-            self._say(f"No code was found for this message{late}; it was sent alone.", always=True)
+            text = f"No code · {_why_nothing(gathered, self._root())} · why: /context"
+            told_nothing = Notice(chat=self._control.chat_id, level=Severity.INFO, text=text)
         record = gathered_record(gathered, message.id if message else "", turn_id)
         if message is None:
-            return Found((record,))
+            return Found((record,), told_nothing)
         return Found((MessageAdded(message=message), record), told(self._control.chat_id, message, gathered.ms))
 
-    def _say(self, text: str, *, always: bool = False) -> None:
-        """Tell the user; the same sentence once in a chat, unless it is about this message alone."""
-        if always or text not in self._said:
+    def _say(self, text: str) -> None:
+        """Tell the user; the same sentence once in a chat."""
+        if text not in self._said:
             self._said.add(text)
             self._control.notice(Severity.INFO, text)
+
+
+def _why_nothing(gathered: Gathered, root: Path) -> str:
+    """Return in a few words why a question got no code."""
+    if not _is_project(root):
+        return f"{root.name or root} is no project"
+    if gathered.timed_out:
+        return f"{', '.join(gathered.timed_out)} took too long"
+    if gathered.failed:
+        return f"{', '.join(gathered.failed)} failed"
+    if gathered.found:
+        return f"of {counted(len(gathered.found), 'snippet')} found none fits"
+    return f"nothing found in {root.name}"
 
 
 def _is_project(root: Path) -> bool:

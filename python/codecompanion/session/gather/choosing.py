@@ -62,6 +62,10 @@ def named_budget(ask: Ask, settings: GatheringSettings) -> int:
 
 
 def not_sent(composed: Composed | None) -> list[str]:
-    """Return a sentence for each file the user named of which nothing goes to the model."""
+    """Return a sentence for each file the user named or pinned of which nothing goes to the model."""
     dropped = composed.selection.dropped if composed is not None else ()
-    return [f"Nothing of {one.snippet.path} was sent: {one.why}." for one in dropped if one.snippet.source == "mention"]
+    return [
+        f"Nothing of {one.snippet.path} was sent: {one.why}."
+        for one in dropped
+        if one.snippet.source in ("mention", "pinned")
+    ]

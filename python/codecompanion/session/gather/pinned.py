@@ -30,7 +30,7 @@ def read_pinned(code: ProjectCode, places: Collection[tuple[str, int]], check: C
                 name=here[0].name if here else "",
                 score=1.0,
                 is_selected=True,
-                source="mention",
+                source="pinned",
                 scores=(("pinned", 1.0),),
             )
         )

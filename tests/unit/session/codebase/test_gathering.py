@@ -283,9 +283,20 @@ async def test_an_empty_result_is_told_only_to_whoever_asked(project):
     await asked(bench, session, ask("hello"))
     assert of(bench, Notice) == []
     await asked(bench, session, ask("#{codebase}?", 2))
-    assert [n.text for n in of(bench, Notice)] == [
-        "No code was found for this message (search took too long); it was sent alone."
-    ]
+    assert [n.text for n in of(bench, Notice)] == ["No code · search took too long · why: /context"]
+    shown = [e for e in bench.events if isinstance(e, MessageSent | Notice)]
+    assert isinstance(shown[-1], Notice), "below its message"
+
+
+async def test_why_there_is_no_code_is_said_each_time(project, monkeypatch):
+    """An empty folder, a home folder: whoever asked sees it below each of the messages."""
+    bench, session = await bench_with(project, FakeGatherer("auto", text="", snippets=0))
+    await asked(bench, session, ask("#{codebase} a"), ask("#{codebase} b", 2))
+    said = [notice.text for notice in of(bench, Notice)]
+    assert said == ["No code · nothing found in project · why: /context"] * 2
+    monkeypatch.setattr(Path, "home", lambda: project)
+    await asked(bench, session, ask("#{codebase} c", 3))
+    assert of(bench, Notice)[-1].text == "No code · project is no project · why: /context"
 
 
 async def test_the_log_knows_how_it_went(project):

@@ -554,7 +554,7 @@ async def test_what_is_pinned_is_in_and_what_is_taken_out_is_not(project):
     """Issue 11: single pieces."""
     pinned = frozenset({("src/other.py", 1), ("src/gone.py", 1), (".env", 1)})
     found = await ask(project, pinned=pinned, left_out=frozenset({("src/parser.py", 4)}))
-    assert places(found)[0] == ("src/other.py", 1, 2, "mention")
+    assert places(found)[0] == ("src/other.py", 1, 2, "pinned")
     assert ("src/parser.py", 4) not in [one[:2] for one in places(found)]
     assert [one.why for one in found.selection.dropped if one.snippet.start == 4] == ["you took it out"]
     assert "TOKEN" not in found.text
