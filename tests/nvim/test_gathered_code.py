@@ -7,7 +7,7 @@ import pytest
 from chat_driver import ChatDriver, make_chat
 from codecompanion.wire import events
 
-BODY = "src/stack.py:10-42 · class Stack · ast 0.82 · 310 tokens\nREADME.md · common 1.00 · 90 tokens"
+BODY = "src/stack.py:10-42 of 900 · class Stack · ast 0.82 · 310 tokens\nREADME.md · common 1.00 · 90 tokens"
 TITLE = "2 snippets from 2 files"
 REPORT = {
     "title": TITLE,
@@ -45,7 +45,7 @@ def test_one_folded_line_stands_below_the_message(chat_everywhere: ChatDriver) -
     assert lines.index("Why is it empty?") < lines.index("▾ 2 snippets from 2 files · 3.1k tokens · 140 ms")
     assert lines.index("▾ 2 snippets from 2 files · 3.1k tokens · 140 ms") < lines.index("Because.")
     chat.toggle_fold("2 snippets")
-    chat.nvim.wait_screen(r"  src/stack.py:10-42 · class Stack · ast 0\.82 · 310 tokens")
+    chat.nvim.wait_screen(r"  src/stack.py:10-42 of 900 · class Stack · ast 0\.82 · 310 tokens")
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])

@@ -114,7 +114,7 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
     `beside`: what else is in the text, without lines: a map, the architecture, the team, memories.
     `timed_out`: gatherers that missed their deadline (R-203); `failed`: gatherer → why, one sentence; `notes`:
     sentences for the user (a file that was not found, cut, refused). `tier`: how the index answered (R-227), "" = it
-    was not asked.
+    was not asked; `is_index_partial`: what it did not have yet was searched as text.
     """
 
     question: str
@@ -129,6 +129,7 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
     failed: dict[str, str] = {}
     notes: tuple[str, ...] = ()
     tier: str = ""
+    is_index_partial: bool = False
     ms: int = 0
     ms_by_gatherer: dict[str, int] = {}
 

@@ -138,7 +138,8 @@ class GatheredPiece(msgspec.Struct, frozen=True, omit_defaults=True):
     """A piece of code in a gathered message (R-249, R-268): where it stands, who found it, how well it fits.
 
     Lines are 1-based and inclusive, 0 = no lines; `score` is 0..1; `tokens` as the budget counted them. `source` says
-    which gatherer found it, `name` what is defined there, "" = nothing that has a name.
+    which gatherer found it, `name` what is defined there, "" = nothing that has a name. `is_cut`: the rest of it is
+    missing; `of`: the lines of the whole, 0 = not known.
     """
 
     path: str
@@ -149,6 +150,8 @@ class GatheredPiece(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: int = 0
     kind: str = ""
     name: str = ""
+    is_cut: bool = False
+    of: int = 0
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):

@@ -14,6 +14,7 @@ from codecompanion.reports.markdown import Page, duration_text, one_line, table,
 from codecompanion.reports.record import Stretch
 
 MAX_DROPPED = 20
+NOT_INDEXED = "index not ready: what it lacks was searched as text"
 
 
 def gathered_code(turn: Stretch, page: Page) -> list[str]:
@@ -34,6 +35,8 @@ def _one(fields: Mapping[str, Any], page: Page) -> Iterator[str]:
     terms = ", ".join(fields.get("terms", ()))
     if terms:
         yield f"- looked for: {one_line(terms)}"
+    if fields.get("is_index_partial"):
+        yield f"- {NOT_INDEXED}"
     late = ", ".join(fields.get("timed_out", ()))
     if late:
         yield f"- not in time: {late}"
@@ -80,9 +83,15 @@ def _numbers(piece: Mapping[str, Any]) -> tuple[str, str, str]:
     return f"{piece.get('score', 0):.2f}", f"{piece.get('tokens', 0):,}", str(piece.get("source", ""))
 
 
+def cut_text(is_cut: bool, of: int) -> str:
+    """Return what follows the lines of a piece that is cut; `of`: the lines it had, 0 = not known."""
+    return (f" of {of}" if of else " (cut)") if is_cut else ""
+
+
 def place_of(piece: Mapping[str, Any]) -> str:
     """Return where a piece stands, and what is defined there."""
     if not piece["path"]:
         return str(piece.get("source", ""))
     lines = f":{piece['start']}-{piece['end']}" if piece.get("start") else ""
+    lines += cut_text(piece.get("is_cut", False), piece.get("of", 0))
     return one_line(f"{piece['path']}{lines} {piece.get('name', '')}".rstrip())

@@ -56,7 +56,7 @@ end
 ---Open the place a line of the fold names.
 ---@param line string
 function M.go_to(line)
-  local path, first = line:match("^%s*(.-):(%d+)%-%d+ ·")
+  local path, first = line:match("^%s*(.-):(%d+)%-%d+ ")
   path = path or line:match("^%s*(.-) ·")
   if not path or vim.startswith(vim.trim(line), "▾") or vim.startswith(vim.trim(line), "▸") then
     return say.hint("No place here; K lists the snippets, zo opens the fold.")

@@ -11,7 +11,7 @@ from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import LogEvent, MessageAdded, PolicyEvent
 from codecompanion.model.messages import GATHERED_TAG, Message, is_typed_by_user
-from codecompanion.reports.gathered_code import classified_text, place_of
+from codecompanion.reports.gathered_code import NOT_INDEXED, classified_text, place_of
 from codecompanion.session.chat import Chat
 from codecompanion.session.codebase.gathered_message import gathered_record
 from codecompanion.session.codebase.gathering import CodeGathering
@@ -137,6 +137,8 @@ def _report(fields: Mapping[str, Any], gathering: CodeGathering | None, text: st
         head.append(classified_text(fields))
     if fields.get("terms"):
         head.append(f"looked for: {', '.join(fields['terms'])}")
+    if fields.get("is_index_partial"):
+        head.append(NOT_INDEXED)
     if fields.get("timed_out"):
         head.append(f"not in time: {', '.join(fields['timed_out'])}")
     head += [f"{who} failed: {why}" for who, why in fields.get("failed", {}).items()]

@@ -20,11 +20,19 @@ def gathered_message(gathered: Gathered, message_id: str) -> Message | None:
     """Return the message that stands before its question, None where there is no code to show (R-202)."""
     if not gathered.text.strip():
         return None
-    pieces = tuple(map(_piece, (*gathered.selection.snippets, *gathered.beside)))
-    return Message(id=message_id, role="user", tag=GATHERED_TAG, content=gathered.text, gathered=pieces)
+    return Message(id=message_id, role="user", tag=GATHERED_TAG, content=gathered.text, gathered=_pieces(gathered))
 
 
-def _piece(snippet: Snippet) -> GatheredPiece:
+def _pieces(gathered: Gathered) -> tuple[GatheredPiece, ...]:
+    """Return what the model gets, best first, what is cut with the lines it had."""
+    lines: dict[str, int] = {}
+    for whole in gathered.found:
+        lines[whole.path] = max(lines.get(whole.path, 0), whole.end)
+    shown = (*gathered.selection.snippets, *gathered.beside)
+    return tuple(_piece(one, lines.get(one.path, 0) if one.is_cut else 0) for one in shown)
+
+
+def _piece(snippet: Snippet, lines: int = 0) -> GatheredPiece:
     return GatheredPiece(
         path=snippet.path,
         start=snippet.start,
@@ -34,6 +42,8 @@ def _piece(snippet: Snippet) -> GatheredPiece:
         tokens=snippet.tokens,
         kind=snippet.kind,
         name=snippet.name,
+        is_cut=snippet.is_cut,
+        of=lines if lines > snippet.end - snippet.start + 1 else 0,
     )
 
 
@@ -51,10 +61,11 @@ def gathered_record(gathered: Gathered, message_id: str, turn_id: str) -> Policy
         "type": gathered.types.name,
         "terms": list(gathered.terms),
         "tier": gathered.tier,
+        "is_index_partial": gathered.is_index_partial,
         "budget_tokens": chosen.budget_tokens,
         "total_tokens": chosen.total_tokens,
         "found": len(gathered.found),
-        "pieces": [msgspec.to_builtins(_piece(snippet)) for snippet in (*chosen.snippets, *gathered.beside)],
+        "pieces": [msgspec.to_builtins(piece) for piece in _pieces(gathered)],
         "dropped": [_dropped(one) for one in chosen.dropped[:_MAX_DROPPED]],
         "dropped_count": len(chosen.dropped),
         "timed_out": list(gathered.timed_out),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from codecompanion.formats.plural import counted
 from codecompanion.model.messages import GatheredPiece, Message
+from codecompanion.reports.gathered_code import cut_text
 
+_CHOSEN = ("mention", "pinned")
+"""Of what the user chose themselves they expect all."""
 GATHERED_EVENT = "code_gathered"
 """The name under which the log tells how gathering went."""
 
@@ -12,7 +15,8 @@ GATHERED_EVENT = "code_gathered"
 def title_of_gathered(message: Message) -> str:
     """Return how much of how many files it is."""
     code = [piece.path for piece in message.gathered if piece.path]
-    return f"{counted(len(code), 'snippet')} from {counted(len(set(code)), 'file')}"
+    cut = sum(piece.is_cut and piece.source in _CHOSEN for piece in message.gathered)
+    return f"{counted(len(code), 'snippet')} from {counted(len(set(code)), 'file')}" + (f", {cut} cut" if cut else "")
 
 
 def body_of_gathered(message: Message) -> str:
@@ -25,6 +29,7 @@ def line_of_piece(piece: GatheredPiece) -> str:
     if not piece.path:  # a map, the architecture, memories: no lines of a file
         return f"{piece.source} · {piece.tokens:,} tokens"
     place = f"{piece.path}:{piece.start}-{piece.end}" if piece.start else piece.path
+    place += cut_text(piece.is_cut, piece.of)
     name = " ".join(filter(None, (piece.kind if piece.name else "", piece.name)))
     parts = (place, name, f"{piece.source} {piece.score:.2f}".strip(), f"{piece.tokens:,} tokens")
     return " · ".join(filter(None, parts)).replace("\n", " ")

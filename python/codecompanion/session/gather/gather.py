@@ -85,6 +85,7 @@ class _CodeFound(msgspec.Struct, frozen=True):
     terms: tuple[str, ...] = ()
     snippets: tuple[Snippet, ...] = ()
     tier: str = ""
+    is_partial: bool = False
 
 
 _NO_CODE = _CodeFound()
@@ -144,6 +145,7 @@ async def gather(ask: Ask, means: Means) -> Gathered:
         found=everything,
         notes=(*files.notes, *not_sent(composed)),
         tier=code_found.tier,
+        is_partial=code_found.is_partial,
         composed=composed,
     )
 
@@ -202,7 +204,9 @@ async def _find_code(
             "common", in_thread(partial(read_common_files, code, True)), _limit(means, "common"), []
         )
     found = (*pinned, *joined(results, elements, common))
-    return _CodeFound(terms, found, outcome.tier if outcome is not None else "")
+    # None with a search: it was late or has failed, which is said; without: there is no index yet.
+    is_partial = outcome.is_partial if outcome is not None else means.search is None
+    return _CodeFound(terms, found, outcome.tier if outcome is not None else "", is_partial)
 
 
 async def _search(ask: Ask, means: Means, in_play: Sequence[str], code: ProjectCode) -> SearchOutcome | None:
@@ -247,6 +251,7 @@ def _result(
     found: tuple[Snippet, ...] = (),
     notes: tuple[str, ...] = (),
     tier: str = "",
+    is_partial: bool = False,
     composed: Composed | None = None,
     budget: int = 0,
 ) -> Gathered:
@@ -263,6 +268,7 @@ def _result(
         failed=dict(runs.failed),
         notes=notes,
         tier=tier,
+        is_index_partial=is_partial,
         ms=int((runs.clock() - begun) * 1000),
         ms_by_gatherer=dict(runs.ms),
     )

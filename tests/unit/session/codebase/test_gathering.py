@@ -11,6 +11,7 @@ import pytest
 from codecompanion.model.gathered import Classification, Dropped, Gathered, Selection, Snippet
 from codecompanion.model.history import MessageAdded, PolicyEvent
 from codecompanion.model.messages import GATHERED_TAG
+from codecompanion.session.codebase.code_report import show_gathered
 from codecompanion.session.codebase.shown_code import GATHERED_EVENT
 from codecompanion.session.history.entries import entries
 from codecompanion.session.history.forking import fork
@@ -25,7 +26,7 @@ from codecompanion.wire.events import (
     TurnFinished,
 )
 from codecompanion.wire.events import State as StateEvent
-from codecompanion.wire.requests import Buffer, ForkChat, Pin, RestoreMessage, Snapshot, Submit
+from codecompanion.wire.requests import Buffer, ForkChat, Pin, RestoreMessage, ShowGathered, Snapshot, Submit
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says
 
 CODE = "### File: src/a.py\ndef secret(): ...\n"
@@ -286,6 +287,30 @@ async def test_an_empty_result_is_told_only_to_whoever_asked(project):
     assert [n.text for n in of(bench, Notice)] == ["No code · search took too long · why: /context"]
     shown = [e for e in bench.events if isinstance(e, MessageSent | Notice)]
     assert isinstance(shown[-1], Notice), "below its message"
+
+
+async def test_what_is_cut_is_shown_as_cut(project):
+    """Of a named file the user expects all."""
+
+    class Cuts(FakeGatherer):
+        async def gather(self, question, tell):
+            whole = Snippet(path="big.py", start=1, end=2019, text="x\n", source="mention", is_selected=True)
+            cut = msgspec.structs.replace(whole, end=265, is_cut=True)
+            short = Snippet(path="README.md", start=1, end=9, text="x", source="common", is_cut=True)
+            found, selection = (whole, short), Selection(snippets=(cut, short), budget_tokens=400)
+            return Gathered(question=question.text, text=CODE, found=found, selection=selection, is_index_partial=True)
+
+    bench, session = await bench_with(project, Cuts())
+    await asked(bench, session, ask("why?"))
+    told = of(bench, CodeGathered)[0]
+    assert told.title == "2 snippets from 2 files, 1 cut"
+    assert told.body.split("\n") == [
+        "big.py:1-265 of 2019 · mention 0.00 · 1 tokens",
+        "README.md:1-9 (cut) · common 0.00 · 1 tokens",
+    ]
+    report = await show_gathered(session, ShowGathered(chat="chat-1", item=session.log.view.messages[0].id))
+    assert [row.what for row in report.rows] == ["big.py:1-265 of 2019", "README.md:1-9 (cut)"]
+    assert "index not ready: what it lacks was searched as text" in report.head
 
 
 async def test_why_there_is_no_code_is_said_each_time(project, monkeypatch):
