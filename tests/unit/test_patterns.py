@@ -30,8 +30,6 @@ METHODS = {"search", "match", "fullmatch", "findall", "finditer", "sub", "subn",
 COMMON = " aA1\n.-/`([*#>\"':,_=\\"
 SHORT = {
     "store/files/checkpoints.py:_NAME": "names of files",
-    "retrieval/ranking/question.py:_CODE_SPAN": "4,096 characters of a question",
-    "retrieval/ranking/question.py:_FILE_NAME": "4,096 characters of a question",
 }
 """Where the text is ours or short by what happens before, and why."""
 

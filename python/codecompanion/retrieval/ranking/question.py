@@ -5,7 +5,7 @@ Words that are in every question (`question_words.toml`) are left out unless not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import msgspec
@@ -18,8 +18,10 @@ from codecompanion.retrieval.search.full_text_query import MAX_QUERY_CHARS, MAX_
 
 _WORD = regex(r"\w+")
 _LOOKS_LIKE_CODE = regex(r"_|[a-z0-9][A-Z]|^[A-Z]{2,}$")
-_FILE_NAME = regex(r"[\w./-]*\w\.\w{1,5}\b|[\w.-]+(?:/[\w.-]+)+")
-_CODE_SPAN = regex(r"`([^`]+)`|(\w+)\(|\.(\w+)|(\w+)(?=\.\w)")
+_PATH_CHARACTERS = regex(r"[\w./-]+")
+_FILE_ENDING = regex(r"(?<=\w)\.\w{1,5}\b")
+_FOLDERS = regex(r"(?<![\w.-])[\w.-]++(?:/[\w.-]++)+")
+_CODE_SPAN = regex(r"`([^`]+)`|\b(\w++)\(|\.(\w+)|\b(\w++)(?=\.\w)")
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -63,10 +65,21 @@ def read_question(text: str) -> Question:
             name for name in names if len(name) > 2 and (name in code_names or name.lower() not in dropped["asking"])
         ),
         code_names,
-        tuple(dict.fromkeys(found.lower() for found in _FILE_NAME.findall(text))),
+        tuple(dict.fromkeys(found.lower() for found in _paths(text))),
         not dropped["documents"].isdisjoint(map(str.lower, names)),
         not dropped["tests"].isdisjoint(stem_parts),
     )
+
+
+def _paths(text: str) -> Iterator[str]:
+    """Yield what looks like a file name with an ending or like folders, in time linear in the text."""
+    for run in _PATH_CHARACTERS.findall(text):
+        end = 0
+        for ending in _FILE_ENDING.finditer(run):
+            end = ending.end()
+        if end:
+            yield run[:end]
+        yield from _FOLDERS.findall(run[end:])
 
 
 def spellings(name: str) -> tuple[str, ...]:
