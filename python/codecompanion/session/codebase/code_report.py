@@ -133,7 +133,10 @@ def _report(fields: Mapping[str, Any], gathering: CodeGathering | None, text: st
     title = f"{counted(len(code), 'snippet')} from {counted(len(set(code)), 'file')}"
     head = []
     if fields.get("budget_tokens"):
-        head.append(f"{tokens:,} of {fields['budget_tokens']:,} tokens · {fields['duration_ms']} ms")
+        head.append(
+            f"{tokens:,} tokens of code by characters/4, budget {fields['budget_tokens']:,}"
+            f" · {fields['duration_ms']} ms"
+        )
         head.append(classified_text(fields))
     if fields.get("terms"):
         head.append(f"looked for: {', '.join(fields['terms'])}")

@@ -16,7 +16,19 @@ def title_of_gathered(message: Message) -> str:
     """Return how much of how many files it is."""
     code = [piece.path for piece in message.gathered if piece.path]
     cut = sum(piece.is_cut and piece.source in _CHOSEN for piece in message.gathered)
-    return f"{counted(len(code), 'snippet')} from {counted(len(set(code)), 'file')}" + (f", {cut} cut" if cut else "")
+    named = dict.fromkeys(piece.path for piece in message.gathered if piece.source == "mention")
+    secret: list[str] = []
+    if named:
+        from codecompanion.workspace.secret_files import is_secret  # not with the start of the host
+
+        secret = [path for path in named if is_secret(path)]
+    return "".join(
+        (
+            f"{counted(len(code), 'snippet')} from {counted(len(set(code)), 'file')}",
+            f", {cut} cut" if cut else "",
+            f" · with {', '.join(secret)}, as you named it" if secret else "",
+        )
+    )
 
 
 def body_of_gathered(message: Message) -> str:

@@ -33,6 +33,7 @@ async def test_a_preview_shows_what_would_go_and_sends_nothing(tmp_path):
         ("big.py:1-900", "out", "the budget is used up"),
     ]
     head = "\n".join(report.head)
+    assert " tokens of code by characters/4, budget " in head, "the line below the message has the meter's count"
     assert "about api · high confidence, by keywords" in head
     assert "not in time: search" in head
     assert "write #{codebase} in it" in head, "this message would get none by itself"

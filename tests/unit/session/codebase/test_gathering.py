@@ -10,9 +10,9 @@ import pytest
 
 from codecompanion.model.gathered import Classification, Dropped, Gathered, Selection, Snippet
 from codecompanion.model.history import MessageAdded, PolicyEvent
-from codecompanion.model.messages import GATHERED_TAG
+from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message
 from codecompanion.session.codebase.code_report import show_gathered
-from codecompanion.session.codebase.shown_code import GATHERED_EVENT
+from codecompanion.session.codebase.shown_code import GATHERED_EVENT, title_of_gathered
 from codecompanion.session.history.entries import entries
 from codecompanion.session.history.forking import fork
 from codecompanion.session.state import State
@@ -311,6 +311,13 @@ async def test_what_is_cut_is_shown_as_cut(project):
     report = await show_gathered(session, ShowGathered(chat="chat-1", item=session.log.view.messages[0].id))
     assert [row.what for row in report.rows] == ["big.py:1-265 of 2019", "README.md:1-9 (cut)"]
     assert "index not ready: what it lacks was searched as text" in report.head
+
+
+def test_a_secret_file_that_went_out_is_named_on_the_line():
+    """R-266: it goes only where the user named it, and they see that it did."""
+    pieces = (GatheredPiece(path="a.py", start=1, end=2), GatheredPiece(path=".env", start=1, end=3, source="mention"))
+    message = Message(id="m", role="user", tag=GATHERED_TAG, content=CODE, gathered=pieces)
+    assert title_of_gathered(message) == "2 snippets from 2 files · with .env, as you named it"
 
 
 async def test_why_there_is_no_code_is_said_each_time(project, monkeypatch):
