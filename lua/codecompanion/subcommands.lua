@@ -31,6 +31,7 @@ end
 ---@param arguments string[]
 local function complete(arguments)
   local inline, what = require("codecompanion.inline"), (arguments[1] or "status"):lower()
+  inline.begin()
   if what == "on" then
     inline.enable()
   elseif what == "off" then

@@ -66,6 +66,35 @@ def test_the_command_switches_it(nvim_factory: Callable[..., Nvim]) -> None:
     assert ghost.nvim.lua("return vim.fn.getcompletion('CodeCompanion complete o', 'cmdline')") == ["off", "on"]
 
 
+def test_on_from_the_start(nvim_factory: Callable[..., Nvim]) -> None:
+    """`enabled = true` is on before the first Insert mode too, and can be switched off then."""
+    ghost = start(nvim_factory, size=(160, 16))
+    ghost.open("a.py")
+    ghost.suggest("x")
+    ghost.type(":CodeCompanion complete status<CR>")
+    ghost.nvim.wait_screen(r"Completion is on \(ollama, qwen2.5-coder\)")
+    ghost.type("ia")
+    ghost.wait_shown("x")
+    ghost = start(nvim_factory, size=(160, 16))
+    ghost.type(":CodeCompanion complete off<CR>")
+    ghost.nvim.wait_screen("Completion is off")
+    ghost.type("ia")
+    ghost.pause()
+    assert ghost.asked() == []
+
+
+def test_asking_first_leaves_it_on(nvim_factory: Callable[..., Nvim]) -> None:
+    """`enabled = true` and `:CodeCompanionComplete` before the first Insert mode: suggestions come by themselves."""
+    ghost = start(nvim_factory)
+    ghost.open("a.py")
+    ghost.hold()
+    ghost.type(":CodeCompanionComplete<CR>")
+    ghost.wait_asked(1)
+    ghost.suggest("x")
+    ghost.type("a")
+    ghost.wait_shown("x")
+
+
 def test_only_when_asked(nvim_factory: Callable[..., Nvim]) -> None:
     """R-261, R-262: trigger = "manual"; from Normal mode insert after the cursor begins."""
     ghost = start(nvim_factory, options={"trigger": "manual"})
@@ -148,6 +177,49 @@ def test_keys_do_what_they_did_while_there_is_no_suggestion(nvim_factory: Callab
     assert ghost.nvim.lines() == ["Lfive ."]
     assert ghost.nvim.lua("return vim.fn.maparg('<Tab>', 'i')") == tab
     assert ghost.nvim.lua("return vim.fn.maparg('<F3>', 'i')") == "<Left>!"
+
+
+def test_unmapped_keys_do_what_neovim_does_with_them(nvim_factory: Callable[..., Nvim]) -> None:
+    """The keys of the help while there is no suggestion: no letter goes into the file, as without the plugin."""
+    keys = ("<M-l>", "<M-w>", "<M-j>", "<F9>")
+    texts = {}
+    for keymaps in ({}, {"accept": list(keys)}):
+        ghost = start(nvim_factory, options={"keymaps": keymaps})
+        ghost.hold()
+        ghost.nvim.command("nmap l ix<Esc>")  # what follows <Esc> is mapped as usual
+        ghost.open("a.txt", "one two\nthree")
+        ghost.type("i")
+        ghost.nvim.wait_lua("return require('codecompanion.inline.status').is_on")
+        found = texts.setdefault(bool(keymaps), {})
+        for key in keys:
+            ghost.type("<Esc>ggcc")
+            ghost.type("a b c")
+            ghost.type(key)
+            found[key] = (
+                ghost.nvim.lua("return vim.fn.mode()"),
+                ghost.nvim.lines(),
+                ghost.nvim.lua("return vim.fn.getpos('.')"),
+            )
+            ghost.type("<Esc>")
+    assert texts[True] == texts[False]
+    assert texts[True]["<M-w>"][:2] == ("n", ["a b c", "three"])
+
+
+def test_a_function_that_was_mapped_before_may_change_the_text(nvim_factory: Callable[..., Nvim]) -> None:
+    """As those of snippet plugins do; and what an <expr> gives is mapped again when it was."""
+    ghost = start(
+        nvim_factory,
+        options={"keymaps": {"accept": "<M-l>", "next": "<F5>"}},
+        init="vim.keymap.set('i', '<M-l>', function() vim.api.nvim_put({ 'put' }, 'c', false, true) end)\n"
+        "vim.cmd.imap('<expr> <F5> \"\\<lt>Plug>(x)\"')\nvim.cmd.inoremap('<Plug>(x) plugged')\n",
+    )
+    ghost.hold()
+    ghost.open("a.txt")
+    ghost.type("ix")
+    ghost.nvim.wait_lua("return require('codecompanion.inline.status').is_on")
+    ghost.type("<M-l>y<F5>")
+    assert ghost.nvim.lines() == ["xputyplugged"]
+    assert ghost.nvim.messages() == ""
 
 
 def test_the_tab_of_the_help_shares_it_with_snippets(nvim_factory: Callable[..., Nvim]) -> None:

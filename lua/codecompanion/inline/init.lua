@@ -15,6 +15,8 @@ local M = {}
 
 local GROUP = "codecompanion.complete"
 
+local has_begun = false ---Whether it was switched on or off, by the configuration or by hand
+
 ---@return table `completion` of the options
 local function options()
   return require("codecompanion.config").options.completion
@@ -67,6 +69,7 @@ end
 ---Switch completion on for this session.
 ---@param by_hand? boolean Only for what is asked for with `:CodeCompanionComplete`
 function M.enable(by_hand)
+  has_begun = true
   flow.by_hand = by_hand == true
   if status.is_on then
     return
@@ -91,6 +94,7 @@ end
 
 ---Switch it off for this session.
 function M.disable()
+  has_begun = true
   if not status.is_on then
     return
   end
@@ -109,6 +113,13 @@ end
 function M.start()
   if options().enabled then
     M.enable()
+  end
+end
+
+---Begin now as the configuration says, unless something was said since: a command may come before any Insert mode.
+function M.begin()
+  if not has_begun then
+    M.start()
   end
 end
 
@@ -147,6 +158,7 @@ end
 
 ---Ask now, in Insert mode; from Normal mode insert after the cursor begins.
 function M.complete()
+  M.begin()
   if not status.is_on then
     M.enable(true)
   end

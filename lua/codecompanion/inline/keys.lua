@@ -3,6 +3,8 @@
 
 local M = {}
 
+local ALT = vim.keycode("<M-x>"):sub(1, -2) -- how a key with Alt and nothing else begins
+
 ---What each key does; those that answer false had nothing to do.
 ---@type table<string, fun(inline: table): boolean>
 local ACTIONS = {
@@ -33,23 +35,48 @@ local ACTIONS = {
 ---@type { lhs: string, before: table }[] What is mapped, and what was before
 local mapped = {}
 
----Do what a key did before.
+---@param keys string
+---@param is_remapped boolean
+local function feed(keys, is_remapped)
+  vim.api.nvim_feedkeys(keys, is_remapped and "mi" or "ni", true)
+end
+
+---Do what Neovim does with a key that is not mapped. With Alt it reads `<M-x>` as `<Esc>x`, mappings included, but only
+---when it was typed; what a mapping gives back was not, and would be inserted as `x`.
 ---@param lhs string
----@param before table As |maparg()| gave it, empty when it was not mapped
 ---@return string keys
-local function former(lhs, before)
-  if not before.lhs then
-    return vim.keycode(lhs)
-  elseif before.callback then
-    local answer = before.callback()
-    if before.expr ~= 1 or type(answer) ~= "string" then
-      return ""
-    end
-    return before.replace_keycodes == 1 and vim.keycode(answer) or answer
-  elseif before.expr == 1 then
-    return vim.api.nvim_eval(before.rhs)
+local function unmapped(lhs)
+  local keys = vim.keycode(lhs)
+  if keys:sub(1, #ALT) ~= ALT then
+    return keys
   end
-  vim.api.nvim_feedkeys(vim.keycode(before.rhs), before.noremap == 1 and "ni" or "mi", false)
+  feed(vim.keycode("<Esc>") .. keys:sub(#ALT + 1), true)
+  return ""
+end
+
+---Call what a key called before, now that it may change the text. The keys of `former` call it.
+---@param index integer
+function M.call(index)
+  mapped[index].before.callback()
+end
+
+---Do what a key did before.
+---@param index integer Which of `mapped`
+---@return string keys
+local function former(index)
+  local before = mapped[index].before
+  if not before.lhs then
+    return unmapped(mapped[index].lhs)
+  elseif before.expr == 1 then
+    local answer = before.callback and before.callback() or not before.callback and vim.api.nvim_eval(before.rhs)
+    if type(answer) == "string" and answer ~= "" then
+      feed(before.replace_keycodes == 1 and vim.keycode(answer) or answer, before.noremap ~= 1)
+    end
+  elseif before.callback then
+    feed(vim.keycode(("<Cmd>lua require('codecompanion.inline.keys').call(%d)<CR>"):format(index)), false)
+  else
+    feed(vim.keycode(before.rhs), before.noremap ~= 1)
+  end
   return ""
 end
 
@@ -62,10 +89,11 @@ local function map(lhs, action, inline, description)
   if before.buffer == 1 then
     before = {}
   end
+  local index = #mapped + 1
+  mapped[index] = { lhs = lhs, before = before }
   vim.keymap.set("i", lhs, function()
-    return action(inline) and "" or former(lhs, before)
+    return action(inline) and "" or former(index)
   end, { expr = true, replace_keycodes = false, desc = description })
-  mapped[#mapped + 1] = { lhs = lhs, before = before }
 end
 
 ---@param keymaps table<string, string|string[]> `completion.keymaps`
