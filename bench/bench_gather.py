@@ -91,11 +91,12 @@ def measure(path: Path, limit: int) -> dict[tuple[str, int], list[float]]:
             results = [found_snippet(one) for one in searcher.search(question.text, options).results]
             begun, code = time.process_time(), CommitCode(history)
             paths = tuple(dict.fromkeys(one.path for one in results))
-            elements = search_definitions(code, simple_terms(question.text), paths, lambda: None)  # type: ignore[arg-type]
+            terms = simple_terms(question.text)
+            elements = search_definitions(code, terms, paths, lambda: None)  # type: ignore[arg-type]
             ways = {"search": results, "gather": joined(results, beside_search(elements))}
             for budget in BUDGETS:
                 for name, found in ways.items():
-                    chosen = compose(QuestionTypes(), found, (), lambda path: (), budget).selection
+                    chosen = compose(QuestionTypes(), found, (), lambda path: (), budget, terms=terms).selection
                     figures[name, budget].append(share_shown(chosen.snippets, functions))
             figures["cpu ms", 0].append((time.process_time() - begun) * 1000 / len(BUDGETS) / len(ways))
         history.close()

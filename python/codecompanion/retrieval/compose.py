@@ -20,6 +20,7 @@ from codecompanion.retrieval.overlap import lines_of, select_once
 from codecompanion.retrieval.relevance import MAX_SCORE
 from codecompanion.retrieval.rendering import frame_chars, render_selection
 from codecompanion.retrieval.selection import NO_ROOM
+from codecompanion.retrieval.worth_showing import demote_repeats
 
 TAKEN_OUT = "you took it out"
 ADDED_SHARE = 0.5
@@ -55,7 +56,7 @@ def compose(
     max_tokens: int = 0,
     left_out: Collection[tuple[str, int]] = (),
     named_tokens: int = 0,
-    terms: Sequence[str] = (),
+    terms: Sequence[str] | None = None,
     cursor: int = 0,
 ) -> Composed:
     """Return what goes to the model.
@@ -63,10 +64,11 @@ def compose(
     `beside`: architecture, team and memories as they stand in the text. The whole text, headings included, fits into
     the budget and its own introduction, and into `max_tokens`, 0 = no other bound; `left_out`: (path, first line) of
     what the user does not want. `named_tokens`: as far the budget grows for files the user named, 0 = not at all.
-    `terms` and `cursor` (line, 0 = not known) say which part of the active file counts.
+    `terms` (words of the question) and `cursor` (line, 0 = not known) say which part of the active file counts; the
+    terms also which of the shortest snippets are asked for, None = all are kept.
     """
     taken_out = [one for one in found if (one.path, one.start) in left_out]
-    candidates = [one for one in found if (one.path, one.start) not in left_out]
+    candidates = demote_repeats([one for one in found if (one.path, one.start) not in left_out])
     budget = _with_named(candidates, budget_tokens, named_tokens)
     budget = budget if not max_tokens else min(budget, max_tokens)
     bound = budget + _frame_tokens(types)
@@ -75,8 +77,8 @@ def compose(
     composed = Composed(Selection(budget_tokens=budget))
     room = max(0, min(budget, max_tokens - _frame_tokens(types, shown)))
     for _ in range(_TRIES):
-        shorter, no_room = _shorter_active(candidates, definitions, terms, cursor, room)
-        selection = select_once(shorter, room)
+        shorter, no_room = _shorter_active(candidates, definitions, terms or (), cursor, room)
+        selection = select_once(shorter, room, terms)
         pieces = [one for one in selection.snippets if (one.path, one.start) in left_out]  # of a larger one
         selection = msgspec.structs.replace(
             selection,

@@ -6,7 +6,7 @@ stand there yet; a large class that words alone found gives way to its parts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -14,6 +14,7 @@ from codecompanion.model.gathered import Dropped, Selection, Snippet, chars_to_t
 from codecompanion.retrieval.rendering import frame_chars, heading_chars
 from codecompanion.retrieval.selection import NO_ROOM, select_snippets, without_duplicates
 from codecompanion.retrieval.smart_snippets import split_lines
+from codecompanion.retrieval.worth_showing import FILLER, is_filler
 
 TOO_LARGE = "it is large, and places inside of it answer better"
 MAX_CONTAINER_SHARE = 0.1
@@ -24,10 +25,11 @@ Lines = Mapping[str, set[int]]
 """Path → numbers of the lines that are shown."""
 
 
-def select_once(candidates: Sequence[Snippet], budget_tokens: int) -> Selection:
+def select_once(candidates: Sequence[Snippet], budget_tokens: int, terms: Collection[str] | None = None) -> Selection:
     """Return what fits into the budget as it is rendered, best first; no line twice but where the user chose a file.
 
     What is shown already is neither kept nor dropped. A snippet of which some lines are shown becomes its other lines.
+    `terms`: words of the question; what is too short to say anything is dropped then, unless it is asked for.
     """
     ordered = sorted(without_duplicates(candidates), key=lambda one: (not one.is_selected, -one.score))
     chosen = [one for one in ordered if one.is_selected]
@@ -41,7 +43,12 @@ def select_once(candidates: Sequence[Snippet], budget_tokens: int) -> Selection:
         if is_indexed and _is_large_container(one, budget_tokens):
             dropped.append(Dropped(one, TOO_LARGE))
             continue
+        if terms is not None and is_filler(one, terms):
+            dropped.append(Dropped(one, FILLER))
+            continue
         pieces = _not_shown(one, covered.get(one.path, set()))
+        if terms is not None and pieces != [one]:
+            pieces = [piece for piece in pieces if not is_filler(piece, terms, is_piece=True)]
         chars = sum(frame_chars(piece) - heading_chars(one.path) + len(piece.text) for piece in pieces)
         chars += 0 if one.path in covered else heading_chars(one.path)
         if chars > free:

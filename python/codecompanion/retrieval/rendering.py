@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.model.gathered import Selection, Snippet
+from codecompanion.retrieval.worth_showing import FILLER
 
 NOTHING = "No relevant code context found."
 _FENCES = regex(r"`{3,}")
@@ -16,10 +17,10 @@ _CONTROL = regex(r"[\x00-\x1f\x7f\u0085\u2028\u2029`]")
 def render_selection(selection: Selection) -> str:
     """Return the selection as text; with a note when something is missing."""
     parts = [render_snippets(selection.snippets) or NOTHING]
-    if selection.dropped:
-        left_out = counted(len(selection.dropped), "more snippet")
+    if missing := sum(one.why != FILLER for one in selection.dropped):
+        left_out = counted(missing, "more snippet")
         parts.append(f"\n_Note: {left_out} omitted, because the budget of code is used up._")
-    elif selection.was_truncated:
+    elif any(one.is_cut for one in selection.snippets):
         parts.append("\n_Note: a file is cut where it says so, because the budget of code is used up._")
     return "\n".join(parts)
 

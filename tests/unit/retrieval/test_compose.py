@@ -14,6 +14,7 @@ from codecompanion.retrieval.code_map import render_map
 from codecompanion.retrieval.compose import TAKEN_OUT, compose, joined
 from codecompanion.retrieval.overlap import TOO_LARGE
 from codecompanion.retrieval.smart_snippets import whole_file
+from codecompanion.retrieval.worth_showing import FILLER
 
 NONE = QuestionTypes()
 
@@ -118,6 +119,53 @@ def test_a_file_of_the_users_leaves_its_snippets_out() -> None:
     chosen = compose(NONE, found, (), no_definitions, 10_000).selection
     assert places(chosen.snippets) == [("a", 1, 2)]
     assert not chosen.was_truncated
+
+
+def test_a_snippet_too_short_to_say_anything_gives_way_to_the_map() -> None:
+    """Issue 11: fewer than three lines and 15 tokens, and no definition."""
+    found = [
+        Snippet(path="a.py", start=1, end=1, text="class Request:", kind="class", name="Request", score=0.5),
+        Snippet(path="a.py", start=12, end=12, text="# one comment", score=0.4),
+        Snippet(path="a.py", start=20, end=20, text="LIMIT = 5", kind="constant", name="LIMIT", score=0.3),
+        Snippet(path="a.py", start=30, end=31, text="x\ny", score=0.3),
+        Snippet(path="README.md", start=1, end=1, text="# It", score=0.3, source="common"),
+        lines("a.py", 40, 50, 0.2),
+    ]
+    composed = compose(NONE, found, (), lambda path: definitions(4), 1000, terms=("limit",))
+    chosen = composed.selection
+    assert places(chosen.snippets) == [("a.py", 20, 20), ("README.md", 1, 1), ("a.py", 40, 50)]
+    assert {one.why for one in chosen.dropped} == {FILLER}
+    assert len(chosen.dropped) == 3
+    assert "def f1(x, y)" in composed.text
+    assert "omitted" not in composed.text
+
+
+def test_a_rest_of_a_snippet_that_is_too_short_is_left_out() -> None:
+    found = [lines("a", 2, 40, 0.8), lines("a", 1, 60, 0.5, name="f")]
+    chosen = compose(NONE, found, (), no_definitions, 1000, terms=("f",)).selection
+    assert places(chosen.snippets) == [("a", 2, 40), ("a", 41, 60)]
+    assert chosen.dropped == ()
+
+
+def method(start: int, words: str, score: float, path: str = "a.py") -> Snippet:
+    return Snippet(path=path, start=start, end=start + 3, text=f"{SHARED}\n{words}\n\n", score=score, kind="method")
+
+
+SHARED = "def request(self, url, params, headers, cookies, auth, timeout, extensions, follow_redirects): return self"
+
+
+def test_what_repeats_a_better_piece_of_its_file_comes_after_what_says_something_else() -> None:
+    """Issue 11: `get`, `options`, `head`, `delete` say the same; another file may, too."""
+    repeats = [method(10 * n, f"v{n}", 0.8 - n / 100) for n in range(1, 6)]
+    other = lines("a.py", 100, 120, 0.5)
+    elsewhere = method(1, "v1", 0.6, "b.py")
+    chosen = compose(NONE, [*repeats, other, elsewhere], (), no_definitions, 10_000).selection
+    firsts = [(one.path, one.start) for one in chosen.snippets]
+    assert len(firsts) == 7
+    before = firsts[: firsts.index(("a.py", 100))]
+    assert ("b.py", 1) in before
+    assert ("a.py", 10) in before
+    assert len(before) <= 3
 
 
 def test_the_active_file_leaves_three_quarters_of_the_budget() -> None:

@@ -21,9 +21,10 @@ def choose(
     types: QuestionTypes,
     found: Sequence[Snippet],
     texts: Sequence[Snippet],
+    terms: Sequence[str],
     check: Callable[[], None],
 ) -> Composed:
-    """Return what goes to the model. Blocks."""
+    """Return what goes to the model; `terms`: those that were searched. Blocks."""
 
     def definitions(path: str) -> Sequence[Definition]:
         check()
@@ -38,7 +39,7 @@ def choose(
         max_tokens=ask.max_tokens,
         left_out=ask.left_out,
         named_tokens=named_budget(ask, settings),
-        terms=simple_terms(ask.question),
+        terms=(*simple_terms(ask.question), *(term.lower() for term in terms)),
         cursor=ask.cursor,
     )
 

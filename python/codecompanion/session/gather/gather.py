@@ -133,7 +133,7 @@ async def gather(ask: Ask, means: Means) -> Gathered:
         )
     everything = (*files.snippets, *code_found.snippets)
     runs.deadline = begun + means.settings.timeout_s
-    choosing = in_thread(partial(choose, ask, means.settings, code, types, everything, texts))
+    choosing = in_thread(partial(choose, ask, means.settings, code, types, everything, texts, code_found.terms))
     composed = await runs.run("selection", choosing, means.settings.timeout_s, None)
     return _result(
         ask,

@@ -326,9 +326,9 @@ async def test_unsaved_text_counts(project):
 
 
 async def test_the_search_knows_what_is_in_play_and_its_results_are_used(project):
-    search = FakeSearch(FOUND)
-    found = await ask(project, files=("src/parser.py",), by=means(search))
-    assert search.asked[0][:2] == (QUESTION, ("src/parser.py",))
+    search, question = FakeSearch(FOUND), "Does something_else work in this project?"
+    found = await ask(project, question, files=("src/parser.py",), by=means(search))
+    assert search.asked[0][:2] == (question, ("src/parser.py",))
     assert ("src/other.py", 1, 2, "search") in [
         (one.path, one.start, one.end, "search") for one in found.selection.snippets if ("search", 0.5) in one.scores
     ]

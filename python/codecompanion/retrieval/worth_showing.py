@@ -1,0 +1,63 @@
+"""What is not worth its place beside better pieces: fillers, and code that repeats what is shown (issue 11).
+
+A client with `get`, `options`, `head`, `delete` in a synchronous and an asynchronous class says the same eight times;
+one of them says it, and the next different place follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from codecompanion.formats.regex import regex
+from codecompanion.model.gathered import Snippet
+from codecompanion.retrieval.smart_snippets import split_lines
+
+FILLER = "it is too short to say anything by itself"
+MIN_LINES, MIN_TOKENS = 3, 15
+SAME = 0.8
+"""Shared words of two pieces over all their words, from where on one repeats the other."""
+REPEATED_SCORE = 0.8
+"""How much the score of a piece counts that repeats a better one of its file."""
+_MIN_WORDS = 12
+"""Of fewer words any two short functions are alike."""
+_AUTOMATIC = frozenset({"ast", "search"})
+_WORD = regex(r"[a-z0-9_]+")
+
+
+def is_filler(snippet: Snippet, terms: Collection[str], *, is_piece: bool = False) -> bool:
+    """Return whether a snippet nobody chose has fewer than three lines and fewer than 15 tokens.
+
+    A whole definition (`is_piece` false) is none, but for the first line of a class that the question does not name;
+    `terms`: its words, lower case. Stricter rules lost a changed function in twenty (bench_gather, click).
+    """
+    if snippet.source not in _AUTOMATIC or snippet.is_selected:
+        return False
+    if len(split_lines(snippet.text)) >= MIN_LINES or snippet.tokens >= MIN_TOKENS:
+        return False
+    return is_piece or not snippet.name or (snippet.kind == "class" and snippet.name.lower() not in terms)
+
+
+def demote_repeats(snippets: Sequence[Snippet]) -> list[Snippet]:
+    """Return the snippets in their order; one that repeats a better one of the same file counts less."""
+    known = dict[str, list[frozenset[str]]]()
+    demoted = dict[int, Snippet]()
+    places = [place for place, one in enumerate(snippets) if one.source in _AUTOMATIC and not one.is_selected]
+    for place in sorted(places, key=lambda place: -snippets[place].score):
+        one = snippets[place]
+        words = frozenset(_WORD.findall(one.text.lower()))
+        if len(words) < _MIN_WORDS:
+            continue
+        others = known.setdefault(one.path, [])
+        if any(_are_alike(words, other) for other in others):
+            demoted[place] = msgspec.structs.replace(one, score=one.score * REPEATED_SCORE)
+        else:
+            others.append(words)
+    return [demoted.get(place, one) for place, one in enumerate(snippets)]
+
+
+def _are_alike(words: frozenset[str], other: frozenset[str]) -> bool:
+    if min(len(words), len(other)) < SAME * max(len(words), len(other)):
+        return False
+    return len(words & other) >= SAME * len(words | other)
