@@ -28,6 +28,7 @@ from codecompanion.counting import tokens
 from codecompanion.model.messages import Message
 from codecompanion.session.state import State
 from tests.unit.session.fakes import Bench, submit
+from tests.unit.session.stored.story import YOUNGER_TOOLS
 
 TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 DIGESTS = Path(__file__).with_name("same_requests.json")
@@ -85,7 +86,8 @@ async def play(path: Path, policy: str) -> list[bytes]:
     size = sum(tokens.estimate_text(message.text) for message in playback.messages)
     adapter = Recorder(playback, _wires())
     with tempfile.TemporaryDirectory() as root:
-        bench = Bench(Path(root), adapter, window=max(8_000, size // 2), settings={"policy": policy})  # type: ignore[arg-type]
+        window, tools = max(8_000, size // 2), {"entries": {name: {"enabled": False} for name in YOUNGER_TOOLS}}
+        bench = Bench(Path(root), adapter, window=window, tools=tools, settings={"policy": policy})  # type: ignore[arg-type]
         session = await bench.open()
         for number, message in enumerate(_typed(playback), 1):
             session.submit(submit(message.text, number))

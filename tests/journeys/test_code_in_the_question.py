@@ -40,8 +40,8 @@ def test_a_question_about_a_checkout(desk: Desk) -> None:
         terminal.wait("It reads", gone="What the model gets")
 
         send(terminal, "/context how are berths booked at night?")
-        screen = terminal.wait("notes.md", gone="gathering")
-        assert "x leave out" in screen
+        screen = terminal.wait("x leave out", gone="gathering")
+        assert "notes.md" in screen
         terminal.keys("q")
         terminal.still()
 
