@@ -157,8 +157,8 @@ SHARED = "def request(self, url, params, headers, cookies, auth, timeout, extens
 def test_what_repeats_a_better_piece_of_its_file_comes_after_what_says_something_else() -> None:
     """Issue 11: `get`, `options`, `head`, `delete` say the same; another file may, too."""
     repeats = [method(10 * n, f"v{n}", 0.8 - n / 100) for n in range(1, 6)]
-    other = lines("a.py", 100, 120, 0.5)
-    elsewhere = method(1, "v1", 0.6, "b.py")
+    other = lines("a.py", 100, 120, 0.7)
+    elsewhere = method(1, "v1", 0.75, "b.py")
     chosen = compose(NONE, [*repeats, other, elsewhere], (), no_definitions, 10_000).selection
     firsts = [(one.path, one.start) for one in chosen.snippets]
     assert len(firsts) == 7
