@@ -34,8 +34,8 @@ def test_a_question_about_a_checkout(desk: Desk) -> None:
         assert "snippet" in screen
         terminal.keys("<Esc>gg/snippets\\? from<CR>")
         terminal.keys("K")
-        screen = terminal.wait("src/stack.py:")
-        assert "What the model gets" in screen
+        screen = terminal.wait("What the model gets")
+        assert "src/stack.py:" in screen
         terminal.keys("q")
         terminal.wait("It reads", gone="What the model gets")
 
