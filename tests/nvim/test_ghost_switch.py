@@ -211,7 +211,7 @@ def test_a_function_that_was_mapped_before_may_change_the_text(nvim_factory: Cal
         nvim_factory,
         options={"keymaps": {"accept": "<M-l>", "next": "<F5>"}},
         init="vim.keymap.set('i', '<M-l>', function() vim.api.nvim_put({ 'put' }, 'c', false, true) end)\n"
-        "vim.cmd.imap('<expr> <F5> \"\\<lt>Plug>(x)\"')\nvim.cmd.inoremap('<Plug>(x) plugged')\n",
+        "vim.cmd.imap([[<expr> <F5> \"\\<lt>Plug>(x)\"]])\nvim.cmd.inoremap('<Plug>(x) plugged')\n",
     )
     ghost.hold()
     ghost.open("a.txt")

@@ -68,7 +68,12 @@ local function former(index)
   if not before.lhs then
     return unmapped(mapped[index].lhs)
   elseif before.expr == 1 then
-    local answer = before.callback and before.callback() or not before.callback and vim.api.nvim_eval(before.rhs)
+    local answer
+    if before.callback then
+      answer = before.callback()
+    else
+      answer = vim.api.nvim_eval(vim.keycode(before.rhs))
+    end
     if type(answer) == "string" and answer ~= "" then
       feed(before.replace_keycodes == 1 and vim.keycode(answer) or answer, before.noremap ~= 1)
     end
