@@ -29,6 +29,11 @@ def cut(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else text[: max_chars - 1] + ELLIPSIS
 
 
+def cut_mark(is_cut: bool, of: int) -> str:
+    """Return what follows the line numbers of a piece of a file that is cut; `of`: the lines it had, 0 = not known."""
+    return (f" of {of}" if of else " (cut)") if is_cut else ""
+
+
 def cut_line(text: str, max_chars: int) -> str:
     """Return the beginning of the text on one line, without a blank before the `…`."""
     line = " ".join(text.split())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from codecompanion.formats.cutting import cut_mark
 from codecompanion.formats.plural import counted
 from codecompanion.reports.markdown import Page, duration_text, one_line, table, tokens_text
 from codecompanion.reports.record import Stretch
@@ -83,15 +84,10 @@ def _numbers(piece: Mapping[str, Any]) -> tuple[str, str, str]:
     return f"{piece.get('score', 0):.2f}", f"{piece.get('tokens', 0):,}", str(piece.get("source", ""))
 
 
-def cut_text(is_cut: bool, of: int) -> str:
-    """Return what follows the lines of a piece that is cut; `of`: the lines it had, 0 = not known."""
-    return (f" of {of}" if of else " (cut)") if is_cut else ""
-
-
 def place_of(piece: Mapping[str, Any]) -> str:
     """Return where a piece stands, and what is defined there."""
     if not piece["path"]:
         return str(piece.get("source", ""))
     lines = f":{piece['start']}-{piece['end']}" if piece.get("start") else ""
-    lines += cut_text(piece.get("is_cut", False), piece.get("of", 0))
+    lines += cut_mark(piece.get("is_cut", False), piece.get("of", 0))
     return one_line(f"{piece['path']}{lines} {piece.get('name', '')}".rstrip())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from codecompanion.formats.cutting import cut_mark
 from codecompanion.formats.plural import counted
 from codecompanion.model.messages import GatheredPiece, Message
-from codecompanion.reports.gathered_code import cut_text
 
 _CHOSEN = ("mention", "pinned")
 """Of what the user chose themselves they expect all."""
@@ -41,7 +41,7 @@ def line_of_piece(piece: GatheredPiece) -> str:
     if not piece.path:  # a map, the architecture, memories: no lines of a file
         return f"{piece.source} · {piece.tokens:,} tokens"
     place = f"{piece.path}:{piece.start}-{piece.end}" if piece.start else piece.path
-    place += cut_text(piece.is_cut, piece.of)
+    place += cut_mark(piece.is_cut, piece.of)
     name = " ".join(filter(None, (piece.kind if piece.name else "", piece.name)))
     parts = (place, name, f"{piece.source} {piece.score:.2f}".strip(), f"{piece.tokens:,} tokens")
     return " · ".join(filter(None, parts)).replace("\n", " ")
