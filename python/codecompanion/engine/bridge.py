@@ -1,8 +1,7 @@
 """The one door between the editor and the engine; apart from the rplugin file the only code that imports pynvim.
 
 In: `receive(verb, json)` on pynvim's thread decodes the request and starts it on the engine's loop; nothing waits.
-Requests begin in the order they came. Two gates keep that order meaningful: nothing begins before `hello` was
-answered, nothing of a chat begins before its `open_chat`, `close_chat` or `delete_session` was.
+Requests begin in the order they came (`request_order`).
 
 Out: `emit(event)` from any thread. One flusher on pynvim's loop makes one `exec_lua` call per flush and learns from
 the answer what it cost (see `outbox`). The call is a request inside a greenlet, not a notification: its answer is the
@@ -30,6 +29,7 @@ from codecompanion import __version__
 from codecompanion.engine import log
 from codecompanion.engine.loop import EngineLoop, Guard, one_sentence
 from codecompanion.engine.outbox import Outbox, Pacer
+from codecompanion.engine.request_order import RequestOrder
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
@@ -119,9 +119,7 @@ class Bridge:
         self._guard = Guard(self.emit)
         self._engine = EngineLoop(self._guard)
         self._runtime: Runtime | None = None
-        self._greeted = asyncio.Event()
-        self._gates: dict[str, asyncio.Event] = {}
-        """By chat, what opens or ends it: whatever comes later waits until that is done."""
+        self._order = RequestOrder()
         self._closed = threading.Lock()
         _live.append(self)
 
@@ -163,7 +161,7 @@ class Bridge:
             await self._runtime.aclose()
 
     async def _serve(self, verb: str, request: requests.Request) -> None:
-        gate = await self._pass_gates(request)
+        gate = await self._order.turn_of(request)
         try:
             if isinstance(request, requests.Hello):
                 self._open_log(request)
@@ -177,20 +175,7 @@ class Bridge:
         else:
             self._answer(verb, request, result)
         finally:
-            if gate is not None:
-                gate.set()
-
-    async def _pass_gates(self, request: requests.Request) -> asyncio.Event | None:
-        """Wait for what must come first; return the gate this request opens when it is done."""
-        if isinstance(request, requests.Hello):
-            return self._greeted
-        earlier, gate = self._gates.get(request.chat), None
-        if isinstance(request, requests.OpenChat | requests.CloseChat | requests.DeleteSession):
-            gate = self._gates[request.chat] = asyncio.Event()
-        await self._greeted.wait()
-        if earlier is not None:
-            await earlier.wait()
-        return gate
+            self._order.is_done(request, gate)
 
     def _open_log(self, hello: requests.Hello) -> None:
         level = hello.settings.get("log_level", "INFO")

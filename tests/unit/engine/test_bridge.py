@@ -1,4 +1,4 @@
-"""The order in which requests of a chat are carried out (`engine.bridge`)."""
+"""The order in which requests of a chat are carried out (`engine.request_order`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_S
 
 
 class Recorder:
-    """A runtime that writes down when requests begin and end; what opens or ends a chat takes its time."""
+    """A runtime that writes down when requests begin and end; what has to be waited for takes its time."""
 
     def __init__(self) -> None:
         self.happened: list[str] = []
@@ -28,10 +28,10 @@ class Recorder:
         self.requests.append(request)
         name = type(request).__name__
         self.happened.append(f"{name} begins")
-        if isinstance(request, requests.CloseChat | requests.DeleteSession):
+        if isinstance(request, requests.CloseChat | requests.DeleteSession | requests.Attach | requests.Detach):
             await asyncio.sleep(0.02)
         self.happened.append(f"{name} ends")
-        if isinstance(request, requests.Cancel):
+        if isinstance(request, requests.Cancel) and request.chat != "other":
             self.done.set()
 
     async def aclose(self) -> None:
@@ -58,6 +58,30 @@ def test_a_chat_is_opened_once_it_is_closed_or_deleted(verb: str) -> None:
     ends = "CloseChat" if verb == "close_chat" else "DeleteSession"
     wanted = [f"{name} {step}" for name in (ends, "OpenChat", "Cancel") for step in ("begins", "ends")]
     assert runtime.happened[2:] == wanted
+    bridge.close()
+
+
+@pytest.mark.parametrize("verb", ["attach", "detach"])
+def test_a_message_waits_for_what_was_attached_and_detached_before_it(verb: str) -> None:
+    """Seen: `dd` on a file that is too large, and a message that was refused because of it.
+
+    A stop meant for the message comes after it; other chats wait for nothing.
+    """
+    runtime = Recorder()
+    bridge = bridge_to(runtime)
+    bridge.receive("hello", json.dumps(FOLDERS))
+    bridge.receive(
+        verb,
+        json.dumps({"chat": "c", "kind": "file", "path": "a.txt"} if verb == "attach" else {"chat": "c", "items": []}),
+    )
+    bridge.receive("cancel", json.dumps({"chat": "other"}))
+    bridge.receive("submit", json.dumps({"chat": "c", "submit_id": 1, "text": "x", "snapshot": {}}))
+    bridge.receive("submit", json.dumps({"chat": "other", "submit_id": 1, "text": "x", "snapshot": {}}))
+    bridge.receive("cancel", json.dumps({"chat": "c"}))
+    assert runtime.done.wait(PATIENCE_S), runtime.happened
+    begins, ends = f"{verb.title()} begins", f"{verb.title()} ends"
+    submit, cancel = ["Submit begins", "Submit ends"], ["Cancel begins", "Cancel ends"]
+    assert runtime.happened[2:] == [begins, *cancel, *submit, ends, *submit, *cancel]
     bridge.close()
 
 
