@@ -34,7 +34,7 @@ def test_a_question_gives_places_of_files(tmp_path, root):
     status, [answer], err = search(tmp_path, "--root", str(root), "where is a user read from the database?")
     assert (status, err) == (0, "")
     assert set(answer) == {"results", "tier", "ms"}
-    assert answer["tier"] == "auto"
+    assert answer["tier"] == "fts"
     first = answer["results"][0]
     assert set(first) == {"path", "start", "end", "score", "method", "symbol", "text"}
     assert (first["path"], first["start"], first["end"], first["symbol"]) == ("app/users.py", 1, 3, "load_user")
@@ -60,7 +60,7 @@ def test_jobs_are_answered_in_order_a_damaged_one_in_its_place(tmp_path, root):
     assert all(set(answer) == {"error"} for answer in (damaged, tier, folder, unknown))
     assert "/nowhere/at/all" in folder["error"]
     assert stepped["tier"] == "terms"
-    assert {one["method"] for one in empty["results"]} <= {"auto+common"}
+    assert {one["method"] for one in empty["results"]} <= {"terms+common"}
     assert len(err.splitlines()) >= 5
 
 

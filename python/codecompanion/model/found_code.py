@@ -6,8 +6,10 @@ from typing import Literal
 
 import msgspec
 
-SearchTier = Literal["auto", "hybrid", "fts", "vector", "terms"]
-"""`auto` = the joined ranking; the others are the document's tiers (R-227)."""
+SearchTier = Literal["hybrid", "fts", "vector", "terms"]
+"""The document's tiers (R-227). A joined ranking is named after the first of them that took part in it."""
+WantedTier = SearchTier | Literal["auto"]
+"""`auto` = the joined ranking."""
 
 COMMON = "+common"
 """Ends the method of a project file that was added because the question is broad (R-236, R-238), as in `fts+common`."""

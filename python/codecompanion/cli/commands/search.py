@@ -19,7 +19,7 @@ from codecompanion.cli.embedding import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.jobs import answer_jobs, print_answer
 from codecompanion.errors import InputError, StoreUnavailable
-from codecompanion.model.found_code import SearchOutcome, SearchTier
+from codecompanion.model.found_code import SearchOutcome, WantedTier
 from codecompanion.retrieval.search.fusion import effective_top_k
 from codecompanion.session.code.indexing import build
 from codecompanion.session.code.project_index import ProjectIndex
@@ -27,14 +27,14 @@ from codecompanion.session.code.search_code import search_code
 from codecompanion.session.code.search_options import DEFAULT_TOP_K, SearchOptions
 
 A_JOB = '{"query": …, "options": {"root": …, "tier": "auto", "top_k": 10, "embed": …}}'
-TIERS: tuple[SearchTier, ...] = ("auto", "hybrid", "fts", "vector", "terms")
+TIERS: tuple[WantedTier, ...] = ("auto", "hybrid", "fts", "vector", "terms")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What differs from the arguments of the command. `top_k` is brought into 1..50 (R-228)."""
 
     root: str | None = None
-    tier: SearchTier | None = None
+    tier: WantedTier | None = None
     top_k: int | None = None
     embed: str | None = None
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from codecompanion.model.found_code import SearchTier
+from codecompanion.model.found_code import SearchTier, WantedTier
 from codecompanion.retrieval.search.fusion import Candidate
 
 TIERS: tuple[SearchTier, ...] = ("hybrid", "fts", "vector", "terms")
@@ -28,7 +28,7 @@ class Answered(msgspec.Struct, frozen=True):
     not_used: tuple[str, ...] = ()
 
 
-def tiers_from(tier: SearchTier) -> tuple[SearchTier, ...]:
+def tiers_from(tier: WantedTier) -> tuple[SearchTier, ...]:
     """Return the tier and those that stand in for it; all of them for `auto`."""
     return TIERS if tier == "auto" else TIERS[TIERS.index(tier) :]
 

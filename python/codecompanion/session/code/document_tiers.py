@@ -52,7 +52,7 @@ class DocumentTiers:
             StoreUnavailable: the index cannot be read.
         """
         match tier:
-            case "hybrid" | "auto":
+            case "hybrid":
                 k = fetched_from_each_side(options.hybrid.top_k)
                 vectors, text = self._vectors(k, options), self._full_text(question, k, options)
                 return fuse(vectors, text, options.hybrid, time.time())

@@ -39,7 +39,7 @@ def look_up(searcher: CodeSearcher, query: str, kind: Kind, below: str, limit: i
             results = _lines(searcher, connection, query, _holds_text(query), below, limit)
     if kind == "definition" and not results:
         return searcher.search(query, options)
-    return SearchOutcome(results, "auto", not_used=tuple(not_used))
+    return SearchOutcome(results, "fts" if kind == "definition" else "terms", not_used=tuple(not_used))
 
 
 def _definitions(
@@ -55,7 +55,7 @@ def _definitions(
             end = min(row.end, len(lines))
             symbol = f"{row.parent}.{row.name}" if row.parent else row.name
             text = "\n".join(lines[row.start - 1 : end])
-            found.append(FoundCode(path, row.start, end, _EXACT, "auto", symbol, text, row.kind))
+            found.append(FoundCode(path, row.start, end, _EXACT, "fts", symbol, text, row.kind))
     return tuple(found[:limit])
 
 
@@ -91,7 +91,7 @@ def _lines(
         for number in _matching(_lines_of(searcher, path) or (), matches):
             line = (_lines_of(searcher, path) or [])[number - 1]
             symbol = _symbol_at(searcher, connection, path, number)
-            found.append(FoundCode(path, number, number, _LINE, "auto", symbol, line, "line"))
+            found.append(FoundCode(path, number, number, _LINE, "terms", symbol, line, "line"))
             if len(found) >= limit:
                 return tuple(found)
     return tuple(found)

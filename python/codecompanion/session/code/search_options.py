@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from codecompanion.model.found_code import SearchTier
+from codecompanion.model.found_code import WantedTier
 from codecompanion.retrieval.search.fusion import HybridOptions
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
     `in_play`: files the user has open, mentioned or just edited. `hybrid`: the document's weights, decay and diversity.
     """
 
-    tier: SearchTier = "auto"
+    tier: WantedTier = "auto"
     top_k: int = DEFAULT_TOP_K
     per_file: int = 1
     below: str = ""

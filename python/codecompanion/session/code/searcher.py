@@ -76,16 +76,14 @@ class CodeSearcher:
     ) -> SearchOutcome:
         with self.opened(not_used, with_index=with_index) as connection:
             not_indexed = self.not_indexed
-            if options.tier == "auto":
-                tier: SearchTier = "auto"
-                results = self._joined(connection, text, options, nearest, not_used)
-            else:
-                tier, results = self._by_document(connection, text, options, nearest, not_used)
+            answer = self._joined if options.tier == "auto" else self._by_document
+            tier, results = answer(connection, text, options, nearest, not_used)
             if options.with_common and (not results or is_broad(text)):
                 paths = (path for path in self.words.all_paths() if is_below(path, options.below))
                 results = (*results, *FoundPlaces(self.project).common(tier, paths))
-        most = MAX_RESULTS if tier != "auto" else max(MAX_RESULTS, options.top_k) * max(options.per_file, 1)
-        if options.per_file == 1 or tier != "auto":
+        joined = options.tier == "auto"
+        most = max(MAX_RESULTS, options.top_k) * max(options.per_file, 1) if joined else MAX_RESULTS
+        if options.per_file == 1 or not joined:
             results = one_per_file(results, most)
         return SearchOutcome(results[:most], tier, 0.0, bool(not_indexed), tuple(not_used))
 
@@ -157,11 +155,14 @@ class CodeSearcher:
         options: SearchOptions,
         nearest: NearestChunks | None,
         not_used: list[str],
-    ) -> tuple[FoundCode, ...]:
+    ) -> tuple[SearchTier, tuple[FoundCode, ...]]:
+        """Return what all signals find, and the tier that is: the best one of the document's that took part (R-238)."""
         question = read_question(text)
         if not question.words and not question.names:
-            return ()
+            return "terms", ()
         evidence = self.evidence(connection, question, options, self._guarded(nearest, not_used))
+        by_meaning = any(hit.cosine is not None for hit in evidence.chunks)
+        tier: SearchTier = "hybrid" if by_meaning else "fts" if connection else "terms"
         files = rank_files(question, evidence, self.ranking)[: min(options.top_k, MAX_TOP_K)]
         places = best_places(question, files, evidence.chunks, evidence.definitions, options.per_file)
         with_place = {place.path for place in places}
@@ -172,9 +173,9 @@ class CodeSearcher:
         every.sort(key=lambda place: (-place.score, order[place.path]))
         del every[MAX_PLACES:]
         signals = {ranked.path: ranked.signals for ranked in files}
-        texts = FoundPlaces(self.project)
-        found = (texts.found(place, "auto", signals[place.path]) for place in every)
-        return tuple(result for result in found if result is not None)
+        texts, as_text = FoundPlaces(self.project), frozenset(self.not_indexed)
+        found = (texts.found(place, "terms" if place.path in as_text else tier, signals[place.path]) for place in every)
+        return tier, tuple(result for result in found if result is not None)
 
     def _guarded(self, nearest: NearestChunks | None, not_used: list[str]) -> NearestChunks | None:
         if nearest is None:

@@ -17,7 +17,7 @@ from codecompanion.retrieval.search.fusion import HybridOptions
 from codecompanion.session.code.indexing import build
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.code.search_code import look_up_code, search_code
-from codecompanion.session.code.search_options import SearchOptions
+from codecompanion.session.code.search_options import NearestChunks, SearchOptions
 from codecompanion.store.code_index import search
 
 FILES = {
@@ -71,7 +71,7 @@ async def test_the_code_a_question_is_about_comes_first_with_its_lines(root: Pat
     index = await indexed(root, tmp_path)
     outcome = await search_code(index, "how is the credit card charged?")
     assert paths(outcome)[0] == "shop/checkout.py"
-    assert (outcome.tier, outcome.is_partial) == ("auto", False)
+    assert (outcome.tier, outcome.is_partial) == ("fts", False)
     assert outcome.results[0].symbol == "pay"
     assert len(set(paths(outcome))) == len(outcome.results)
     assert ".env" not in paths(outcome)
@@ -100,8 +100,23 @@ async def test_without_an_index_files_are_searched_as_text(
     outcome = await search_code(index, "how is the credit card charged?")
     assert paths(outcome)[0] == "shop/checkout.py"
     assert outcome.is_partial
+    assert (outcome.tier, outcome.results[0].method) == ("terms", "terms")
     assert any("not indexed yet" in why for why in outcome.not_used)
     check_lines(root, outcome.results)
+    await index.close()
+
+
+async def test_a_joined_answer_is_named_after_the_best_tier_that_took_part(root: Path, tmp_path: Path) -> None:
+    """R-238: one of the document's four."""
+    index = await indexed(root, tmp_path)
+
+    class Vectors:
+        async def nearest(self, _index: ProjectIndex, _question: str) -> NearestChunks:
+            return lambda _limit: {1: 0.9, 2: 0.1}
+
+    outcome = await search_code(index, "how is the credit card charged?", vectors=Vectors())
+    assert outcome.tier == "hybrid"
+    assert {one.method for one in outcome.results} == {"hybrid"}
     await index.close()
 
 
@@ -167,7 +182,7 @@ async def test_questions_without_a_word_find_nothing_but_the_common_files(root: 
     index = await indexed(root, tmp_path)
     for query in ("", "?!", "\x00", "the"):
         outcome = await search_code(index, query)
-        assert {one.method for one in outcome.results} <= {"auto+common", "auto"}
+        assert {one.method for one in outcome.results} <= {"terms+common", "fts+common", "fts"}
     await index.close()
 
 
