@@ -138,11 +138,13 @@ def build(
             if is_rebuild or writer.should_be_rebuilt():
                 writer.clear()
             listed = list_project_files(root, choice)
-            known = IndexReader(path).stats()
+            reader = IndexReader(path)
+            known, was_complete = reader.stats(), reader.meta("complete") == "1"
+            reader.close()
             difference = compare(root, listed.paths, known)
             ordered = msgspec.structs.replace(difference, changed=_latest_first(root, difference.changed))
             written = write_changes(writer, root, ordered, choice, now_ns, report)
-            if written > _BATCH_FILES or not known:
+            if written > _BATCH_FILES or not was_complete:
                 writer.finish()
             writer.set_meta("listed", str(now_ns() // 1_000_000_000))
             writer.set_meta("complete", "1")

@@ -10,23 +10,27 @@ files(id, path UNIQUE, mtime_ns, size, sha256 BLOB, language, lines, is_parsed, 
     One row a file. `language` "" = none known; `mtime_ns` -1: from an unsaved buffer, 0: looked at again.
     `why_not` "" or why nothing of the file is indexed (binary, generated, too large …): it then has no other rows.
 chunks(id, file_id, start, end, symbol, kind, hash BLOB)
-    A view of `pieces`, which has numbers in place of symbol and kind.
+    A view of `pieces`, which has numbers in place of symbol and kind, and lines after the first in place of the last.
     `symbol` = "parent.name" or ""; `kind` as `CodeChunk.kind`; `hash`: the first 10 bytes of the sha256 of its text.
 chunk_text: FTS5(path, symbol, text), `porter unicode61`, contentless; rowid = chunks.id
     Each column holds `formats.code_words.index_words(...)` joined by spaces, so a query must be made of the same words;
     of a word that a chunk has very often, `MAX_REPEATS` are kept.
     Columns give nothing back (contentless); `bm25(chunk_text, path, symbol, text weights)` works. Rows of chunks that
     are gone stay in it: JOIN chunks ON chunks.id = chunk_text.rowid, always.
-names(id, name UNIQUE)
-    Every name that is defined or referred to. Names that nobody uses any more may stay for a while.
+names(id, name, hash)
+    Every name that is defined or referred to, once; found by `names.name_hash`. Names that nobody uses any more may
+    stay for a while.
 symbols(file_id, ordinal, name_id, kind, parent, start, end, line)
-    A view of `definitions`, which has numbers in place of kind and parent.
+    A view of `definitions`, which has numbers in place of kind and parent, and differences in place of the last line
+    and the name's.
     Definitions, as `model.code.Definition`; `ordinal` is the place of its signature in the file's outline.
 outlines(file_id, signatures BLOB)
     The signatures of a file's definitions, packed (`outlines.unpack_signatures`).
-refs(name_id, file_id, line, uses)
-    One row for each name a file uses: first line, how often. Not: names of its own locals and parameters, and,
-    once a build has finished, names that nothing in the project defines.
+refs(name_id, file_id, uses)
+    One row for each name a file uses: how often. Not: names of its own locals and parameters.
+undefined_refs(file_id, names BLOB)
+    Once a build has finished: the names a file uses that nothing in the project defines, as `references` packs them.
+    They get rows in `refs` as soon as something defines them.
 vectors(hash BLOB, model, dims, vector BLOB)
     float32 little-endian, by `chunks.hash` and the name of the embedding model; kept when chunks go: they come back.
 meta(key, value)

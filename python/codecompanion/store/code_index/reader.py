@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.model.code import Definition
+from codecompanion.store.code_index.names import NAMED, asked
 from codecompanion.store.code_index.outlines import unpack_signatures
 from codecompanion.store.code_index.schema import IndexUnusable, open_existing, unusable_or_unavailable
 from codecompanion.store.database.connection import explain
@@ -134,9 +135,8 @@ class IndexReader:
 
     def definitions_named(self, names: Sequence[str], limit: int = 200) -> list[FoundDefinition]:
         """Return the definitions of these names, exactly as written."""
-        marks = ",".join("?" * len(names))
         with self.reading() as connection:
-            rows = connection.execute(f"{_DEFINITION} WHERE n.name IN ({marks}) {_ORDER}", (*names, limit)).fetchall()
+            rows = connection.execute(f"{_DEFINITION} WHERE {NAMED} {_ORDER}", (*asked(names), limit)).fetchall()
         return self._found(rows)
 
     def definitions_in(self, path: str) -> list[Definition]:
@@ -164,14 +164,14 @@ class IndexReader:
             raise IndexUnusable(f"{self.path}: {error}.") from error
         return found
 
-    def files_using(self, name: str, limit: int = 200) -> list[tuple[str, int, int]]:
-        """Return `(path, first line, uses)` of the files that use a name, those that use it most first."""
+    def files_using(self, name: str, limit: int = 200) -> list[tuple[str, int]]:
+        """Return `(path, uses)` of the files that use a name, those that use it most first."""
         query = (
-            "SELECT f.path, r.line, r.uses FROM names n JOIN refs r ON r.name_id = n.id"
-            " JOIN files f ON f.id = r.file_id WHERE n.name = ? ORDER BY r.uses DESC, f.path LIMIT ?"
+            "SELECT f.path, r.uses FROM names n JOIN refs r ON r.name_id = n.id"  # noqa: S608 - our own names
+            f" JOIN files f ON f.id = r.file_id WHERE {NAMED} ORDER BY r.uses DESC, f.path LIMIT ?"
         )
         with self.reading() as connection:
-            return [tuple(row) for row in connection.execute(query, (name, limit))]
+            return [tuple(row) for row in connection.execute(query, (*asked([name]), limit))]
 
     def _meta(self, connection: sqlite3.Connection, key: str) -> str:
         row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from codecompanion.store.code_index.names import NAMED, asked
 from codecompanion.store.code_index.reader import IndexReader
 
 
@@ -34,12 +35,10 @@ def find_related(
     A name that stands in more than `max_share` of the files (but at least `few`), or in more than `many`, says nothing.
     Raises as `IndexReader`.
     """
-    names = list(weights)
-    marks = ",".join("?" * len(names))
     with reader.reading() as connection:
         (total,) = connection.execute("SELECT count(*) FROM files").fetchone()
         # A name that stands everywhere is not counted to its end.
-        rows = connection.execute(f"{_COUNTED} WHERE n.name IN ({marks})", (many + 1, many + 1, *names)).fetchall()
+        rows = connection.execute(f"{_COUNTED} WHERE {NAMED}", (many + 1, many + 1, *asked(weights))).fetchall()
         files_with = {name: max(used, defined) for _, name, used, defined in rows}
         defined_in = {name: defined for _, name, _, defined in rows if defined}
         most = min(many, max(few, int(total * max_share)))

@@ -18,7 +18,7 @@ from codecompanion.errors import StoreUnavailable
 from codecompanion.model.code import DefinitionKind
 from codecompanion.store.database.connection import create_private_file, explain, is_damage, make_private_folder
 
-FORMAT = 3
+FORMAT = 4
 APPLICATION_ID = 0x43436978  # "CCix"
 BUSY_TIMEOUT_S = 2.0
 _CACHE_KIB = 8_000
@@ -33,35 +33,37 @@ CREATE TABLE files (
   indexed_at INTEGER NOT NULL, why_not TEXT NOT NULL
 );
 CREATE TABLE pieces (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, file_id INTEGER NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL,
+  id INTEGER PRIMARY KEY AUTOINCREMENT, file_id INTEGER NOT NULL, start INTEGER NOT NULL, more_lines INTEGER NOT NULL,
   parent_id INTEGER NOT NULL, name_id INTEGER NOT NULL, kind_id INTEGER NOT NULL, hash BLOB NOT NULL
 );
 CREATE INDEX pieces_of_file ON pieces (file_id);
 CREATE VIEW chunks AS SELECT
-  c.id, c.file_id, c.start, c."end",
+  c.id, c.file_id, c.start, c.start + c.more_lines AS "end",
   (SELECT iif(p.name = '', n.name, p.name || '.' || n.name) FROM names p, names n
     WHERE p.id = c.parent_id AND n.id = c.name_id) AS symbol,
   (SELECT kind FROM kinds WHERE id = c.kind_id) AS kind, c.hash
   FROM pieces c;
 CREATE VIRTUAL TABLE chunk_text USING fts5 (path, symbol, text, content = '', tokenize = 'porter unicode61');
-CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL, hash INTEGER NOT NULL);
+CREATE INDEX names_by_hash ON names (hash);
 CREATE TABLE kinds (id INTEGER PRIMARY KEY, kind TEXT NOT NULL);
 CREATE TABLE definitions (
   file_id INTEGER NOT NULL, ordinal INTEGER NOT NULL, name_id INTEGER NOT NULL, kind_id INTEGER NOT NULL,
-  parent_id INTEGER NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL, line INTEGER NOT NULL,
+  parent_id INTEGER NOT NULL, start INTEGER NOT NULL, more_lines INTEGER NOT NULL, lines_above INTEGER NOT NULL,
   PRIMARY KEY (file_id, ordinal)
 ) WITHOUT ROWID;
 CREATE VIEW symbols AS SELECT
   d.file_id, d.ordinal, d.name_id, (SELECT kind FROM kinds WHERE id = d.kind_id) AS kind,
-  (SELECT name FROM names WHERE id = d.parent_id) AS parent, d.start, d."end", d.line
+  (SELECT name FROM names WHERE id = d.parent_id) AS parent, d.start,
+  d.start + d.more_lines AS "end", d.start + d.lines_above AS line
   FROM definitions d;
 CREATE TABLE outlines (file_id INTEGER PRIMARY KEY, signatures BLOB NOT NULL);
 CREATE INDEX definitions_by_name ON definitions (name_id);
 CREATE TABLE refs (
-  name_id INTEGER NOT NULL, file_id INTEGER NOT NULL, line INTEGER NOT NULL, uses INTEGER NOT NULL,
-  PRIMARY KEY (name_id, file_id)
+  name_id INTEGER NOT NULL, file_id INTEGER NOT NULL, uses INTEGER NOT NULL, PRIMARY KEY (name_id, file_id)
 ) WITHOUT ROWID;
 CREATE INDEX refs_of_file ON refs (file_id);
+CREATE TABLE undefined_refs (file_id INTEGER PRIMARY KEY, names BLOB NOT NULL);
 CREATE TABLE vectors (
   hash BLOB NOT NULL, model TEXT NOT NULL, dims INTEGER NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (hash, model)
 );

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from codecompanion.store.code_index.names import NAMED, asked
+
 MAX_DEFINERS = 5
 """A name that more files define says nothing about who uses whom."""
 MAX_USERS = 200
@@ -108,10 +110,10 @@ def data_version(connection: sqlite3.Connection) -> int:
 def find_definitions(connection: sqlite3.Connection, names: Sequence[str], limit: int = 200) -> list[DefinitionRow]:
     """Return the definitions of these names, exactly as written."""
     query = (
-        'SELECT s.file_id, n.name, s.start, s."end", s.line, s.kind, s.parent FROM names n'
-        " JOIN symbols s ON s.name_id = n.id WHERE n.name IN (SELECT value FROM json_each(?)) LIMIT ?"
+        'SELECT s.file_id, n.name, s.start, s."end", s.line, s.kind, s.parent FROM names n'  # noqa: S608 - our own names
+        f" JOIN symbols s ON s.name_id = n.id WHERE {NAMED} LIMIT ?"
     )
-    return [DefinitionRow(*row) for row in connection.execute(query, (json.dumps(list(names)), limit))]
+    return [DefinitionRow(*row) for row in connection.execute(query, (*asked(names), limit))]
 
 
 def names_used_in(connection: sqlite3.Connection, file: int) -> list[tuple[int, str, int]]:

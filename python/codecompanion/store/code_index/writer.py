@@ -18,7 +18,14 @@ import msgspec
 
 from codecompanion.formats.code_words import index_words
 from codecompanion.model.code import CodeChunk, ParsedFile
+from codecompanion.store.code_index.names import IS_DEFINED, NAMED, asked, name_hash
 from codecompanion.store.code_index.outlines import pack_signatures
+from codecompanion.store.code_index.references import (
+    bring_back,
+    forget_references,
+    put_references,
+    set_undefined_aside,
+)
 from codecompanion.store.code_index.schema import BUSY_TIMEOUT_S, KINDS, open_to_write, unusable_or_unavailable
 from codecompanion.store.database.connection import roll_back
 
@@ -88,8 +95,12 @@ class IndexWriter:
     def put(self, files: Iterable[IndexedFile], now: int) -> None:
         """Write files, in place of what was known of them. `now` in seconds since 1970."""
         with self._transaction() as connection:
+            is_finished = self._is_finished(connection)
+            fresh = set[str]()
             for one in files:
-                self._put(connection, one, now)
+                fresh |= self._put(connection, one, now, is_finished=is_finished)
+            if fresh and is_finished:
+                bring_back(connection, fresh, lambda name: self._name(connection, name))
 
     def touch(self, stats: Iterable[tuple[str, int, int]]) -> None:
         """Note new `(path, mtime_ns, size)` of files whose content is the same."""
@@ -118,7 +129,7 @@ class IndexWriter:
         """Forget every file; vectors stay, for the same texts will come again."""
         with self._transaction() as connection:
             connection.execute("INSERT INTO chunk_text (chunk_text) VALUES ('delete-all')")
-            for table in ("files", "pieces", "definitions", "outlines", "refs", "names"):
+            for table in ("files", "pieces", "definitions", "outlines", "refs", "undefined_refs", "names"):
                 connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
             connection.execute("DELETE FROM meta WHERE key IN ('dead', 'complete')")
             self._names.clear()
@@ -134,12 +145,9 @@ class IndexWriter:
             return bool(dead > MAX_DEAD * (live + dead))
 
     def finish(self) -> None:
-        """Leave out what nothing refers to, merge the full-text index, fold the write-ahead log into the file.
-
-        A name that is defined later has no references in files that were indexed before, until they change.
-        """
+        """Leave out what nothing refers to, merge the full-text index, fold the write-ahead log into the file."""
         with self._transaction() as connection:
-            connection.execute("DELETE FROM refs WHERE name_id NOT IN (SELECT name_id FROM definitions)")
+            set_undefined_aside(connection)
             used = " UNION ".join(
                 f"SELECT {column} FROM {table}"  # noqa: S608 - our own names
                 for table in ("definitions", "pieces")
@@ -175,9 +183,11 @@ class IndexWriter:
         except sqlite3.Error as error:
             raise unusable_or_unavailable(error, self.path) from error
 
-    def _put(self, connection: sqlite3.Connection, one: IndexedFile, now: int) -> None:
+    def _put(self, connection: sqlite3.Connection, one: IndexedFile, now: int, *, is_finished: bool) -> set[str]:
+        """Write a file; return the names that nothing in the project defined before."""
         row = connection.execute("SELECT id FROM files WHERE path = ?", (one.path,)).fetchone()
         known = row[0] if row else None
+        fresh = self._defined_first(connection, one.parsed) if is_finished else set[str]()
         if known is not None:
             self._forget_parsed(connection, known)
         values = (
@@ -188,6 +198,19 @@ class IndexWriter:
         file_id = known if known is not None else int(cursor.lastrowid or 0)
         self._put_chunks(connection, file_id, one, is_new=known is None)
         self._put_symbols(connection, file_id, one.parsed)
+        uses = Counter(reference.name for reference in one.parsed.references)
+        put_references(connection, file_id, uses, lambda name: self._name(connection, name), is_finished=is_finished)
+        return fresh
+
+    def _is_finished(self, connection: sqlite3.Connection) -> bool:
+        row = connection.execute("SELECT value FROM meta WHERE key = 'complete'").fetchone()
+        return row is not None and row[0] == "1"
+
+    def _defined_first(self, connection: sqlite3.Connection, parsed: ParsedFile) -> set[str]:
+        names = {one.name for one in parsed.definitions}
+        """Return the names of the file's definitions that nothing has defined yet, its former text included."""
+        defined = f"SELECT n.name FROM names n WHERE {NAMED} AND {IS_DEFINED}"  # noqa: S608 - our own names
+        return names - {name for (name,) in connection.execute(defined, asked(names))}
 
     def _put_chunks(self, connection: sqlite3.Connection, file_id: int, one: IndexedFile, *, is_new: bool) -> None:
         """Write the chunks; those that are as they were keep their row."""
@@ -204,15 +227,16 @@ class IndexWriter:
                 row, start, end = same.pop()
                 if (start, end) != (chunk.start, chunk.end):
                     connection.execute(
-                        'UPDATE pieces SET start = ?, "end" = ? WHERE id = ?', (chunk.start, chunk.end, row)
+                        "UPDATE pieces SET start = ?, more_lines = ? WHERE id = ?",
+                        (chunk.start, chunk.end - chunk.start, row),
                     )
                 continue
             parent, _, name = chunk.symbol.rpartition(".")
             ids = self._name(connection, parent), self._name(connection, name), _KIND_IDS[chunk.kind]
             cursor = connection.execute(
-                'INSERT INTO pieces (file_id, start, "end", parent_id, name_id, kind_id, hash)'
+                "INSERT INTO pieces (file_id, start, more_lines, parent_id, name_id, kind_id, hash)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (file_id, chunk.start, chunk.end, *ids, digest),
+                (file_id, chunk.start, chunk.end - chunk.start, *ids, digest),
             )
             connection.execute(
                 "INSERT INTO chunk_text (rowid, path, symbol, text) VALUES (?, ?, ?, ?)",
@@ -227,24 +251,21 @@ class IndexWriter:
         for ordinal, one in enumerate(parsed.definitions):
             name = self._name(connection, one.name)
             kind, parent = _KIND_IDS[one.kind], self._name(connection, one.parent)
-            symbols.append((file_id, ordinal, name, kind, parent, one.start, one.end, one.line))
+            lines = one.start, one.end - one.start, one.line - one.start
+            symbols.append((file_id, ordinal, name, kind, parent, *lines))
         if symbols:
             connection.executemany("INSERT INTO definitions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", symbols)
             packed = pack_signatures(parsed.definitions)
             connection.execute("INSERT INTO outlines VALUES (?, ?)", (file_id, packed))
-        first: dict[str, int] = {}
-        for reference in parsed.references:
-            first.setdefault(reference.name, reference.line)
-        uses = Counter(reference.name for reference in parsed.references)
-        rows = [(self._name(connection, name), file_id, line, uses[name]) for name, line in first.items()]
-        connection.executemany("INSERT INTO refs VALUES (?, ?, ?, ?)", rows)
 
     def _name(self, connection: sqlite3.Connection, name: str) -> int:
         known = self._names.get(name)
         if known is None:
-            row = connection.execute("SELECT id FROM names WHERE name = ?", (name,)).fetchone()
+            given = name, name_hash(name)
+            row = connection.execute("SELECT id FROM names WHERE hash = ?2 AND name = ?1", given).fetchone()
             if row is None:
-                known = int(connection.execute("INSERT INTO names (name) VALUES (?)", (name,)).lastrowid or 0)
+                added = connection.execute("INSERT INTO names (name, hash) VALUES (?, ?)", given)
+                known = int(added.lastrowid or 0)
             else:
                 known = int(row[0])
             self._names[name] = known
@@ -253,9 +274,7 @@ class IndexWriter:
     def _forget_parsed(self, connection: sqlite3.Connection, file_id: int) -> None:
         connection.execute("DELETE FROM definitions WHERE file_id = ?", (file_id,))
         connection.execute("DELETE FROM outlines WHERE file_id = ?", (file_id,))
-        names = connection.execute("SELECT name_id FROM refs WHERE file_id = ?", (file_id,)).fetchall()
-        rows = [(name, file_id) for (name,) in names]
-        connection.executemany("DELETE FROM refs WHERE name_id = ? AND file_id = ?", rows)
+        forget_references(connection, file_id)
 
     def _count_dead(self, connection: sqlite3.Connection, count: int) -> None:
         if count:

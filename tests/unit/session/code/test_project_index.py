@@ -17,6 +17,7 @@ from codecompanion.session.code.project_index import Freshness, IndexState, Proj
 from codecompanion.session.code.search_code import search_code
 from codecompanion.store.code_index.build_lock import building
 from codecompanion.store.code_index.schema import FORMAT
+from codecompanion.store.code_index.search import ReferenceGraph, file_paths
 from codecompanion.workspace.project_files import Choice
 from tests.patience import PATIENCE_S
 from tests.unit.workspace.test_project_files import fill, git
@@ -66,7 +67,22 @@ async def test_what_has_not_changed_is_not_written(index: ProjectIndex) -> None:
     assert await index.refresh() == Freshness(is_complete=True)
     assert names(index) == {"alpha", "beta"}
     assert index.state == IndexState("ready")
-    assert index.reader.files_using("alpha") == [("lib/b.py", 1, 2)]
+    assert index.reader.files_using("alpha") == [("lib/b.py", 2)]
+
+
+async def test_a_new_function_has_the_callers_that_were_there_before_it(root: Path, tmp_path: Path) -> None:
+    """A file that calls it and has not changed since the index was built is a user of it: the ranking sees the edge."""
+    write(root, "caller.py", "from a import omega\n\ndef early():\n    return omega(1)\n")
+    index = ProjectIndex(root, tmp_path / "cache")
+    build(root, index.path, Choice(), now_ns=lambda: 2 * LONG_AGO_NS)
+    assert index.reader.files_using("omega") == []
+    await index.refresh({"a.py": "def alpha():\n    return 1\n\ndef omega(x):\n    return x\n"})
+    assert index.reader.files_using("omega") == [("caller.py", 2)]
+    with index.reader.reading() as connection:
+        ids = {path: file for file, path in file_paths(connection).items()}
+        edges = ReferenceGraph().edges_of(connection, [ids["a.py"]])
+    assert {user for user, definer in edges if definer == ids["a.py"]} == {ids["caller.py"], ids["lib/b.py"]}
+    await index.close()
 
 
 async def test_saves_deletions_renames_and_new_files_are_noticed(index: ProjectIndex, root: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def test_what_is_put_is_found(path: Path) -> None:
     assert not counts.is_complete
     assert reader.definitions_named(["parseReply"])[0].path == "src/parser.py"
     assert [one.name for one in reader.definitions_in("src/parser.py")] == ["parseReply", "render_page"]
-    assert reader.files_using("headers") == [("src/parser.py", 1, 1)]
+    assert reader.files_using("headers") == [("src/parser.py", 1)]
     assert reader.meta("root") == "/project"
     writer.close()
 
@@ -92,7 +93,7 @@ def test_a_removed_file_is_forgotten(path: Path) -> None:
     reader = IndexReader(path)
     assert list(reader.files()) == ["b.py"]
     assert reader.definitions_named(["one"]) == []
-    assert reader.files_using("alpha") == [("b.py", 1, 1)]
+    assert reader.files_using("alpha") == [("b.py", 1)]
 
 
 def test_a_touched_file_keeps_everything(path: Path) -> None:
@@ -110,7 +111,7 @@ def test_a_batch_that_fails_leaves_nothing(path: Path) -> None:
         writer.put([indexed("a.py", "one alpha"), IndexedFile("b.py", 1, 1, b"", 1, bad.parsed, [None])], now=1)  # type: ignore[list-item]
     assert IndexReader(path).counts().files == 0
     writer.put([indexed("a.py", "one alpha")], now=1)
-    assert IndexReader(path).files_using("alpha") == [("a.py", 1, 1)]
+    assert IndexReader(path).files_using("alpha") == [("a.py", 1)]
 
 
 def test_many_dead_chunks_ask_for_a_rebuild(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,6 +183,67 @@ def test_the_file_is_private_and_has_its_own_name_per_root(tmp_path: Path) -> No
     assert one != other
     IndexWriter(one, Path("/a/x")).close()
     assert one.stat().st_mode & 0o777 == 0o600
+
+
+def users(path: Path, *names: str) -> dict[str, list[tuple[str, int]]]:
+    """Return who uses each of the names."""
+    return {name: IndexReader(path).files_using(name) for name in names}
+
+
+def finished(path: Path, *files: IndexedFile) -> IndexWriter:
+    """Return the writer of an index that was built once."""
+    writer = IndexWriter(path, ROOT)
+    writer.put(files, now=1)
+    writer.finish()
+    writer.set_meta("complete", "1")
+    return writer
+
+
+def test_a_name_that_is_defined_later_has_the_users_it_had_all_along(path: Path) -> None:
+    """A new function is found to be used by files that nobody has touched since the index was built."""
+    unchanged = indexed("b.py", "two foo", "three foo", "four bar")
+    writer = finished(path, indexed("a.py", "one two"), unchanged, indexed("c.py", "five foo"))
+    assert users(path, "two", "foo", "bar") == {"two": [("a.py", 1)], "foo": [], "bar": []}
+    writer.put([indexed("a.py", "one two", "foo end", mtime_ns=2)], now=2)
+    assert users(path, "two", "foo", "bar") == {"two": [("a.py", 1)], "foo": [("b.py", 2), ("c.py", 1)], "bar": []}
+    writer.put([indexed("c.py", "five else", mtime_ns=3)], now=3)
+    assert users(path, "foo", "else") == {"foo": [("b.py", 2)], "else": []}
+    writer.remove(["b.py"])
+    writer.put([indexed("d.py", "bar end", "else end")], now=4)
+    assert users(path, "foo", "bar", "else") == {"foo": [], "bar": [], "else": [("c.py", 1)]}
+
+
+def test_a_name_that_nothing_defines_any_more_comes_back_with_its_users(path: Path) -> None:
+    writer = finished(path, indexed("a.py", "foo end"), indexed("b.py", "two foo"))
+    writer.put([indexed("a.py", "other end", mtime_ns=2)], now=2)
+    writer.put([indexed("c.py", "three foo")], now=2)
+    writer.finish()
+    writer.put([indexed("d.py", "foo end")], now=3)
+    assert users(path, "foo") == {"foo": [("b.py", 1), ("c.py", 1)]}
+
+
+def test_following_changes_one_by_one_ends_where_a_build_begins(path: Path, tmp_path: Path) -> None:
+    """Whatever is saved in whatever order, the users of every name are those a fresh index has."""
+    chance = random.Random(7)
+    words = [f"name{number}" for number in range(40)]
+
+    def some_file(path: str) -> IndexedFile:
+        texts = [f"{chance.choice(words)} {chance.choice(words)}" for _ in range(chance.randint(1, 6))]
+        return indexed(path, *texts, mtime_ns=chance.randint(1, 1_000_000))
+
+    now = {name: some_file(name) for name in ("a.py", "b.py", "c.py", "d.py", "e.py")}
+    writer = finished(path, *now.values())
+    for turn in range(60):
+        changed = [some_file(name) for name in chance.sample(sorted(now), chance.randint(1, 3))]
+        writer.put(changed, now=turn)
+        now |= {one.path: one for one in changed}
+        if turn % 20 == 9:
+            writer.finish()
+    defined = {one.name for file in now.values() for one in file.parsed.definitions}
+    fresh = index_path(tmp_path / "fresh", ROOT)
+    finished(fresh, *now.values())
+    assert len(defined) > 5
+    assert users(path, *defined) == users(fresh, *defined)
 
 
 def test_identifiers_are_taken_apart() -> None:

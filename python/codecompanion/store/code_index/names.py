@@ -1,0 +1,23 @@
+"""Names are found by 24 bits of a hash: an index of that is a third of one that holds the names a second time."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable
+
+NAMED = "n.hash IN (SELECT value FROM json_each(?)) AND n.name IN (SELECT value FROM json_each(?))"
+"""The condition for the rows `n` of `names` that have one of some names; takes what `asked` returns."""
+
+IS_DEFINED = "EXISTS (SELECT 1 FROM definitions d WHERE d.name_id = n.id)"
+
+
+def name_hash(name: str) -> int:
+    """Return what `names.hash` holds for a name, 0 ≤ … < 2^24."""
+    return zlib.crc32(name.encode("utf-8", "surrogatepass")) & 0xFFFFFF
+
+
+def asked(names: Iterable[str]) -> tuple[str, str]:
+    """Return the two parameters of `NAMED`."""
+    texts = list(dict.fromkeys(names))
+    return json.dumps([name_hash(text) for text in texts]), json.dumps(texts)
