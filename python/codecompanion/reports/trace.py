@@ -246,6 +246,8 @@ def _named(event: PolicyEvent, page: Page) -> str:
     if event.name == "context_compaction_failed":
         sizes = f"{fields.get('estimated_request_tokens', 0):,}/{fields.get('input_limit_tokens', 0):,}"
         return f"history | {fields.get('reason', '')} | {one_line(str(fields.get('detail', '')))} | {sizes}"
+    if event.name == "told_below_message":
+        return one_line(f"said: {fields.get('text', '')}")
     plain = {name: value for name, value in fields.items() if isinstance(value, str | int | float) and value != ""}
     said = ", ".join(f"{name} {_value(value)}" for name, value in plain.items())
     return cut_cells(f"`{event.name}` {said}".rstrip(), max(40, 2 * page.width))

@@ -43,9 +43,14 @@ def mentions_in(text: str) -> Mentions:
     """Return what a message mentions; nearly free for one with neither `@` nor `#{`."""
     if "@" not in text and "#{" not in text:
         return NONE
-    said = _INLINE.sub(" ", _TICKED.sub(r'@"\1"', _without_fenced(text)))
+    said = prose_of(text)
     names = (quoted or _plain(bare) for quoted, bare in _FILE.findall(said))
     return Mentions(CODEBASE in said.lower(), tuple(dict.fromkeys(filter(None, names)))[:MAX_FILES])
+
+
+def prose_of(text: str) -> str:
+    """Return what a message says in words: without fenced code, and without what stands between backticks."""
+    return _INLINE.sub(" ", _TICKED.sub(r'@"\1"', _without_fenced(text)))
 
 
 def bare_question(text: str) -> str:

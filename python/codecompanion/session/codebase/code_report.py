@@ -14,8 +14,9 @@ from codecompanion.model.messages import GATHERED_TAG, Message, is_typed_by_user
 from codecompanion.reports.gathered_code import NOT_INDEXED, classified_text, place_of
 from codecompanion.session.chat import Chat
 from codecompanion.session.codebase.gathered_message import gathered_record
-from codecompanion.session.codebase.gathering import CodeGathering
+from codecompanion.session.codebase.gathering import NO_ROOM, CodeGathering
 from codecompanion.session.codebase.shown_code import GATHERED_EVENT
+from codecompanion.session.codebase.wish import Wish
 from codecompanion.wire.requests import ChooseCode, PreviewCode, ShowGathered
 
 State = Literal["in", "out", "left out", "pinned"]
@@ -62,13 +63,20 @@ async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
         raise InputError(_NOTHING_ASKED)
     if services.gatherer is None or services.settings.context.enabled is False:
         raise InputError(_OFF)
-    gathered, says = await chat.gathering.preview(question, request.snapshot)
+    wish = await chat.gathering.wish(question, request.snapshot)
+    gathered, says = await chat.gathering.preview(question, request.snapshot, wish)
     if gathered is None:
-        raise InputError("No code is gathered: the context window has no room for it. /compact makes room.")
+        raise InputError(NO_ROOM)
     fields = gathered_record(gathered, "preview" if gathered.text.strip() else "", "").fields
     report = _report(fields, chat.gathering, gathered.text)
-    wanted = () if await chat.gathering.wants(question, request.snapshot) is not None else (_NOT_BY_ITSELF,)
-    return msgspec.structs.replace(report, head=(*report.head, *wanted, *says), root=str(chat.root()), can_choose=True)
+    head = (*report.head, *_said_of(wish), *says)
+    return msgspec.structs.replace(report, head=head, root=str(chat.root()), can_choose=True)
+
+
+def _said_of(wish: Wish | None) -> tuple[str, ...]:
+    """Return what is to be said of the message itself: what it asks for, and what in it was not understood."""
+    told = () if wish is None else wish.told
+    return told if wish is not None and wish.is_wanted else (*told, _NOT_BY_ITSELF)
 
 
 _NOT_BY_ITSELF = "Sent as it is, this message gets no code: write #{codebase} in it, or name a file with @."

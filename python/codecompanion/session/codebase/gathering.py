@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from codecompanion.formats.plural import counted
-from codecompanion.model.history import EventPayload, MessageAdded
+from codecompanion.model.history import EventPayload, MessageAdded, PolicyEvent
 from codecompanion.model.messages import with_changes
+from codecompanion.session.codebase.shown_code import TOLD_EVENT
+from codecompanion.session.codebase.wish import GATHERING_OFF, Wish, wish_of
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.events import CodeGathered, Notice, Severity
@@ -42,6 +44,8 @@ NO_PROJECT = (
     "{root} is no project but a home directory or larger: only files named with @ are read."
     " :cd into a project, or set workspace.root."
 )
+NO_ROOM = "No code was gathered: the context window has no room for it. /compact makes room."
+ALONE = " The message was sent alone."
 _MAX_NOTES = 3
 
 
@@ -49,7 +53,7 @@ class Found(msgspec.Struct, frozen=True):
     """What is logged before a message, and what the editor is told of it once it is sent."""
 
     payloads: tuple[EventPayload, ...] = ()
-    told: CodeGathered | Notice | None = None
+    told: tuple[CodeGathered | Notice, ...] = ()
 
 
 NOTHING = Found()
@@ -68,77 +72,75 @@ class CodeGathering:
         self.pinned: set[tuple[str, int]] = set()
         """Pieces that the user wants in every time."""
 
-    async def wants(self, text: str, snapshot: Snapshot) -> Mentions | None:
-        """Return what a message mentions when code is to be gathered for it, None when it is not."""
-        enabled, always = self._services.settings.context.enabled, self._control.policy.gathers
-        if self._services.gatherer is None or enabled is False:
+    async def wish(self, text: str, snapshot: Snapshot) -> Wish | None:
+        """Return what a message asks for, None when nothing is to be done about it."""
+        if self._services.gatherer is None:
             return None
-        if enabled == "auto" and not always and "@" not in text and "#{" not in text:
-            return None  # most messages: nothing is imported for them
-        from codecompanion.retrieval.mentions import mentions_in, wants_code
-
-        mentions = mentions_in(text)
-        if not mentions and not wants_code(enabled, always, mentions, ()):
-            return None
-        files = mentions.files
-        if files and not wants_code(enabled, always, mentions, ()):
-            from codecompanion.workspace.named_files import files_named
-
-            open_files = tuple(buffer.name for buffer in snapshot.buffers)
-            files = await asyncio.to_thread(files_named, self._root(), files, open_files)
-        return mentions if wants_code(enabled, always, mentions, files) else None
+        enabled = self._services.settings.context.enabled
+        return await wish_of(text, snapshot, self._root(), enabled, self._control.policy.gathers)
 
     async def before(self, text: str, snapshot: Snapshot, turn_id: str, cycle: int, begin: Callable[[], None]) -> Found:
-        """Return what belongs before a message for which code is wanted; nothing where nothing was found.
+        """Return what belongs before a message, and what is said below it: what was gathered, or why nothing was.
 
-        `begin` is called when it is wanted: from then on it may take a while.
+        `begin` is called when code is wanted: from then on it may take a while.
 
         Raises:
             asyncio.CancelledError: stopped; nothing was logged.
         """
-        mentions = await self.wants(text, snapshot)
-        if mentions is None:
+        try:
+            wish = await self.wish(text, snapshot)
+        except Exception as error:
+            why = self._services.report_bug(error)
+            return self._saying(NOTHING, self._once(f"No code was gathered: {why}{ALONE}"))
+        if wish is None:
             return NOTHING
+        if not wish.is_wanted:
+            told = tuple(one for one in wish.told if one != GATHERING_OFF)
+            return self._saying(NOTHING, told if told == wish.told else (*told, *self._once(GATHERING_OFF)))
         begin()
         try:
             async with asyncio.timeout(TIME_LIMIT_S):
-                gathered = await self.gather(text, snapshot, mentions)
+                gathered, told = await self.gather(text, snapshot, wish.mentions)
         except TimeoutError:
-            self._say(f"No code was gathered: it took longer than {TIME_LIMIT_S:.0f} s. The message was sent alone.")
-            return NOTHING
+            why = f"it took longer than {TIME_LIMIT_S:.0f} s."
+            gathered, told = None, self._once(f"No code was gathered: {why}{ALONE}")
         except Exception as error:
-            self._say(f"No code was gathered: {self._services.report_bug(error)} The message was sent alone.")
-            return NOTHING
-        return NOTHING if gathered is None else self._found(gathered, turn_id, cycle, bool(mentions))
+            why = self._services.report_bug(error)
+            gathered, told = None, self._once(f"No code was gathered: {why}{ALONE}")
+        if gathered is None:
+            return self._saying(NOTHING, (*wish.told, *told))
+        found, missing = self._found(gathered, turn_id, cycle, bool(wish.mentions) and not told)
+        return self._saying(found, (*wish.told, *told, *missing))
 
-    async def gather(self, text: str, snapshot: Snapshot, mentions: Mentions) -> Gathered | None:
-        """Return what is found for a question now, None where there is no room for code."""
+    async def gather(
+        self, text: str, snapshot: Snapshot, mentions: Mentions
+    ) -> tuple[Gathered | None, tuple[str, ...]]:
+        """Return what is found for a question now, None where there is no room for code; and what is to be told."""
         gatherer = self._services.gatherer
         room = self._control.fitting.room_for_code(text)
         if gatherer is None or room < MIN_TOKENS:
-            if mentions:
-                self._say("No code was gathered: the context window has no room for it. /compact makes room.")
-            return None
+            return None, self._once(NO_ROOM) if mentions else ()
         try:
             self._show(LABEL)
             question = await self._question(text, snapshot, mentions, room)
-            if question.only_files:
-                self._say(NO_PROJECT.format(root=question.root))
-            return await gatherer.gather(question, lambda words: self._show(f"{LABEL} · {words}"))
+            gathered = await gatherer.gather(question, lambda words: self._show(f"{LABEL} · {words}"))
         finally:
             self._show("")
+        return gathered, self._once(NO_PROJECT.format(root=question.root)) if question.only_files else ()
 
-    async def preview(self, text: str, snapshot: Snapshot) -> tuple[Gathered | None, tuple[str, ...]]:
+    async def preview(
+        self, text: str, snapshot: Snapshot, wish: Wish | None
+    ) -> tuple[Gathered | None, tuple[str, ...]]:
         """Return what would be gathered for a message, and what the user would be told; None where there is no room.
 
         The chat is not touched: whatever is shown goes to whoever asked.
         """
-        from codecompanion.retrieval.mentions import mentions_in
-
         gatherer, room = self._services.gatherer, self._control.fitting.room_for_code(text)
         if gatherer is None or room < MIN_TOKENS:
             return None, ()
-        question = await self._question(text, snapshot, mentions_in(text), room)
+        from codecompanion.retrieval.mentions import NONE
+
+        question = await self._question(text, snapshot, NONE if wish is None else wish.mentions, room)
         async with asyncio.timeout(TIME_LIMIT_S):
             gathered = await gatherer.gather(msgspec.structs.replace(question, is_asked=True), lambda words: None)
         return gathered, () if not question.only_files else (NO_PROJECT.format(root=question.root),)
@@ -175,33 +177,42 @@ class CodeGathering:
             return {}
         return {path: file.text for path, file in opened.files.items() if file.modified and file.text is not None}
 
-    def _found(self, gathered: Gathered, turn_id: str, cycle: int, is_asked: bool) -> Found:
+    def _found(self, gathered: Gathered, turn_id: str, cycle: int, is_asked: bool) -> tuple[Found, tuple[str, ...]]:
+        """Return what is logged and shown of what was gathered, and sentences about what is missing."""
         from codecompanion.session.codebase.gathered_message import gathered_message, gathered_record, told
 
-        for note in gathered.notes[:_MAX_NOTES]:
-            self._control.notice(Severity.INFO, note)
+        why = gathered.notes[:_MAX_NOTES]
         message = gathered_message(gathered, self._services.new_token())
-        told_nothing: Notice | None = None
         room = self._control.fitting.room_for_code(gathered.question)
         if message is not None:
             message = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
             message = self._control.meter.counted(message)
             if message.tokens > room:
-                self._say(f"The code found takes {message.tokens:,} tokens, {room:,} fit: the message was sent alone.")
+                why += self._once(f"The code found takes {message.tokens:,} tokens, {room:,} fit:{ALONE.lower()}")
                 message = None
         elif is_asked:
-            text = f"No code · {_why_nothing(gathered, self._root())} · why: /context"
-            told_nothing = Notice(chat=self._control.chat_id, level=Severity.INFO, text=text)
+            why += (f"No code · {_why_nothing(gathered, self._root())} · why: /context",)
         record = gathered_record(gathered, message.id if message else "", turn_id)
         if message is None:
-            return Found((record,), told_nothing)
-        return Found((MessageAdded(message=message), record), told(self._control.chat_id, message, gathered.ms))
+            return Found((record,)), why
+        shown = told(self._control.chat_id, message, gathered.ms)
+        return Found((MessageAdded(message=message), record), (shown,)), why
 
-    def _say(self, text: str) -> None:
-        """Tell the user; the same sentence once in a chat."""
-        if text not in self._said:
-            self._said.add(text)
-            self._control.notice(Severity.INFO, text)
+    def _saying(self, found: Found, sentences: Sequence[str]) -> Found:
+        """Return it with sentences that stand below the message, now and when the chat is opened again."""
+        if not sentences:
+            return found
+        said = tuple(dict.fromkeys(sentences))
+        logged = tuple(PolicyEvent(name=TOLD_EVENT, fields={"text": sentence}) for sentence in said)
+        notices = tuple(Notice(chat=self._control.chat_id, level=Severity.INFO, text=sentence) for sentence in said)
+        return Found((*found.payloads, *logged), (*found.told, *notices))
+
+    def _once(self, text: str) -> tuple[str, ...]:
+        """Return the sentence, nothing when it was said in this chat before."""
+        if text in self._said:
+            return ()
+        self._said.add(text)
+        return (text,)
 
 
 def _why_nothing(gathered: Gathered, root: Path) -> str:

@@ -75,6 +75,10 @@ class _Drawing:
         self._calls: dict[str, tuple[str, str, str]] = {}
         self._code: list[Entry] = []
         """Gathered code whose question has not come yet: it is drawn below it, and stands before it in the request."""
+        self._below: list[Entry] = []
+        """Sentences that stand below the message that comes next (R-213)."""
+        self._said: tuple[Entry, ...] = ()
+        """Those that stand below the newest message."""
         self._adapter = self._model = ""
         self._typed = 0
         self._turn: str | None = ""
@@ -91,11 +95,15 @@ class _Drawing:
                     self._forget_unsent()
                 if not (is_old and message.id in unseen):
                     self.shown += self._message_entries(message)
+                elif is_typed_by_user(message):
+                    self._code, self._below = [], []
             case history.PolicyEvent(name="code_gathered", fields=fields):
                 self._code = [
                     msgspec.structs.replace(entry, duration_ms=int(fields.get("duration_ms", 0)))
                     for entry in self._code
                 ]
+            case history.PolicyEvent(name="told_below_message", fields=fields):
+                self._below.append(Entry(kind="note", text=str(fields.get("text", ""))))
             case history.ChatCreated(adapter=adapter, model=model) | history.ModelSet(adapter=adapter, model=model):
                 self._adapter, self._model, self._turn = adapter, model, None
             case history.ViewChanged(kind="cleared") as change if is_old and is_page:
@@ -127,10 +135,13 @@ class _Drawing:
         if change.kind == "compacted" and before is not None:
             first = (place for place, entry in enumerate(self.shown) if before and entry.message_id == before)
             at = next(first, at)
-        while change.kind == "compacted" and before is None and at and self.shown[at - 1].kind in _ASKED:
+        while change.kind == "compacted" and before is None and at and self._is_asked(self.shown[at - 1]):
             at -= 1  # what was not answered yet has survived it (R-551): it stands below, as it was drawn
         gone = next((self._gone[i] for i in summary_ids(change) if i in self._gone), "")
         self.shown[at:at] = _change_entries(change, change.change_id in self._undone, gone)
+
+    def _is_asked(self, entry: Entry) -> bool:
+        return entry.kind in _ASKED or any(entry is said for said in self._said)
 
     def _message_entries(self, message: Message) -> Iterator[Entry]:
         common: dict[str, Any] = {
@@ -144,7 +155,9 @@ class _Drawing:
         if is_typed_by_user(message):
             yield Entry(kind="user", text=message.text, tokens=message.tokens, number=self._typed, **common)
             yield from self._code
-            self._code = []
+            yield from self._below
+            self._said = tuple(self._below)
+            self._code, self._below = [], []
         elif message.tag == GATHERED_TAG:
             title, body = title_of_gathered(message), body_of_gathered(message)
             self._code = [Entry(kind="gathered", title=title, text=body, tokens=message.tokens, **common)]

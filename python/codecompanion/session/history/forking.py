@@ -29,7 +29,7 @@ from codecompanion.model.history import (
 )
 from codecompanion.model.messages import GATHERED_TAG, GO_ON_TAG, PIN_TAG, SUMMARY_TAG, Message, is_typed_by_user
 from codecompanion.model.view import View, project
-from codecompanion.session.codebase.shown_code import GATHERED_EVENT
+from codecompanion.session.codebase.shown_code import GATHERED_EVENT, TOLD_EVENT
 from codecompanion.session.history.undo import undone_ids
 from codecompanion.session.services import Services
 from codecompanion.session.storage.stored_chats import given_title
@@ -82,10 +82,10 @@ def cut_before(events: Sequence[LogEvent], message_id: str) -> Cut:
 
 
 def _code_for(kept: Sequence[LogEvent]) -> Iterator[int]:
-    """Yield the numbers of the events with the code that was gathered for what comes next."""
+    """Yield the numbers of the events with the code gathered for what comes next, and with what was said below it."""
     for event in reversed(kept):
         if not _is_gathered(event) and not (
-            isinstance(event.payload, PolicyEvent) and event.payload.name == GATHERED_EVENT
+            isinstance(event.payload, PolicyEvent) and event.payload.name in (GATHERED_EVENT, TOLD_EVENT)
         ):
             return
         yield event.seq

@@ -155,8 +155,8 @@ class OutboundQueue:
                 number=self._log.typed,
             )
         )
-        if found.told is not None:
-            self._services.emit(found.told)
+        for told in found.told:
+            self._services.emit(told)
 
     def _sent_before(self, text: str, turn_id: str) -> Message | None:
         """Return the message an earlier turn has logged last with these very words and that nothing has answered.

@@ -220,6 +220,68 @@ async def test_when_code_is_gathered(project, enabled, policy, text, gathers):
     assert session.log.view.messages[-2].text == text, "the message is sent as it was typed"
 
 
+@pytest.mark.parametrize(
+    ("enabled", "text", "told"),
+    [
+        ("auto", "how does #codebase start?", ["Sent as plain text: #codebase · write #{codebase}"]),
+        ("auto", "see #{buffer}", ["Sent as plain text: #{buffer} · /buffer attaches an open file"]),
+        (True, "see #{buffer}", ["Sent as plain text: #{buffer} · /buffer attaches an open file"]),
+        ("auto", "see @src/gone.py", ["Sent as plain text: @src/gone.py · no such file in project"]),
+        ("auto", "see @gone.py:10", ["Sent as plain text: @gone.py · no such file in project"]),
+        ("auto", "see @src/here.py and @src/gone.py", []),
+        ("auto", "@nobody, @pytest.fixture, @vue.config.js and @types/node", []),
+        (False, "how does #{codebase} start?", ["No code · context.enabled is false"]),
+        (False, "how does @codebase start?", ["No code · context.enabled is false"]),
+        (False, "see @src/here.py", ["No code · context.enabled is false"]),
+        (False, "see @src/gone.py and #include", []),
+        (False, "see #{buffer}", ["Sent as plain text: #{buffer} · /buffer attaches an open file"]),
+    ],
+)
+async def test_what_was_not_understood_is_said_below_the_message(project, enabled, text, told):
+    """Nothing is silently ignored. Also in a chat that is opened again, and at the same place."""
+    (project / "src").mkdir()
+    (project / "src" / "here.py").write_text("x = 1\n")
+    bench, session = await bench_with(project, FakeGatherer(enabled))
+    await asked(bench, session, ask(text))
+    shown = [event for event in bench.events if isinstance(event, MessageSent | CodeGathered | Notice)]
+    assert [event.text for event in shown if isinstance(event, Notice)] == told
+    assert isinstance(shown[0], MessageSent), "all of it below"
+    assert session.log.view.messages[-2].text == text, "sent as it was typed"
+    drawn = entries(await session.log.events())
+    assert [entry.text for entry in drawn if entry.kind == "note"] == told
+    kinds = [entry.kind for entry in drawn if entry.kind != "gathered"]
+    assert kinds == ["user", *["note"] * len(told), "reply"]
+
+
+async def test_a_name_that_was_never_meant_as_a_file_is_not_looked_for(project):
+    (project / "a.py").write_text("x\n")
+    gatherer = FakeGatherer(True)
+    bench, session = await bench_with(project, gatherer)
+    await asked(bench, session, ask("@a.py, @pytest.fixture, @gone.py, @src/gone and @nobody"))
+    assert gatherer.questions[0].files == ("a.py", "gone.py", "src/gone")
+
+
+async def test_that_gathering_is_off_is_said_once(project):
+    bench, session = await bench_with(project, FakeGatherer(False))
+    await asked(bench, session, ask("#{codebase} a"), ask("#{codebase} b #{lsp}", 2))
+    assert [notice.text for notice in of(bench, Notice)] == [
+        "No code · context.enabled is false", "Sent as plain text: #{lsp} · paste what it stands for",
+    ]  # fmt: skip
+
+
+async def test_a_branch_has_none_of_what_was_said_of_the_edited_question(project):
+    bench, session = await bench_with(project, FakeGatherer("auto", text="", snippets=0))
+    await asked(bench, session, ask("#{codebase} a #{lsp}"), ask("#{codebase} b", 2))
+    at = session.log.view.messages[2].id
+    copied = await bench.resume(await fork(bench.services, ForkChat(chat="chat-1", fork="chat-2", at=at)))
+    assert copied is not None
+    notes = [entry.text for entry in entries(await copied.log.events()) if entry.kind == "note"]
+    assert notes[:2] == [
+        "Sent as plain text: #{lsp} · paste what it stands for", "No code · nothing found in project · why: /context",
+    ]  # fmt: skip
+    assert len(notes) == 3, "and that it is a branch"
+
+
 async def test_what_the_gatherer_is_told(project):
     (project / "a.py").write_text("x\n")
     gatherer = FakeGatherer("auto")
@@ -326,9 +388,17 @@ async def test_why_there_is_no_code_is_said_each_time(project, monkeypatch):
     await asked(bench, session, ask("#{codebase} a"), ask("#{codebase} b", 2))
     said = [notice.text for notice in of(bench, Notice)]
     assert said == ["No code · nothing found in project · why: /context"] * 2
+    drawn = [(entry.kind, entry.text) for entry in entries(await session.log.events())]
+    assert drawn[0:2] == [("user", "#{codebase} a"), ("note", said[0])], "also when the chat is opened again"
+    assert drawn[3:5] == [("user", "#{codebase} b"), ("note", said[1])]
     monkeypatch.setattr(Path, "home", lambda: project)
-    await asked(bench, session, ask("#{codebase} c", 3))
-    assert of(bench, Notice)[-1].text == "No code · project is no project · why: /context"
+    await asked(bench, session, ask("#{codebase} c", 3), ask("#{codebase} d", 4))
+    said = [notice.text for notice in of(bench, Notice)][2:]
+    assert said == [
+        f"{project} is no project but a home directory or larger: only files named with @ are read."
+        " :cd into a project, or set workspace.root.",
+        "No code · project is no project · why: /context",
+    ]
 
 
 async def test_the_log_knows_how_it_went(project):

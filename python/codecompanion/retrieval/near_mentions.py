@@ -1,0 +1,159 @@
+"""What looks like a mention and is none: `#codebase`, `#{codebse}`, `@codebase`, `#{buffer}` of other programs.
+
+It is sent as the text that it is, and the user is told what would work. Ordinary text is not warned of: `#include`,
+`#123`, headings, decorators, addresses, what stands in code or in a string of Ruby's. The names are data
+(`mention_names.toml`). Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from functools import cache
+from itertools import islice
+
+import msgspec
+
+from codecompanion.formats.package_table import package_table
+from codecompanion.formats.regex import regex
+from codecompanion.retrieval.mentions import prose_of
+from codecompanion.retrieval.word_forms import edits_within
+
+MAX_TOLD = 3
+MAX_EDITS = 2
+_MAX_SHOWN = 60
+_MAX_LINE, _MAX_FOUND = 2_000, 200
+"""Of a long line and a long text only so much is looked at."""
+_ANYTHING_ELSE = "#{codebase} gathers code, @path shows a file"
+_NOT_HERE = "paste what it stands for"
+
+_BRACED = regex(r"(?<![\w\\#$/])#\{([^{}\n]{1,200})\}")
+_BARE = regex(r"(?<![^\s(])#([A-Za-z][A-Za-z_-]{2,30})(:\S{1,200})?(?![\w{}=/-]|\.\w|\s*\{)", re.MULTILINE)
+_AT = regex(r"(?<![\w@./\\`-])@(\{?)([A-Za-z][A-Za-z_-]{2,30})(\}?)(?![\w/\\(@-]|\.\w)")
+_NAME = regex(r"[A-Za-z][A-Za-z_ -]{0,30}")
+
+
+class _Other(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A name of other programs, and what does the same here."""
+
+    instead: str = _NOT_HERE
+    with_argument: str = ""
+    bare: bool = False
+    at: bool = False
+
+
+class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    known: tuple[str, ...]
+    other: dict[str, _Other]
+
+
+@cache
+def _names() -> _Names:
+    return msgspec.convert(package_table("retrieval/mention_names.toml"), _Names)
+
+
+def known_mentions() -> tuple[str, ...]:
+    """Return what a message may mention, as it is written."""
+    return tuple(f"#{{{name}}}" for name in _names().known)
+
+
+class NearMention(msgspec.Struct, frozen=True):
+    """What was written, and what would work. `asks_for_code`: that is `#{codebase}`."""
+
+    written: str
+    instead: str
+    asks_for_code: bool = False
+
+
+def near_mentions(text: str, files: Collection[str] = ()) -> tuple[NearMention, ...]:
+    """Return what was not understood, each once, in its order; `files`: names after `@` that are files."""
+    if "#" not in text and "@" not in text:
+        return ()
+    said = prose_of(text)
+    found = sorted((*_braced(said), *_bare(said), *_after_at(said, files)), key=lambda one: one[0])
+    return tuple(dict.fromkeys(near for _, near in found))
+
+
+def told_of(near: Collection[NearMention]) -> tuple[str, ...]:
+    """Return a sentence for each thing to do, at most `MAX_TOLD`."""
+    by_advice: dict[str, list[str]] = {}
+    for one in near:
+        by_advice.setdefault(one.instead, []).append(_short(one.written))
+    return tuple(
+        f"Sent as plain text: {', '.join(written[:MAX_TOLD])}{' …' if len(written) > MAX_TOLD else ''} · {instead}"
+        for instead, written in list(by_advice.items())[:MAX_TOLD]
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").replace(" ", "").casefold()
+
+
+def _meant(name: str) -> str:
+    """Return the known name that is meant, "" = none."""
+    plain = _plain(name)
+    return next((known for known in _names().known if plain == known or _is_slip(plain, known)), "")
+
+
+def _is_slip(name: str, known: str) -> bool:
+    return name[:1] == known[:1] and edits_within(name, known, MAX_EDITS)
+
+
+def _braced(said: str) -> Iterator[tuple[int, NearMention]]:
+    for match in islice(_BRACED.finditer(said), _MAX_FOUND):
+        written, inside = match[0], match[1].strip()
+        name, _, argument = inside.partition(":")
+        known = written.casefold()[2:-1] in _names().known
+        if known or not _NAME.fullmatch(name.strip()) or _is_in_string(said, match.start()):
+            continue
+        near = _near(written, name, argument.strip())
+        if near is not None:
+            yield match.start(), near
+        elif _stands_alone(said, match.start(), match.end()):
+            yield match.start(), NearMention(written, _ANYTHING_ELSE)
+
+
+def _stands_alone(said: str, start: int, end: int) -> bool:
+    """Return whether it is a word of its own."""
+    return (start == 0 or said[start - 1] in " \t\n(") and (end == len(said) or said[end] in " \t\n.,:;!?)")
+
+
+def _is_in_string(said: str, at: int) -> bool:
+    """Return whether a double quote is open on the line: `puts "Hello #{name}"`."""
+    start = max(said.rfind("\n", 0, at) + 1, at - _MAX_LINE)
+    return said.count('"', start, at) % 2 == 1
+
+
+def _bare(said: str) -> Iterator[tuple[int, NearMention]]:
+    for match in islice(_BARE.finditer(said), _MAX_FOUND):
+        name, argument = match[1], (match[2] or "").removeprefix(":")
+        other = _names().other.get(_plain(name))
+        is_told = bool(_meant(name)) or (other is not None and (other.bare or (argument and other.with_argument)))
+        near = _near(match[0].rstrip(".,:;!?"), name, argument.rstrip(".,:;!?")) if is_told else None
+        if near is not None:
+            yield match.start(), near
+
+
+def _after_at(said: str, files: Collection[str]) -> Iterator[tuple[int, NearMention]]:
+    for match in islice(_AT.finditer(said), _MAX_FOUND):
+        name, other = match[2], _names().other.get(_plain(match[2]))
+        if bool(match[1]) != bool(match[3]) or name in files:
+            continue
+        near = _near(match[0], name, "") if _meant(name) or (other is not None and other.at) else None
+        if near is not None:
+            yield match.start(), near
+
+
+def _near(written: str, name: str, argument: str) -> NearMention | None:
+    """Return what would work for a name, None where nobody knows it."""
+    if known := _meant(name):
+        return NearMention(written, f"write #{{{known}}}", known == "codebase")
+    other = _names().other.get(_plain(name))
+    if other is None:
+        return None
+    instead = other.with_argument.replace("{}", argument) if argument and other.with_argument else other.instead
+    return NearMention(written, instead, instead == "write #{codebase}")

@@ -1,0 +1,84 @@
+"""What a message asks for of the project, and what in it was not understood (R-213).
+
+Most messages ask for nothing, and nothing is imported for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from codecompanion.wire.requests import Snapshot
+
+if TYPE_CHECKING:
+    from codecompanion.retrieval.mentions import Mentions
+
+GATHERING_OFF = "No code · context.enabled is false"
+_MAX_MISSING = 3
+_PLAIN_TEXTS = (".html", ".css", ".json", ".toml", ".txt", ".yaml", ".yml", ".xml")
+"""Endings of files beside those of the languages that are known."""
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What a message mentions, whether code is to be gathered for it, and sentences on what was not understood."""
+
+    mentions: Mentions
+    is_wanted: bool
+    told: tuple[str, ...] = ()
+
+
+async def wish_of(
+    text: str, snapshot: Snapshot, root: Path, enabled: bool | Literal["auto"], always: bool
+) -> Wish | None:
+    """Return what a message asks for, None for one that asks for nothing and gets none by itself.
+
+    `enabled` and `always` as `wants_code` takes them.
+    """
+    has_signs = "@" in text or "#" in text
+    if not has_signs and (enabled is False or (enabled == "auto" and not always)):
+        return None
+    from codecompanion.retrieval.mentions import mentions_in, wants_code
+
+    mentions = mentions_in(text)
+    if not has_signs:
+        return Wish(mentions, wants_code(enabled, always, mentions, ()))
+    from codecompanion.retrieval.near_mentions import near_mentions, told_of
+
+    found: tuple[str, ...] = ()
+    if mentions.files:
+        from codecompanion.workspace.named_files import files_named
+
+        open_files = tuple(buffer.name for buffer in snapshot.buffers)
+        found = await asyncio.to_thread(files_named, root, mentions.files, open_files)
+    is_wanted, near = wants_code(enabled, always, mentions, found), near_mentions(text, found)
+    if enabled is False:
+        asks = mentions.codebase or bool(found) or any(one.asks_for_code for one in near)
+        others = told_of([one for one in near if not one.asks_for_code])
+        return Wish(mentions, False, (*others, GATHERING_OFF) if asks else others)
+    if is_wanted:  # gathering says itself which of the files it cannot read; a decorator was never meant as one
+        named = tuple(name for name in mentions.files if name in found or "/" in name or _is_meant_as_file(name))
+        return Wish(msgspec.structs.replace(mentions, files=named), True, told_of(near))
+    return Wish(mentions, False, (*told_of(near), *_missing(mentions.files, found, root)))
+
+
+def _missing(names: tuple[str, ...], found: tuple[str, ...], root: Path) -> tuple[str, ...]:
+    """Return a sentence on names after `@` that can only be meant as files, and are none."""
+    lost = [name for name in names if name not in found and _is_meant_as_file(name)]
+    if not lost:
+        return ()
+    shown = ", ".join(f"@{name}" for name in lost[:_MAX_MISSING]) + (" …" if len(lost) > _MAX_MISSING else "")
+    return (f"Sent as plain text: {shown} · no such file in {root.name or root}",)
+
+
+def _is_meant_as_file(name: str) -> bool:
+    """Return whether a name ends as a file of a project does; a decorator, a package or a person does not."""
+    from codecompanion.workspace.syntax.languages import language_of
+
+    last = name.rpartition("/")[2]
+    if not last.rpartition(".")[0]:
+        return False
+    is_text = last.casefold().endswith(_PLAIN_TEXTS) or bool(language_of(last))
+    return is_text and ("/" in name or last.count(".") == 1)

@@ -1,0 +1,99 @@
+"""What looks like a mention and is none is told, ordinary text is not (R-213)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from codecompanion.retrieval.mentions import CODEBASE, mentions_in
+from codecompanion.retrieval.near_mentions import MAX_TOLD, known_mentions, near_mentions, told_of
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("how does #codebase work?", "Sent as plain text: #codebase · write #{codebase}"),
+        ("how does it work? #codebase.", "Sent as plain text: #codebase · write #{codebase}"),
+        ("#code_base", "Sent as plain text: #code_base · write #{codebase}"),
+        ("(#Codebase)", "Sent as plain text: #Codebase · write #{codebase}"),
+        ("@codebase how?", "Sent as plain text: @codebase · write #{codebase}"),
+        ("how, @codebase?", "Sent as plain text: @codebase · write #{codebase}"),
+        ("@{codebase} how?", "Sent as plain text: @{codebase} · write #{codebase}"),
+        ("@workspace how?", "Sent as plain text: @workspace · write #{codebase}"),
+        ("#{codebse}", "Sent as plain text: #{codebse} · write #{codebase}"),
+        ("#{code base} why", "Sent as plain text: #{code base} · write #{codebase}"),
+        ("#{ codebase }", "Sent as plain text: #{ codebase } · write #{codebase}"),
+        ("#{codebase:src}", "Sent as plain text: #{codebase:src} · write #{codebase}"),
+        ("#{project}", "Sent as plain text: #{project} · write #{codebase}"),
+        ("#{buffer}", "Sent as plain text: #{buffer} · /buffer attaches an open file"),
+        ("#{buffer}{watch}", "Sent as plain text: #{buffer} · /buffer attaches an open file"),
+        ("#{buffer:a.py}", "Sent as plain text: #{buffer:a.py} · /buffer attaches an open file"),
+        ("fix #buffer please", "Sent as plain text: #buffer · /buffer attaches an open file"),
+        ("#{file:src/a.py}", "Sent as plain text: #{file:src/a.py} · write @src/a.py"),
+        ("see #file:src/a.py.", "Sent as plain text: #file:src/a.py · write @src/a.py"),
+        ("#{diagnostics}", "Sent as plain text: #{diagnostics} · paste what it stands for"),
+        ("#{nothing}", "Sent as plain text: #{nothing} · #{codebase} gathers code, @path shows a file"),
+        ("#{buffer} and #buffer", "Sent as plain text: #{buffer}, #buffer · /buffer attaches an open file"),
+        ("why does #{codebase} use #{lsp}?", "Sent as plain text: #{lsp} · paste what it stands for"),
+    ],
+)
+def test_a_near_miss_is_told_with_what_would_work(text, told):
+    assert told_of(near_mentions(text)) == (told,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "how does the codebase work?",
+        "#{codebase} and #{Codebase}",
+        "#include <stdio.h>",
+        "#define BUFFER 1\n#if X\n#endif",
+        "fixes #123, see #4",
+        "# codebase\n## buffer",
+        "#!/usr/bin/env bash",
+        "the channel #general, colour #fff and #codeine",
+        "#file and #diff and #messages and #selected",
+        "a Clojure set #{1 2} and #{:a :b}",
+        "#buffer { color: red }",
+        "#buffer.active, a#codebase, /page#codebase and x#{codebse}",
+        'puts "Hello #{name}" and "in #{buffer} #{file}"',
+        "say 'x#{name}', Hello #{user.name}, #{x + 1}",
+        "${#buffer} and $#{x} and \\#{codebse}",
+        "`#codebase`, `#{buffer}` and `@codebase`",
+        "```ruby\n#{buffer}\n@codebase\n#codebase\n```",
+        "@decorator\n@property\n@pytest.fixture\n@dataclass(frozen=True)",
+        "@buffer.setter, @codebase(1), @codebase/pkg and @workspace/pkg",
+        "me@codebase.org, me@codebase, a@@codebase, see @codebase.py",
+        "@param {file} x\n@file the description\n@selection",
+        "@media print { #a { } }",
+        "ask @person about @types/node",
+    ],
+)
+def test_ordinary_text_is_not_warned_of(text):
+    assert near_mentions(text) == ()
+
+
+def test_a_file_of_that_name_is_meant():
+    assert near_mentions("see @codebase", files=("codebase",)) == ()
+
+
+def test_few_are_told_of_many_and_a_long_text_costs_nothing():
+    many = " ".join(f"#{{unknown{chr(97 + i % 26)}}}" for i in range(100_000)) + "#{codebse}" * 1000
+    (told,) = told_of(near_mentions(many))
+    assert told.count("#{unknown") == MAX_TOLD
+    assert " … · " in told
+    assert len(told_of(near_mentions("#{lsp} #{buffer} #codebase #{file:x} #{nothing}"))) == MAX_TOLD
+    assert len(told_of(near_mentions("#{file:" + "x" * 150 + "}"))[0]) < 260
+
+
+def test_the_names_are_listed_once():
+    """Completion in the input offers what a message may mention, and nothing else."""
+    assert CODEBASE in known_mentions()
+    assert all(mentions_in(f"see {written}?") for written in known_mentions())
+    lua = (ROOT / "lua/codecompanion/completion/init.lua").read_text("utf-8")
+    assert set(re.findall(r'"(#\{\w+\})"', lua)) == set(known_mentions())
