@@ -193,6 +193,19 @@ async def test_whatever_fails_the_plain_message_goes(project, error):
     assert any(notice.text.startswith("No code was gathered: ") for notice in of(bench, Notice))
 
 
+async def test_a_message_that_cannot_be_read_for_mentions_goes_all_the_same(project, monkeypatch):
+    """R-202."""
+
+    def fail(*args):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("codecompanion.workspace.named_files.files_named", fail)
+    bench, session = await bench_with(project, FakeGatherer("auto"))
+    await asked(bench, session, ask("see @a.py"))
+    assert roles(session) == [("user", None), ("assistant", None)]
+    assert of(bench, Notice)[0].text.startswith("No code was gathered: ")
+
+
 @pytest.mark.parametrize(
     ("enabled", "policy", "text", "gathers"),
     [
