@@ -57,6 +57,13 @@ ASKED_OF_A_PROJECT = (
     *("why is the connection not closed after an error", "what happens when the connection drops"),
     *("fix the off by one in pagination", "what would break if I removed the lock"),
     *("why does the app not call the api",),
+    *("What frameworks are used here?", "explain the auth flow", "what is the structure of src/"),
+    *("Why is this function so slow?", "What happens when the websocket disconnects?", "what happens on a timeout"),
+    *("The API returns 500 when I post a user", "can you explain the http adapter", "how are migrations applied"),
+    *("where does the logger get its format", "what is the data model", "how does caching work here"),
+    *("is there a rate limiter?", "change the default port", "make the tests faster", "who calls Session.close?"),
+    *("fix this", "what does this do", "explain how sessions are persisted", "why does mypy complain"),
+    *("explain the type annotations in this file", "where do the snapshots of the buffer come from"),
 )
 GENERAL_KNOWLEDGE = (
     *("why is the sky blue", "how do I boil an egg", "what happens when the moon blocks the sun"),
@@ -75,6 +82,10 @@ GENERAL_KNOWLEDGE = (
     *("how does the heart work", "how are laws passed", "review my CV", "why is my internet slow"),
     *("why is my wifi slow", "improve my performance at work", "is there a cure for the flu"),
     *("what is the performance of tesla stock",),
+    *("where do penguins live", "where do babies come from", "what is the process for getting a passport"),
+    *("my scheduler at work is full", "the interior decorator was late", "explain the plot of Inception"),
+    *("what is the structure of DNA", "what happens on Christmas", "explain this poem", "fix my marriage"),
+    *("what technologies are used in modern cars", "which country is used to rain and/or snow"),
 )
 
 
