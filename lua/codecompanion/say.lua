@@ -55,8 +55,8 @@ end
 ---@param texts string[]
 ---@return string
 local function fitting(texts)
-  for _, prefix in ipairs({ PREFIX, "" }) do
-    for _, text in ipairs(texts) do
+  for _, text in ipairs(texts) do
+    for _, prefix in ipairs({ PREFIX, "" }) do
       local line = prefix .. one_line(text)
       if vim.fn.strdisplaywidth(line) <= vim.v.echospace then
         return line

@@ -39,7 +39,7 @@ local function complete(arguments)
   elseif what ~= "status" then
     return say.line(":CodeCompanion complete takes on, off, status", severity.ERROR)
   end
-  say.line(require("codecompanion.inline.status").sentences())
+  require("codecompanion.inline.status").tell(what == "status")
 end
 
 ---@type table<string, CodeCompanion.Subcommand>

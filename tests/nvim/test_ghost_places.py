@@ -27,10 +27,10 @@ ONCE_OFF = [
 
 NEVER = [
     ("setlocal readonly", "the file is read-only"),
-    ("setlocal nomodifiable", "the file is read-only"),
-    ("setlocal buftype=nofile", "not an ordinary file"),
-    ("setlocal buftype=prompt", "not an ordinary file"),
-    ("file codecompanion://x", "not an ordinary file"),
+    ("setlocal nomodifiable", "'modifiable' is off"),
+    ("setlocal buftype=nofile", "'buftype' is nofile"),
+    ("setlocal buftype=prompt", "the buffer is a prompt"),
+    ("file codecompanion://x", "'buftype' is acwrite"),
     ("file scp://host/file.py", "not a file on this machine"),
     ("setlocal filetype=gitcommit", "completion.filetypes says false for gitcommit"),
     ("let b:codecompanion_complete = v:false", "switched off by b:codecompanion_complete"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 
@@ -307,3 +308,55 @@ def test_checkhealth_says_what_is_used(
     assert "secret" not in found
     no_key = "No key inserts a suggestion" in found
     assert no_key == (options.get("enabled", True) and "keymaps" not in options)
+
+
+DOWN = (
+    "completion: no connection to http://127.0.0.1:11439 (connection refused). Is the server running?"
+    " Its address is completion.url."
+)
+
+
+@pytest.mark.parametrize(
+    ("columns", "said", "status"),
+    [
+        (60, "No suggestions: no connection$", r"no connection; asked again in \d s$"),
+        (80, "^No suggestions: no connection to http://127.0.0.1:11439$", r"11439; asked again in \d s$"),
+        (120, r"no connection to http://127.0.0.1:11439 \(connection refused\)$", r"refused\); asked again in \d s$"),
+        (240, "No suggestions: " + re.escape(DOWN), r"completion.url.; asked again in \d s$"),
+    ],
+)
+def test_a_server_that_is_down_is_told_in_one_row(
+    nvim_factory: Callable[..., Nvim], columns: int, said: str, status: str
+) -> None:
+    """Issue 11: what happened and when it is asked again is never cut off, however narrow the screen is."""
+    ghost = start(nvim_factory, size=(columns, 8))
+    ghost.open("a.py")
+    ghost.suggest(failed=True, why=DOWN)
+    ghost.type("ix")
+    ghost.nvim.wait_lua("return require('codecompanion.inline.source').state().is_failure")
+    ghost.type("<Esc>")
+    ghost.nvim.wait_for(lambda: re.search(said, last_row(ghost)), f"{said!r} in the last row")
+    for _ in range(3):  # the next try is seconds away
+        ghost.nvim.lua("require('codecompanion.inline.pace').failed()")
+    ghost.type(":CodeCompanion complete status<CR>")
+    ghost.nvim.wait_for(lambda: re.search(status, last_row(ghost)), f"{status!r} in the last row")
+    assert "…" not in ghost.nvim.screen()
+    assert not ghost.nvim.blocked()
+
+
+def last_row(ghost: Ghost) -> str:
+    """Return the last row of the screen."""
+    return ghost.nvim.screen().split("\n")[-1].rstrip()
+
+
+def test_status_asks_the_host_what_only_it_knows(nvim_factory: Callable[..., Nvim]) -> None:
+    """R-266: a secret file is named before anything was typed; the server is not asked."""
+    ghost = start(nvim_factory)
+    ghost.suggest(off=True, why=".env may hold secrets")
+    ghost.open(".env", "KEY=")
+    ghost.type(":CodeCompanion complete status<CR>")
+    ghost.nvim.wait_screen("nothing here: .env may hold secrets")
+    assert [question["count"] for question in ghost.asked()] == [0]
+    ghost.type("Ax")
+    ghost.pause()
+    assert len(ghost.asked()) == 1

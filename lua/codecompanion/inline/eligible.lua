@@ -68,8 +68,10 @@ end
 function M.buffer_problem(bufnr)
   local bo = vim.bo[bufnr]
   if bo.buftype ~= "" then
-    return "not an ordinary file"
-  elseif not bo.modifiable or bo.readonly then
+    return bo.buftype == "prompt" and "the buffer is a prompt" or ("'buftype' is %s"):format(bo.buftype)
+  elseif not bo.modifiable then
+    return "'modifiable' is off"
+  elseif bo.readonly then
     return "the file is read-only"
   elseif vim.b[bufnr].codecompanion_complete == false then
     return "switched off by b:codecompanion_complete"

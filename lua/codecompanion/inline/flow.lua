@@ -107,10 +107,10 @@ function M.is_asking()
   return question ~= nil and question.is_waiting == true
 end
 
----Say something at the cursor, until the next key.
----@param text string
-function M.hint(text)
-  ghost.hint(place_of.here(), text)
+---Say why there is nothing at the cursor, until the next key.
+---@param why string
+function M.hint(why)
+  ghost.hint(place_of.here(), why)
 end
 
 ---Take an answer, if it still fits what stands there now.
@@ -130,8 +130,7 @@ local function on_answer(suggestions, is_manual)
   end
   on_change()
   if is_manual and not offer then
-    local why = source.state().why
-    M.hint("no suggestions" .. (why ~= "" and ": " .. why or ""))
+    M.hint(source.state().why)
   end
 end
 

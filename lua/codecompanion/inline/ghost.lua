@@ -1,6 +1,8 @@
 ---Draws a suggestion at the cursor: its first line in the line, the others as virtual lines below it. Nothing of it is
 ---in the buffer.
 
+local shorter = require("codecompanion.inline.shorter")
+
 local api = vim.api
 
 local M = {}
@@ -186,13 +188,22 @@ function M.clear()
   end
 end
 
----Say something after the cursor's line, until the next key. The command line is no place for it: in Insert mode
----'showmode' takes it.
+---Say after the cursor's line why there is nothing, until the next key. The command line is no place for it: in Insert
+---mode 'showmode' takes it.
 ---@param place CodeCompanion.Place
----@param text string
-function M.hint(place, text)
+---@param why string In as many of its words as fit the window
+function M.hint(place, why)
   M.clear()
-  local mark = { virt_text = { { text:gsub("\n", " "), HINT } }, hl_mode = "combine" }
+  local texts = vim.tbl_map(function(form)
+    return "no suggestions" .. (form ~= "" and ": " .. form or "")
+  end, shorter(why))
+  local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
+  local columns = info.width - info.textoff
+  local room = columns - vim.fn.strdisplaywidth(place.before .. place.after) % columns - 1
+  local text = vim.iter(texts):find(function(one)
+    return vim.fn.strdisplaywidth(one) <= room
+  end) or texts[#texts]
+  local mark = { virt_text = { { (text:gsub("\n", " ")), HINT } }, hl_mode = "combine" }
   local ok, id = pcall(api.nvim_buf_set_extmark, place.bufnr, ns, place.row, place.col, mark)
   drawn = ok and { bufnr = place.bufnr, id = id, is_hint = true, row = place.row, col = place.col } or nil
 end

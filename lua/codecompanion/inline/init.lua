@@ -171,7 +171,7 @@ function M.complete()
   end
   local problem = eligible.buffer_problem(api.nvim_get_current_buf()) or eligible.moment_problem()
   if problem then
-    return flow.hint("no suggestions: " .. problem)
+    return flow.hint(problem)
   end
   if not flow.is_shown() then
     flow.ask({ manual = true })

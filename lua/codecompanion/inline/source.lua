@@ -8,6 +8,7 @@ local place_of = require("codecompanion.inline.place")
 local recent = require("codecompanion.inline.recent")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
+local shorter = require("codecompanion.inline.shorter")
 local surroundings = require("codecompanion.inline.surroundings")
 
 local api = vim.api
@@ -66,8 +67,11 @@ local function payload_of(query)
 end
 
 ---Say something after Insert mode: there 'showmode' would take it off the command line, and nobody is disturbed.
----@param texts string[]
-local function say_later(texts)
+---@param reason string
+local function say_later(reason)
+  local texts = vim.tbl_map(function(form)
+    return "No suggestions: " .. form
+  end, shorter(reason))
   if api.nvim_get_mode().mode:sub(1, 1) ~= "i" then
     return say.line(texts, severity.WARN)
   end
@@ -86,7 +90,7 @@ local function fail(text)
   why, is_failure = text, true
   local is_first = pace.failed()
   if is_first and host.status() ~= "failed" then -- a host that is gone says so itself
-    say_later({ "No suggestions: " .. text, text })
+    say_later(text)
   end
 end
 
@@ -161,7 +165,7 @@ function M.ask(query, callback)
   if not payload then
     if problem == NOT_INSTALLED and not said_not_installed then
       said_not_installed = true
-      say_later({ "No suggestions: " .. problem })
+      say_later(problem)
     end
     if pace.rest_ms() == 0 then -- else it is the failure that matters
       why, is_failure = problem or "", false
@@ -192,6 +196,28 @@ function M.ask(query, callback)
     end
   end,
     request ~= nil
+end
+
+---Ask the host whether there could be suggestions in a buffer: it knows which files are secret, and whether there is
+---such an adapter. The server is not asked.
+---@param bufnr integer
+---@param on_problem fun() Called when there could be none
+function M.check(bufnr, on_problem)
+  if M.problem({ place = { bufnr = bufnr }, manual = true }) then
+    return -- that is known
+  end
+  local payload = { path = api.nvim_buf_get_name(bufnr), cwd = vim.fn.getcwd(), count = 0 }
+  host.request("complete_code", payload, function(err, result)
+    if err or not api.nvim_buf_is_valid(bufnr) then
+      return -- a host that cannot start says so itself
+    elseif result.off then
+      eligible.refuse(bufnr, result.why)
+      on_problem()
+    elseif result.failed then
+      why, is_failure = result.why, true
+      on_problem()
+    end
+  end)
 end
 
 ---Forget the last answer: its suggestion was not wanted.

@@ -1,8 +1,9 @@
 ---How completion is doing, in words: for status lines and for `:CodeCompanion complete status`.
 
-local eligible = require("codecompanion.inline.eligible")
 local flow = require("codecompanion.inline.flow")
 local pace = require("codecompanion.inline.pace")
+local say = require("codecompanion.say")
+local shorter = require("codecompanion.inline.shorter")
 local source = require("codecompanion.inline.source")
 
 local M = {
@@ -35,23 +36,46 @@ function M.changed()
   end
 end
 
----Why nothing comes by itself, "" when something may.
----@param bufnr integer
+---When the server that failed is asked again.
 ---@param options table `completion` of the options
 ---@return string
+local function next_try(options)
+  if flow.by_hand or options.trigger == "manual" then
+    return "; :CodeCompanionComplete asks again"
+  end
+  local seconds = math.ceil(pace.rest_ms() / 1000)
+  return seconds > 0 and ("; asked again in %d s"):format(seconds) or "; asked again at the next pause"
+end
+
+---@param options table `completion` of the options
+---@return string[]
+local function failure(options)
+  local tail, room = next_try(options), vim.v.echospace
+  local forms = vim.tbl_map(function(form)
+    return form .. tail
+  end, shorter(source.state().why))
+  local shortest = forms[#forms]
+  if vim.fn.strdisplaywidth(shortest) > room then -- when it is asked again is not what is cut
+    forms[#forms + 1] = vim.fn.strcharpart(shortest, 0, room - #tail - 1) .. "…" .. tail
+  end
+  return forms
+end
+
+---Why nothing comes by itself, in fewer and fewer words; empty when something may.
+---@param bufnr integer
+---@param options table `completion` of the options
+---@return string[]
 local function why_not(bufnr, options)
-  local problem = eligible.buffer_problem(bufnr)
+  local problem = source.problem({ place = { bufnr = bufnr }, manual = true })
   if problem then
-    return "nothing here: " .. problem
-  end
-  local state = source.state()
-  if state.is_failure then
-    local seconds = math.ceil(pace.rest_ms() / 1000)
-    return state.why .. (seconds > 0 and (" (not asked again for %d s)"):format(seconds) or "")
+    return { "nothing here: " .. problem, unpack(shorter(problem)) }
+  elseif source.state().is_failure then
+    return failure(options)
   elseif flow.by_hand or options.trigger == "manual" then
-    return ":CodeCompanionComplete asks"
+    return { ":CodeCompanionComplete asks" }
   end
-  return state.why
+  local why = source.state().why
+  return why ~= "" and { why } or {}
 end
 
 ---What is used, and how.
@@ -73,13 +97,25 @@ function M.sentences(bufnr)
   end
   local options = require("codecompanion.config").options.completion
   local what = ("Completion is on (%s, %s)"):format(options.endpoint, options.model)
-  local why = why_not(bufnr or vim.api.nvim_get_current_buf(), options)
+  local rest = why_not(bufnr or vim.api.nvim_get_current_buf(), options)
   local now = M.component()
-  local rest = (now == "" or now == "no suggestions") and why or now
-  if rest == "" then
+  if now ~= "" and now ~= "no suggestions" then
+    rest = { now }
+  elseif #rest == 0 then
     return { what, "Completion is on" }
   end
-  return { ("%s; %s"):format(what, rest), "Completion is on; " .. rest, rest }
+  return { ("%s; %s"):format(what, rest[1]), "Completion is on; " .. rest[1], unpack(rest) }
+end
+
+---Say so on the command line.
+---@param asks_host boolean And once more when the host, who is asked nothing before a first pause, knows better
+function M.tell(asks_host)
+  say.line(M.sentences())
+  if asks_host and M.is_on then
+    source.check(vim.api.nvim_get_current_buf(), function()
+      say.line(M.sentences())
+    end)
+  end
 end
 
 return M

@@ -502,8 +502,9 @@ class CompleteCode(Request, frozen=True, kw_only=True):
 
     `before`: the text before the cursor (≤ 8,000 characters), `after`: the text after it (≤ 2,000), `head`: what stands
     above `before`, from the top of the file (≤ 20,000). `line` and `column` of the cursor are 0-based, in bytes.
-    `recent`: newest first. `manual`: the user asked for it. `count`: how many different ones. A newer request of the
-    same editor cancels this one, whose answer then has neither items nor a reason.
+    `recent`: newest first. `manual`: the user asked for it. `count`: how many different ones; 0 asks nobody,
+    and is only about whether anybody could be asked. A newer request of the same editor cancels this one, whose answer
+    then has neither items nor a reason.
     """
 
     path: str

@@ -106,9 +106,10 @@ class Completer:
     async def complete(self, request: CompleteCode) -> Suggestions:
         """Return suggestions; never raises but when it is cancelled itself."""
         began = self._clock()
-        self.cancel()
         task = asyncio.ensure_future(self._find(request))
-        self._running = (request.id, task)
+        if request.count:
+            self.cancel()
+            self._running = (request.id, task)
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
@@ -151,6 +152,8 @@ class Completer:
         asked = self._asked = self._asked or self._make()
         settings = self._settings
         family = _family_of(settings)
+        if not request.count:
+            return Suggestions()
         name = project[0].root.name if project else ""
         project = project if settings.project else None
 

@@ -268,3 +268,24 @@ async def test_a_chat_model_is_asked_in_words_when_it_is_wanted(make_completer):
         order, file = server.requests[0].json["messages"]
         assert "src/a.py" in order["content"]
         assert file["content"] == "x = <cursor/>\ny = 2\n"
+
+
+async def test_whether_anybody_could_be_asked_is_said_without_asking(make_completer):
+    """R-266: `count` 0, as `:CodeCompanion complete status` asks; what runs goes on."""
+    async with FillServer([silence()]) as server:
+        completer = make_completer(url=server.address)
+        running = asyncio.ensure_future(completer.complete(code()))
+        await server.wait_until(lambda: len(server.requests) == 1)
+        fine = await completer.complete(code(count=0))
+        assert (fine.why, fine.off, fine.failed) == ("", False, False)
+        secret = await completer.complete(code(count=0, path="/home/me/.env"))
+        assert (secret.off, secret.why) == (True, ".env may hold secrets")
+        assert (len(server.requests), running.done()) == (1, False)
+        completer.cancel()
+        await running
+        await completer.aclose()
+    lost = make_completer(adapter="nobody")
+    answer = await lost.complete(code(count=0))
+    assert answer.failed
+    assert "nobody" in answer.why
+    await lost.aclose()
