@@ -62,7 +62,9 @@ function M.run(arguments)
     if err then
       return say.line(err, severity.ERROR)
     end
-    say.line(M.sentence(found), found.phase == "unusable" and severity.WARN or severity.INFO)
+    local sentence = M.sentence(found)
+    local whole = found.left_out ~= "" and ("%s. %s"):format(sentence, found.left_out) or sentence
+    say.line(whole, found.phase == "unusable" and severity.WARN or severity.INFO)
   end)
 end
 

@@ -43,6 +43,21 @@ def test_an_empty_folder_has_an_empty_index(tmp_path):
     assert (found["files"], found["chunks"]) == (0, 0)
 
 
+def test_a_file_that_is_not_searched_is_named_and_one_with_a_long_line_is_searched(root, tmp_path):
+    (root / "src" / "minified.js").write_text("var a=1;" * 10_000)
+    (root / "src" / "data.py").write_text("x = '" + "y" * 5_000_000 + "'\n")
+    (root / "src" / "logo.py").write_text(
+        "def before():\n    pass\n\nLOGO = '" + "y" * 90_000 + "'\n\ndef after(): pass\n"
+    )
+    status, out, err = run("index", "--root", str(root), XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert (status, json.loads(out)["files"]) == (0, 3)
+    assert err == "codecompanion: Not searched: 1 too large (src/data.py), 1 generated (src/minified.js).\n"
+    status, out, _ = run("search", "--root", str(root), "before after", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    found = json.loads(out)["results"]
+    assert found[0]["path"] == "src/logo.py"
+    assert all(len(one["text"]) < 1_000 for one in found)
+
+
 def test_what_goes_wrong_is_one_line(root, tmp_path):
     status, out, err = run("index", "--root", str(root / "never"))
     assert (status, out) == (2, "")

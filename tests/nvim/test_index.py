@@ -63,6 +63,20 @@ def test_status_builds_nothing(nvim: Nvim) -> None:
     assert phases(nvim) == []
 
 
+def test_status_names_what_is_not_searched(nvim: Nvim, project: Path) -> None:
+    (project / "bundle.js").write_text("var a=1;" * 10_000)
+    (project / "dist").mkdir()
+    (project / "dist" / "out.js").write_text("x\n")
+    (project / ".env").write_text("KEY=1\n")
+    nvim.command("CodeCompanion index")
+    nvim.wait_for(lambda: "ready" in phases(nvim), "an index")
+    nvim.command("CodeCompanion index status")
+    told = "Not searched: 1 generated (bundle.js), 1 secret (.env), 1 vendored (dist/)."
+    log = Path(nvim.lua("return require('codecompanion.log').path()"))  # the command line has no room for all of it
+    nvim.wait_for(lambda: log.exists() and told in log.read_text(), "what is left out")
+    assert "(:CodeCompanion log)" in nvim.messages()
+
+
 def test_a_rebuild_mends_what_is_damaged(nvim: Nvim) -> None:
     nvim.command("CodeCompanion index")
     nvim.wait_for(lambda: "ready" in phases(nvim), "an index")

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.errors import InputError
+from codecompanion.session.code.left_out_files import left_out_sentence
 from codecompanion.session.code.project_indexes import choice_of
 from codecompanion.session.services import Services
 from codecompanion.wire.requests import IndexProject
@@ -32,6 +33,8 @@ async def index_project(services: Services, request: IndexProject) -> dict[str, 
         await index.refresh()
     if services.vectors is not None and (request.rebuild or request.start):
         services.vectors.make_soon(index)
+    is_told_only = not (request.rebuild or request.start)
+    left_out = left_out_sentence(await index.left_out()) if is_told_only else ""
     counts = msgspec.to_builtins(await index.counts())
     counts["complete"] = counts.pop("is_complete")
-    return {"root": str(index.root), **msgspec.to_builtins(index.state), **counts}
+    return {"root": str(index.root), **msgspec.to_builtins(index.state), **counts, "left_out": left_out}

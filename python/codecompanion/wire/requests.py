@@ -469,10 +469,11 @@ class Doctor(Request, frozen=True, kw_only=True):
 
 
 class IndexProject(Request, frozen=True, kw_only=True):
-    """→ `{root, phase, done, total, why, files, chunks, symbols, vectors, bytes, complete}`: the folder's code index.
+    """→ `{root, phase, done, total, why, files, chunks, symbols, vectors, bytes, complete, left_out}`: the code index.
 
     `start`: build it in the background if it is not true to the disk; `rebuild`: from scratch. Events
-    `index_progress` tell how far that is. With neither, only what is there is told.
+    `index_progress` tell how far that is. With neither, only what is there is told, and in `left_out`, one sentence,
+    which files are not searched and why.
     """
 
     cwd: str

@@ -52,6 +52,25 @@ def why_left_out(path: str, *, is_tracked: bool) -> str:
     return ""
 
 
+def vendored_folder(path: str, *, is_tracked: bool) -> str:
+    """Return the folder that makes a file other people's or a build's, with a `/`; the path where none does."""
+    parts = path.split("/")
+    known = _vendored(is_tracked)
+    for depth, part in enumerate(parts[:-1], 1):
+        if part.lower() in known:
+            return "/".join(parts[:depth]) + "/"
+    return path
+
+
+def build_folders_of(path: str) -> list[str]:
+    """Return the folders above a file whose names are those that builds write into."""
+    *folders, _ = path.lower().split("/")
+    known = _build()
+    if known.isdisjoint(folders):
+        return []
+    return ["/".join(folders[:depth]) for depth, folder in enumerate(folders, 1) if folder in known]
+
+
 def is_data(path: str) -> bool:
     """Return whether the file is text that is mostly data, of which only small files are read."""
     return "." in path and path.rpartition(".")[2].lower() in _data()
@@ -69,9 +88,14 @@ def _data() -> frozenset[str]:
 
 
 @cache
+def _build() -> frozenset[str]:
+    return words("vendored", "unless_tracked")
+
+
+@cache
 def _vendored(is_tracked: bool) -> frozenset[str]:
     folders = words("vendored", "folders")
-    return folders if is_tracked else folders | words("vendored", "unless_tracked")
+    return folders if is_tracked else folders | _build()
 
 
 @cache

@@ -1,44 +1,38 @@
 """The files that are a project's own text (R-216, R-239, R-266): what the index and the search of its files look at.
 
-Git says which files there are, tracked and untracked, without those it ignores; where it cannot, the walk does. A
-repository inside the repository, a submodule too, is asked by itself. Symbolic links are not followed. Hidden, secret,
-vendored, generated, binary and too large files are left out, and counted by why.
+Git says which files there are, tracked and untracked, without those it ignores; where it cannot, the walk does.
+Symbolic links are not followed. Hidden, secret, vendored, generated, binary and too large files are left out, and
+counted by why.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
-import subprocess
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from codecompanion.formats.text_files import is_binary
 from codecompanion.workspace.files import walk
-from codecompanion.workspace.git import read_git
+from codecompanion.workspace.git_listing import files_by_git
 from codecompanion.workspace.left_out import (
+    build_folders_of,
     is_data,
     is_hidden,
     marks_of_generated_files,
     max_data_bytes,
+    vendored_folder,
     why_left_out,
 )
-
-_log = logging.getLogger(__name__)
+from codecompanion.workspace.long_lines import is_made_of_long_lines
 
 MAX_BYTES = 1_000_000
 """`context.max_file_size_mb` unless the user says otherwise (R-216)."""
-_LIST = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-_TIME_LIMIT_S = 30.0
-_MAX_NESTED = 200
+MAX_NAMES = 3
 _HEAD_BYTES = 8_192
 _MARK_BYTES = 1_024
-_LONG_LINE = 5_000
-_LONG_ON_AVERAGE = 300
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -48,16 +42,34 @@ class Choice(msgspec.Struct, frozen=True):
     max_bytes: int = MAX_BYTES
 
 
+class LeftOut(msgspec.Struct):
+    """How many files are left out for one reason, and the first of their names, folders where these are the reason."""
+
+    count: int = 0
+    names: list[str] = []
+
+    def add(self, name: str) -> None:
+        """Count a file; its name is kept while there are few."""
+        self.count += 1
+        if len(self.names) < MAX_NAMES and name not in self.names:
+            self.names.append(name)
+
+
 class ListedFiles(msgspec.Struct, frozen=True):
-    """The files of a project by their names: `left_out` counts by why; `source` is "git" or "walk".
+    """The files of a project by their names, and those left out by why; `source` is "git" or "walk".
 
     `folders` are those in which a new file would belong: their times say whether the list is still right.
     """
 
     paths: tuple[str, ...]
     folders: tuple[str, ...]
-    left_out: dict[str, int]
+    left_out_by_name: dict[str, LeftOut]
     source: str
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Return how many files are left out, by why."""
+        return {why: found.count for why, found in self.left_out_by_name.items()}
 
 
 class FileText(msgspec.Struct, frozen=True):
@@ -74,30 +86,48 @@ def list_project_files(root: Path, choice: Choice, check: Callable[[], None] = l
 
     `check` is called now and then, and may raise to stop.
     """
-    found = list(_by_git(root, "", _MAX_NESTED, check))
+    found = dict(files_by_git(root, check))
     source = "git" if found else "walk"
     if not found:
         base = f"{root}/"
-        found = [str(path).removeprefix(base) for path in _checked(walk(root), check)]
-    paths, left_out = [], Counter[str]()
-    for path in found:
-        why = _why_not_by_name(path, choice, is_tracked=source == "git")
-        if why:
-            left_out[why] += 1
-        else:
-            paths.append(path)
+        found = {str(path).removeprefix(base): False for path in _checked(walk(root), check)}
+    paths, left_out = _own(found, choice)
     folders = {""}
     for path in paths:
         folder = path.rpartition("/")[0]
         while folder not in folders:
             folders.add(folder)
             folder = folder.rpartition("/")[0]
-    return ListedFiles(tuple(sorted(set(paths))), tuple(sorted(folders)), dict(left_out), source)
+    return ListedFiles(tuple(sorted(paths)), tuple(sorted(folders)), left_out, source)
+
+
+def _own(found: Mapping[str, bool], choice: Choice) -> tuple[list[str], dict[str, LeftOut]]:
+    """Return those of the files (path → is tracked) that are the project's own, and the others by why."""
+    # What a build writes is not tracked; a folder `bin` of which some files are is somebody's own, new files too.
+    own_folders = {folder for path, is_tracked in found.items() if is_tracked for folder in build_folders_of(path)}
+    paths, left_out = list[str](), dict[str, LeftOut]()
+    for path, is_tracked in found.items():
+        is_own = is_tracked or not own_folders.isdisjoint(build_folders_of(path))
+        why = _why_not_by_name(path, choice, is_tracked=is_own)
+        if why:
+            name = vendored_folder(path, is_tracked=is_own) if why == "vendored" else path
+            left_out.setdefault(why, LeftOut()).add(name)
+        else:
+            paths.append(path)
+    return paths, left_out
 
 
 def belongs(path: str, choice: Choice) -> bool:
     """Return whether a file of the project may be gathered, by its name."""
     return not _why_not_by_name(path, choice, is_tracked=True)
+
+
+def listed_among(root: Path, paths: Sequence[str], choice: Choice) -> set[str]:
+    """Return those of a few paths that `list_project_files` would list; without git, those that belong by name."""
+    given = [path for path in paths if belongs(path, choice)]
+    if not given or not any(os.path.lexists(folder / ".git") for folder in (root, *root.parents)):
+        return set(given)
+    return set(given).intersection(_own(dict(files_by_git(root, only=given)), choice)[0])
 
 
 def read_project_file(root: Path, path: str, choice: Choice) -> FileText:
@@ -130,12 +160,7 @@ def why_no_text(content: bytes) -> str:
         return "binary"
     if any(mark in head[:_MARK_BYTES] for mark in marks_of_generated_files()):
         return "generated"
-    lines = content.count(b"\n") + 1
-    if len(content) > _LONG_LINE and len(content) / lines > _LONG_ON_AVERAGE:
-        longest = max(map(len, content.split(b"\n")))
-        if longest > _LONG_LINE:
-            return "generated"
-    return ""
+    return "generated" if is_made_of_long_lines(content) else ""
 
 
 def _why_not_by_name(path: str, choice: Choice, *, is_tracked: bool) -> str:
@@ -154,28 +179,6 @@ def _is_text(path: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _by_git(folder: Path, prefix: str, nested: int, check: Callable[[], None]) -> Iterator[str]:
-    """Yield what git lists, relative to the root (`prefix` is the folder's path below it, with `/`)."""
-    try:
-        output = read_git(folder, _LIST, _TIME_LIMIT_S)
-    except (OSError, subprocess.SubprocessError) as error:
-        _log.info("git could not list %s: %s", folder, error)
-        return
-    has_modules = os.path.lexists(folder / ".gitmodules")
-    for name in os.fsdecode(output).split("\0"):
-        if not name:
-            continue
-        check()
-        path = folder / name
-        # A submodule, or another repository that stands here: git names its folder alone.
-        is_nested = name.endswith("/") or ((has_modules or "." not in name) and path.is_dir())
-        if not is_nested:
-            yield prefix + name
-        elif nested and not path.is_symlink():
-            inner = name.rstrip("/")
-            yield from _by_git(path, f"{prefix}{inner}/", nested // 2, check)
 
 
 def _checked(paths: Iterator[Path], check: Callable[[], None]) -> Iterator[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codecompanion.workspace.project_files import Choice, belongs, list_project_files, read_project_file
+from codecompanion.workspace.project_files import Choice, belongs, list_project_files, listed_among, read_project_file
 from codecompanion.workspace.secret_files import is_secret
 
 NAMES = (
@@ -68,6 +68,32 @@ def test_the_projects_own_files_are_listed(root: Path, has_git: bool) -> None:
     assert listed.left_out["generated"] == 2
     assert listed.left_out["hidden"] >= 1
     assert set(listed.folders) == {"", "src", "with space"}
+
+
+def test_what_a_build_writes_stays_out_though_nobody_told_git_to_ignore_it(root: Path) -> None:
+    """The rules hold for untracked files, too; a folder with tracked files is its owner's (R-266)."""
+    fill(root, "dist/app.js", "web/build/deep/page.js", "bin/tool.py", "htpasswd", "deploy/users.htpasswd")
+    git(root, "init", "-q")
+    git(root, "add", "src", "bin")
+    fill(root, "bin/fresh.py")
+    listed = list_project_files(root, Choice())
+    assert set(listed.paths) == {*OWN, "bin/tool.py", "bin/fresh.py"}
+    assert listed.left_out_by_name["vendored"].count == 4
+    assert listed.left_out_by_name["vendored"].names == ["dist/", "node_modules/", "vendor/"]
+    assert listed.left_out["secret"] == 5
+    git(root, "add", "-f", "dist/app.js")
+    assert "dist/app.js" in list_project_files(root, Choice()).paths
+
+
+def test_a_few_paths_are_asked_about_as_all_are(root: Path) -> None:
+    """A file the editor has written is the project's only when git does not ignore it."""
+    asked = ["src/a.py", "kept/ignored.log", ".env", "; rm -rf", "with space/é.lua", "gone.py", "dist/app.js"]
+    fill(root, "dist/app.js")
+    assert listed_among(root, asked, Choice()) == {*asked} - {".env"}, "without git, names decide"
+    git(root, "init", "-q")
+    assert listed_among(root, asked, Choice()) == {"src/a.py", "; rm -rf", "with space/é.lua"}
+    assert listed_among(root / "src", ["a.py"], Choice()) == {"a.py"}
+    assert listed_among(root, ["../x", ":(glob)**"], Choice()) == set()
 
 
 def test_hidden_files_come_when_they_are_wanted_and_secrets_never(root: Path) -> None:
@@ -138,6 +164,8 @@ def test_without_git_on_the_path_the_walk_answers(root: Path, monkeypatch: pytes
         (b"x" * 5_000_000, "too large"),
         (b"var a=1;" * 10_000, "generated"),
         (b"line\n" * 10_000 + b"y" * 6_000, ""),
+        (b"import x\n\ndef a():\n    pass\n\nIMAGE = '" + b"y" * 90_000 + b"'\n\ndef b():\n    pass\n", ""),
+        (b"/*! license */\n" + b"f(1);" * 90_000 + b"\n//# sourceMappingURL=a.map\n", "generated"),
     ],
 )
 def test_what_stands_in_a_file_says_whether_it_is_text(tmp_path: Path, content: bytes, why_not: str) -> None:

@@ -1,14 +1,16 @@
 """`index`: make the code index of a project true to its files (`:help codecompanion-cli`).
 
 A stable contract: outside tests call it. Prints one JSON object: `files`, `chunks`, `symbols`, `vectors`, `seconds`,
-`bytes`. The index is the one that the editor uses for the same folder. With `--embed` the vectors that are missing are
-made; exit status 1 when that was not finished.
+`bytes`; on standard error, what is not searched though its name does not say why. The index is the one that the editor
+uses for the same folder. With `--embed` the vectors that are missing are made; exit status 1 when that was not
+finished.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import time
 from pathlib import Path
 from typing import TextIO
@@ -19,6 +21,7 @@ from codecompanion.cli.embedding import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.session.code.indexing import build
+from codecompanion.session.code.left_out_files import left_out_files, left_out_sentence
 from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.store.code_index.schema import index_path
 from codecompanion.workspace.project_files import Choice
@@ -53,7 +56,12 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     if built.is_busy:
         raise CodeCompanionError(f"another process is building the index of {root}; wait for it, then try again")
     is_whole = arguments.embed is None or asyncio.run(_embed(vectors, arguments.embed, root, path))
-    counts = IndexReader(path).counts()
+    reader = IndexReader(path)
+    counts, by_content = reader.counts(), reader.left_out()
+    reader.close()
+    unexpected = [(name, why) for name, why in by_content if why != "binary"]
+    if left_out := left_out_sentence(left_out_files({}, unexpected)):
+        print(f"codecompanion: {left_out}", file=sys.stderr)
     answer = {
         "files": counts.files,
         "chunks": counts.chunks,

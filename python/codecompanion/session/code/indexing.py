@@ -20,7 +20,14 @@ from codecompanion.store.code_index.build_lock import building
 from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.store.code_index.writer import FROM_BUFFER, IndexedFile, IndexWriter
 from codecompanion.workspace.git_history import recent_commits
-from codecompanion.workspace.project_files import Choice, list_project_files, read_project_file, why_no_text
+from codecompanion.workspace.long_lines import is_worth_searching
+from codecompanion.workspace.project_files import (
+    Choice,
+    LeftOut,
+    list_project_files,
+    read_project_file,
+    why_no_text,
+)
 from codecompanion.workspace.syntax.languages import language_of
 from codecompanion.workspace.syntax.parse import parse
 
@@ -35,11 +42,11 @@ Report = Callable[[int, int], None]
 
 
 class Built(msgspec.Struct, frozen=True):
-    """What a build did: files written, files forgotten, files left out by why; `is_busy`: somebody else builds."""
+    """What a build did: files written, forgotten, left out by their names (by why); `is_busy`: somebody else builds."""
 
     written: int = 0
     removed: int = 0
-    left_out: dict[str, int] = {}
+    left_out: dict[str, LeftOut] = {}
     source: str = ""
     is_busy: bool = False
 
@@ -78,7 +85,8 @@ def _indexed(path: str, content: bytes, mtime_ns: int, size: int, why_not: str) 
         return IndexedFile(path, mtime_ns, size, digest, 0, ParsedFile(), (), why_not)
     text = decode(content).text
     parsed = parse(text, language_of(path, content[:8192]))
-    return IndexedFile(path, mtime_ns, size, digest, text.count("\n") + 1, parsed, chunk_file(path, text, parsed))
+    chunks = [chunk for chunk in chunk_file(path, text, parsed) if is_worth_searching(chunk.text)]
+    return IndexedFile(path, mtime_ns, size, digest, text.count("\n") + 1, parsed, chunks)
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -148,7 +156,7 @@ def build(
                 writer.finish()
             writer.set_meta("listed", str(now_ns() // 1_000_000_000))
             writer.set_meta("complete", "1")
-            return Built(written, len(difference.gone), listed.left_out, listed.source)
+            return Built(written, len(difference.gone), listed.left_out_by_name, listed.source)
         finally:
             writer.close()
 

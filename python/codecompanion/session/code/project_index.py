@@ -9,6 +9,7 @@ the state of the index: without one, `state` says why, and every file is named a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import threading
@@ -28,11 +29,20 @@ from codecompanion.session.code.indexing import (
     index_text,
     write_changes,
 )
+from codecompanion.session.code.left_out_files import left_out_files
 from codecompanion.session.code.worker import IndexJob, WorkerProcess
 from codecompanion.store.code_index.reader import IndexCounts, IndexReader
 from codecompanion.store.code_index.schema import IndexUnusable, index_path
 from codecompanion.store.code_index.writer import FROM_BUFFER, IndexWriter
-from codecompanion.workspace.project_files import Choice, ListedFiles, belongs, list_project_files, read_project_file
+from codecompanion.workspace.project_files import (
+    Choice,
+    LeftOut,
+    ListedFiles,
+    belongs,
+    list_project_files,
+    listed_among,
+    read_project_file,
+)
 from codecompanion.workspace.text_search import files_with
 
 _log = logging.getLogger(__name__)
@@ -180,6 +190,15 @@ class ProjectIndex:
         except (StoreError, OSError):
             return IndexCounts()
 
+    async def left_out(self) -> dict[str, LeftOut]:
+        """Return the files that are not searched by why: those left out by their names, and for what stands in them."""
+        async with self._refreshing:
+            try:
+                return await asyncio.to_thread(self._left_out)
+            except (StoreError, OSError) as error:
+                _log.info("what is left out of %s cannot be said: %s", self.root, error)
+                return {}
+
     async def close(self) -> None:
         """Stop the worker and close the file; what the worker has written stays."""
         await self._worker.stop()
@@ -203,6 +222,12 @@ class ProjectIndex:
         if not is_complete and self._is_large(known):
             pending += [path for path in self._files().paths if path not in known]
         return Freshness(is_complete, tuple(dict.fromkeys(pending)), written or 0), is_much or is_partial
+
+    def _left_out(self) -> dict[str, LeftOut]:
+        by_content: list[tuple[str, str]] = []
+        with contextlib.suppress(FileNotFoundError):
+            by_content = self.reader.left_out()
+        return left_out_files(self._files().left_out_by_name, by_content)
 
     def _try_to_write(self, difference: Difference, buffers: Mapping[str, str]) -> int | None:
         """Return how many files were written, None: the worker is writing, or another Neovim, or the disk refuses."""
@@ -236,7 +261,8 @@ class ProjectIndex:
         told, self._told = self._told, set()
         if self._is_large(known):
             there = {path: known[path] for path in {*told, *self._unsaved} if path in known}
-            found = compare(self.root, {path for path in told if belongs(path, self.choice)}, there)
+            new = told - self._unsaved.keys() - known.keys()
+            found = compare(self.root, (told & known.keys()) | listed_among(self.root, sorted(new), self.choice), there)
             is_due = time.monotonic() - self._compared_at > COMPARE_AGAIN_S
             if is_due:
                 self._compared_at = time.monotonic()

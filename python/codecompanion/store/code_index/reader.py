@@ -124,6 +124,11 @@ class IndexReader:
             row = connection.execute("SELECT sha256 FROM files WHERE path = ?", (path,)).fetchone()
             return bytes(row[0]) if row else b""
 
+    def left_out(self) -> list[tuple[str, str]]:
+        """Return `(path, why not)` of the files that were looked at and left out for what stands in them, sorted."""
+        with self.reading() as connection:
+            return list(connection.execute("SELECT path, why_not FROM files WHERE why_not <> '' ORDER BY path"))
+
     def files(self) -> dict[str, KnownFile]:
         """Return path → what is known of it."""
         query = "SELECT path, mtime_ns, size, sha256, language, lines, is_parsed, why_not FROM files"

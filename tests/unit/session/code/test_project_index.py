@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sqlite3
@@ -13,6 +14,7 @@ import pytest
 
 from codecompanion.session.code import indexing, project_index
 from codecompanion.session.code.indexing import build
+from codecompanion.session.code.left_out_files import left_out_sentence
 from codecompanion.session.code.project_index import Freshness, IndexState, ProjectIndex
 from codecompanion.session.code.search_code import search_code
 from codecompanion.store.code_index.build_lock import building
@@ -83,6 +85,25 @@ async def test_a_new_function_has_the_callers_that_were_there_before_it(root: Pa
         edges = ReferenceGraph().edges_of(connection, [ids["a.py"]])
     assert {user for user, definer in edges if definer == ids["a.py"]} == {ids["caller.py"], ids["lib/b.py"]}
     await index.close()
+
+
+async def test_what_is_not_searched_can_be_told(index: ProjectIndex, root: Path) -> None:
+    for name, text in (("b.js", "var a=1;" * 9_000), ("yarn.lock", "x"), ("logo.png", "x"), (".env", "K=1")):
+        write(root, name, text)
+    for number in range(5):
+        write(root, f"big{number}.csv", "1,2\n" * 50_000)
+    with contextlib.suppress(OSError):
+        (root / os.fsdecode(b"bad\xff.py")).write_text("x = 1\n")
+    await index.refresh()
+    await index.wait()
+    sentence = left_out_sentence(await index.left_out())
+    has_name = ", 1 with names that are no UTF-8 (bad\\xff.py)" in sentence
+    assert has_name == (root / os.fsdecode(b"bad\xff.py")).exists()
+    assert sentence.startswith(
+        "Not searched: 5 too large (big0.csv, big1.csv, big2.csv, …), 2 generated (b.js, yarn.lock)"
+    )
+    assert sentence.endswith("1 secret (.env), 1 binary.")
+    assert left_out_sentence({}) == ""
 
 
 async def test_saves_deletions_renames_and_new_files_are_noticed(index: ProjectIndex, root: Path) -> None:

@@ -1,0 +1,52 @@
+"""What is not searched of a project, in one sentence: a file is never left out without a word (issue 11, section 4)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from codecompanion.workspace.project_files import LeftOut
+
+_WHYS = {
+    "too large": "too large",
+    "generated": "generated",
+    "name": "with names that are no UTF-8",
+    "unreadable": "unreadable",
+    "secret": "secret",
+    "vendored": "vendored",
+    "binary": "binary",
+    "hidden": "hidden",
+}
+"""Those that surprise come first."""
+_WITHOUT_NAMES = ("binary", "hidden")
+
+
+def left_out_files(by_name: Mapping[str, LeftOut], by_content: Iterable[tuple[str, str]]) -> dict[str, LeftOut]:
+    """Return what is left out by why; `by_content`: (path, why) of the files that were read for it, named first."""
+    found: dict[str, LeftOut] = {}
+    for path, why in by_content:
+        found.setdefault(why, LeftOut()).add(path)
+    for why, one in by_name.items():
+        known = found.setdefault(why, LeftOut())
+        count = known.count + one.count
+        for name in one.names:
+            known.add(name)
+        known.count = count
+    return found
+
+
+def left_out_sentence(found: Mapping[str, LeftOut]) -> str:
+    """Return the files that are not searched, as in `Not searched: 1 too large (data.py).`; "" = there are none."""
+    told = []
+    for why in (*_WHYS, *sorted(found.keys() - _WHYS.keys())):
+        one = found.get(why)
+        if one is not None and one.count:
+            told.append(f"{one.count:,} {_WHYS.get(why, why)}{'' if why in _WITHOUT_NAMES else _names(one)}")
+    return f"Not searched: {', '.join(told)}." if told else ""
+
+
+def _names(one: LeftOut) -> str:
+    """Return the names in brackets; bytes that are no text as their numbers."""
+    names = [os.fsencode(name).decode("utf-8", "backslashreplace") for name in one.names]
+    has_more = one.count > len(names) and not all(name.endswith("/") for name in one.names)
+    return f" ({', '.join(names)}{', …' if has_more else ''})"

@@ -1,0 +1,55 @@
+"""The files of a repository as git lists them: tracked ones, and those that are neither tracked nor ignored (R-239).
+
+A repository inside the repository, a submodule too, is asked by itself. Where git cannot say, nothing is listed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from codecompanion.workspace.git import read_git
+
+_log = logging.getLogger(__name__)
+
+_LIST = ("--literal-pathspecs", "ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard", "--")
+_UNTRACKED = "?"
+_TIME_LIMIT_S = 30.0
+_MAX_NESTED = 200
+
+
+def files_by_git(
+    root: Path, check: Callable[[], None] = lambda: None, only: Sequence[str] = ()
+) -> Iterator[tuple[str, bool]]:
+    """Yield path, relative to the root, and whether it is tracked; some twice, some that are gone. Blocks.
+
+    `only`: paths that are asked about, () = all of the folder. `check` is called now and then, and may raise to stop.
+    """
+    yield from _listed(root, "", _MAX_NESTED, check, only)
+
+
+def _listed(
+    folder: Path, prefix: str, nested: int, check: Callable[[], None], only: Sequence[str] = ()
+) -> Iterator[tuple[str, bool]]:
+    """Yield what git lists below a folder; `prefix` is its path below the root, with `/`."""
+    try:
+        output = read_git(folder, (*_LIST, *only), _TIME_LIMIT_S)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        _log.info("git could not list %s: %s", folder, error)
+        return
+    has_modules = os.path.lexists(folder / ".gitmodules")
+    for record in os.fsdecode(output).split("\0"):
+        tag, name = record[:1], record[2:]
+        if not name:
+            continue
+        check()
+        path = folder / name
+        # A submodule, or another repository that stands here: git names its folder alone.
+        is_nested = name.endswith("/") or ((has_modules or "." not in name) and path.is_dir())
+        if not is_nested:
+            yield prefix + name, tag != _UNTRACKED
+        elif nested and not path.is_symlink():
+            yield from _listed(path, f"{prefix}{name.rstrip('/')}/", nested // 2, check)
