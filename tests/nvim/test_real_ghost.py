@@ -115,3 +115,21 @@ def test_more_of_them(nvim_factory: Callable[..., Nvim], server: FillServerThrea
     ghost.nvim.wait_for(lambda: ghost.shown() not in ("", "one"), "another suggestion")
     index, count = ghost.nvim.lua("return { require('codecompanion.inline.flow').shown() }")
     assert (index, count > 1) == (2, True)
+
+
+def test_names_of_an_unsaved_buffer_are_known(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
+    """Issue 11: what stands in a buffer counts, not what stands on the disk, also where there is no file yet."""
+    server.script.extend([""] * 100)
+    ghost = start(nvim_factory, server.address)
+    ghost.open("store.py", "def open_store(path, *, is_new=False): ...")
+    ghost.type("ox = 1<Esc>")
+    ghost.open("main.py")
+    ghost.type("istore = open_store(")
+
+    def is_known() -> bool:
+        ghost.type("x")
+        ghost.pause()
+        return any("is_new" in request.json["prompt"] for request in server.requests)
+
+    ghost.nvim.wait_for(is_known, "the signature in the prompt")
+    assert not (ghost.nvim.root / "work" / "store.py").exists()

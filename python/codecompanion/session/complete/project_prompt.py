@@ -52,9 +52,10 @@ def make_project_prompt(
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """What was chosen last, where, and how many characters it takes."""
+    """What was chosen last, where, from which version of the project, and how many characters it takes."""
 
     root: str = ""
+    version: int = 0
     path: str = ""
     line: int = 0
     size: int = 0
@@ -72,7 +73,7 @@ class SteadyKnowledge:
 
     def show(self, reader: ProjectReader, place: Place, total: int, cost: int | None) -> Shown:
         """Return what is shown of a place; `cost`: what a line of another file costs more, None = none can be shown."""
-        kept = self._kept
+        kept, version = self._kept, reader.version
         if cost is None:
             plan = self._plan(place, total, 0)
             return Shown(plan.imports, plan.window.prefix, plan.window.suffix)
@@ -93,7 +94,7 @@ class SteadyKnowledge:
                 known = _choose(view, plan, min(size, plan.knowledge_chars), cost)
         if self._is_steady:
             size = sum(one.cost(cost) for one in known)
-            self._kept = _Kept(str(reader.root), place.path, place.line, size, known)
+            self._kept = _Kept(str(reader.root), version, place.path, place.line, size, known)
         return Shown(plan.imports, plan.window.prefix, plan.window.suffix, known)
 
     def _plan(self, place: Place, total: int, least: int | None) -> Plan:
@@ -105,7 +106,7 @@ class SteadyKnowledge:
         return plan
 
     def _is_near(self, kept: _Kept, reader: ProjectReader, place: Place) -> bool:
-        same = (kept.root, kept.path) == (str(reader.root), place.path)
+        same = (kept.root, kept.path, kept.version) == (str(reader.root), place.path, reader.version)
         return self._is_steady and same and abs(kept.line - place.line) <= KEPT_LINES
 
 

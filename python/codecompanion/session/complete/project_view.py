@@ -41,8 +41,19 @@ class RecentRange(msgspec.Struct, frozen=True):
     end: int
 
 
+class _Buffer(msgspec.Struct, frozen=True):
+    """The text of an unsaved buffer, and its file as it was then: when written and how large, None = not there."""
+
+    text: str
+    mark: tuple[int, int] | None
+    pieces: FilePieces
+
+
 class ProjectReader:
-    """One project. `reader` is its index, which need not be there; may be asked from any thread."""
+    """One project. `reader` is its index, which need not be there; may be asked from any thread.
+
+    `version` grows with what is known: whoever keeps what was chosen chooses again.
+    """
 
     def __init__(self, root: Path, reader: IndexReader | None, is_secret: Callable[[str], bool]) -> None:
         self.root = root
@@ -50,7 +61,41 @@ class ProjectReader:
         self._base = f"{root}/"
         self._reader, self._is_secret = reader, is_secret
         self._pieces: OrderedDict[str, tuple[tuple[int, int], FilePieces]] = OrderedDict()
+        self._unsaved: dict[str, _Buffer] = {}
         self._lock = threading.Lock()
+        self.version = 0
+
+    def note_change(self) -> None:
+        """Note that more is known now than what was chosen before went by."""
+        self.version += 1
+
+    def lay_over(self, texts: Mapping[str, str]) -> None:
+        """Take the texts of unsaved buffers in the place of their files, until those are written or taken again."""
+        most = budgets().pieces.max_file_bytes
+        known, found = self._unsaved, dict[str, _Buffer]()
+        for path, text in texts.items():
+            before = known.get(path)
+            if before is not None and before.text == text:
+                found[path] = msgspec.structs.replace(before, mark=self._mark(path))
+            elif not self._is_secret(path):
+                is_read = "\0" not in text and len(text) <= most
+                found[path] = _Buffer(text, self._mark(path), cut_pieces(text) if is_read else FilePieces())
+        self._unsaved = found
+        if {path: one.text for path, one in known.items()} != {path: one.text for path, one in found.items()}:
+            self.note_change()
+
+    def unsaved(self) -> dict[str, str]:
+        """Return the texts that lie over files which nobody has written since."""
+        found = {path: one for path, one in self._unsaved.items() if self._mark(path) == one.mark}
+        self._unsaved = found
+        return {path: one.text for path, one in found.items()}
+
+    def _mark(self, path: str) -> tuple[int, int] | None:
+        try:
+            stat = os.stat(f"{self._base}{path}")  # noqa: PTH116 - for each file, at every request
+        except (OSError, ValueError):
+            return None
+        return stat.st_mtime_ns, stat.st_size
 
     def reads(self, index: IndexReader) -> bool:
         """Return whether it reads this index."""
@@ -117,25 +162,30 @@ class ProjectReader:
         ending = os.path.splitext(name)[1]  # noqa: PTH122 - at every request
         if not ending:
             return []
+        found = {one.rpartition("/")[2] for one in self._unsaved if one.rpartition("/")[0] == folder}
         try:
             with os.scandir(self.root / folder) as entries:
-                names = sorted(one.name for one in entries if one.name.endswith(ending) and one.name != name)
+                found.update(one.name for one in entries)
         except OSError:
-            return []
+            pass  # a folder that is not there yet
+        names = sorted(one for one in found if one.endswith(ending) and one != name)
         count = 2 * table.pieces.files if is_only_source else table.near.siblings
         return [f"{folder}/{one}" if folder else one for one in names[:count]]
 
     def _read(self, path: str) -> FilePieces:
         """Return the pieces of a file of the project, none when it may not be read."""
+        mark, unsaved = self._mark(path), self._unsaved.get(path)
+        if unsaved is not None and unsaved.mark == mark:
+            return unsaved.pieces
+        if mark is None:
+            return FilePieces()
         try:
-            stat = os.stat(f"{self._base}{path}")  # noqa: PTH116 - for each file, at every request
-            mark = (stat.st_mtime_ns, stat.st_size)
             with self._lock:
                 known = self._pieces.get(path)
                 if known is not None and known[0] == mark:
                     self._pieces.move_to_end(path)
                     return known[1]
-            pieces = self._cut(path, stat.st_size)
+            pieces = self._cut(path, mark[1])
         except (OSError, ValueError):
             return FilePieces()
         with self._lock:

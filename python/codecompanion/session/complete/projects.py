@@ -11,6 +11,7 @@ from pathlib import Path
 from codecompanion.session.code.project_indexes import choice_of
 from codecompanion.session.complete.project_view import ProjectReader
 from codecompanion.session.services import Services
+from codecompanion.tools.files.open_files import Opened
 from codecompanion.workspace.secret_files import is_secret
 
 _log = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ class Projects:
         self._readers: dict[Path, ProjectReader] = {}
         self._refreshed: dict[Path, float] = {}
         self._refreshing: asyncio.Task[None] | None = None
+        self._looked: tuple[Path, str] | None = None
         self._place: tuple[tuple[str, str], tuple[Path, str] | None] = (("", ""), None)
 
     async def find(self, path: str, cwd: str) -> tuple[ProjectReader, str] | None:
@@ -48,13 +50,13 @@ class Projects:
             index = await indexes.of(root, choice_of(self._services.settings.context))
             if reader is None or not reader.reads(index.reader):
                 reader = ProjectReader(root, index.reader, is_secret)
-            self._refresh(root)
         elif reader is None:
             reader = ProjectReader(root, None, is_secret)
         self._readers.pop(root, None)
         self._readers[root] = reader
         if len(self._readers) > MAX_PROJECTS:
             del self._readers[next(iter(self._readers))]
+        self._refresh(reader, name)
         return reader, name
 
     async def aclose(self) -> None:
@@ -63,24 +65,50 @@ class Projects:
             self._refreshing.cancel()
             await asyncio.gather(self._refreshing, return_exceptions=True)
 
-    def _refresh(self, root: Path) -> None:
-        """Let the index follow the disk now and then, beside what is asked."""
-        is_due = self._clock() - self._refreshed.get(root, -REFRESH_EVERY_S) >= REFRESH_EVERY_S
-        if is_due and (self._refreshing is None or self._refreshing.done()):
-            self._refreshed[root] = self._clock()
-            self._refreshing = asyncio.ensure_future(self._follow(root))
+    def _refresh(self, reader: ProjectReader, path: str) -> None:
+        """Let the index follow now and then, and when somebody goes to another file, beside what is asked."""
+        if self._refreshing is not None and not self._refreshing.done():
+            return
+        is_elsewhere = self._looked != (reader.root, path)
+        is_due = self._clock() - self._refreshed.get(reader.root, -REFRESH_EVERY_S) >= REFRESH_EVERY_S
+        if is_elsewhere or is_due:
+            self._looked = (reader.root, path)
+            self._refreshed[reader.root] = self._clock()
+            self._refreshing = asyncio.ensure_future(self._follow(reader, is_elsewhere))
 
-    async def _follow(self, root: Path) -> None:
+    async def _follow(self, reader: ProjectReader, is_elsewhere: bool) -> None:
+        """Make the index true to the disk and to unsaved buffers.
+
+        The editor is asked for those where somebody has just come from another file, and not while somebody types: its
+        texts may be large.
+        """
+        root = reader.root
         try:
+            if is_elsewhere:
+                opened = await self._services.editor.look(None)
+                if not opened.silent:
+                    await asyncio.to_thread(reader.lay_over, _unsaved_below(root, opened))
             indexes = self._services.indexes
             if indexes is None:
                 return
             index = await indexes.of(root)
             is_project = any((root / mark).exists() for mark in _MARKS)
             if is_project or await asyncio.to_thread(index.path.exists):
-                await index.refresh()
+                freshness = await index.refresh(await asyncio.to_thread(reader.unsaved))
+                if freshness.written:
+                    reader.note_change()
         except Exception:
             _log.exception("the index of %s could not be refreshed", root)
+
+
+def _unsaved_below(root: Path, opened: Opened) -> dict[str, str]:
+    """Return path → text of changed buffers below the root."""
+    base = f"{root}/"
+    return {
+        path.removeprefix(base): file.text
+        for path, file in opened.files.items()
+        if path.startswith(base) and file.modified and file.text is not None
+    }
 
 
 def _place(folder: str, path: str) -> tuple[Path, str] | None:

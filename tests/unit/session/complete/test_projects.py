@@ -10,8 +10,11 @@ import msgspec
 import pytest
 
 from codecompanion import settings as all_settings
+from codecompanion.completion.window import cut_window
+from codecompanion.session.code.project_index import Freshness
 from codecompanion.session.code.project_indexes import ProjectIndexes
 from codecompanion.session.complete.projects import REFRESH_EVERY_S, Projects
+from codecompanion.tools.files.open_files import NoEditor, Opened, OpenFile
 
 
 class FakeIndex:
@@ -19,9 +22,12 @@ class FakeIndex:
         self.reader = SimpleNamespace(name=root)
         self.path = Path("/no/such/index.db")
         self.refreshed = 0
+        self.unsaved = {}
 
-    async def refresh(self):
+    async def refresh(self, unsaved=None):
         self.refreshed += 1
+        self.unsaved = unsaved
+        return Freshness(written=len(unsaved))
 
 
 class FakeIndexes:
@@ -39,10 +45,10 @@ def now():
 
 @pytest.fixture
 def make(now):
-    def projects(indexes=None, root=""):
+    def projects(indexes=None, root="", editor=None):
         settings = all_settings.load({})
         settings = msgspec.structs.replace(settings, workspace=msgspec.structs.replace(settings.workspace, root=root))
-        services = SimpleNamespace(settings=settings, indexes=indexes)
+        services = SimpleNamespace(settings=settings, indexes=indexes, editor=editor or NoEditor())
         return Projects(services, lambda: now[0])
 
     return projects
@@ -117,7 +123,7 @@ async def test_a_folder_that_is_no_project_is_not_indexed(make, tmp_path):
 async def test_a_refresh_that_fails_disturbs_nobody(make, tmp_path, caplog):
     indexes, root = FakeIndexes(), folder(tmp_path, ".git")
 
-    async def broken():
+    async def broken(unsaved):
         raise OSError("the disk is gone")
 
     async with closing(make(indexes)) as projects:
@@ -142,3 +148,58 @@ async def test_the_real_indexes_are_read(make, tmp_path):
         again = await projects.find("new.py", str(root))
         assert again is not None
         assert again[0] is found[0]
+
+
+class Buffers(NoEditor):
+    """An editor with unsaved buffers."""
+
+    def __init__(self, texts):
+        self.texts, self.looks = texts, 0
+
+    async def look(self, paths):
+        assert paths is None
+        self.looks += 1
+        if self.texts is None:
+            return Opened(silent=True)
+        return Opened(
+            {
+                str(path): OpenFile(path=str(path), buffer=1, tick=1, modified=True, text=text)
+                for path, text in self.texts.items()
+            }
+        )
+
+
+async def test_unsaved_buffers_lie_over_their_files(make, now, tmp_path):
+    """Issue 11: the editor is asked where somebody goes to another file, and not while somebody types."""
+    indexes, root = FakeIndexes(), folder(tmp_path / "demo", ".git", "pkg")
+    (root / "pkg" / "a.py").write_text("def old_name(): ...\n")
+    editor = Buffers({root / "pkg/a.py": "def new_name(): ...\n", root / ".env": "K=1", tmp_path / "b.py": "x"})
+    async with closing(make(indexes, editor=editor)) as projects:
+        found = await projects.find("pkg/c.py", str(root))
+        assert found is not None
+        await settle(projects)
+        reader = found[0]
+        assert indexes.made[root].unsaved == {"pkg/a.py": "def new_name(): ...\n"}
+        version, window = reader.version, cut_window("", "")
+        assert version > 0, "what was chosen before is chosen again"
+        texts = [piece.text for file in reader.view("pkg/c.py", window, {}).files for piece in file.pieces.pieces]
+        assert texts == ["def new_name(): ..."]
+        for seconds in (1, REFRESH_EVERY_S):
+            now[0] += seconds
+            await projects.find("pkg/c.py", str(root))
+            await settle(projects)
+        assert (editor.looks, indexes.made[root].refreshed) == (1, 2)
+        (root / "pkg" / "a.py").write_text("def written_name(): ...\n")
+        now[0] += REFRESH_EVERY_S
+        await projects.find("pkg/c.py", str(root))
+        await settle(projects)
+        assert indexes.made[root].unsaved == {}, "the file was written since"
+        editor.texts = {root / "pkg/new.py": "def newer_name(): ...\n"}
+        await projects.find("pkg/d.py", str(root))
+        await settle(projects)
+        texts = [piece.text for file in reader.view("pkg/d.py", window, {}).files for piece in file.pieces.pieces]
+        assert texts == ["def written_name(): ...", "def newer_name(): ..."]
+        editor.texts = None
+        await projects.find("pkg/e.py", str(root))
+        await settle(projects)
+        assert list(indexes.made[root].unsaved) == ["pkg/new.py"], "an editor that is silent has not saved anything"
