@@ -828,9 +828,10 @@
 ---@field chat? string
 ---@field words? string
 
----→ `{title, head, rows: [{path, start, end, what, source, score, tokens, state, why}], text, root, can_choose}`.
+---→ `{title, head, rows, text, root, can_choose}`: what code would be gathered for a question (`/context`).
 ---
----What code would be gathered for a question, "" = the newest message of the user; nothing is sent (`/context`).
+---Without a question for the newest message of the user; nothing is sent. A row is `{path, start, end, what, source,
+---score, tokens, state, why, kind, name, chosen_at}`; `chosen_at`: the line by which it was pinned, 0 = `start`.
 ---`state` is "in", "out" (`why` says why), "left out" or "pinned" by the user.
 ---@class CodeCompanion.Request.PreviewCode
 ---@field id? integer
@@ -844,12 +845,15 @@
 ---@field chat? string
 ---@field item string
 
----→ one sentence. Leave a piece out of what is gathered in this chat, or keep it in; "" = neither any more.
+---→ one sentence. Leave a piece out of the next question, or pin it in this chat; "" = neither any more.
 ---@class CodeCompanion.Request.ChooseCode
 ---@field id? integer
 ---@field chat? string
 ---@field path string
 ---@field start? integer
+---@field end? integer
+---@field kind? string
+---@field name? string
 ---@field choice? ""|"left_out"|"pinned"
 
 ---→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, lines}]`.

@@ -14,7 +14,7 @@ REPORT = {
     "head": ["400 of 4,000 tokens · 140 ms", "about api · high confidence, by keywords"],
     "rows": [
         {"path": "src/stack.py", "start": 10, "end": 42, "what": "src/stack.py:10-42 Stack", "source": "ast",
-         "score": 0.82, "tokens": 310, "state": "in", "why": ""},
+         "score": 0.82, "tokens": 310, "state": "in", "why": "", "kind": "class", "name": "Stack"},
         {"path": "README.md", "start": 0, "end": 0, "what": "README.md", "source": "common", "score": 1.0,
          "tokens": 90, "state": "in", "why": ""},
         {"path": "big.py", "start": 1, "end": 900, "what": "big.py:1-900", "source": "search", "score": 0.31,
@@ -144,9 +144,24 @@ def test_pieces_are_left_out_and_pinned_with_a_key(chat: ChatDriver) -> None:
     chat.nvim.feed("x")
     chat.nvim.wait_screen(r"✓ \.82")
     chat.nvim.feed("jp")
-    chat.nvim.wait_screen(r"⚑ 1\.00 +90 common .* you pinned it: with the next question")
+    chat.nvim.wait_screen(r"⚑ 1\.00 +90 common .* you pinned it: from the next question on")
     chosen = [(one["path"], one["start"], one["choice"]) for one in chat.sent("choose_code")]
     assert chosen == [("src/stack.py", 10, "left_out"), ("src/stack.py", 10, ""), ("README.md", 0, "pinned")]
+    assert [chat.sent("choose_code")[0][name] for name in ("end", "kind", "name")] == [42, "class", "Stack"]
+
+
+def test_a_pin_that_has_moved_is_unpinned_by_the_line_it_is_known_by(chat: ChatDriver) -> None:
+    moved = {**REPORT["rows"][0], "state": "pinned", "source": "pinned", "chosen_at": 4}
+    gone = {**REPORT["rows"][0], "path": "src/old.py", "what": "src/old.py:7 pop", "start": 7, "tokens": 0,
+            "state": "pinned", "source": "pinned", "why": "not found"}  # fmt: skip
+    chat.answer("preview_code", {**REPORT, "rows": [moved, gone]})
+    chat.answer("choose_code", "Said by the host.")
+    chat.nvim.feed("i/context why?<Esc><CR>")
+    chat.nvim.wait_screen(r"src/old\.py:7 pop · not found")
+    chat.nvim.feed("pjp")
+    chat.nvim.wait_for(lambda: len(chat.sent("choose_code")) == 2, "both unpinned")
+    chosen = [(one["path"], one["start"], one["choice"]) for one in chat.sent("choose_code")]
+    assert chosen == [("src/stack.py", 4, ""), ("src/old.py", 7, "")]
 
 
 def test_the_command_is_the_slash_command(chat: ChatDriver) -> None:

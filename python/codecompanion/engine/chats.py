@@ -107,7 +107,7 @@ async def _look_at_code(
         case requests.ShowGathered():
             return await code_report.show_gathered(session, request)
         case requests.ChooseCode():
-            return code_report.choose_code(session, request)
+            return await code_report.choose_code(session, request)
         case _:
             assert_never(request)
 

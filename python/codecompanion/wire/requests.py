@@ -399,9 +399,10 @@ class Recall(Request, frozen=True, kw_only=True):
 
 
 class PreviewCode(Request, frozen=True, kw_only=True):
-    """→ `{title, head, rows: [{path, start, end, what, source, score, tokens, state, why}], text, root, can_choose}`.
+    """→ `{title, head, rows, text, root, can_choose}`: what code would be gathered for a question (`/context`).
 
-    What code would be gathered for a question, "" = the newest message of the user; nothing is sent (`/context`).
+    Without a question for the newest message of the user; nothing is sent. A row is `{path, start, end, what, source,
+    score, tokens, state, why, kind, name, chosen_at}`; `chosen_at`: the line by which it was pinned, 0 = `start`.
     `state` is "in", "out" (`why` says why), "left out" or "pinned" by the user.
     """
 
@@ -416,10 +417,13 @@ class ShowGathered(Request, frozen=True, kw_only=True):
 
 
 class ChooseCode(Request, frozen=True, kw_only=True):
-    """→ one sentence. Leave a piece out of what is gathered in this chat, or keep it in; "" = neither any more."""
+    """→ one sentence. Leave a piece out of the next question, or pin it in this chat; "" = neither any more."""
 
     path: str
     start: int = 0
+    end: int = 0
+    kind: str = ""
+    name: str = ""
     choice: Literal["left_out", "pinned", ""] = ""
 
 

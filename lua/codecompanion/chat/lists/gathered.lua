@@ -1,6 +1,6 @@
 ---`/context`: which code would go to the model with a question, and why; `K` below a message: which code went.
 ---
----Nothing is sent. A piece can be left out or pinned for the chat; its place is one key away.
+---Nothing is sent. A piece can be left out of the next question or pinned for the chat; its place is one key away.
 
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
@@ -17,7 +17,7 @@ local MIN_WHAT = 16
 local MARKS = { ["in"] = "✓", out = " ", ["left out"] = "✗", pinned = "⚑" }
 local CHOSEN = {
   ["left out"] = "you left it out: with the next question",
-  pinned = "you pinned it: with the next question",
+  pinned = "you pinned it: from the next question on",
 }
 local GROUPS = {
   out = "CodeCompanionHint",
@@ -34,6 +34,10 @@ local GROUPS = {
 ---@field tokens integer
 ---@field state "in"|"out"|"left out"|"pinned"
 ---@field why string
+---@field kind? string
+---@field name? string
+---@field end? integer
+---@field chosen_at? integer
 
 ---Open the place that a line begins with: `path:10-40`, also after the mark and figures of a row.
 ---@param path string
@@ -140,7 +144,12 @@ end
 local function choose(chat, bufnr, page, row, state)
   local is_back = row.state == state
   local choice = is_back and "" or state:gsub(" ", "_")
-  session.request(chat, "choose_code", { path = row.path, start = row.start, choice = choice }, function(sentence)
+  local payload = { path = row.path, start = row.start, ["end"] = row["end"], kind = row.kind, name = row.name }
+  if (row.chosen_at or 0) > 0 then
+    payload.start = row.chosen_at -- the definition has moved since
+  end
+  payload.choice = choice
+  session.request(chat, "choose_code", payload, function(sentence)
     say.line(sentence)
     row.state = is_back and "in" or state
     row.why = CHOSEN[row.state] or "" -- the sums above are those of the question that was looked at
@@ -185,7 +194,7 @@ local function show(chat, report)
     local function can(row)
       return row.path ~= "" or say.hint("Only snippets of files can be left out or pinned.")
     end
-    on("x", "Leave the piece out of this chat, or take it in again", function(row)
+    on("x", "Leave the piece out of the next question, or take it in again", function(row)
       if can(row) then
         choose(chat, bufnr, page, row, "left out")
       end

@@ -9,13 +9,21 @@ import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
+from codecompanion.model.chosen_code import (
+    GATHERED_EVENT,
+    NOTHING_CHOSEN,
+    ChosenCode,
+    ChosenPiece,
+    choice_event,
+    nearest,
+)
 from codecompanion.model.history import LogEvent, MessageAdded, PolicyEvent
 from codecompanion.model.messages import GATHERED_TAG, Message, is_typed_by_user
 from codecompanion.reports.gathered_code import NOT_INDEXED, classified_text, place_of
+from codecompanion.retrieval.compose import TAKEN_OUT
 from codecompanion.session.chat import Chat
 from codecompanion.session.codebase.gathered_message import gathered_record
-from codecompanion.session.codebase.gathering import NO_ROOM, CodeGathering
-from codecompanion.session.codebase.shown_code import GATHERED_EVENT
+from codecompanion.session.codebase.gathering import NO_ROOM
 from codecompanion.session.codebase.wish import Wish
 from codecompanion.wire.requests import ChooseCode, PreviewCode, ShowGathered
 
@@ -25,7 +33,11 @@ _OFF = "Nothing is gathered: context.enabled is false, so no message has code wi
 
 
 class CodeRow(msgspec.Struct, frozen=True):
-    """A piece: where it is, who found it and how well it fits, whether it goes to the model, and why if it does not."""
+    """A piece: where it is, who found it and how well it fits, whether it goes to the model, and why if it does not.
+
+    `kind` and `name` say what is defined there. `chosen_at`: the first line by which a choice of it is known, 0 = its
+    own: the definition has moved since.
+    """
 
     path: str
     start: int
@@ -36,6 +48,9 @@ class CodeRow(msgspec.Struct, frozen=True):
     tokens: int
     state: State
     why: str = ""
+    kind: str = ""
+    name: str = ""
+    chosen_at: int = 0
 
 
 class CodeReport(msgspec.Struct, frozen=True):
@@ -68,7 +83,7 @@ async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
     if gathered is None:
         raise InputError(NO_ROOM)
     fields = gathered_record(gathered, "preview" if gathered.text.strip() else "", "").fields
-    report = _report(fields, chat.gathering, gathered.text)
+    report = _report(fields, chat.log.chosen, gathered.text)
     head = (*report.head, *_said_of(wish), *says)
     return msgspec.structs.replace(report, head=head, root=str(chat.root()), can_choose=True)
 
@@ -96,7 +111,7 @@ async def show_gathered(chat: Chat, request: ShowGathered) -> CodeReport:
         (e.payload.fields for e in events if _is_record(e) and e.payload.fields["message_id"] == message.id),  # type: ignore[union-attr]
         {"message_id": message.id, "pieces": msgspec.to_builtins(message.gathered)},
     )
-    report = _report(fields, None, message.text)
+    report = _report(fields, NOTHING_CHOSEN, message.text)
     now = next((m for m in chat.log.view.messages if m.id == message.id), None)
     if now is None or now.content != message.content:
         report = msgspec.structs.replace(
@@ -105,19 +120,19 @@ async def show_gathered(chat: Chat, request: ShowGathered) -> CodeReport:
     return msgspec.structs.replace(report, root=str(chat.root()))
 
 
-def choose_code(chat: Chat, request: ChooseCode) -> str:
-    """Leave a piece out, or keep it in, for what is gathered in this chat from now on; return what holds now."""
-    gathering, piece = chat.gathering, (request.path, request.start)
-    place = f"{request.path}:{request.start}" if request.start else request.path
-    gathering.left_out.discard(piece)
-    gathering.pinned.discard(piece)
+async def choose_code(chat: Chat, request: ChooseCode) -> str:
+    """Leave a piece out of the next question, or pin it in this chat; return what holds now. It is kept in the log.
+
+    Raises:
+        StoreError: it could not be stored; nothing is changed.
+    """
+    piece = ChosenPiece(request.path, request.start, request.end, request.kind, request.name)
+    await chat.log.write(choice_event(piece, request.choice))
     if request.choice == "left_out":
-        gathering.left_out.add(piece)
-        return f"Left out in this chat: {place}"
+        return f"Left out of the next question: {piece.place}"
     if request.choice == "pinned":
-        gathering.pinned.add(piece)
-        return f"Pinned in this chat: {place}"
-    return f"Neither left out nor pinned: {place}"
+        return f"Pinned in this chat: {piece.place}"
+    return f"Neither left out nor pinned: {piece.place}"
 
 
 def _is_record(event: LogEvent) -> bool:
@@ -132,10 +147,12 @@ def _newest_question(messages: Sequence[Message]) -> str:
     return next((message.text for message in reversed(messages) if is_typed_by_user(message)), "")
 
 
-def _report(fields: Mapping[str, Any], gathering: CodeGathering | None, text: str) -> CodeReport:
-    rows = [_row(piece, "in", gathering) for piece in fields.get("pieces", ())]
-    rows += [_row(piece, "out", gathering) for piece in fields.get("dropped", ())]
-    taken = [row for row in rows if row.state in ("in", "pinned")]
+def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str) -> CodeReport:
+    pins = list(chosen.pinned)
+    rows = [_row(piece, "in", chosen, pins) for piece in fields.get("pieces", ())]
+    rows += [_row(piece, "out", chosen, pins) for piece in fields.get("dropped", ())]
+    rows += [_lost(pin) for pin in pins]
+    taken = [row for row in rows if row.state in ("in", "pinned") and not row.why]
     code = [row.path for row in taken if row.path]
     tokens = sum(row.tokens for row in taken if row.path)  # the budget is that of the code
     title = f"{counted(len(code), 'snippet')} from {counted(len(set(code)), 'file')}"
@@ -157,20 +174,47 @@ def _report(fields: Mapping[str, Any], gathering: CodeGathering | None, text: st
     return CodeReport(title, tuple(" ".join(line.split()) for line in head), tuple(rows), text)
 
 
-def _row(piece: Mapping[str, Any], state: State, gathering: CodeGathering | None) -> CodeRow:
-    key = (piece["path"], piece.get("start", 0))
-    if gathering is not None and key in gathering.left_out:
-        state = "left out"
-    elif gathering is not None and key in gathering.pinned and state == "in":
+def _row(piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[ChosenPiece]) -> CodeRow:
+    """Return the row of a piece; the pin that it is leaves `pins`."""
+    here = ChosenPiece(
+        piece["path"], piece.get("start", 0), piece.get("end", 0), piece.get("kind", ""), piece.get("name", "")
+    )
+    why, source = piece.get("why", ""), piece.get("source", "")
+    among = pins if source == "pinned" else [pin for pin in pins if pin.is_at(here)]
+    pin = next((one for one in among if one.is_at(here)), None) or nearest(here, among)
+    if pin is not None:
         state = "pinned"
+        pins.remove(pin)
+    elif why == TAKEN_OUT or any(one.is_at(here) for one in chosen.left_out):
+        state, why = "left out", "you left it out"
     return CodeRow(
-        path=piece["path"],
-        start=piece.get("start", 0),
-        end=piece.get("end", 0),
+        path=here.path,
+        start=here.start,
+        end=here.end,
         what=place_of(piece),
-        source=piece.get("source", ""),
+        source=source,
         score=piece.get("score", 0.0),
         tokens=piece.get("tokens", 0),
         state=state,
-        why="you left it out" if state == "left out" else piece.get("why", ""),
+        why=why,
+        kind=here.kind,
+        name=here.name,
+        chosen_at=pin.start if pin is not None and pin.start != here.start else 0,
+    )
+
+
+def _lost(pin: ChosenPiece) -> CodeRow:
+    """Return the row of what is pinned and was not found: it can be unpinned there."""
+    return CodeRow(
+        path=pin.path,
+        start=pin.start,
+        end=pin.end,
+        what=pin.place,
+        source="pinned",
+        score=0.0,
+        tokens=0,
+        state="pinned",
+        why="not found",
+        kind=pin.kind,
+        name=pin.name,
     )

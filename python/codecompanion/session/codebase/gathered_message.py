@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.model.chosen_code import GATHERED_EVENT
 from codecompanion.model.gathered import Dropped, Gathered, Snippet
 from codecompanion.model.history import PolicyEvent
 from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message
-from codecompanion.session.codebase.shown_code import GATHERED_EVENT, body_of_gathered, title_of_gathered
+from codecompanion.session.codebase.shown_code import body_of_gathered, title_of_gathered
 from codecompanion.wire.events import CodeGathered
 
 _MAX_DROPPED = 100

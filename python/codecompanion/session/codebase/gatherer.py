@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from codecompanion.model.chosen_code import ChosenPiece
 from codecompanion.model.gathered import Gathered
 
 
@@ -21,8 +22,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     = none (R-214), `cursor`: its line there. `max_tokens`: the most the code may take (R-245), whatever the budget of
     `model` is; named files may take all of it. `is_asked`: the user asked for code, so nobody decides whether the
     question is about any. `only_files`: `root` is no project, and nothing but the named files is read. `unsaved`: the
-    texts of changed buffers, by absolute path. `left_out` and `pinned`: pieces as (path, first line) that must not or
-    must be in the result.
+    texts of changed buffers, by absolute path. `left_out` and `pinned`: pieces that must not or must be in the
+    result.
     """
 
     text: str
@@ -36,8 +37,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     is_asked: bool = False
     only_files: bool = False
     unsaved: Mapping[str, str] = {}
-    left_out: frozenset[tuple[str, int]] = frozenset()
-    pinned: frozenset[tuple[str, int]] = frozenset()
+    left_out: tuple[ChosenPiece, ...] = ()
+    pinned: tuple[ChosenPiece, ...] = ()
 
 
 class Gatherer(Protocol):

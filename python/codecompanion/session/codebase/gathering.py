@@ -67,10 +67,6 @@ class CodeGathering:
     ) -> None:
         self._services, self._control, self._root, self._show = services, control, root, show
         self._said: set[str] = set()
-        self.left_out: set[tuple[str, int]] = set()
-        """Pieces that the user took out, as (path, first line)."""
-        self.pinned: set[tuple[str, int]] = set()
-        """Pieces that the user wants in every time."""
 
     async def wish(self, text: str, snapshot: Snapshot) -> Wish | None:
         """Return what a message asks for, None when nothing is to be done about it."""
@@ -162,8 +158,8 @@ class CodeGathering:
             is_asked=mentions.codebase,
             only_files=not _is_project(root),
             unsaved=await self._unsaved(snapshot),
-            left_out=frozenset(self.left_out),
-            pinned=frozenset(self.pinned),
+            left_out=self._control.log.chosen.left_out,
+            pinned=self._control.log.chosen.pinned,
         )
 
     async def _unsaved(self, snapshot: Snapshot) -> dict[str, str]:

@@ -8,8 +8,6 @@ from codecompanion.model.messages import GatheredPiece, Message
 
 _CHOSEN = ("mention", "pinned")
 """Of what the user chose themselves they expect all."""
-GATHERED_EVENT = "code_gathered"
-"""The name under which the log tells how gathering went."""
 TOLD_EVENT = "told_below_message"
 """The name under which the log keeps a sentence that stands below the message after it."""
 

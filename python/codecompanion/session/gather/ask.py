@@ -7,8 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-Place = tuple[str, int]
-"""Path and first line of a piece."""
+from codecompanion.model.chosen_code import ChosenPiece
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,5 +34,5 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     always: bool = False
     only_files: bool = False
     unsaved: Mapping[str, str] = {}
-    left_out: frozenset[Place] = frozenset()
-    pinned: frozenset[Place] = frozenset()
+    left_out: tuple[ChosenPiece, ...] = ()
+    pinned: tuple[ChosenPiece, ...] = ()

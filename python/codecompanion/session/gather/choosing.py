@@ -10,6 +10,7 @@ from codecompanion.retrieval.budgets import budget_in_window, token_budget
 from codecompanion.retrieval.compose import Composed, compose
 from codecompanion.retrieval.search_terms import simple_terms
 from codecompanion.session.gather.ask import Ask
+from codecompanion.session.gather.pinned import places_of
 from codecompanion.session.gather.project_code import ProjectCode
 from codecompanion.settings_sections import GatheringSettings
 
@@ -37,7 +38,7 @@ def choose(
         definitions,
         budget_of(ask, settings),
         max_tokens=ask.max_tokens,
-        left_out=ask.left_out,
+        left_out=places_of(code, ask.left_out),
         named_tokens=named_budget(ask, settings),
         terms=(*simple_terms(ask.question), *(term.lower() for term in terms)),
         cursor=ask.cursor,

@@ -39,7 +39,7 @@ from codecompanion.session.gather.gatherers import (
     search_definitions,
 )
 from codecompanion.session.gather.mentioned_files import ReadFiles, read_mentioned
-from codecompanion.session.gather.pinned import read_pinned
+from codecompanion.session.gather.pinned import ReadPins, read_pinned
 from codecompanion.session.gather.project_code import ProjectCode
 from codecompanion.session.gather.running import Runs
 from codecompanion.session.gather.stopping import in_thread
@@ -86,6 +86,7 @@ class _CodeFound(msgspec.Struct, frozen=True):
     snippets: tuple[Snippet, ...] = ()
     tier: str = ""
     is_partial: bool = False
+    notes: tuple[str, ...] = ()
 
 
 _NO_CODE = _CodeFound()
@@ -143,7 +144,7 @@ async def gather(ask: Ask, means: Means) -> Gathered:
         types,
         terms=code_found.terms,
         found=everything,
-        notes=(*files.notes, *not_sent(composed)),
+        notes=(*files.notes, *code_found.notes, *not_sent(composed)),
         tier=code_found.tier,
         is_partial=code_found.is_partial,
         composed=composed,
@@ -187,7 +188,7 @@ async def _find_code(
     outcome, common, pinned = await asyncio.gather(
         runs.run("search", _search(ask, means, in_play, code), _limit(means, "search"), None),
         runs.run("common", _common(ask, code, types), _limit(means, "common"), []),
-        runs.run("pinned", in_thread(partial(read_pinned, code, ask.pinned)), _limit(means, "pinned"), []),
+        runs.run("pinned", in_thread(partial(read_pinned, code, ask.pinned)), _limit(means, "pinned"), ReadPins()),
     )
     results = [found_snippet(one) for one in outcome.results] if outcome is not None else []
     paths = list(dict.fromkeys(one.path for one in results))
@@ -203,10 +204,10 @@ async def _find_code(
         common = await runs.run(
             "common", in_thread(partial(read_common_files, code, True)), _limit(means, "common"), []
         )
-    found = (*pinned, *joined(results, elements, common))
+    found = (*pinned.snippets, *joined(results, elements, common))
     # None with a search: it was late or has failed, which is said; without: there is no index yet.
     is_partial = outcome.is_partial if outcome is not None else means.search is None
-    return _CodeFound(terms, found, outcome.tier if outcome is not None else "", is_partial)
+    return _CodeFound(terms, found, outcome.tier if outcome is not None else "", is_partial, pinned.notes)
 
 
 async def _search(ask: Ask, means: Means, in_play: Sequence[str], code: ProjectCode) -> SearchOutcome | None:

@@ -1,37 +1,120 @@
-"""Pieces the user wants in every question: read again as they are now, first of all (issue 11, section 2)."""
+"""Pieces the user wants in every question: found again wherever they are now, read as they are now, first of all.
+
+Issue 11, section 2. A definition is known by its path and name, and by its kind and line where there are several.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 
+import msgspec
+
+from codecompanion.model.chosen_code import ChosenPiece
+from codecompanion.model.code import Definition
 from codecompanion.model.gathered import Snippet
-from codecompanion.retrieval.smart_snippets import MAX_LINES_AFTER_START, split_lines
+from codecompanion.retrieval.smart_snippets import MAX_LINES_AFTER_START, find_elements, split_lines
 from codecompanion.session.gather.project_code import ProjectCode
 
+UNPIN = " · /context, p unpins it"
+PART_OF = 2
+"""A definition so many times longer than the piece was pinned as a part of itself."""
 
-def read_pinned(code: ProjectCode, places: Collection[tuple[str, int]], check: Callable[[], None]) -> list[Snippet]:
-    """Return the definitions that begin at these places (path, line), or the lines from there on. Blocks."""
-    found = list[Snippet]()
-    for path, start in sorted(places):
+
+class ReadPins(msgspec.Struct, frozen=True):
+    """What is pinned, as it is now, and a sentence for each piece that is gone."""
+
+    snippets: tuple[Snippet, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read_pinned(code: ProjectCode, pieces: Sequence[ChosenPiece], check: Callable[[], None]) -> ReadPins:
+    """Return the pinned pieces; what is gone is said, and nothing else takes its place. Blocks."""
+    found, notes = list[Snippet](), list[str]()
+    taken = set[tuple[str, int]]()
+    for piece in pieces:
         check()
-        text = code.read(path) if path in code.listed(check) or path in code.unsaved else None
+        text = code.read(piece.path) if piece.path in code.listed(check) or piece.path in code.unsaved else None
         lines = split_lines(text) if text is not None else []
-        if not 1 <= start <= len(lines):
+        here = where_now(code, piece, lines, taken) if lines else None
+        if here is None:
+            notes.append(f"Pinned code is gone: {piece.place}, {_why_gone(code, piece, bool(lines))}{UNPIN}")
             continue
-        here = [one for one in code.parse(path).definitions if one.start == start]
-        end = here[0].end if here else min(start + MAX_LINES_AFTER_START, len(lines))
+        taken.add((piece.path, here.start))
         found.append(
             Snippet(
-                path=path,
-                start=start,
-                end=end,
-                text="\n".join(lines[start - 1 : end]),
-                kind=here[0].kind if here else "block",
-                name=here[0].name if here else "",
+                path=piece.path,
+                start=here.start,
+                end=here.end,
+                text="\n".join(lines[here.start - 1 : here.end]),
+                kind=here.kind,
+                name=here.name,
                 score=1.0,
                 is_selected=True,
                 source="pinned",
                 scores=(("pinned", 1.0),),
             )
         )
-    return found
+    return ReadPins(tuple(found), tuple(notes))
+
+
+def _why_gone(code: ProjectCode, piece: ChosenPiece, is_read: bool) -> str:
+    if is_read:
+        return "it is not in that file any more"
+    is_there = (code.root / piece.path).is_file()
+    return "hidden, ignored and secret files are read only when named with @" if is_there else "there is no such file"
+
+
+def where_now(
+    code: ProjectCode, piece: ChosenPiece, lines: Sequence[str], taken: set[tuple[str, int]]
+) -> ChosenPiece | None:
+    """Return the piece with the lines it has now, None when it is gone; `taken`: first lines of other pins."""
+    if piece.kind == "file":
+        return msgspec.structs.replace(piece, start=1, end=len(lines))
+    if not piece.name:
+        return _by_lines(code.parse(piece.path).definitions, piece, len(lines))
+    named = [one for one in _definitions(code, piece.path, lines) if one.name == piece.name]
+    free = [one for one in named if (piece.path, one.start) not in taken] or named
+    best = min(free, key=lambda one: (one.kind != piece.kind, abs(one.start - piece.start)), default=None)
+    if best is None:
+        return None
+    length = piece.end - piece.start + 1
+    if piece.end and best.start < piece.start < best.end and best.end - best.start + 1 > PART_OF * length:
+        return msgspec.structs.replace(piece, end=min(piece.end, best.end))  # a part of a long one
+    return msgspec.structs.replace(piece, start=best.start, end=best.end, kind=best.kind)
+
+
+def _by_lines(definitions: Sequence[Definition], piece: ChosenPiece, count: int) -> ChosenPiece | None:
+    """Return a piece without a name: the lines it had, or the definition that begins there."""
+    start = max(1, piece.start)
+    if start > count:
+        return None
+    here = next((one for one in definitions if one.start == start), None)
+    if here is not None and not piece.end:
+        return ChosenPiece(piece.path, start, here.end, here.kind, here.name)
+    end = piece.end or start + MAX_LINES_AFTER_START
+    return msgspec.structs.replace(piece, start=start, end=min(end, count), kind=piece.kind or "block")
+
+
+def _definitions(code: ProjectCode, path: str, lines: Sequence[str]) -> Sequence[Definition]:
+    """Return what is defined in a file: by its grammar, else by patterns (R-225)."""
+    if found := code.parse(path).definitions:
+        return found
+    elements = find_elements(lines)
+    ends = [start - 1 for start, _, _ in elements[1:]] + [len(lines)]
+    return [
+        Definition(name=name, kind=kind, start=start, end=min(end, start + MAX_LINES_AFTER_START), line=start)  # type: ignore[arg-type]
+        for (start, kind, name), end in zip(elements, ends, strict=True)
+    ]
+
+
+def places_of(code: ProjectCode, pieces: Sequence[ChosenPiece]) -> set[tuple[str, int]]:
+    """Return (path, first line) of the pieces as they are now; what has moved is followed. Blocks."""
+    places = set[tuple[str, int]]()
+    for piece in pieces:
+        defined = code.parse(piece.path).definitions if piece.name else ()
+        named = [one for one in defined if one.name == piece.name]
+        if not named or any(one.start <= piece.start <= one.end for one in named):
+            places.add((piece.path, piece.start))
+        if named:
+            places.add((piece.path, min((one.start for one in named), key=lambda start: abs(start - piece.start))))
+    return places

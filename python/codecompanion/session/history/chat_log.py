@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from codecompanion.errors import StoreError
+from codecompanion.model.chosen_code import NOTHING_CHOSEN, chosen_after, chosen_in
 from codecompanion.model.history import ChangeUndone, EventPayload, LogEvent, MessageAdded, TitleSet, ViewChanged
 from codecompanion.model.messages import Message, is_typed_by_user
 from codecompanion.model.view import View, apply, project
@@ -56,6 +57,8 @@ class ChatLog:
         """Whether messages left or joined the view in a way that no event of its own tells the editor."""
         self.keys: dict[str, str] = {}
         """Under which key `recall` gives a message back, by its id."""
+        self.chosen = NOTHING_CHOSEN
+        """Which code the user pinned, or left out of the next question."""
         self.typed = 0
         """How many messages of the user's the log has."""
         self._late: tuple[EventPayload, ...] = ()
@@ -129,6 +132,7 @@ class ChatLog:
                 self.view = apply(self.view, event)
                 self.chain = chain_after(self.chain, event.payload)
                 self.rest = self.rest.after(event.payload, self.view.cycle)
+                self.chosen = chosen_after(self.chosen, event.payload)
                 if isinstance(event.payload, TitleSet):
                     self.title = event.payload.title
                 if isinstance(event.payload, MessageAdded):
@@ -151,6 +155,7 @@ class ChatLog:
         self._read_keys(events)
         self.title = next((e.payload.title for e in reversed(events) if isinstance(e.payload, TitleSet)), "")
         self.typed = sum(isinstance(e.payload, MessageAdded) and is_typed_by_user(e.payload.message) for e in events)
+        self.chosen = chosen_in(events)
         self._read_undos(events)
 
     def _read_keys(self, events: Sequence[LogEvent]) -> None:

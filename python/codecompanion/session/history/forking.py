@@ -16,6 +16,7 @@ import msgspec
 from codecompanion.errors import InputError
 from codecompanion.formats.regex import regex
 from codecompanion.model.change_report import ChangeReport
+from codecompanion.model.chosen_code import GATHERED_EVENT, choice_event, chosen_in
 from codecompanion.model.history import (
     ChatForked,
     EventPayload,
@@ -29,7 +30,7 @@ from codecompanion.model.history import (
 )
 from codecompanion.model.messages import GATHERED_TAG, GO_ON_TAG, PIN_TAG, SUMMARY_TAG, Message, is_typed_by_user
 from codecompanion.model.view import View, project
-from codecompanion.session.codebase.shown_code import GATHERED_EVENT, TOLD_EVENT
+from codecompanion.session.codebase.shown_code import TOLD_EVENT
 from codecompanion.session.history.undo import undone_ids
 from codecompanion.session.services import Services
 from codecompanion.session.storage.stored_chats import given_title
@@ -78,6 +79,7 @@ def cut_before(events: Sequence[LogEvent], message_id: str) -> Cut:
     last_seq = kept[-1].seq if kept else 0
     before = project([event for event in kept if event.seq not in left_out])
     more.extend(_attached_since(events, place, before))
+    more.extend(_pinned_since(events, [event for event in kept if event.seq not in left_out]))
     return Cut(last_seq, frozenset(left_out), tuple(more), is_untitled)
 
 
@@ -110,6 +112,13 @@ def _attached_since(events: Sequence[LogEvent], place: int, before: View) -> Ite
                     yield msgspec.structs.replace(change, removed=gone)
             case _:
                 pass
+
+
+def _pinned_since(events: Sequence[LogEvent], kept: Sequence[LogEvent]) -> Iterator[EventPayload]:
+    """Yield what makes the code that is pinned now the code that is pinned in the branch."""
+    now, then = chosen_in(events).pinned, chosen_in(kept).pinned
+    yield from (choice_event(piece, "") for piece in then if piece not in now)
+    yield from (choice_event(piece, "pinned") for piece in now if piece not in then)
 
 
 def _is_attached(message: Message) -> bool:

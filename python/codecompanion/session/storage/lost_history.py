@@ -16,6 +16,7 @@ from typing import Any
 
 from codecompanion.errors import StoreError
 from codecompanion.formats.plural import counted
+from codecompanion.model.chosen_code import choice_event
 from codecompanion.model.history import (
     ChatCreated,
     EventPayload,
@@ -158,6 +159,7 @@ def _live_chat(session: Session, new_id: str) -> LiveChat:
         opening.append(TitleSet(title=log.title))
     if control.chosen_policy:
         opening.append(PolicySet(policy=control.chosen_policy))
+    opening += [choice_event(piece, "pinned") for piece in log.chosen.pinned]
     text = f"Written again after the chat history file was lost: {_messages(len(view.messages))}. {_NOT_KEPT}."
     closing: list[EventPayload] = [PolicyEvent(name="session_restored", fields={"chat": session.chat_id, "note": text})]
     turn = session.turn

@@ -8,13 +8,22 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import InputError
+from codecompanion.model.chosen_code import ChosenPiece
 from codecompanion.reports.markdown import Page
 from codecompanion.reports.record import LogReader
 from codecompanion.reports.trace import find_turn, trace_report
 from codecompanion.session.codebase.code_report import choose_code, preview_code, show_gathered
+from codecompanion.session.history.forking import fork
 from codecompanion.session.history.inspection import inspect
-from codecompanion.wire.requests import ChooseCode, ClearMessage, PreviewCode, ShowGathered, Snapshot
+from codecompanion.wire.requests import ChooseCode, ClearMessage, ForkChat, PreviewCode, ShowGathered, Snapshot
 from tests.unit.session.codebase.test_gathering import FakeGatherer, ask, asked, bench_with
+
+F0, F1 = ChosenPiece("src/0.py", 1, 9, "function", "f0"), ChosenPiece("src/1.py", 2, 10, "function", "f1")
+
+
+def choose(session, piece, choice):
+    fields = {name: getattr(piece, name) for name in ("path", "start", "end", "kind", "name")}
+    return choose_code(session, ChooseCode(chat="chat-1", choice=choice, **fields))
 
 
 def preview(session, question=""):
@@ -72,17 +81,54 @@ async def test_a_home_directory_is_said(tmp_path, monkeypatch):
 async def test_pieces_are_left_out_and_pinned_for_the_messages_to_come(tmp_path):
     gatherer = FakeGatherer()
     bench, session = await bench_with(tmp_path, gatherer)
-    said = choose_code(session, ChooseCode(chat="chat-1", path="src/0.py", start=1, choice="left_out"))
-    assert said == "Left out in this chat: src/0.py:1"
-    choose_code(session, ChooseCode(chat="chat-1", path="src/1.py", start=2, choice="pinned"))
-    await asked(bench, session, ask("q"))
-    question = gatherer.questions[-1]
-    assert (question.left_out, question.pinned) == ({("src/0.py", 1)}, {("src/1.py", 2)})
+    assert await choose(session, F0, "left_out") == "Left out of the next question: src/0.py:1 f0"
+    assert await choose(session, F1, "pinned") == "Pinned in this chat: src/1.py:2 f1"
     assert [row.state for row in (await preview(session, "q")).rows][:2] == ["left out", "pinned"]
-    for path, start in (("src/0.py", 1), ("src/1.py", 2)):
-        choose_code(session, ChooseCode(chat="chat-1", path=path, start=start))
-    await asked(bench, session, ask("q", 2))
-    assert not gatherer.questions[-1].left_out | gatherer.questions[-1].pinned
+    await asked(bench, session, ask("q"))
+    assert (gatherer.questions[-1].left_out, gatherer.questions[-1].pinned) == ((F0,), (F1,))
+    await asked(bench, session, ask("another", 2))
+    question = gatherer.questions[-1]
+    assert (question.left_out, question.pinned) == ((), (F1,)), "left out of one question, pinned for the chat"
+    assert await choose(session, F1, "") == "Neither left out nor pinned: src/1.py:2 f1"
+    await asked(bench, session, ask("q", 3))
+    assert not gatherer.questions[-1].pinned
+
+
+async def test_a_choice_is_in_the_log(tmp_path):
+    """A killed host, a chat that is opened again, a branch: what was pinned is pinned."""
+    gatherer = FakeGatherer()
+    bench, session = await bench_with(tmp_path, gatherer)
+    await asked(bench, session, ask("first"), ask("second", 2))
+    await choose(session, F1, "pinned")
+    await choose(session, F0, "left_out")
+    at = session.log.view.messages[4].id
+    branch = await fork(bench.services, ForkChat(chat="chat-1", fork="chat-2", at=at))
+    whole = await fork(bench.services, ForkChat(chat="chat-1", fork="chat-3"))
+    again = await bench.resume("chat-1")
+    assert (again.log.chosen.pinned, again.log.chosen.left_out) == ((F1,), (F0,))
+    assert (await bench.resume(whole)).log.chosen == again.log.chosen
+    edited = await bench.resume(branch)
+    assert edited.log.chosen.pinned == (F1,), "pinned since the message that is edited"
+    assert edited.log.view.cycle == 1
+
+
+async def test_the_edited_question_has_what_was_left_out_of_it(tmp_path):
+    bench, session = await bench_with(tmp_path, FakeGatherer())
+    await choose(session, F0, "left_out")
+    await asked(bench, session, ask("first"))
+    assert session.log.chosen.left_out == ()
+    at = session.log.view.messages[1].id
+    edited = await bench.resume(await fork(bench.services, ForkChat(chat="chat-1", fork="chat-2", at=at)))
+    assert edited.log.chosen.left_out == (F0,)
+
+
+async def test_a_pin_that_was_not_found_has_a_row_to_unpin_it(tmp_path):
+    gone = ChosenPiece("src/gone.py", 7, 9, "function", "pop")
+    _, session = await bench_with(tmp_path, FakeGatherer())
+    await choose(session, gone, "pinned")
+    (row,) = (row for row in (await preview(session, "q")).rows if row.state == "pinned")
+    assert (row.what, row.why, row.start, row.name) == ("src/gone.py:7 pop", "not found", 7, "pop")
+    assert (await preview(session, "q")).title == "2 snippets from 2 files"
 
 
 async def test_what_went_can_be_looked_at_also_after_it_was_cleared(tmp_path):

@@ -8,11 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from codecompanion.model.chosen_code import GATHERED_EVENT
 from codecompanion.model.gathered import Classification, Dropped, Gathered, Selection, Snippet
 from codecompanion.model.history import MessageAdded, PolicyEvent
 from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message
 from codecompanion.session.codebase.code_report import show_gathered
-from codecompanion.session.codebase.shown_code import GATHERED_EVENT, title_of_gathered
+from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.history.entries import entries
 from codecompanion.session.history.forking import fork
 from codecompanion.session.state import State

@@ -14,13 +14,17 @@ import pytest
 from codecompanion import settings
 from codecompanion.adapters.base import Finished, TextDelta
 from codecompanion.errors import NetworkFailed
+from codecompanion.model.chosen_code import ChosenPiece
 from codecompanion.model.found_code import FoundCode, SearchOutcome
 from codecompanion.session.gather import gather as gathering
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.gather import Means, gather
 from codecompanion.session.gather.mentioned_files import with_active
+from codecompanion.session.gather.pinned import places_of
+from codecompanion.session.gather.project_code import ProjectCode
 from codecompanion.session.gather.team_text import TeamText
 from codecompanion.session.gather.utility import Utility
+from codecompanion.workspace.project_files import Choice
 
 PARSER = '''import re
 
@@ -552,12 +556,78 @@ async def test_a_folder_that_is_no_project_is_not_looked_through(project):
 
 async def test_what_is_pinned_is_in_and_what_is_taken_out_is_not(project):
     """Issue 11: single pieces."""
-    pinned = frozenset({("src/other.py", 1), ("src/gone.py", 1), (".env", 1)})
-    found = await ask(project, pinned=pinned, left_out=frozenset({("src/parser.py", 4)}))
+    pinned = (ChosenPiece("src/other.py", 1), ChosenPiece("src/gone.py", 1), ChosenPiece(".env", 1))
+    found = await ask(project, pinned=pinned, left_out=(ChosenPiece("src/parser.py", 4),))
     assert places(found)[0] == ("src/other.py", 1, 2, "pinned")
     assert ("src/parser.py", 4) not in [one[:2] for one in places(found)]
     assert [one.why for one in found.selection.dropped if one.snippet.start == 4] == ["you took it out"]
     assert "TOKEN" not in found.text
+
+
+TWICE = "class A:\n    def pop(self):\n        return 1\n\n\nclass B:\n    def pop(self):\n        return 2\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "piece", "expected"),
+    [
+        ("# new\n" * 40, ChosenPiece("src/two.py", 2, 3, "method", "pop"), (42, 43)),
+        ("# new\n", ChosenPiece("src/two.py", 7, 8, "method", "pop"), (8, 9)),
+        ("", ChosenPiece("src/two.py", 6, 8, "class", "B"), (6, 8)),
+        ("", ChosenPiece("src/two.py", 6, 8, "interface", "B"), (6, 8)),
+        ("# new\n" * 5, ChosenPiece("src/two.py", 1, 8, "file"), (1, 13)),
+        ("", ChosenPiece("src/two.py", 2, 4, "block"), (2, 4)),
+        ("", ChosenPiece("src/two.py", 7, 99, "block"), (7, 8)),
+        ("", ChosenPiece("src/two.py", 2), (2, 3)),
+    ],
+)
+async def test_a_pin_follows_its_definition(project, before, piece, expected):
+    (project / "src" / "two.py").write_text(before + TWICE)
+    found = await ask(project, pinned=(piece,))
+    (pinned,) = (one for one in found.selection.snippets if one.source == "pinned")
+    assert (pinned.start, pinned.end) == expected
+    assert not any("gone" in note for note in found.notes)
+
+
+async def test_two_pins_of_one_name_are_two_pieces(project):
+    (project / "src" / "two.py").write_text("# new\n" * 40 + TWICE)
+    pins = (ChosenPiece("src/two.py", 2, 3, "method", "pop"), ChosenPiece("src/two.py", 7, 8, "method", "pop"))
+    found = await ask(project, pinned=pins)
+    starts = sorted(one.start for one in found.selection.snippets if one.source == "pinned")
+    assert starts == [42, 47]
+
+
+async def test_a_pin_without_a_grammar_follows_what_the_patterns_find(project, monkeypatch):
+    from codecompanion.model.code import ParsedFile
+
+    monkeypatch.setattr("codecompanion.session.gather.project_code.parse", lambda text, language: ParsedFile(language))
+    (project / "src" / "two.py").write_text("# new\n" * 9 + TWICE)
+    found = await ask(project, pinned=(ChosenPiece("src/two.py", 6, 8, "class", "B"),))
+    assert [one.start for one in found.selection.snippets if one.source == "pinned"] == [15]
+
+
+async def test_a_pin_whose_definition_is_gone_is_said_and_nothing_takes_its_place(project):
+    (project / "src" / "two.py").write_text(TWICE)
+    pins = (
+        ChosenPiece("src/two.py", 2, 3, "method", "push"), ChosenPiece("src/gone.py", 1, 2, "function", "f"),
+        ChosenPiece("src/two.py", 90, 95, "block"), ChosenPiece(".env", 1, 1, "file"),
+    )  # fmt: skip
+    found = await ask(project, pinned=pins)
+    assert [one for one in found.selection.snippets if one.source == "pinned"] == []
+    assert [note for note in found.notes if "Pinned" in note] == [
+        "Pinned code is gone: src/two.py:2 push, it is not in that file any more · /context, p unpins it",
+        "Pinned code is gone: src/gone.py:1 f, there is no such file · /context, p unpins it",
+        "Pinned code is gone: src/two.py:90, it is not in that file any more · /context, p unpins it",
+        "Pinned code is gone: .env:1, hidden, ignored and secret files are read only when named with @"
+        " · /context, p unpins it",
+    ]
+
+
+async def test_what_was_left_out_is_left_out_where_it_is_now(project):
+    (project / "src" / "two.py").write_text("# new\n" * 9 + TWICE)
+    code = ProjectCode(project, Choice(False, 1_000_000), {})
+    assert places_of(code, [ChosenPiece("src/two.py", 6, 8, "class", "B")]) == {("src/two.py", 15)}
+    assert places_of(code, [ChosenPiece("src/two.py", 15, 17, "class", "B")]) == {("src/two.py", 15)}
+    assert places_of(code, [ChosenPiece("src/two.py", 3, 5)]) == {("src/two.py", 3)}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,122 @@
+"""What the user pinned of the project, or took out of a question: a projection of the log (issue 11, `/context`).
+
+A pin lasts as long as the chat, wherever its definition moves to; what was taken out is out of the next question that
+gets code. Values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from codecompanion.model.history import EventPayload, LogEvent, PolicyEvent
+
+CHOICE_EVENT, GATHERED_EVENT = "code_chosen", "code_gathered"
+"""The names under which the log keeps a choice, and how gathering went."""
+
+
+class ChosenPiece(msgspec.Struct, frozen=True):
+    """A piece by its path and what is defined there; one without a name by its lines, 1-based, 0 = the whole file.
+
+    `start` and `end`: where it stood when it was chosen, or was last sent.
+    """
+
+    path: str
+    start: int = 0
+    end: int = 0
+    kind: str = ""
+    name: str = ""
+
+    def is_at(self, other: ChosenPiece) -> bool:
+        """Return whether both are the same place as it is now."""
+        return (self.path, self.start) == (other.path, other.start)
+
+    def is_same(self, other: ChosenPiece) -> bool:
+        """Return whether both can be the same piece, wherever it has moved to."""
+        return self.path == other.path and (self.name == other.name if self.name else self.start == other.start)
+
+    @property
+    def place(self) -> str:
+        """Return where it stands, in words."""
+        return " ".join(filter(None, (f"{self.path}:{self.start}" if self.start else self.path, self.name)))
+
+
+class ChosenCode(msgspec.Struct, frozen=True):
+    """What holds now, in the order it was chosen."""
+
+    pinned: tuple[ChosenPiece, ...] = ()
+    left_out: tuple[ChosenPiece, ...] = ()
+
+
+NOTHING_CHOSEN = ChosenCode()
+
+
+def choice_event(piece: ChosenPiece, choice: str) -> PolicyEvent:
+    """Return what the log keeps of a choice: "pinned", "left_out", or "" = neither any more."""
+    return PolicyEvent(name=CHOICE_EVENT, fields={**msgspec.to_builtins(piece), "choice": choice})
+
+
+def chosen_after(chosen: ChosenCode, payload: EventPayload) -> ChosenCode:
+    """Return what holds after one more event of the log."""
+    if not isinstance(payload, PolicyEvent):
+        return chosen
+    if payload.name == GATHERED_EVENT and payload.fields.get("message_id"):
+        return _after_question(chosen, payload.fields)
+    return _after_choice(chosen, payload.fields) if payload.name == CHOICE_EVENT else chosen
+
+
+def chosen_in(events: Iterable[LogEvent]) -> ChosenCode:
+    """Return what holds after a whole log."""
+    chosen = NOTHING_CHOSEN
+    for event in events:
+        chosen = chosen_after(chosen, event.payload)
+    return chosen
+
+
+def nearest(piece: ChosenPiece, among: Sequence[ChosenPiece]) -> ChosenPiece | None:
+    """Return which of several pieces this one is, None = none of them."""
+    same = [one for one in among if piece.is_same(one)]
+    return min(same, key=lambda one: abs(one.start - piece.start), default=None)
+
+
+def _piece(fields: Mapping[str, Any]) -> ChosenPiece:
+    return ChosenPiece(
+        path=str(fields.get("path", "")),
+        start=_line(fields.get("start")),
+        end=_line(fields.get("end")),
+        kind=str(fields.get("kind", "")),
+        name=str(fields.get("name", "")),
+    )
+
+
+def _line(value: object) -> int:
+    """Return a line of a log that may be damaged."""
+    return value if isinstance(value, int) else 0
+
+
+def _after_choice(chosen: ChosenCode, fields: Mapping[str, Any]) -> ChosenCode:
+    piece, choice = _piece(fields), fields.get("choice", "")
+    pinned = tuple(one for one in chosen.pinned if not one.is_at(piece))
+    left_out = tuple(one for one in chosen.left_out if not one.is_at(piece))
+    if choice == "pinned":
+        pinned = (*pinned, piece)
+    elif choice == "left_out":
+        left_out = (*left_out, piece)
+    return ChosenCode(pinned, left_out)
+
+
+def _after_question(chosen: ChosenCode, fields: Mapping[str, Any]) -> ChosenCode:
+    """Return the choices after a question that got code: nothing is left out any more, and pins stand where they do."""
+    sent = [_piece(one) for one in fields.get("pieces", ()) if one.get("source") == "pinned"]
+    pinned, groups = list(chosen.pinned), dict[tuple[str, str], list[int]]()
+    for number, one in enumerate(pinned):
+        if one.name:
+            groups.setdefault((one.path, one.name), []).append(number)
+    for (path, name), numbers in groups.items():
+        now = sorted((one for one in sent if (one.path, one.name) == (path, name)), key=lambda one: one.start)
+        if len(now) == len(numbers):  # definitions of one name keep their order
+            for number, one in zip(sorted(numbers, key=lambda n: pinned[n].start), now, strict=True):
+                pinned[number] = msgspec.structs.replace(pinned[number], start=one.start, end=one.end)
+    return ChosenCode(tuple(pinned))
