@@ -286,12 +286,13 @@ end
 
 ---@param path string
 ---@param what string
-local function check_folder(path, what)
-  vim.fn.mkdir(path, "p", 448)
+---@param lost string What does not work without it
+local function check_folder(path, what, lost)
+  pcall(vim.fn.mkdir, path, "p", 448)
   local probe = ("%s/.probe-%d"):format(path, uv.os_getpid())
   local descriptor = uv.fs_open(probe, "w", 384)
   if not descriptor then
-    return health.error(("%s cannot be written: %s"):format(what, path), "Chats could not be kept; fix its permissions")
+    return health.error(("%s cannot be written: %s"):format(what, path), lost .. "; mend its permissions")
   end
   uv.fs_close(descriptor)
   uv.fs_unlink(probe)
@@ -300,9 +301,10 @@ end
 
 local function check_folders()
   health.start("Folders")
-  pcall(check_folder, require("codecompanion.install").data_dir(), "data (chats)")
-  pcall(check_folder, vim.fn.stdpath("cache") .. "/codecompanion", "cache")
-  pcall(check_folder, vim.fn.stdpath("log"), "log")
+  local install, cache = require("codecompanion.install"), vim.fn.stdpath("cache") .. "/codecompanion"
+  check_folder(install.data_dir(), "data (chats)", "Chats could not be kept")
+  check_folder(cache, "cache (code indexes)", "Questions and suggestions do without a code index")
+  check_folder(vim.fn.stdpath("log"), "log", "Nothing could be logged")
 end
 
 local function check_tools()

@@ -129,3 +129,15 @@ def test_checkhealth_says_what_is_indexed(nvim: Nvim) -> None:
     text = "\n".join(nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)"))
     assert "code index: The code of project is indexed (2 files, 2 definitions" in text
     assert "grammars: python" in text
+
+
+def test_checkhealth_says_what_a_cache_that_cannot_be_written_costs(nvim: Nvim) -> None:
+    nvim.lua(
+        "local stdpath = vim.fn.stdpath"
+        " vim.fn.stdpath = function(what) return what == 'cache' and '/dev/null/cache' or stdpath(what) end"
+    )
+    nvim.command("checkhealth codecompanion")
+    text = "\n".join(nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)"))
+    assert "cache (code indexes) cannot be written: /dev/null/cache/codecompanion" in text
+    assert "do without a code index" in text
+    assert "log: " in text  # the folders after it are looked at all the same

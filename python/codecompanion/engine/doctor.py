@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 import importlib.util
 import os
@@ -13,7 +14,8 @@ from collections.abc import Mapping
 import msgspec
 
 from codecompanion.context.policy.catalog import policy_names
-from codecompanion.model.embedding import EmbeddingSettings
+from codecompanion.engine.doctor_code import examine_code
+from codecompanion.engine.finding import Finding
 from codecompanion.session.accounts.usage_check import ADVICE
 from codecompanion.session.services import Services
 from codecompanion.store.damage.salvage import kept_files
@@ -34,13 +36,11 @@ PACKAGES = (
 OLDEST_PYTHON = (3, 11)
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """One line of the check-up. `advice` is what to do when `ok` is false."""
-
-    name: str
-    ok: bool
-    text: str
-    advice: str = ""
+async def examine_all(services: Services, *, completes: bool) -> list[Finding]:
+    """Return all findings about a running host; `completes`: completion was asked for, whatever its setting says."""
+    wanted = completes or services.settings.completion.enabled
+    host, code = await asyncio.gather(asyncio.to_thread(examine, services), examine_code(services, completes=wanted))
+    return [*host, *code]
 
 
 def examine(services: Services) -> list[Finding]:
@@ -66,9 +66,8 @@ def examine(services: Services) -> list[Finding]:
         Finding(f"usage of {endpoint}", False, text, ADVICE) for endpoint, text in services.usage_doubts.sentences()
     ]
     hidden = services.hidden_variables()
-    embedding = embedding_findings(services.settings.context.embedding)
     return [
-        *examine_environment(), *embedding, history, *history_findings(store), window, *usage,
+        *examine_environment(), history, *history_findings(store), window, *usage,
         variables_finding(hidden, services.environment), own_environment_finding(hidden, os.environ),
     ]  # fmt: skip
 
@@ -81,30 +80,6 @@ def history_findings(store: Store) -> list[Finding]:
         text = f"was damaged: {story}; the damaged file is kept as {kept.path}"
         found.append(Finding("history", False, text, f"{RESTORE}. Delete the file when you miss nothing"))
     return found
-
-
-def embedding_findings(embedding: EmbeddingSettings) -> list[Finding]:
-    """Return whether vectors can be made and compared; nothing when none are wanted. Asks no endpoint."""
-    from codecompanion.adapters.embeddings.make import make_embedder
-    from codecompanion.adapters.embeddings.onnx_embedder import missing_packages
-    from codecompanion.adapters.keys.redact import plain_url
-    from codecompanion.errors import AdapterError
-
-    if not embedding.is_set:
-        return []
-    install = "Run :CodeCompanion install semantic"
-    missing = missing_packages()
-    if embedding.onnx:
-        try:
-            make_embedder(embedding, lambda settings: "")
-        except AdapterError as error:
-            return [Finding("embeddings", False, str(error), "Change context.embedding.onnx")]
-        text = f"the model in {embedding.onnx}"
-        return [Finding("embeddings", not missing, text + (f" needs {', '.join(missing)}" if missing else ""), install)]
-    text = f"{embedding.model} at {plain_url(embedding.url)}"
-    if "numpy" in missing:
-        text += "; without numpy a question is compared only with what its words find"
-    return [Finding("embeddings", "numpy" not in missing, text, install)]
 
 
 def variables_finding(hidden: HiddenVariables, environment: Mapping[str, str]) -> Finding:

@@ -104,9 +104,9 @@ class Runtime:
             case requests.GiveEnvironment():
                 self._take_environment(request)
             case requests.Doctor():
-                from codecompanion.engine.doctor import examine  # rarely wanted: not part of the start
+                from codecompanion.engine.doctor import examine_all  # rarely wanted: not part of the start
 
-                return await asyncio.to_thread(examine, self.services)
+                return await examine_all(self.services, completes=self._completer is not None)
             case requests.ShowCost():
                 return await asyncio.to_thread(self._reporting().show_cost, self.services, request)
             case requests.ShowTrace():

@@ -37,7 +37,7 @@ LATER = "dataclasses importlib.resources tempfile shutil calendar email".split()
 """The transport needs them; a host that greets does not."""
 OURS = """
     cli retrieval completion adapters.completion session.complete
-    engine.doctor engine.look store.vocabulary session.accounts.reporting reports.cost
+    engine.doctor engine.doctor_code engine.look store.vocabulary session.accounts.reporting reports.cost
     reports.trace session.compaction.forecast session.compaction.preview session.history.forking
     session.history.inspection model.gathered session.codebase.gatherer session.codebase.gathered_message
     session.codebase.code_report reports.gathered_code

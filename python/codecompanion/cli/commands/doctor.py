@@ -6,7 +6,8 @@ import argparse
 from typing import Any, TextIO
 
 from codecompanion.cli.commands.sessions import data_dir
-from codecompanion.engine.doctor import Finding, examine_environment
+from codecompanion.engine.doctor import examine_environment
+from codecompanion.engine.finding import Finding
 from codecompanion.errors import StoreError
 from codecompanion.store.opening import open_store
 

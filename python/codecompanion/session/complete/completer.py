@@ -151,7 +151,7 @@ class Completer:
             return Suggestions(why=f"{path.rpartition('/')[2]} may hold secrets", off=True)
         asked = self._asked = self._asked or self._make()
         settings = self._settings
-        family = _family_of(settings)
+        family = family_wanted(settings)
         if not request.count:
             return Suggestions()
         name = project[0].root.name if project else ""
@@ -283,7 +283,8 @@ def make_completer(services: Services) -> Completer:
     )
 
 
-def _family_of(settings: CompletionSettings) -> Family:
+def family_wanted(settings: CompletionSettings) -> Family:
+    """Return the family that the settings say, or the model's name; raises `ConfigError` when there is none."""
     if settings.tokens:
         return family_with(settings.tokens)
     return family_named(settings.family) if settings.family else family_of(settings.model)

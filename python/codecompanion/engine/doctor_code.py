@@ -1,0 +1,147 @@
+"""What the check-up finds out about completion at the cursor and gathered code: whether what is configured answers.
+
+The servers that the user has named are asked, for one token and for the vector of one word: nothing of the user's files
+goes to them. What is off is not asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+
+from codecompanion.engine.finding import Finding
+from codecompanion.errors import CodeCompanionError
+from codecompanion.model.embedding import EmbeddingSettings
+from codecompanion.session.services import Services
+from codecompanion.settings import CompletionSettings
+from codecompanion.settings_sections import TeamSettings
+
+ANSWER_LIMIT_S = 5.0
+"""`:checkhealth` waits 8 s for all of it."""
+_INSTALL = "Run :CodeCompanion install semantic"
+_TOO_LATE = f"no answer within {ANSWER_LIMIT_S:g} s"
+
+
+async def examine_code(services: Services, *, completes: bool) -> list[Finding]:
+    """Return the findings; `completes`: completion is on, whatever its setting says. Never raises for what is found."""
+    embedding = services.settings.context.embedding
+    completion, vectors = await asyncio.gather(
+        completion_findings(services) if completes else _nothing(),
+        asyncio.to_thread(embedding_findings, embedding),
+    )
+    if embedding.url and all(one.ok for one in vectors):
+        vectors = await embedding_answers(services, embedding, vectors)
+    return [*completion, *vectors, *team_findings(services.settings.context.team, services.environment.get("PATH"))]
+
+
+async def _nothing() -> list[Finding]:
+    return []
+
+
+async def completion_findings(services: Services) -> list[Finding]:
+    """Return whether the model can fill in, and whether its server gives a token."""
+    from codecompanion.adapters.completion.endpoints import CodeRequest
+    from codecompanion.session.complete.asking import make_asked
+    from codecompanion.session.complete.completer import family_wanted
+
+    settings = services.settings.completion
+    model = f"{settings.model} at {settings.endpoint}"
+    try:
+        family = family_wanted(settings)
+        asked = make_asked(settings, services.adapters, services.settings.chat.adapter)
+    except CodeCompanionError as error:
+        return [Finding("completion", False, str(error), "Change it in completion = { … }")]
+    if asked.is_chat:
+        return [_chat_finding(services, settings)]
+    found = []
+    if not family.fills_in and not asked.takes_suffix:
+        text = f"{settings.model} is not known to fill in the middle: it is not shown what follows the cursor"
+        found.append(Finding("completion", False, text, "Choose a code model, or set completion.family or .tokens"))
+    has_tokens = family.fills_in and asked.reads_tokens
+    prompt = f"{family.prefix}x = {family.suffix}{family.middle}" if has_tokens else "x = "
+    request = CodeRequest(
+        model=settings.model, prompt=prompt, has_tokens=has_tokens, max_tokens=1, temperature=settings.temperature
+    )
+    try:
+        await asked.ask(request, "", min(ANSWER_LIMIT_S, settings.timeout_s))
+    except CodeCompanionError as error:
+        said = str(error).removeprefix("completion: ")
+        found.append(Finding("completion", False, f"{model}: {said}", "See :help codecompanion-complete-servers"))
+    else:
+        found.append(Finding("completion", True, f"{model} answers"))
+    finally:
+        await asked.aclose()
+    return found
+
+
+def _chat_finding(services: Services, settings: CompletionSettings) -> Finding:
+    name = settings.adapter or services.settings.chat.adapter
+    if services.adapters.settings(name).kind == "offline":
+        advice = "Set completion.adapter to one with a model"
+        return Finding("completion", False, f'endpoint = "chat" asks {name}, which has no model', advice)
+    return Finding("completion", True, f"{settings.model} of {name}, a chat model, is asked to fill the gap")
+
+
+def embedding_findings(embedding: EmbeddingSettings) -> list[Finding]:
+    """Return whether vectors can be made and compared; nothing when none are wanted. Asks no endpoint."""
+    from codecompanion.adapters.embeddings.make import make_embedder
+    from codecompanion.adapters.embeddings.onnx_embedder import missing_packages
+    from codecompanion.adapters.keys.redact import plain_url
+
+    if not embedding.is_set:
+        return []
+    missing = missing_packages()
+    try:
+        make_embedder(embedding, lambda settings: "")
+    except CodeCompanionError as error:
+        said = str(error).removeprefix("embeddings: ")
+        option = "context.embedding.onnx" if embedding.onnx else "context.embedding"
+        return [Finding("embeddings", False, said, f"Change {option}")]
+    if embedding.onnx:
+        text = f"the model in {embedding.onnx}"
+        needs = f" needs {', '.join(missing)}" if missing else ""
+        return [Finding("embeddings", not missing, text + needs, _INSTALL)]
+    text = f"{embedding.model} at {plain_url(embedding.url)}"
+    if "numpy" in missing:
+        text += "; without numpy a question is compared only with what its words find"
+    return [Finding("embeddings", "numpy" not in missing, text, _INSTALL)]
+
+
+async def embedding_answers(services: Services, embedding: EmbeddingSettings, found: list[Finding]) -> list[Finding]:
+    """Return `found`, or instead of it why the endpoint gives no vector of one word."""
+    from codecompanion.adapters.embeddings.make import make_embedder
+
+    embedder = make_embedder(embedding, services.adapters.read_key)
+    try:
+        async with asyncio.timeout(ANSWER_LIMIT_S):
+            await embedder.embed_query("code")
+    except TimeoutError:
+        said = _TOO_LATE
+    except CodeCompanionError as error:
+        said = str(error).removeprefix("embeddings: ")
+    else:
+        return found
+    finally:
+        await embedder.aclose()
+    text = f"{found[0].text}: {said}"
+    return [Finding("embeddings", False, text, "Code is found by its words until it answers")]
+
+
+def team_findings(team: TeamSettings, search_path: str | None) -> list[Finding]:
+    """Return what is wrong with where the team's text comes from; nothing when it is off, or right."""
+    if not team.enabled:
+        return []
+    if team.command:
+        program = team.command[0]
+        if shutil.which(program, path=search_path) or (os.sep in program and not Path(program).is_absolute()):
+            return []
+        return [Finding("team", False, f"{program} was not found", "Change context.team.command")]
+    if not team.file:
+        text = "context.team is on and says neither a file nor a command: nothing is sent along"
+        return [Finding("team", False, text, "Set context.team.file or context.team.command")]
+    path = Path(team.file).expanduser()
+    if path.is_absolute() and not path.is_file():
+        return [Finding("team", False, f"{path} is no file", "Change context.team.file")]
+    return []
