@@ -63,10 +63,11 @@ def _how_much(fields: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) ->
     pieces = [piece for piece in pieces if piece["path"]]
     files = len({piece["path"] for piece in pieces})
     took = duration_text(fields.get("duration_ms", 0))
-    budget = f"{tokens_text(fields.get('total_tokens', 0))} of {tokens_text(fields.get('budget_tokens', 0))} tokens"
+    total, budget = tokens_text(fields.get("total_tokens", 0)), tokens_text(fields.get("budget_tokens", 0))
     if not fields.get("message_id"):
         return f"nothing sent · {took}"
-    return f"{counted(len(pieces), 'snippet')} from {counted(files, 'file')} · {budget} · {took}"
+    code = f"{counted(len(pieces), 'snippet')} from {counted(files, 'file')}"
+    return f"{code} · {total} of {budget} tokens by characters/4 · {took}"
 
 
 def classified_text(fields: Mapping[str, Any]) -> str:

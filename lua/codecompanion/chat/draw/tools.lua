@@ -12,7 +12,7 @@ local numbers = require("codecompanion.screen.numbers")
 local M = {}
 
 local MAX_PIECES = 200
-local GATHERED_HINT = "K show · why: /context"
+local MIN_GAP = 2
 
 ---A call began, or waits for approval.
 ---@param chat CodeCompanion.Chat
@@ -173,29 +173,63 @@ function M.cleared(chat, message_ids, call_ids, cut)
   vim.cmd.redraw({ bang = false })
 end
 
----How much it is and how long it took: `3.1k tokens · 140 ms`.
----@param tokens integer
----@param duration_ms integer
+---How much of the context it takes, as an estimate like that of the meter: the inspector has what it is by now.
+---@param item table
 ---@return string
-local function size_and_time(tokens, duration_ms)
-  local took = duration_ms >= 1000 and ("%.1f s"):format(duration_ms / 1000) or ("%d ms"):format(duration_ms)
-  return ("%s tokens · %s"):format(numbers.short(tokens), took)
+local function size(item)
+  return (" · ~%s tokens"):format(numbers.short(item.tokens))
 end
 
----The line of the closed fold. What was cleared says so; the hint stands where there is room for it.
+---@param item table
+---@return string
+local function time(item)
+  local ms = item.duration_ms
+  return ms >= 1000 and (" · %.1f s"):format(ms / 1000) or (" · %d ms"):format(ms)
+end
+
+---Title, outcome and hint of the closed fold, the fullest wording first: what to press is given up last.
+---@param item table
+---@return { [1]: string, [2]: string, [3]: string }[]
+local function wordings(item)
+  local title, shortened = item.title, blocks.shortened(item.cleared)
+  if shortened then
+    local short = title:match("^%d+ %a+") or title
+    return { { title, shortened, "" }, { short, shortened, "" }, { short, (shortened:gsub(" · K original", "")), "" } }
+  end
+  local tokens = size(item)
+  return {
+    { title, tokens .. time(item), "K show · why: /context" },
+    { title, tokens, "K show · why: /context" },
+    { title, tokens, "K show · /context" },
+    { title, tokens, "K show" },
+    { title, "", "K show · /context" },
+    { title, "", "K show" },
+  }
+end
+
+---The line of the closed fold.
 ---@param item table
 ---@param width? integer Cells there are
 ---@return { [1]: string, [2]: string }[]
 local function gathered_chunks(item, width)
-  local outcome = blocks.shortened(item.cleared) or (" · " .. size_and_time(item.tokens, item.duration_ms))
+  local mark, found = "▸ ", nil
+  for _, wording in ipairs(wordings(item)) do
+    found = wording
+    local gap = wording[3] ~= "" and MIN_GAP or 0
+    if not width or api.nvim_strwidth(mark .. table.concat(wording)) + gap <= width then
+      break
+    end
+  end
+  local title, outcome, hint = unpack(found)
+  local room = width and width - api.nvim_strwidth(mark .. outcome .. hint) - (hint ~= "" and MIN_GAP or 0)
+  title = room and fit.squeeze(title, room) or title
   local chunks = {
-    { "▸ ", "CodeCompanionFoldMark" },
-    { item.title, "CodeCompanionTool" },
+    { mark, "CodeCompanionFoldMark" },
+    { title, "CodeCompanionTool" },
     { outcome, item.cleared and "CodeCompanionCleared" or "CodeCompanionToolSummary" },
   }
-  local room = width and width - fit.width(chunks) - vim.api.nvim_strwidth(GATHERED_HINT) or -1
-  if room >= 2 and not item.cleared then
-    chunks[#chunks + 1] = { (" "):rep(room) .. GATHERED_HINT, "CodeCompanionHint" }
+  if width and hint ~= "" then
+    chunks[4] = { (" "):rep(width - fit.width(chunks) - api.nvim_strwidth(hint)) .. hint, "CodeCompanionHint" }
   end
   return width and fit.cut_chunks(chunks, width) or chunks
 end
@@ -228,7 +262,7 @@ function M.gathered_block(entry, cleared)
     pinned = entry.pinned,
   }
   local title = "▾ " .. item.title
-  local line = ("%s · %s"):format(title, size_and_time(item.tokens, item.duration_ms))
+  local line = title .. size(item) .. time(item)
   local block = {
     kind = "gathered",
     lines = { line },

@@ -99,6 +99,10 @@ class ContextMeter:
         """Return the message with its cached estimate."""
         return message if message.tokens else with_changes(message, tokens=self.counter.message(message))
 
+    def scaled(self, tokens: int) -> int:
+        """Return an estimate as this model is expected to count it: what a line in the buffer says of a message."""
+        return round(self.calibration.ratio * tokens)
+
     def estimated_prompt(self, view: View) -> int:
         """Return the uncalibrated estimate of the request: what a later report is compared with."""
         return self._fixed + view.tokens

@@ -114,9 +114,10 @@ async def show_gathered(chat: Chat, request: ShowGathered) -> CodeReport:
     report = _report(fields, NOTHING_CHOSEN, message.text)
     now = next((m for m in chat.log.view.messages if m.id == message.id), None)
     if now is None or now.content != message.content:
-        report = msgspec.structs.replace(
-            report, head=(*report.head, "The code was cleared: the model has only the names.")
-        )
+        said = "The code was cleared: the model has only the names."
+    else:
+        said = f"~{chat.meter.scaled(message.tokens):,} tokens of the context window, headings and map included"
+    report = msgspec.structs.replace(report, head=(*report.head, said))
     return msgspec.structs.replace(report, root=str(chat.root()))
 
 

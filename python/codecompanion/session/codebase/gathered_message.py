@@ -80,13 +80,13 @@ def _dropped(one: Dropped) -> dict[str, Any]:
     return {**msgspec.to_builtins(_piece(one.snippet)), "why": one.why}
 
 
-def told(chat_id: str, message: Message, duration_ms: int) -> CodeGathered:
-    """Return what the editor is told of a gathered message."""
+def told(chat_id: str, message: Message, tokens: int, duration_ms: int) -> CodeGathered:
+    """Return what the editor is told of a gathered message; `tokens` as the meter counts it."""
     return CodeGathered(
         chat=chat_id,
         message_id=message.id,
         title=title_of_gathered(message),
         body=body_of_gathered(message),
-        tokens=message.tokens,
+        tokens=tokens,
         duration_ms=duration_ms,
     )

@@ -191,7 +191,8 @@ class CodeGathering:
         record = gathered_record(gathered, message.id if message else "", turn_id)
         if message is None:
             return Found((record,)), why
-        shown = told(self._control.chat_id, message, gathered.ms)
+        tokens = self._control.meter.scaled(message.tokens)
+        shown = told(self._control.chat_id, message, tokens, gathered.ms)
         return Found((MessageAdded(message=message), record), (shown,)), why
 
     def _saying(self, found: Found, sentences: Sequence[str]) -> Found:

@@ -6,7 +6,9 @@ The same whether a chat is opened, comes back into an empty buffer or is drawn a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.model.history import LogEvent, MessageAdded
@@ -41,14 +43,16 @@ async def redraw(chat: Chat) -> None:
 
 async def _read(chat: Chat) -> tuple[list[Restored], Sequence[LogEvent]]:
     events = await chat.log.events()
-    return await asyncio.to_thread(restored, chat.chat_id, events), events
+    return await asyncio.to_thread(restored, chat.chat_id, events, chat.meter.scaled), events
 
 
-def restored(chat_id: str, events: Sequence[LogEvent]) -> list[Restored]:
-    """Return what the buffer shows of a log, in pieces, the newest first."""
-    return [
-        Restored(chat=chat_id, entries=shown, first=first, last=last) for shown, first, last in pieces(entries(events))
+def restored(chat_id: str, events: Sequence[LogEvent], scaled: Callable[[int], int]) -> list[Restored]:
+    """Return what the buffer shows of a log, in pieces, the newest first; `scaled`: an estimate as the model counts."""
+    drawn = [
+        msgspec.structs.replace(entry, tokens=scaled(entry.tokens)) if entry.kind == "gathered" else entry
+        for entry in entries(events)
     ]
+    return [Restored(chat=chat_id, entries=shown, first=first, last=last) for shown, first, last in pieces(drawn)]
 
 
 def _on_its_way(chat: Chat, events: Sequence[LogEvent]) -> list[Event]:

@@ -80,7 +80,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     stored = await asyncio.to_thread(_stored_submits, events, request.unconfirmed)
     _announce(session, resumed=True, read_only=read_only, drafts=drafts, stored=stored)
     session.context.show_marks()  # folds of what left are named by them
-    for piece in await asyncio.to_thread(restored, chat_id, events):
+    for piece in await asyncio.to_thread(restored, chat_id, events, session.meter.scaled):
         session.emit(piece)
     # Only then: what was reported in a long chat takes longer to read than to draw what was said.
     if is_own:

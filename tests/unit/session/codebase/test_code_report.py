@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from codecompanion.errors import InputError
@@ -15,6 +16,8 @@ from codecompanion.reports.trace import find_turn, trace_report
 from codecompanion.session.codebase.code_report import choose_code, preview_code, show_gathered
 from codecompanion.session.history.forking import fork
 from codecompanion.session.history.inspection import inspect
+from codecompanion.session.history.redraw import redraw
+from codecompanion.wire.events import CodeGathered, Restored
 from codecompanion.wire.requests import ChooseCode, ClearMessage, ForkChat, PreviewCode, ShowGathered, Snapshot
 from tests.unit.session.codebase.test_gathering import FakeGatherer, ask, asked, bench_with
 
@@ -139,6 +142,8 @@ async def test_what_went_can_be_looked_at_also_after_it_was_cleared(tmp_path):
     assert report.title == "2 snippets from 2 files"
     assert report.text.startswith("### File: src/0.py")
     assert not report.can_choose
+    tokens = session.log.view.messages[0].tokens
+    assert f"~{tokens:,} tokens of the context window, headings and map included" in report.head
     await session.edits.carry_out(ClearMessage(chat="chat-1", item=item))
     assert session.log.view.messages[0].edited
     report = await show_gathered(session, ShowGathered(chat="chat-1", item=item))
@@ -146,6 +151,25 @@ async def test_what_went_can_be_looked_at_also_after_it_was_cleared(tmp_path):
     assert report.text.startswith("### File: src/0.py"), "K shows what it was"
     with pytest.raises(InputError, match="No code was gathered"):
         await show_gathered(session, ShowGathered(chat="chat-1", item="nothing"))
+
+
+@pytest.mark.parametrize("ratio", [0.8, 1.35])
+async def test_the_line_the_list_and_the_inspector_count_alike(tmp_path, ratio):
+    """Lesson 8: an estimate is scaled as the meter scales it, when it is sent and when the chat is drawn again."""
+    bench, session = await bench_with(tmp_path, FakeGatherer(text="### File: src/0.py\n" * 500))
+    session.meter.calibration = msgspec.structs.replace(session.meter.calibration, ratio=ratio)
+    await asked(bench, session, ask("why?"))
+    message = session.log.view.messages[0]
+    shown = next(event.tokens for event in bench.events if isinstance(event, CodeGathered))
+    inspected = next(row["tokens"] for row in inspect(session.control, session.log)["rows"] if row["id"] == message.id)
+    assert shown != message.tokens
+    assert abs(shown - inspected) <= 0.03 * inspected
+    report = await show_gathered(session, ShowGathered(chat="chat-1", item=message.id))
+    assert any(f"~{shown:,} tokens of the context window" in line for line in report.head)
+    bench.events.clear()
+    await redraw(session)
+    drawn = [entry for event in bench.events if isinstance(event, Restored) for entry in event.entries]
+    assert next(entry.tokens for entry in drawn if entry.kind == "gathered") == shown
 
 
 async def test_the_inspector_names_it(tmp_path):
