@@ -44,6 +44,30 @@ async def test_imports_above_the_window_are_in_the_prompt(make_completer):
         assert server.requests[0].json["prompt"].startswith("<|fim_prefix|>import os\nyyy")
 
 
+IMPORTS = {
+    "lua": 'local a, b = require("a"), require("b")\n',
+    "rs": "use std::{\n    fmt,\n    io::{self, Read},\n};\npub use crate::foo::Bar;\n",
+    "go": 'import (\n\t"context"\n\n\tm "math"\n)\n',
+    "c": '#include <stdio.h>\n#include "local.h"\n',
+    "cpp": "#include <vector>\nusing std::string;\n",
+    "java": "import java.util.List;\nimport static java.lang.Math.*;\n",
+    "rb": 'require "json"\nrequire_relative "../lib/x"\n',
+    "sh": 'source ./lib.sh\n. "$(dirname "$0")/common.sh"\n',
+    "js": 'import { a,\n  b } from "./x";\nconst fs = require("fs")\n',
+    "tsx": 'import React from "react"\nimport type { T } from "./t"\n',
+}
+
+
+@pytest.mark.parametrize("ending", IMPORTS)
+async def test_imports_of_every_language_are_in_the_prompt(make_completer, ending):
+    """R-257: end to end, with what an editor sends of a small file whose top its window does not show."""
+    head = IMPORTS[ending] + "x\n" * 60
+    async with FillServer(["1"]) as server:
+        request = code("y" * 7_999 + "\nx = |", head=head, path=f"src/main.{ending}")
+        await one(make_completer(url=server.address), request)
+        assert server.requests[0].json["prompt"].startswith(f"<|fim_prefix|>{IMPORTS[ending]}yyy")
+
+
 async def test_an_endpoint_that_knows_the_tokens_gets_the_texts_apart(make_completer):
     async with FillServer(["1"]) as server:
         await one(
