@@ -77,7 +77,7 @@ def family_of(model: str) -> Family:
 
 
 def family_named(name: str) -> Family:
-    """Return the family of that name.
+    """Return the family of that name; one of its words is a name too, such as `codestral` (R-258).
 
     Raises:
         ConfigError: there is none; names those there are.
@@ -85,9 +85,9 @@ def family_named(name: str) -> Family:
     if name == PLAIN:
         return Family(name=PLAIN)
     for family in families():
-        if family.name == name:
+        if name.lower() in (family.name, *family.words):
             return family
-    known = ", ".join((*(family.name for family in families()), PLAIN))
+    known = ", ".join(dict.fromkeys((*(name for one in families() for name in (one.name, *one.words)), PLAIN)))
     raise ConfigError("family", f"there is no family {name!r}", known)
 
 

@@ -46,27 +46,40 @@ def imports_outside(
 ) -> str:
     """Return the imports of the file that do not stand whole in its window, each on a line of its own; "" for none.
 
+    Their lines end as the file's do.
+
     `parsed`: what a parser found in the whole file; None = nobody has asked one. When there is no room for all, those
     whose names are used in the window come first, and one that is too long is left out.
     """
     if not window.above and not window.below:
         return ""
-    statements = list(dict.fromkeys(filter(None, _outside(path, window, parsed))))
+    newline = _newline_of(window)
+    found = (statement.replace("\r", "").replace("\n", newline) for statement in _outside(path, window, parsed))
+    statements = [f"{statement}{newline}" for statement in dict.fromkeys(filter(None, found))]
     chosen = _chosen(statements, window, max_chars)
-    return "".join(f"{statement}\n" for statement in statements if statement in chosen)
+    return "".join(statement for statement in statements if statement in chosen)
+
+
+def _newline_of(window: Window) -> str:
+    """Return how the file's first line ends."""
+    for text in (window.above, window.prefix, window.suffix):
+        end = text.find("\n")
+        if end >= 0:
+            return "\r\n" if text[max(0, end - 1) : end] == "\r" else "\n"
+    return "\n"
 
 
 def _chosen(statements: list[str], window: Window, max_chars: int) -> set[str]:
     """Return the statements that there is room for."""
     by_use = statements
-    if sum(len(statement) + 1 for statement in statements) > max_chars:
+    if sum(len(statement) for statement in statements) > max_chars:
         used = {*_WORD.findall(window.prefix), *_WORD.findall(window.suffix)}
         by_use = sorted(statements, key=lambda statement: used.isdisjoint(_WORD.findall(statement)))
     chosen, left = set(), max_chars
     for statement in by_use:
-        if len(statement) < left:
+        if len(statement) <= left:
             chosen.add(statement)
-            left -= len(statement) + 1
+            left -= len(statement)
     return chosen
 
 

@@ -48,8 +48,16 @@ def test_both_spellings_of_deepseek_are_had_by_name():
     assert (published.prefix, published.suffix, published.middle, published.eot) == DEEPSEEK
 
 
+@pytest.mark.parametrize(("name", "family"), [("codestral", "starcoder"), ("CodeLlama", "codellama"), ("qwen", "qwen")])
+def test_a_family_has_the_names_that_the_document_gives_it(name, family):
+    """R-258: StarCoder/Codestral is one family."""
+    assert family_named(name).name == family
+
+
 def test_a_family_there_is_not_is_named_with_those_there_are():
-    with pytest.raises(ConfigError, match=r"no family 'lama'.*deepseek, deepseek-ascii, codellama, starcoder, qwen"):
+    with pytest.raises(
+        ConfigError, match=r"no family 'lama'.*deepseek, deepseek-ascii, codellama, starcoder, codestral, qwen"
+    ):
         family_named("lama")
 
 

@@ -80,6 +80,17 @@ def test_there_is_room_for_a_thousand_characters():
 
 
 @pytest.mark.parametrize(
+    "text", ["import a\nfrom b import (\n    c,\n)\n", 'import d from "d"\nimport { e,\n  f } from "e"\n']
+)
+def test_they_end_their_lines_as_the_file_does(text):
+    """R-257: verbatim; the command line is given texts as they are on the disk."""
+    path = "a.py" if "from b" in text else "a.ts"
+    assert outside(path, text + FILLER) == text
+    crlf = text.replace("\n", "\r\n")
+    assert outside(path, crlf + FILLER.replace("\n", "\r\n")) == crlf
+
+
+@pytest.mark.parametrize(
     ("path", "text", "wanted"),
     [
         ("a.lua", 'local a = require("b")\nlocal x = 1\nrequire "c"\n', 'local a = require("b")\nrequire "c"\n'),
@@ -104,7 +115,7 @@ def test_there_is_room_for_a_thousand_characters():
 )
 def test_other_languages_are_found_by_their_form(path, text, wanted):
     assert outside(path, text + "//" * 5_000) == wanted
-    assert outside(path, text.replace("\n", "\r\n") + "//" * 5_000) == wanted
+    assert outside(path, text.replace("\n", "\r\n") + "//" * 5_000) == wanted.replace("\n", "\r\n")
 
 
 def test_what_a_parser_found_counts_before_any_form():

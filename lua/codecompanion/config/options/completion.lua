@@ -115,7 +115,7 @@ return {
     type = "string",
     optional = true,
     description = "Tokens that mark prefix, suffix and middle: `qwen`, `deepseek`, `deepseek-ascii`, `starcoder`,"
-      .. " `codellama` or `plain` (none). By default the model's name says it.",
+      .. " `codestral`, `codellama` or `plain` (none). By default the model's name says it.",
   },
   {
     name = "tokens",
