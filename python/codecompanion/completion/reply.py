@@ -7,6 +7,7 @@ takes away; what stays is as the model wrote it, its indentation included.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -21,6 +22,9 @@ MIN_KNOWN_CHARS = 6
 """A shorter line says nothing about where it is from: `}` and `end` stand everywhere."""
 
 _FENCE = regex(r"\A\s*```[^\n]*\n(.*?)(?:\n```.*)?\Z", re.DOTALL)
+_NO_CODE = regex(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff]")
+"""No code has these: a model that has lost its way, a server that sends something else."""
+_INDENT = regex(r"^[ \t]+(?=\S)", re.MULTILINE)
 _WORDS = regex(r"\w")
 _CLOSERS = regex(r"[)\]}>\"'`;,]+\s*\Z")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
@@ -49,6 +53,7 @@ def usable(text: str, place: Place, family: Family, stop: tuple[str, ...], *, mu
     `is_cut`: the limit of tokens ended it, so that its last line is half.
     """
     text = _until(text[:MAX_CHARS].replace("\r\n", "\n").replace("\r", ""), (*stop, *family.tokens))
+    text = _NO_CODE.split(text, maxsplit=1)[0].rstrip("\ufffd")
     if not family.fills_in:
         text = _without_fence(text)
         text = _without_start(text, place.line_start)
@@ -56,6 +61,7 @@ def usable(text: str, place: Place, family: Family, stop: tuple[str, ...], *, mu
         text = text.rpartition("\n")[0]
     if not multi_line:
         text = text.partition("\n")[0]
+    text = _indented_alike(text, place)
     text = _without_line_above(text, place)
     text = _before_known_lines(text, place)
     text = _on_its_line(text, place.line_rest)
@@ -79,6 +85,33 @@ def _without_start(text: str, line_start: str) -> str:
     start = line_start.strip()
     found = text.lstrip()
     return found[len(start) :] if start and _WORDS.search(start) and found.startswith(start) else text
+
+
+def _indented_alike(text: str, place: Place) -> str:
+    """Return the text indented with what the file around it is indented with: a file with both says nothing."""
+    around = [found[0] for side in (place.before, place.after) for found in _INDENT.finditer(side)]
+    own = [found[0] for found in _INDENT.finditer(text) if found.start() or not place.line_start]
+    with_tabs = all(indent.startswith("\t") for indent in around)
+    if not around or not own or (not with_tabs and any("\t" in indent for indent in around)):
+        return text
+    width = _width(own if with_tabs else around)
+
+    def changed(found: re.Match[str]) -> str:
+        indent = found[0]
+        if not found.start() and place.line_start:
+            return indent
+        if not with_tabs:
+            return indent.replace("\t", " " * width)
+        levels, rest = divmod(len(indent), width)
+        return indent if "\t" in indent else "\t" * levels + " " * rest
+
+    return _INDENT.sub(changed, text)
+
+
+def _width(indents: Sequence[str]) -> int:
+    """Return how many blanks a level has: 4 where that can be, else the least there are."""
+    lengths = [len(indent) for indent in indents if "\t" not in indent and len(indent) > 1]
+    return 4 if all(length % 4 == 0 for length in lengths) else min(lengths)
 
 
 def _without_line_above(text: str, place: Place) -> str:

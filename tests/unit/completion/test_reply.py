@@ -31,6 +31,18 @@ def shown(code, text, *, family=QWEN, multi_line=True, is_cut=False):
         ("x = |", "1\n\n\ny", "1"),
         ("x = |", "1<file_sep>", "1"),
         ("x = |", "1\r\ny = 2\r\n", "1\ny = 2"),
+        ("x = |", "1\x00\x01binary", "1"),
+        ("x = |", "\x1b[31mred", ""),
+        ("x = |", "1 # caf\ufffd", "1 # caf"),
+        ("x = |", "'\ud800'", "'"),
+        # Indented as the file is.
+        ("if a:\n    b\nif c:|", "\n\td\n\t\te", "\n    d\n        e"),
+        ("if a:\n  if b:\n    c\n|", "if c:\n\td\n\te\tf", "if c:\n  d\n  e\tf"),
+        ("if a {\n\tb\n\tif c {|\n\t}\n", "\n        d", "\n\t\td"),
+        ("if a {\n\tb\n|", "if c {\n    d\n      e\n}", "if c {\n\td\n\t  e\n}"),
+        ("if a {\n\tb(1,\n\t  2)\n|", "if c {\n\td\n}", "if c {\n\td\n}"),
+        ("if a {\n\tb\n    c\n|", "if c {\n\td\n    e}", "if c {\n\td\n    e}"),
+        ("if a:|", "\n\tb", "\n\tb"),
         # Nothing.
         ("x = |", "", ""),
         ("x = |", "  \n \n", ""),
@@ -99,7 +111,7 @@ def test_a_huge_reply_is_short():
 
 @given(st.text("ab() {}\n\"'[]=<|", max_size=80), st.text("ab()\n }", max_size=40), st.text("ab()\n }", max_size=40))
 def test_a_reply_only_loses_and_never_grows(text, before, after):
-    """Lines and characters of what is shown stand in the reply, in their order."""
+    """Lines and characters of what is shown stand in the reply, in their order; there are no tabs in it."""
     found = usable(text, Place(before, after), QWEN, stops_of(QWEN), multi_line=True, is_cut=False)
     rest = iter(text)
     assert all(character in rest for character in found)
