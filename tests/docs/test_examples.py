@@ -103,9 +103,22 @@ def test_the_adapters_of_the_help_file_have_no_mistakes(tmp_path: Path) -> None:
         if block.lstrip().startswith("adapters")
         else f"return {{ adapters = {{ http = {{ {block} }} }} }}"
         for block in entries
-        if not block.lstrip().startswith("compaction")
+        if not block.lstrip().startswith(("compaction", *_SECTIONS))
     ]
     assert len(examples) >= 6
+    assert messages_about(examples, tmp_path) == []
+
+
+_SECTIONS = ("completion =", "context =")
+
+
+def test_the_sections_of_the_help_file_have_no_mistakes(tmp_path: Path) -> None:
+    """`completion = { … }` and `context = { … }` are shown alone, several of them in one block one after the other."""
+    examples = []
+    for block in help_examples():
+        parts = re.split(r"(?m)^    (?=(?:completion|context) = \{)", f"\n{block}")[1:]
+        examples += [f"return {{ {part} }}" for part in parts]
+    assert len(examples) >= 10
     assert messages_about(examples, tmp_path) == []
 
 

@@ -56,7 +56,8 @@ class Projects:
         self._readers[root] = reader
         if len(self._readers) > MAX_PROJECTS:
             del self._readers[next(iter(self._readers))]
-        self._refresh(reader, name)
+        if self._services.settings.completion.project:
+            self._refresh(reader, name)
         return reader, name
 
     async def aclose(self) -> None:

@@ -45,8 +45,8 @@ def now():
 
 @pytest.fixture
 def make(now):
-    def projects(indexes=None, root="", editor=None):
-        settings = all_settings.load({})
+    def projects(indexes=None, root="", editor=None, project=True):
+        settings = all_settings.load({"completion": {"project": project}})
         settings = msgspec.structs.replace(settings, workspace=msgspec.structs.replace(settings.workspace, root=root))
         services = SimpleNamespace(settings=settings, indexes=indexes, editor=editor or NoEditor())
         return Projects(services, lambda: now[0])
@@ -66,6 +66,14 @@ async def test_a_file_is_found_by_its_whole_path_or_one_below_the_working_folder
             found = await projects.find(path, str(tmp_path))
             assert found is not None
             assert (found[0].root, found[1]) == (tmp_path, "a/b.py")
+
+
+async def test_nothing_is_indexed_for_who_wants_only_the_file(make, tmp_path):
+    """`completion.project = false`."""
+    indexes = FakeIndexes()
+    async with closing(make(indexes, project=False)) as projects:
+        await projects.find("a.py", str(folder(tmp_path, ".git")))
+        assert projects._refreshing is None
 
 
 async def test_a_file_outside_or_without_a_folder_is_in_no_project(make, tmp_path):
