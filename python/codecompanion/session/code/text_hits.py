@@ -6,7 +6,8 @@ What it gives has the form of index hits, so that the ranking joins both (issue 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -18,6 +19,10 @@ LINES_AROUND = 12
 _WORD = regex(r"[^\W_]+")
 
 
+FilesWith = Callable[[Collection[str], Sequence[str]], Sequence[str]]
+"""Those of some files that contain one of some words."""
+
+
 class TextHit(msgspec.Struct, frozen=True):
     """The best lines of a file; `words`: how often each word of the question stands in the file."""
 
@@ -26,6 +31,17 @@ class TextHit(msgspec.Struct, frozen=True):
     end: int
     words: tuple[int, ...]
     score: float = 0.0
+
+
+def most_words_first(words: Sequence[str], paths: Sequence[str], files_with: FilesWith) -> Sequence[str]:
+    """Return no more of the files than are read, those that contain the most of the words.
+
+    Few files are all returned, as they stand: then nothing need be looked for.
+    """
+    if len(paths) <= MAX_FILES:
+        return paths
+    contained = Counter(path for word in words for path in files_with((word,), paths))
+    return sorted(paths, key=lambda path: -contained[path])[:MAX_FILES]
 
 
 def search_texts(words: Sequence[str], paths: Sequence[str], read: Callable[[str], str | None]) -> list[TextHit]:
@@ -42,7 +58,8 @@ def _hit(path: str, text: str, words: Sequence[str]) -> TextHit | None:
     lines = lowered.split("\n")
     worth = [sum(word in line for word in words) for line in lines]
     best = max(range(len(lines)), key=lambda line: sum(worth[max(line - 3, 0) : line + 4]) + worth[line])
-    return TextHit(path, max(best - LINES_AROUND, 0) + 1, min(best + LINES_AROUND, len(lines) - 1) + 1, counts)
+    last = max(len(lines) - lowered.endswith("\n"), 1)
+    return TextHit(path, max(best - LINES_AROUND, 0) + 1, min(best + LINES_AROUND + 1, last), counts)
 
 
 def _scored(hit: TextHit, hits: Sequence[TextHit]) -> TextHit:

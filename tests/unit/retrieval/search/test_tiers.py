@@ -11,7 +11,7 @@ from codecompanion.retrieval.search.cascade import TierUnavailable, run_cascade,
 from codecompanion.retrieval.search.common_files import CUT, common_files, cut_common, is_broad
 from codecompanion.retrieval.search.fusion import Candidate
 from codecompanion.retrieval.search.results import one_per_file, results_as_text
-from codecompanion.retrieval.search.term_counting import count_terms, counted_terms, term_score
+from codecompanion.retrieval.search.term_counting import counted_terms
 
 CHUNK = Candidate(1, "a.py", 1, 2, 0.5)
 
@@ -19,17 +19,6 @@ CHUNK = Candidate(1, "a.py", 1, 2, 0.5)
 def test_terms_are_the_different_longer_words() -> None:
     """R-235."""
     assert counted_terms("How does the API do the I/O of api_keys?") == ("how", "does", "the", "api", "api_keys")
-
-
-@pytest.mark.parametrize(
-    ("text", "count"), [("The API", 2), ("nothing", 0), ("the API has API_KEYS", 3), ("the the the", 1)]
-)
-def test_different_terms_are_counted(text: str, count: int) -> None:
-    """R-235: the number of distinct terms contained."""
-    terms = counted_terms("the api api_keys")
-    assert count_terms(terms, text) == count
-    assert term_score(count, len(terms)) == pytest.approx(count / 3)
-    assert term_score(0, 0) == 0
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from codecompanion.session.code.indexing import build
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.code.search_code import look_up_code, search_code
 from codecompanion.session.code.search_options import NearestChunks, SearchOptions
+from codecompanion.session.code.text_hits import MAX_FILES
 from codecompanion.store.code_index import search
 
 FILES = {
@@ -167,6 +168,31 @@ async def test_the_tiers_of_the_document_step_down(
     assert outcome.results[0].path == "shop/checkout.py"
     assert outcome.results[0].method == answers
     assert bool(outcome.not_used) == (tier != answers)
+    await index.close()
+
+
+async def test_different_terms_are_counted(root: Path, tmp_path: Path) -> None:
+    """R-234, R-235: the score is the number of distinct terms contained, most first, five files at most."""
+    write(root, {"a.py": "the the the\n", "b.py": "The API\n", "c.py": "the API has API_KEYS", "d.py": "nothing\n"})
+    write(root, {f"e{place}.py": "api\n" for place in range(5)})
+    index = await indexed(root, tmp_path)
+    outcome = await search_code(index, "the API, api_keys of it", SearchOptions(tier="terms", with_common=False))
+    assert [(one.path, one.score) for one in outcome.results[:2]] == [("c.py", 3.0), ("b.py", 2.0)]
+    assert [one.score for one in outcome.results[2:]] == [1.0, 1.0, 1.0]
+    assert [(one.start, one.end, one.text) for one in outcome.results[:2]] == [
+        (1, 1, "the API has API_KEYS"),
+        (1, 1, "The API"),
+    ]
+    await index.close()
+
+
+async def test_no_file_is_too_far_down_the_alphabet_to_be_counted(root: Path, tmp_path: Path) -> None:
+    """R-235: more files contain a term than are read."""
+    write(root, {f"a{place:03}.py": "zebra = 1\n" for place in range(MAX_FILES + 20)})
+    write(root, {"z.py": "zebra = giraffe + okapi\n"})
+    index = await indexed(root, tmp_path)
+    outcome = await search_code(index, "zebra giraffe okapi", SearchOptions(tier="terms", with_common=False))
+    assert (outcome.results[0].path, outcome.results[0].score) == ("z.py", 3.0)
     await index.close()
 
 
