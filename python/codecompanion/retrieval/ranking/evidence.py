@@ -62,3 +62,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     edges: Mapping[str, Mapping[str, float]] = msgspec.field(default_factory=dict)
     in_play: tuple[str, ...] = ()
     seeds: Mapping[str, float] | None = None
+
+    @property
+    def is_about_it(self) -> bool:
+        """Return whether anything has to do with the question; that a file was changed lately has not."""
+        return bool(self.chunks or self.definitions or self.paths or self.subjects or self.in_play)

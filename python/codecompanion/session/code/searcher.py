@@ -161,6 +161,9 @@ class CodeSearcher:
         if not question.words and not question.names:
             return "terms", ()
         evidence = self.evidence(connection, question, options, self._guarded(nearest, not_used))
+        if not evidence.is_about_it:
+            not_used.append("search: nothing found")
+            return ("fts" if connection else "terms"), ()
         by_meaning = any(hit.cosine is not None for hit in evidence.chunks)
         tier: SearchTier = "hybrid" if by_meaning else "fts" if connection else "terms"
         files = rank_files(question, evidence, self.ranking)[: min(options.top_k, MAX_TOP_K)]

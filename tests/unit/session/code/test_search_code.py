@@ -204,6 +204,18 @@ async def test_broad_questions_get_the_common_files(root: Path, tmp_path: Path) 
     await index.close()
 
 
+async def test_what_no_file_knows_finds_nothing_but_the_common_files(root: Path, tmp_path: Path) -> None:
+    """R-236: zero results. A file that was merely changed lately is none."""
+    commit(root, "shop/mail.py", "mail")
+    index = await indexed(root, tmp_path)
+    outcome = await search_code(index, "zygote quokka")
+    assert [(one.path, one.method, one.score) for one in outcome.results] == [("README.md", "fts+common", 1.0)]
+    assert "search: nothing found" in outcome.not_used
+    with_active = await search_code(index, "zygote quokka", SearchOptions(in_play=("shop/checkout.py",)))
+    assert "shop/basket.py" in paths(with_active)
+    await index.close()
+
+
 async def test_questions_without_a_word_find_nothing_but_the_common_files(root: Path, tmp_path: Path) -> None:
     index = await indexed(root, tmp_path)
     for query in ("", "?!", "\x00", "the"):
