@@ -113,3 +113,13 @@ def test_imports_are_found_by_a_grammar_or_by_their_form():
     )
     assert typed["imports"] == "import { a,\n  b } from 'c';\n"
     assert plain["imports"] == "import Foundation\n"
+
+
+def test_without_a_place_for_the_index_the_prompt_is_made_all_the_same(tmp_path):
+    """Issue 11, 3: a failure never blocks; it is said on standard error."""
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    wanted = json.dumps(job(path="new.py", root=str(tmp_path))) + "\n"
+    status, out, err = run("fim", "--jobs", stdin=wanted, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert status == 0
+    assert json.loads(out)["prefix"] == "a = 1\nb = "
+    assert "working without an index" in err

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 
 import pytest
 
-from tests.contract.command_line import run
+from codecompanion.store.code_index.build_lock import building
+from codecompanion.store.code_index.schema import index_path
+from tests.contract.command_line import REPO, run
+from tests.forked_python import forked_python
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -67,3 +73,26 @@ def test_what_goes_wrong_is_one_line(root, tmp_path):
     assert (status, out, err.count("\n")) == (1, "", 1)
     status, _, err = run("index", "--words")
     assert status == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "known"),
+    [
+        (("index",), '"files":2'),
+        (("search", "title text"), "README.md"),
+        (("gather", "--always", "title text"), "README.md"),
+    ],
+)
+def test_an_index_that_another_process_builds_is_waited_for(root, tmp_path, arguments, known):
+    """Two commands at once on one project give the same answer, not one of them that of half an index."""
+    command = [forked_python(), "-m", "codecompanion", arguments[0], "--root", str(root), *arguments[1:]]
+    environment = {**os.environ, "PYTHONPATH": str(REPO / "python"), "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop("NVIM_APPNAME", None)
+    with building(index_path(tmp_path / "nvim" / "codecompanion", root.resolve())) as is_ours:
+        assert is_ours
+        pipe = subprocess.PIPE
+        waiting = subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
+        assert "waiting for it" in waiting.stderr.readline()
+    out, _ = waiting.communicate(timeout=PATIENCE_S)
+    assert waiting.returncode == 0
+    assert known in out

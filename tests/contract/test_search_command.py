@@ -98,5 +98,5 @@ def test_without_a_place_for_the_index_the_files_are_read(tmp_path, root):
     (tmp_path / "cache").write_text("a file where the folder should be")
     status, [answer], err = search(tmp_path, "--root", str(root), "where is a user read from the database?")
     assert status == 0
-    assert "searching without an index" in err
+    assert "working without an index" in err
     assert answer["results"][0]["path"] == "app/users.py"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,6 +14,7 @@ from typing import Any, TextIO
 import msgspec
 
 from codecompanion.cli.environment import cache_dir
+from codecompanion.cli.index_update import try_to_update_index
 from codecompanion.cli.jobs import answer_jobs
 from codecompanion.completion.budgets import budgets
 from codecompanion.completion.families import family_named, family_of
@@ -23,7 +23,6 @@ from codecompanion.completion.prompt import build_prompt
 from codecompanion.completion.window import cut_window, split_at
 from codecompanion.errors import InputError
 from codecompanion.model.code import ImportStatement
-from codecompanion.session.code.indexing import build
 from codecompanion.session.complete.project_prompt import make_project_prompt
 from codecompanion.session.complete.project_view import ProjectReader
 from codecompanion.store.code_index.reader import IndexReader
@@ -106,7 +105,7 @@ def _project(root: str) -> ProjectReader:
     if not is_folder:
         raise InputError(f"options.root: there is no folder {root}")
     path = index_path(cache_dir(), folder)
-    build(folder, path, Choice(), now_ns=time.time_ns)
+    try_to_update_index(folder, path, Choice())
     return ProjectReader(folder, IndexReader(path), is_secret)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 import time
 from pathlib import Path
 from typing import Any, TextIO
@@ -21,12 +20,12 @@ from codecompanion.cli.commands.classify import as_json
 from codecompanion.cli.commands.select import selection_as_json
 from codecompanion.cli.embedding import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
+from codecompanion.cli.index_update import try_to_update_index
 from codecompanion.cli.jobs import answer_jobs, print_answer
-from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
 from codecompanion.model.gathered import Gathered, Snippet
 from codecompanion.retrieval.mentions import mentions_in
-from codecompanion.session.code.indexing import build
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.gather import Means, gather
@@ -138,10 +137,7 @@ class _Projects:
             index = self._indexes[root] = ProjectIndex(root, cache_dir())
             if not is_project:
                 return index
-            try:
-                build(index.root, index.path, index.choice, now_ns=time.time_ns)
-            except (CodeCompanionError, OSError) as error:
-                print(f"codecompanion: searching without an index: {error}", file=sys.stderr)
+            try_to_update_index(index.root, index.path, index.choice)
         return self._indexes[root]
 
     def close(self) -> None:

@@ -19,8 +19,8 @@ import msgspec
 
 from codecompanion.cli.embedding import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
+from codecompanion.cli.index_update import update_index
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.session.code.indexing import build
 from codecompanion.session.code.left_out_files import left_out_files, left_out_sentence
 from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.store.code_index.schema import index_path
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     vectors = CommandVectors()
     if arguments.embed is not None:
         vectors.of(arguments.embed)  # a wrong SPEC is said before anything is done
-    built = build(root, path, Choice(), now_ns=time.time_ns, is_rebuild=arguments.rebuild)
+    built = update_index(root, path, Choice(), is_rebuild=arguments.rebuild)
     if built.is_busy:
         raise CodeCompanionError(f"another process is building the index of {root}; wait for it, then try again")
     is_whole = arguments.embed is None or asyncio.run(_embed(vectors, arguments.embed, root, path))

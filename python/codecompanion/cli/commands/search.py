@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import time
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,11 +16,11 @@ import msgspec
 
 from codecompanion.cli.embedding import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
+from codecompanion.cli.index_update import try_to_update_index
 from codecompanion.cli.jobs import answer_jobs, print_answer
-from codecompanion.errors import InputError, StoreUnavailable
+from codecompanion.errors import InputError
 from codecompanion.model.found_code import SearchOutcome, WantedTier
 from codecompanion.retrieval.search.fusion import effective_top_k
-from codecompanion.session.code.indexing import build
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.code.search_code import search_code
 from codecompanion.session.code.search_options import DEFAULT_TOP_K, SearchOptions
@@ -123,10 +122,7 @@ class _Searches:
         folder = folder.resolve()
         if folder not in self._projects:
             index = ProjectIndex(folder, cache_dir())
-            try:
-                build(index.root, index.path, index.choice, now_ns=time.time_ns)
-            except (StoreUnavailable, OSError) as error:
-                print(f"codecompanion: searching without an index: {error}", file=sys.stderr)
+            try_to_update_index(index.root, index.path, index.choice)
             self._projects[folder] = index
         return self._projects[folder]
 

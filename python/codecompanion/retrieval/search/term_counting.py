@@ -11,4 +11,3 @@ RESULTS = 5
 def counted_terms(question: str) -> tuple[str, ...]:
     """Return the different lowercase words of a question that are longer than two characters, in order."""
     return tuple(dict.fromkeys(word for word in map(str.lower, query_words(question)) if len(word) > 2))
-

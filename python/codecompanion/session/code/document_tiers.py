@@ -91,8 +91,7 @@ class DocumentTiers:
         hits = [(sum(map(bool, hit.words)), hit) for hit in search_texts(terms, paths, self._project.read)]
         best = sorted(hits, key=lambda counted: (-counted[0], -counted[1].score, counted[1].path))[:RESULTS]
         return tuple(
-            Candidate(-place - 1, hit.path, hit.start, hit.end, float(count))
-            for place, (count, hit) in enumerate(best)
+            Candidate(-place - 1, hit.path, hit.start, hit.end, float(count)) for place, (count, hit) in enumerate(best)
         )
 
     def _candidates(self, scored: Sequence[tuple[ChunkRow, float]], hybrid: HybridOptions) -> tuple[Candidate, ...]:

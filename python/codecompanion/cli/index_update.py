@@ -1,0 +1,49 @@
+"""The code index of a command, made true to the disk before it answers (issue 11, part 4).
+
+Two commands on one project build one index: the second waits for the first, or its answer would be that of a part of
+the index, and another one the next time.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from codecompanion.errors import CodeCompanionError
+from codecompanion.session.code.indexing import Built, build
+from codecompanion.workspace.project_files import Choice
+
+PATIENCE_S = 600.0
+_ASKED_EVERY_S = 0.1
+
+
+def update_index(root: Path, path: Path, choice: Choice, *, is_rebuild: bool = False) -> Built:
+    """Make the index at `path` true to the folder `root`; another process that builds it is waited for. Blocks.
+
+    Returns with `is_busy` when that one takes more than ten minutes.
+
+    Raises:
+        StoreUnavailable: the index cannot be written; says why.
+    """
+    built = build(root, path, choice, now_ns=time.time_ns, is_rebuild=is_rebuild)
+    if built.is_busy:
+        _say(f"another process is building the index of {root}; waiting for it")
+    until = time.monotonic() + PATIENCE_S
+    while built.is_busy and time.monotonic() < until:
+        time.sleep(_ASKED_EVERY_S)
+        built = build(root, path, choice, now_ns=time.time_ns, is_rebuild=is_rebuild)
+    return built
+
+
+def try_to_update_index(root: Path, path: Path, choice: Choice) -> None:
+    """Do the same for a command that answers without an index, too; what went wrong is said on standard error."""
+    try:
+        if update_index(root, path, choice).is_busy:
+            _say(f"another process is still building the index of {root}; the answer comes from what is in it so far")
+    except (CodeCompanionError, OSError) as error:
+        _say(f"working without an index: {error}")
+
+
+def _say(text: str) -> None:
+    print(f"codecompanion: {text}", file=sys.stderr)
