@@ -21,7 +21,7 @@ from codecompanion.retrieval.search.fusion import (
 from codecompanion.retrieval.search.term_counting import RESULTS, counted_terms
 from codecompanion.session.code.search_options import NearestChunks, SearchOptions
 from codecompanion.session.code.searched_project import SearchedProject
-from codecompanion.session.code.text_hits import most_words_first, search_texts
+from codecompanion.session.code.text_hits import richest_first, search_texts
 from codecompanion.store.code_index.search import ChunkRow, chunks_by_id, find_chunks, indexed_at
 
 _COLUMNS = (4.0, 1.0, 1.0)
@@ -87,7 +87,7 @@ class DocumentTiers:
         if not terms:
             return ()
         found = self._project.files_with(terms, self._every_path())
-        paths = most_words_first(terms, found, self._project.files_with)
+        paths = richest_first(terms, found, self._project.files_with)
         hits = [(sum(map(bool, hit.words)), hit) for hit in search_texts(terms, paths, self._project.read)]
         best = sorted(hits, key=lambda counted: (-counted[0], -counted[1].score, counted[1].path))[:RESULTS]
         return tuple(

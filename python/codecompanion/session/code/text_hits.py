@@ -33,7 +33,7 @@ class TextHit(msgspec.Struct, frozen=True):
     score: float = 0.0
 
 
-def most_words_first(words: Sequence[str], paths: Sequence[str], files_with: FilesWith) -> Sequence[str]:
+def richest_first(words: Sequence[str], paths: Sequence[str], files_with: FilesWith) -> Sequence[str]:
     """Return no more of the files than are read, those that contain the most of the words.
 
     Few files are all returned, as they stand: then nothing need be looked for.
