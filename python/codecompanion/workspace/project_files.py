@@ -26,7 +26,7 @@ from codecompanion.workspace.left_out import (
     vendored_folder,
     why_left_out,
 )
-from codecompanion.workspace.long_lines import is_made_of_long_lines
+from codecompanion.workspace.line_lengths import is_made_of_long_lines
 
 MAX_BYTES = 1_000_000
 """`context.max_file_size_mb` unless the user says otherwise (R-216)."""

@@ -20,7 +20,7 @@ from codecompanion.store.code_index.build_lock import building
 from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.store.code_index.writer import FROM_BUFFER, IndexedFile, IndexWriter
 from codecompanion.workspace.git_history import recent_commits
-from codecompanion.workspace.long_lines import is_worth_searching
+from codecompanion.workspace.line_lengths import is_flat, is_worth_searching
 from codecompanion.workspace.project_files import (
     Choice,
     LeftOut,
@@ -84,7 +84,8 @@ def _indexed(path: str, content: bytes, mtime_ns: int, size: int, why_not: str) 
     if why_not:
         return IndexedFile(path, mtime_ns, size, digest, 0, ParsedFile(), (), why_not)
     text = decode(content).text
-    parsed = parse(text, language_of(path, content[:8192]))
+    language = language_of(path, content[:8192])
+    parsed = ParsedFile(language) if is_flat(content) else parse(text, language)
     chunks = [chunk for chunk in chunk_file(path, text, parsed) if is_worth_searching(chunk.text)]
     return IndexedFile(path, mtime_ns, size, digest, text.count("\n") + 1, parsed, chunks)
 

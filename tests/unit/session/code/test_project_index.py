@@ -106,6 +106,15 @@ async def test_what_is_not_searched_can_be_told(index: ProjectIndex, root: Path)
     assert left_out_sentence({}) == ""
 
 
+async def test_a_table_of_many_short_rows_is_found_by_its_words_alone(index: ProjectIndex, root: Path) -> None:
+    """A grammar would take seconds for a name in each of its rows."""
+    write(root, "table.sh", "row=1\n" * 15_000 + "needle=1\n" + "row=1\n" * 15_000)
+    await index.refresh()
+    assert names(index) == {"alpha", "beta"}
+    found = await search_code(index, "needle")
+    assert [(one.path, one.start <= 15_001 <= one.end) for one in found.results] == [("table.sh", True)]
+
+
 async def test_saves_deletions_renames_and_new_files_are_noticed(index: ProjectIndex, root: Path) -> None:
     await index.refresh()
     write(root, "a.py", "def gamma():\n    return 1\n", age=1)

@@ -1,6 +1,7 @@
-"""Lines so long that no person wrote them (minified code, data URLs): a file of such lines is generated.
+"""Lines that no person wrote, by their lengths: minified code, data URLs, tables of 100,000 rows (issue 11, section 4).
 
-A file that has other lines is a project's own, and only its long lines are not searched (issue 11, section 4).
+A file of long lines is generated. One that has other lines is a project's own, and only its long lines are not
+searched. A very long file of very short lines is searched by its words, but not read by a grammar.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ LONG_LINE = 5_000
 _MAX_PROSE = 20_000
 _WORDS_PER_CHAR = 0.1
 _OTHERS_A_LINE = 2
+_MANY_LINES = 20_000
+_SHORT_LINE = 16
+"""Bytes of a row on average; code has about 35."""
 
 
 def is_made_of_long_lines(content: bytes) -> bool:
@@ -21,6 +25,12 @@ def is_made_of_long_lines(content: bytes) -> bool:
     others = len(sizes) - len(long)
     is_most = 2 * sum(long) > len(content)
     return bool(long) and is_most and others <= _OTHERS_A_LINE * len(long)
+
+
+def is_flat(content: bytes) -> bool:
+    """Return whether a file is a table: its grammar would take seconds to find a name in each of its rows."""
+    lines = content.count(b"\n")
+    return lines > _MANY_LINES and len(content) < _SHORT_LINE * lines
 
 
 def is_worth_searching(text: str) -> bool:
