@@ -154,7 +154,7 @@ def build(
             ordered = msgspec.structs.replace(difference, changed=_latest_first(root, difference.changed))
             written = write_changes(writer, root, ordered, choice, now_ns, report)
             if written > _BATCH_FILES or not was_complete:
-                writer.finish()
+                writer.finish(is_first=not was_complete)
             writer.set_meta("listed", str(now_ns() // 1_000_000_000))
             writer.set_meta("complete", "1")
             return Built(written, len(difference.gone), listed.left_out_by_name, listed.source)

@@ -144,8 +144,11 @@ class IndexWriter:
             (live,) = self._connection.execute("SELECT count(*) FROM pieces").fetchone()
             return bool(dead > MAX_DEAD * (live + dead))
 
-    def finish(self) -> None:
-        """Leave out what nothing refers to, merge the full-text index, fold the write-ahead log into the file."""
+    def finish(self, *, is_first: bool = False) -> None:
+        """Leave out what nothing refers to, merge the full-text index, fold the write-ahead log into the file.
+
+        `is_first`: every table has just been filled in the order of files, so that a sixth of the pages is empty.
+        """
         with self._transaction() as connection:
             set_undefined_aside(connection)
             used = " UNION ".join(
@@ -159,7 +162,7 @@ class IndexWriter:
         with self._errors():
             (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
             (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
-            if free > pages * _MAX_FREE:
+            if is_first or free > pages * _MAX_FREE:
                 with contextlib.suppress(sqlite3.Error):  # no room for a copy, or somebody reads: it stays larger
                     self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
