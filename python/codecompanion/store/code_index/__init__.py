@@ -31,7 +31,7 @@ refs(name_id, file_id, uses)
 undefined_refs(file_id, names BLOB)
     Once a build has finished: the names a file uses that nothing in the project defines, as `references` packs them.
     They get rows in `refs` as soon as something defines them.
-vectors(hash BLOB, model, dims, vector BLOB)
+vectors(id, hash BLOB, model, dims, vector BLOB)
     float32 little-endian, by `chunks.hash` and the name of the embedding model; kept when chunks go: they come back.
 meta(key, value)
     "root": the folder; "listed": when files were last listed; "complete": "1" once every listed file was indexed;

@@ -18,7 +18,7 @@ from codecompanion.errors import StoreUnavailable
 from codecompanion.model.code import DefinitionKind
 from codecompanion.store.database.connection import create_private_file, explain, is_damage, make_private_folder
 
-FORMAT = 4
+FORMAT = 5
 APPLICATION_ID = 0x43436978  # "CCix"
 BUSY_TIMEOUT_S = 2.0
 _CACHE_KIB = 8_000
@@ -65,10 +65,13 @@ CREATE TABLE refs (
 CREATE INDEX refs_of_file ON refs (file_id);
 CREATE TABLE undefined_refs (file_id INTEGER PRIMARY KEY, names BLOB NOT NULL);
 CREATE TABLE vectors (
-  hash BLOB NOT NULL, model TEXT NOT NULL, dims INTEGER NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (hash, model)
+  id INTEGER PRIMARY KEY, hash BLOB NOT NULL, model TEXT NOT NULL, dims INTEGER NOT NULL, vector BLOB NOT NULL,
+  UNIQUE (hash, model)
 );
 """
-_INSERT_VECTORS = "INSERT OR IGNORE INTO vectors (hash, model, dims, vector) VALUES (?, ?, ?, ?)"
+INDEX_BY_HASH = "CREATE INDEX IF NOT EXISTS pieces_by_hash ON pieces (hash)"
+"""Only an index with vectors pays for it."""
+INSERT_VECTORS = "INSERT OR IGNORE INTO vectors (hash, model, dims, vector) VALUES (?, ?, ?, ?)"
 KINDS: tuple[str, ...] = (*get_args(DefinitionKind), "block", "file")
 
 
@@ -150,7 +153,8 @@ def _carry_vectors(connection: sqlite3.Connection, before: Path | None) -> None:
             with contextlib.suppress(sqlite3.Error):  # each batch that could be read stays
                 cursor = connection.cursor().execute(query)
                 while rows := cursor.fetchmany(1_000):
-                    connection.executemany(_INSERT_VECTORS, rows)
+                    connection.execute(INDEX_BY_HASH)
+                    connection.executemany(INSERT_VECTORS, rows)
         finally:
             connection.execute("DETACH DATABASE earlier")
     if before.name.endswith(".damaged"):

@@ -15,18 +15,21 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import mul
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from codecompanion.model.embedding import Vector
+from codecompanion.store.code_index.packed_vectors import PackedVectors, exact_cosines
 from codecompanion.store.code_index.reader import IndexReader
-from codecompanion.store.code_index.schema import open_existing, unusable_or_unavailable
+from codecompanion.store.code_index.schema import INDEX_BY_HASH, INSERT_VECTORS, open_existing, unusable_or_unavailable
 from codecompanion.store.database.connection import roll_back
 
 _Value = TypeVar("_Value")
 _MARKS_IN_A_QUERY = 500
 _VECTORS = "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.hash = c.hash"
+_CHUNKS_OF_VECTORS = "SELECT p.id, v.id FROM vectors v CROSS JOIN pieces p ON p.hash = v.hash WHERE v.id IN"
+_READ_AT_ONCE = 500
 _COUNT_REMOVAL = "INSERT INTO meta VALUES ('vectors_removed', '1') ON CONFLICT (key) DO UPDATE SET value = value + 1"
 _SPARE = 4.0
 """Vectors of texts that are gone are kept (a checkout brings them back), up to this many times those in use."""
@@ -82,9 +85,8 @@ class VectorWriter:
         with self._errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                # Only an index with vectors pays for it.
-                self._connection.execute("CREATE INDEX IF NOT EXISTS pieces_by_hash ON pieces (hash)")
-                self._connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", rows)
+                self._connection.execute(INDEX_BY_HASH)
+                self._connection.executemany(INSERT_VECTORS, rows)
                 self._connection.execute("COMMIT")
             except BaseException:
                 roll_back(self._connection)
@@ -117,8 +119,9 @@ class VectorWriter:
 class VectorReader:
     """The vectors of one model in an index, for questions. Kept in memory with numpy, and followed as the index grows.
 
-    Without numpy only chunks that are named can be compared (`cosines`). For several threads, one at a time. Raises as
-    `IndexReader` does.
+    In memory a number takes one byte, so that 100,000 vectors of 384 take 40 MB and are compared faster than as floats;
+    those that come near are compared again as they are stored. Without numpy only chunks that are named can be compared
+    (`cosines`). For several threads, one at a time. Raises as `IndexReader` does.
     """
 
     def __init__(self, reader: IndexReader, model: str) -> None:
@@ -126,14 +129,9 @@ class VectorReader:
         self.reader = reader
         self._lock = threading.Lock()
         self._state: tuple[object, ...] = ()
-        self._last_row = 0
-        self._hashes: list[bytes] = []
-        self._matrices: dict[int, Any] = {}
-        """Dimensions → (rows × dimensions) float32; a model has one number of dimensions, but a file may hold more."""
-        self._rows: dict[int, list[int]] = {}
-        self._chunks: dict[bytes, list[int]] = {}
-        """Hash → chunks with that text, as of `_chunks_state`: found without an index in the file."""
-        self._chunks_state: tuple[object, ...] = ()
+        self._last_id = 0
+        self._matrices: dict[int, PackedVectors] = {}
+        """By dimensions; a model has one number of dimensions, but a file may hold more."""
 
     def count(self) -> int:
         """Return how many vectors of the model there are."""
@@ -160,25 +158,17 @@ class VectorReader:
         """
         if not query or k < 1:
             return {}
-        import numpy as np
-
         with self._lock, self.reader.reading() as connection:
             self._follow(connection)
-            matrix = self._matrices.get(len(query))
-            if matrix is None:
+            packed = self._matrices.get(len(query))
+            if packed is None:
                 return {}
-            scores = matrix @ np.frombuffer(to_blob(query), dtype="<f4")
+            ordered = packed.nearest_first(query)
             found: dict[int, float] = {}
-            wanted = 2 * k
-            while len(found) < k:
-                wanted = min(wanted, len(scores))
-                best = np.argpartition(-scores, wanted - 1)[:wanted]
-                best = best[np.argsort(-scores[best], kind="stable")]
-                hashes = {self._hashes[self._rows[len(query)][row]]: float(scores[row]) for row in best}
-                found = {chunk: score for digest, score in hashes.items() for chunk in self._chunks.get(digest, ())}
-                if wanted == len(scores):
-                    break
-                wanted *= 4  # most of them belong to texts that are gone
+            wanted, done = 2 * k, 0
+            while len(found) < k and done < packed.count:
+                found |= self._cosines_of(connection, query, ordered(done, wanted))
+                done, wanted = wanted, wanted * 4  # most of them belong to texts that are gone
         return dict(sorted(found.items(), key=lambda item: -item[1])[:k])
 
     def cosines(self, query: Vector, chunks: Sequence[int]) -> dict[int, float]:
@@ -191,39 +181,33 @@ class VectorReader:
                     found[chunk] = sum(map(mul, query, from_blob(blob)))
         return found if query else {}
 
+    def _cosines_of(self, connection: sqlite3.Connection, query: Vector, ids: list[int]) -> dict[int, float]:
+        """Return chunk id → exact cosine of the chunks that have one of these vectors."""
+        found: dict[int, float] = {}
+        for part in _parts(ids):
+            marks = _marks(part)
+            blobs = dict(connection.execute(f"SELECT id, vector FROM vectors WHERE id IN ({marks})", part))  # noqa: S608
+            cosines = dict(zip(blobs, exact_cosines(query, list(blobs.values())), strict=True))
+            chunks = connection.execute(f"{_CHUNKS_OF_VECTORS} ({marks})", part)
+            found |= {chunk: cosines[vector] for chunk, vector in chunks}
+        return found
+
     def _follow(self, connection: sqlite3.Connection) -> None:
         """Read the vectors that came since the last time; all of them when some went."""
-        import numpy as np
-
-        inode = self.reader.path.stat().st_ino
-        (version,) = connection.execute("PRAGMA data_version").fetchone()
-        chunks_state = (inode, version, *connection.execute("SELECT max(id) FROM chunks").fetchone())
-        if chunks_state != self._chunks_state:
-            self._chunks_state, self._chunks = chunks_state, {}
-            for chunk, digest in connection.execute("SELECT id, hash FROM chunks"):
-                self._chunks.setdefault(digest, []).append(chunk)
         removed = connection.execute("SELECT value FROM meta WHERE key = 'vectors_removed'").fetchone()
-        state = (inode, removed)
+        state = (self.reader.path.stat().st_ino, removed)
         if state != self._state:
-            self._state, self._last_row, self._hashes, self._matrices, self._rows = state, 0, [], {}, {}
-        fresh = "FROM vectors WHERE model = ? AND rowid > ? AND dims > 0 AND length(vector) = 4 * dims"
-        given = (self.model, self._last_row)
-        counts = connection.execute(f"SELECT dims, count(*) {fresh} GROUP BY dims", given).fetchall()
-        for dims, count in counts:
-            # Room for all at once: joining blobs would take it three times.
-            before = self._matrices.get(dims)
-            have = 0 if before is None else len(before)
-            matrix = np.empty((have + count, dims), dtype="<f4")
-            if before is not None:
-                matrix[:have] = before
-            self._matrices[dims] = matrix
-        rows = connection.execute(f"SELECT rowid, hash, dims, vector {fresh} ORDER BY rowid", given)
-        for row, digest, dims, blob in rows:
-            self._last_row = row
-            places = self._rows.setdefault(dims, [])
-            self._matrices[dims][len(places)] = np.frombuffer(blob, dtype="<f4")
-            places.append(len(self._hashes))
-            self._hashes.append(digest)
+            self._state, self._last_id, self._matrices = state, 0, {}
+        (newest,) = connection.execute("SELECT max(id) FROM vectors").fetchone()
+        fresh = "FROM vectors WHERE model = ? AND id > ? AND dims > 0 AND length(vector) = 4 * dims"
+        given = (self.model, self._last_id)
+        for dims, count in connection.execute(f"SELECT dims, count(*) {fresh} GROUP BY dims", given).fetchall():
+            packed = self._matrices.setdefault(dims, PackedVectors(dims))
+            packed.make_room(count)
+            rows = connection.execute(f"SELECT id, vector {fresh} AND dims = ? ORDER BY id", (*given, dims))
+            while batch := rows.fetchmany(_READ_AT_ONCE):
+                packed.add([number for number, _ in batch], [vector for _, vector in batch])
+        self._last_id = newest or 0
 
 
 def to_blob(vector: Vector) -> bytes:

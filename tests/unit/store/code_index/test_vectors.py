@@ -6,6 +6,7 @@ import random
 import sqlite3
 from array import array
 from collections.abc import Sequence
+from operator import mul
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,26 @@ def test_an_index_that_is_made_again_is_read_again(index: IndexWriter, path: Pat
     fresh = VectorWriter(path)
     fresh.put(MODEL, vectors_of(four=[1, 0]))
     assert texts_of(path, reader.nearest(unit_vector([1, 0]), 1)) == ["c.py:1"]
+
+
+def test_the_nearest_of_many_are_those_that_an_exact_comparison_gives(index: IndexWriter, path: Path) -> None:
+    """One byte a number in memory changes no cosine, and the order only where two of them are all but equal."""
+    pytest.importorskip("numpy")
+    chance = random.Random(5)
+    texts = [f"text{number}" for number in range(1_500)]
+    index.put([indexed("many.py", *texts)], now=1)
+    made = {text: unit_vector([chance.gauss(0, 1) for _ in range(48)]) for text in texts}
+    writer = VectorWriter(path)
+    writer.put(MODEL, {chunk_hash(text): vector for text, vector in made.items()})
+    reader = VectorReader(IndexReader(path), MODEL)
+    for _ in range(5):
+        query = unit_vector([chance.gauss(0, 1) for _ in range(48)])
+        exact = {text: sum(map(mul, query, vector)) for text, vector in made.items()}
+        wanted = sorted(exact, key=exact.__getitem__, reverse=True)[:60]
+        found = reader.nearest(query, 60)
+        lines = {f"many.py:{row}": text for row, text in enumerate(texts, 1)}
+        assert [lines[one] for one in texts_of(path, found)] == wanted
+        assert list(found.values()) == pytest.approx([exact[text] for text in wanted], abs=1e-6)
 
 
 def test_without_numpy_named_chunks_are_compared(index: IndexWriter, path: Path) -> None:
