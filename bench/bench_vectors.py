@@ -3,9 +3,10 @@
     python -m bench.bench_vectors REPOSITORY.git… --onnx FOLDER [--limit 120] [--keep FOLDER] [--threads 1]
 
 Each question is asked of the state before its commit. Compared are the document's tiers (`fts`, `hybrid` 0.7/0.3,
-`vector`), the joined ranking without vectors, and with them at several weights: the weight in
-`retrieval/ranking/weights.toml` is chosen from this table on fitted repositories. Vectors are kept by text (`--keep`),
-so another run costs nothing. Printed besides: pieces of code, and CPU seconds of the model.
+`vector`), the joined ranking without vectors, and with them as two numbers of `retrieval/ranking/weights.toml` let them
+count, which are chosen from this table on fitted repositories: `cosine` of a chunk beside its BM25, `vector` of a file.
+Vectors are kept by text (`--keep`), so another run costs nothing. Printed besides: pieces of code, and CPU seconds of
+the model.
 """
 
 from __future__ import annotations
@@ -40,7 +41,15 @@ from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.store.code_index.writer import chunk_hash
 
 TIERS: tuple[SearchTier, ...] = ("fts", "vector", "hybrid")
-WEIGHTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 3.0)
+COUNTED = (
+    (0.0, 0.0),
+    (0.0, 0.3),
+    (0.0, 0.8),
+    *((cosine, vector) for cosine in (0.3, 0.5, 0.8) for vector in (0.0, 0.1, 0.3)),
+)
+"""What a cosine counts: beside the BM25 of its chunk, and as a signal of the file."""
+
+Joined = dict[float, list[Answered]]
 
 
 class KeptVectors:
@@ -87,9 +96,10 @@ class KeptVectors:
             self._path.write_bytes(pickle.dumps(self._known))
 
 
-def measure(path: Path, limit: int, vectors: KeptVectors) -> tuple[list[Answered], dict[str, list[Answered]]]:
-    """Return the signals of the questions, and what the document's tiers found, as signals too."""
-    git, joined = GitDirectory(path), list[Answered]()
+def measure(path: Path, limit: int, vectors: KeptVectors) -> tuple[Joined, dict[str, list[Answered]]]:
+    """Return `cosine` → the signals of the questions, and what the document's tiers found, as signals too."""
+    git = GitDirectory(path)
+    joined: Joined = {cosine: [] for cosine, _ in COUNTED}
     tiers: dict[str, list[Answered]] = {tier: [] for tier in TIERS}
     with tempfile.TemporaryDirectory() as folder:
         history = IndexedHistory(git, Path(folder))
@@ -107,7 +117,10 @@ def measure(path: Path, limit: int, vectors: KeptVectors) -> tuple[list[Answered
                 evidence = search.evidence(
                     connection, question, SearchOptions(), lambda k, found=cosines: vectors.nearest(found, k)
                 )
-                joined.append(Answered(file_signals(question, evidence, search.ranking), right))
+            for cosine, found in joined.items():
+                chunk = msgspec.structs.replace(search.ranking.chunk, cosine=cosine)
+                counted = msgspec.structs.replace(search.ranking, chunk=chunk)
+                found.append(Answered(file_signals(question, evidence, counted), right))
             for tier in TIERS:
                 options = SearchOptions(tier=tier, top_k=50, with_common=False)
                 outcome = search.search(asked.text, options, lambda k, found=cosines: vectors.nearest(found, k))
@@ -130,24 +143,25 @@ def main() -> None:
     searcher.HISTORY_CHECKED_EVERY_S = -1.0
     embedder = OnnxEmbedder(EmbeddingSettings(onnx=arguments.onnx), threads=arguments.threads)
     weights = msgspec.structs.asdict(ranking().weights)
-    every: list[Sequence[Answered]] = []
+    every: list[Joined] = []
     for path in arguments.repositories:
         kept = arguments.keep / f"{path.parent.name}.pickle" if arguments.keep else None
         vectors = KeptVectors(embedder, kept)
         joined, tiers = measure(path, arguments.limit, vectors)
         vectors.keep()
         every.append(joined)
-        name = f"{path.parent.name:24} n {len(joined):3}"
+        name = f"{path.parent.name:24} n {len(joined[0.0]):3}"
         for tier, found in tiers.items():
             print(name, f"{tier:12}", shown(score(found, {"found": 1.0})), flush=True)
-        for weight in WEIGHTS:
-            print(name, f"joined v={weight:<4g}", shown(score(joined, weights | {"vector": weight})), flush=True)
+        for cosine, vector in COUNTED:
+            figures = score(joined[cosine], weights | {"vector": vector})
+            print(name, f"joined cosine {cosine:<3g} vector {vector:<3g}", shown(figures), flush=True)
         print(f"{name}: {vectors.made} vectors made in {vectors.cpu_s:.0f} s of CPU", flush=True)
     if len(every) > 1:
-        for weight in WEIGHTS:
-            rows = [score(joined, weights | {"vector": weight}) for joined in every]
+        for cosine, vector in COUNTED:
+            rows = [score(joined[cosine], weights | {"vector": vector}) for joined in every]
             mean = [sum(values) / len(rows) for values in zip(*rows, strict=True)]
-            print(f"{'mean':30} joined v={weight:<4g}", shown(mean))
+            print(f"{'mean':30} joined cosine {cosine:<3g} vector {vector:<3g}", shown(mean))
 
 
 def shown(figures: Sequence[float]) -> str:

@@ -42,6 +42,7 @@ FITTED = (
     "used_by",
     "uses",
     "subject",
+    "commits",
     "recency",
     "document",
     "example",

@@ -15,7 +15,7 @@ from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Ev
 from codecompanion.retrieval.ranking.file_kinds import kind_of
 from codecompanion.retrieval.ranking.page_rank import reversed_edges, spread
 from codecompanion.retrieval.ranking.question import Question
-from codecompanion.retrieval.ranking.tables import Ranking
+from codecompanion.retrieval.ranking.tables import ChunkOptions, Ranking
 
 MAX_SEEDS = 15
 _OTHER_SPELLING = 0.7
@@ -65,6 +65,7 @@ def file_signals(question: Question, evidence: Evidence, ranking: Ranking) -> di
     signals["uses"] = scaled(spread(seeds, reversed_edges(evidence.edges)))
     signals["used_by"] = scaled(spread(seeds, evidence.edges))
     signals["subject"] = scaled(evidence.subjects)
+    signals["commits"] = scaled(evidence.commits)
     signals["vector"] = _vector_signal(evidence.chunks)
     signals["in_play"] = dict.fromkeys(evidence.in_play, 1.0)
     candidates = {path for values in signals.values() for path, value in values.items() if value > 0}
@@ -87,7 +88,7 @@ def scaled(values: Mapping[str, float]) -> dict[str, float]:
 
 def _word_signals(question: Question, evidence: Evidence, ranking: Ranking) -> dict[str, dict[str, float]]:
     return {
-        "chunk": scaled(_best_chunks(evidence.chunks, ranking.chunk.shares)),
+        "chunk": scaled(_best_chunks(evidence.chunks, ranking.chunk)),
         "path": scaled(evidence.paths),
         "mention": _mentions(question, evidence),
         "named": _symbols(hit for hit in evidence.definitions if is_named(question, hit)),
@@ -107,16 +108,29 @@ def _weighed(signals: Mapping[str, Mapping[str, float]], ranking: Ranking) -> di
     return dict(total)
 
 
-def _best_chunks(chunks: Iterable[ChunkHit], shares: Sequence[float]) -> dict[str, float]:
-    """Return for each file the sum of its best chunks, the first counted most."""
+def _best_chunks(chunks: Sequence[ChunkHit], options: ChunkOptions) -> dict[str, float]:
+    """Return for each file the sum of its best chunks, the first counted most.
+
+    A chunk that words and vectors both speak for counts more than two chunks of a file that one of them speaks for.
+    """
+    most = max((hit.bm25 for hit in chunks), default=0.0) or 1.0
+    nearness = nearness_of(chunks)
     by_file: dict[str, list[float]] = defaultdict(list)
     for hit in chunks:
-        if hit.bm25 > 0:
-            by_file[hit.path].append(hit.bm25)
+        score = max(hit.bm25, 0.0) / most + options.cosine * nearness.get(hit.chunk, 0.0)
+        if score > 0:
+            by_file[hit.path].append(score)
     return {
-        path: sum(share * score for share, score in zip(shares, sorted(scores, reverse=True), strict=False))
+        path: sum(share * score for share, score in zip(options.shares, sorted(scores, reverse=True), strict=False))
         for path, scores in by_file.items()
     }
+
+
+def nearness_of(chunks: Iterable[ChunkHit]) -> dict[int, float]:
+    """Return chunk → its cosine from the lowest that was found (0) to the highest (1); only those that have one."""
+    cosines = {hit.chunk: hit.cosine for hit in chunks if hit.cosine is not None}
+    low, high = min(cosines.values(), default=0.0), max(cosines.values(), default=0.0)
+    return {chunk: (value - low) / (high - low) if high > low else 1.0 for chunk, value in cosines.items()}
 
 
 def _mentions(question: Question, evidence: Evidence) -> dict[str, float]:
@@ -145,13 +159,11 @@ def _symbols(hits: Iterable[DefinitionHit]) -> dict[str, float]:
     return {path: min(value, 1.0) for path, value in total.items()}
 
 
-def _vector_signal(chunks: Iterable[ChunkHit]) -> dict[str, float]:
-    """Return the best cosine of each file, from the lowest that was found (0) to the highest (1)."""
+def _vector_signal(chunks: Sequence[ChunkHit]) -> dict[str, float]:
+    """Return how near the nearest chunk of each file is, 0..1."""
     best: dict[str, float] = {}
+    nearness = nearness_of(chunks)
     for hit in chunks:
-        if hit.cosine is not None:
-            best[hit.path] = max(best.get(hit.path, hit.cosine), hit.cosine)
-    if not best:
-        return {}
-    low, high = min(best.values()), max(best.values())
-    return {path: (value - low) / (high - low) if high > low else 1.0 for path, value in best.items()}
+        if hit.chunk in nearness:
+            best[hit.path] = max(best.get(hit.path, 0.0), nearness[hit.chunk])
+    return best

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, is_named
-from codecompanion.retrieval.ranking.join import RankedFile
+from codecompanion.retrieval.ranking.join import RankedFile, nearness_of
 from codecompanion.retrieval.ranking.question import Question
 
 _DEFINED = 0.5
@@ -90,13 +90,10 @@ def _worth(
 ) -> dict[int, float]:
     """Return chunk → what its words, its vector and the names it defines are worth."""
     most = max((hit.bm25 for hit in hits), default=0.0) or 1.0
-    cosines = [hit.cosine for hit in hits if hit.cosine is not None]
-    low, high = min(cosines, default=0.0), max(cosines, default=0.0)
+    nearness = nearness_of(hits)
     worth = dict[int, float]()
     for hit in hits:
-        value = hit.bm25 / most
-        if hit.cosine is not None:
-            value += _COSINE * ((hit.cosine - low) / (high - low) if high > low else 1.0)
+        value = hit.bm25 / most + _COSINE * nearness.get(hit.chunk, 0.0)
         if "." in hit.symbol and hit.symbol in question.text:
             value += _DEFINED_AND_CODE
         value += sum(bonus for start, bonus in named.get(hit.path, ()) if hit.start <= start <= hit.end)

@@ -22,6 +22,7 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     used_by: float
     uses: float
     subject: float
+    commits: float
     recency: float
     vector: float
     in_play: float
@@ -32,11 +33,15 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChunkOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How full-text rows become the signal `chunk`: column weights, shares of a file's best chunks, rows read."""
+    """How hits become the signal `chunk`: column weights, shares of a file's best chunks, rows read.
+
+    `cosine`: what it counts beside BM25, each brought to 0..1.
+    """
 
     path_column: float
     symbol_column: float
     text_column: float
+    cosine: float
     shares: tuple[float, ...]
     rows: int
 

@@ -9,6 +9,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
+from codecompanion.retrieval.ranking.like_commits import LikeCommits
 from codecompanion.retrieval.ranking.stems import stems_of
 from codecompanion.retrieval.ranking.word_index import WordIndex, count_path_words
 from codecompanion.store.code_index.search import ReferenceGraph, data_version, file_paths
@@ -16,6 +17,7 @@ from codecompanion.workspace.git_history import Commit
 
 _MAX_FILES_OF_A_SUBJECT = 10
 """A commit of more files says with its subject little about each."""
+_MAX_FILES_OF_A_LIKE_COMMIT = 20
 _RECENT = 10.0
 """Commits after which a change counts half as recent."""
 
@@ -28,6 +30,7 @@ class ProjectWords:
         self.ids: dict[str, int] = {}
         self.path_words = WordIndex()
         self.subjects = WordIndex()
+        self.commits = LikeCommits()
         self.recency: Mapping[str, float] = {}
         self._graph = ReferenceGraph()
         self._state: tuple[int, int] | None = None
@@ -60,14 +63,18 @@ class ProjectWords:
         """Take the words of the commits, newest first."""
         words: dict[str, Counter[str]] = defaultdict(Counter)
         recency: dict[str, float] = {}
+        telling = list[tuple[list[str], tuple[str, ...]]]()
         for age, commit in enumerate(commits):
             for path in commit.paths:
                 recency.setdefault(path, 1.0 / (1.0 + age / _RECENT))
+            stems = stems_of(commit.subject)
+            if len(commit.paths) <= _MAX_FILES_OF_A_LIKE_COMMIT:
+                telling.append((stems, commit.paths))
             if len(commit.paths) <= _MAX_FILES_OF_A_SUBJECT:
-                stems = stems_of(commit.subject)
                 for path in commit.paths:
                     words[path].update(stems)
         self.recency = recency
+        self.commits = LikeCommits(telling)
         self.subjects = WordIndex()
         for path, counts in words.items():
             self.subjects.put(path, counts)

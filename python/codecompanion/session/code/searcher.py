@@ -33,7 +33,7 @@ from codecompanion.session.code.text_hits import search_texts
 from codecompanion.store.code_index import search
 
 HISTORY_CHECKED_EVERY_S = 10.0
-MAX_NEAREST = 200
+MAX_NEAREST = 400
 """Chunks that the vectors are asked for."""
 MAX_PLACES = 300
 """More than fit into the largest budget (R-244); the text of each is read."""
@@ -105,6 +105,7 @@ class CodeSearcher:
             definitions=self._definitions(connection, question, options) if connection else (),
             paths=paths,
             subjects=self._known(self.words.subjects.score(question.stems), options),
+            commits=self._known(self.words.commits.score(question.stems), options),
             recency=self._known(self.words.recency, options),
             in_play=tuple(path for path in options.in_play if path in self.words.path_words),
         )

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
 from codecompanion.retrieval.ranking.file_kinds import FileKind, kind_of
-from codecompanion.retrieval.ranking.join import file_signals, find_seeds, rank_files, scaled
+from codecompanion.retrieval.ranking.join import file_signals, find_seeds, nearness_of, rank_files, scaled
+from codecompanion.retrieval.ranking.like_commits import LikeCommits
 from codecompanion.retrieval.ranking.page_rank import reversed_edges, spread
 from codecompanion.retrieval.ranking.places import best_places
 from codecompanion.retrieval.ranking.question import any_word_query, read_question, spellings
@@ -182,6 +183,47 @@ def test_vectors_are_counted_when_there_are_any() -> None:
     assert paths_of("parse things", without)[0] == "a.py"
     assert paths_of("parse things", with_them)[0] == "b.py"
     assert not file_signals(read_question("parse"), without, ranking())["vector"]
+
+
+def test_words_and_vectors_of_one_chunk_count_more_than_those_of_two() -> None:
+    """Both files have the best BM25 and the best cosine; in `one.py` it is one chunk that has both."""
+    one = (hit(1, "one.py", 5, cosine=0.9), hit(2, "one.py", 0, cosine=0.1))
+    two = (hit(3, "two.py", 5, cosine=0.1), hit(4, "two.py", 0, cosine=0.9))
+    evidence = Evidence(chunks=(*two, *one))
+    signals = file_signals(read_question("parse"), evidence, ranking())
+    assert signals["vector"] == {"one.py": 1.0, "two.py": 1.0}
+    assert signals["chunk"]["one.py"] == 1.0 > signals["chunk"]["two.py"]
+    assert paths_of("parse", evidence) == ["one.py", "two.py"]
+
+
+def test_a_chunk_that_only_vectors_found_speaks_for_its_file() -> None:
+    evidence = Evidence(chunks=(hit(1, "a.py", 0, cosine=0.9), hit(2, "b.py", 0, cosine=0.2)))
+    assert paths_of("parse things", evidence) == ["a.py"]
+    assert nearness_of(evidence.chunks) == {1: 1.0, 2: 0.0}
+    assert nearness_of((hit(1, "a.py", 1, cosine=0.3), hit(2, "b.py", 1))) == {1: 1.0}
+
+
+def test_commits_like_the_question_name_their_files() -> None:
+    commits = LikeCommits(
+        [
+            (stems_of("Parse headers of a reply"), ("reply.py", "tests/test_reply.py")),
+            (stems_of("Parse headers of everything"), ("reply.py", *(f"part{n}.py" for n in range(8)))),
+            (stems_of("Speed up the build"), ("build.py",)),
+            (stems_of("Parse headers"), ()),
+        ]
+    )
+    scores = commits.score(stems_of("reply headers are parsed twice"))
+    assert max(scores, key=lambda path: scores[path]) == "reply.py"
+    assert scores["tests/test_reply.py"] > scores["part0.py"] > 0
+    assert "build.py" not in scores
+    assert commits.score(stems_of("unheard of")) == {}
+    assert LikeCommits().score(["reply"]) == {}
+
+
+def test_only_the_nearest_commits_count() -> None:
+    """Every second commit shares a word; beyond twenty of them it is by chance. Of equals the newer ones count."""
+    commits = LikeCommits([(["cache"], (f"file{number}.py",)) for number in range(50)])
+    assert set(commits.score(["cache"])) == {f"file{number}.py" for number in range(20)}
 
 
 def test_the_shares_of_a_score_are_said() -> None:

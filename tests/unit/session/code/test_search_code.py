@@ -236,7 +236,7 @@ async def test_the_history_speaks_for_files(root: Path, tmp_path: Path) -> None:
     index = await indexed(root, tmp_path)
     outcome = await search_code(index, "notify the warehouse")
     assert paths(outcome)[0] == "shop/mail.py"
-    assert "subject" in dict(outcome.results[0].signals)
+    assert {"subject", "commits"} <= set(dict(outcome.results[0].signals))
     await index.close()
 
 
