@@ -50,12 +50,32 @@ def test_an_endpoint_makes_the_vectors_once_and_search_uses_them(root: Path, tmp
         lines = "".join(json.dumps(job) + "\n" for job in jobs)
         status, out, err = run("search", "--jobs", stdin=lines, **environment)
         answers = [json.loads(line) for line in out.splitlines()]
-        assert [answer.get("tier") for answer in answers] == ["vector", "hybrid", "auto", None]
+        assert [answer.get("tier") for answer in answers] == ["vector", "hybrid", "hybrid", None]
         assert [answer["results"][0]["path"] for answer in answers[:3]] == ["src/login.py"] * 3
         assert "expected url=…,model=…[,key=ENV] or onnx=FOLDER" in answers[3]["error"]
         assert status == 2
         assert KEY not in out + err
         assert len(server.texts) == 4, "one question, embedded once"
+
+
+def test_a_tier_of_words_asks_no_model_unless_it_finds_nothing(root: Path, tmp_path: Path) -> None:
+    """Naming a SPEC for the keyword tier costs nothing while words are enough (R-227: then it steps down)."""
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "MY_EMBED_KEY": KEY}
+    with EmbeddingServerThread("ollama", key=KEY) as server:
+        spec = f"url={server.url},model=test-embedding,key=MY_EMBED_KEY"
+        for tier in ("fts", "terms"):
+            command = ("search", "--root", str(root), "--embed", spec, "--tier", tier, "draw_window")
+            status, out, err = run(*command, **environment)
+            answer = json.loads(out)
+            assert (status, err) == (0, "")
+            assert (answer["tier"], answer["results"][0]["path"]) == (tier, "src/paint.py")
+        assert server.requests == []
+        pytest.importorskip("numpy")
+        command = ("search", "--root", str(root), "--embed", spec, "--tier", "fts", "auth")
+        status, out, _ = run(*command, **environment)
+        answer = json.loads(out)
+        assert (answer["tier"], answer["results"][0]["path"]) == ("vector", "src/login.py")
+        assert len(server.texts) == 4
 
 
 @pytest.mark.skipif(bool(missing_packages()), reason=f"not installed: {' '.join(missing_packages())}")

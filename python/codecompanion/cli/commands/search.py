@@ -28,6 +28,9 @@ from codecompanion.session.code.search_options import DEFAULT_TOP_K, SearchOptio
 A_JOB = '{"query": …, "options": {"root": …, "tier": "auto", "top_k": 10, "embed": …}}'
 TIERS: tuple[WantedTier, ...] = ("auto", "hybrid", "fts", "vector", "terms")
 
+_BY_WORDS: tuple[WantedTier, ...] = ("fts", "terms")
+"""Vectors are made, and asked, only when these find nothing and the cascade goes on (R-227)."""
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What differs from the arguments of the command. `top_k` is brought into 1..50 (R-228)."""
@@ -108,9 +111,13 @@ class _Searches:
         top_k = given.top_k if options.top_k is None else options.top_k
         index = self._index(given.root if options.root is None else options.root)
         asked = SearchOptions(tier=tier, top_k=effective_top_k(top_k))
-        if spec is not None:
-            self._loop.run(self._vectors.fill(spec, index.root, index.path, index.choice))
-        outcome = self._loop.run(search_code(index, job.query, asked, vectors))
+        outcome = None
+        if tier in _BY_WORDS:
+            outcome = self._loop.run(search_code(index, job.query, asked))
+        if outcome is None or (spec is not None and outcome.tier != tier):
+            if spec is not None:
+                self._loop.run(self._vectors.fill(spec, index.root, index.path, index.choice))
+            outcome = self._loop.run(search_code(index, job.query, asked, vectors))
         if tier not in ("auto", outcome.tier):
             print(f"codecompanion: {'; '.join(outcome.not_used)}", file=sys.stderr)
         return _told(outcome)
