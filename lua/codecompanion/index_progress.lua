@@ -9,8 +9,8 @@ local M = {}
 
 local GROUP = "codecompanion_index"
 local is_following = false
----@type table<string, boolean> Folders whose index was being built
-local building = {}
+---@type table<string, boolean> Folders whose index was being built, and whose vectors were being made
+local building, making = {}, {}
 
 ---@param text string
 local function hint(text)
@@ -53,9 +53,26 @@ function M.sentence(event)
 end
 
 ---@param event CodeCompanion.Event.IndexProgress
+local function show_vectors(event)
+  local name = vim.fn.fnamemodify(event.root, ":t")
+  if event.phase == "building" then
+    making[event.root] = true
+    hint(("Vectors of the code of %s: %d of %d"):format(name, event.done, event.total))
+  elseif making[event.root] then
+    making[event.root] = nil
+    if event.phase == "ready" then
+      hint(("The code of %s can be searched by meaning (%s made)"):format(name, numbers.counted(event.done, "vector")))
+    end
+  end
+end
+
+---@param event CodeCompanion.Event.IndexProgress
 ---@param notify fun(verb: string, payload: table)
 ---@param is_ready fun(): boolean Whether the host runs
 function M.show(event, notify, is_ready)
+  if event.of_vectors then
+    return show_vectors(event)
+  end
   follow(notify, is_ready)
   if event.phase == "building" then
     building[event.root] = true

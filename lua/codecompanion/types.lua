@@ -444,7 +444,8 @@
 
 ---How far the code index of the folder `root` is: `done` of `total` files while it is built (total 0: not counted).
 ---
----`why`: one sentence, when the index cannot be used or was not finished.
+---`why`: one sentence, when the index cannot be used or was not finished. `of_vectors`: it is about the vectors of the
+---pieces of code, and `done` and `total` count these.
 ---@class CodeCompanion.Event.IndexProgress
 ---@field type "index_progress"
 ---@field chat string
@@ -453,6 +454,7 @@
 ---@field done integer
 ---@field total integer
 ---@field why string
+---@field of_vectors boolean
 
 ---A verb without `id` failed; `verb` says which, `error` is one sentence.
 ---@class CodeCompanion.Event.RequestFailed

@@ -62,6 +62,18 @@ def test_the_index_gets_vectors_beside_the_editor(start: Callable[[str], Nvim], 
     assert [text.partition("\n")[0] for text in server.texts] == ["login.py", "mail.py"]
 
 
+def test_how_far_the_vectors_are_is_shown(start: Callable[[str], Nvim]) -> None:
+    nvim = start(KEY)
+    nvim.lua(
+        "_G.hints = {} local say = require('codecompanion.say')"
+        " say.hint = function(text) table.insert(_G.hints, text) end"
+    )
+    nvim.command("CodeCompanion index")
+    done = "The code of project can be searched by meaning (2 vectors made)"
+    nvim.wait_for(lambda: done in nvim.lua("return _G.hints"), "the end of the run")
+    assert "Vectors of the code of project: 2 of 2" in nvim.lua("return _G.hints")
+
+
 def test_a_refused_key_is_one_sentence(start: Callable[[str], Nvim], server: EmbeddingServer) -> None:
     nvim = start("sk-proj-wrong-0987654321")
     nvim.command("CodeCompanion index")

@@ -70,6 +70,7 @@ def _vectors(services: Services) -> ProjectVectors | None:
         embedding,
         services.adapters.read_key,
         lambda text: services.emit(Notice(level=Severity.WARN, text=text)),
+        services.emit,
     )
 
 

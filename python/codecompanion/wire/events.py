@@ -502,7 +502,8 @@ class Restored(Event, frozen=True, kw_only=True, tag="restored"):
 class IndexProgress(Event, frozen=True, kw_only=True, tag="index_progress"):
     """How far the code index of the folder `root` is: `done` of `total` files while it is built (total 0: not counted).
 
-    `why`: one sentence, when the index cannot be used or was not finished.
+    `why`: one sentence, when the index cannot be used or was not finished. `of_vectors`: it is about the vectors of the
+    pieces of code, and `done` and `total` count these.
     """
 
     root: str
@@ -510,6 +511,7 @@ class IndexProgress(Event, frozen=True, kw_only=True, tag="index_progress"):
     done: int = 0
     total: int = 0
     why: str = ""
+    of_vectors: bool = False
 
 
 class RequestFailed(Event, frozen=True, kw_only=True, tag="request_failed"):

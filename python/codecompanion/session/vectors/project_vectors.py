@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Literal
 
 from codecompanion.adapters.base import AdapterSettings, SecretReader
 from codecompanion.adapters.embeddings.http_embedder import connection_of
@@ -25,6 +26,7 @@ from codecompanion.session.code.worker import WorkerProcess
 from codecompanion.session.vectors.process import ProcessEmbedder
 from codecompanion.session.vectors.question import QuestionVectors, refusing
 from codecompanion.session.vectors.worker import VectorJob
+from codecompanion.wire.events import IndexProgress
 
 _log = logging.getLogger(__name__)
 
@@ -34,12 +36,18 @@ AGAIN_AFTER_NOTHING_S = 60.0
 
 
 class ProjectVectors:
-    """Vectors as the settings want them. Used from the engine's loop. `tell` gets sentences for the user."""
+    """Vectors as the settings want them. Used from the engine's loop."""
 
-    def __init__(self, settings: EmbeddingSettings, read_key: SecretReader, tell: Callable[[str], None]) -> None:
-        """Import, read and send nothing yet."""
+    def __init__(
+        self,
+        settings: EmbeddingSettings,
+        read_key: SecretReader,
+        tell: Callable[[str], None],
+        emit: Callable[[IndexProgress], None] = lambda progress: None,
+    ) -> None:
+        """Import, read and send nothing yet. `tell` gets sentences for the user, `emit` how far a run is."""
         self.settings = settings
-        self._read_key, self._tell = read_key, tell
+        self._read_key, self._tell, self._emit = read_key, tell, emit
         self._questions: QuestionVectors | None = None
         self._workers: dict[Path, WorkerProcess] = {}
         self._not_before: dict[Path, float] = {}
@@ -73,7 +81,7 @@ class ProjectVectors:
             return ""
         if worker is None:
             worker = WorkerProcess(
-                lambda state, done, total, why: self._ended(index, state, done, why),
+                lambda state, done, total, why: self._take_progress(index, state, done, total, why),
                 "codecompanion.engine.vector_worker",
             )
             self._workers[index.path] = worker
@@ -138,9 +146,16 @@ class ProjectVectors:
         if why := await self.make(index):
             self._failed(index, why)
 
-    def _ended(self, index: ProjectIndex, state: str, done: int, why: str) -> None:
-        if state == "building":
-            return
+    def _take_progress(
+        self, index: ProjectIndex, phase: Literal["building", "ready", "unusable"], done: int, total: int, why: str
+    ) -> None:
+        # Why a run ended early is told below.
+        shown = phase if phase == "building" or not why else "absent"
+        self._emit(IndexProgress(root=str(index.root), phase=shown, done=done, total=total, of_vectors=True))
+        if phase != "building":
+            self._ended(index, done, why)
+
+    def _ended(self, index: ProjectIndex, done: int, why: str) -> None:
         self._settled.pop(index.path, None)
         if why:
             self._failed(index, why)
