@@ -111,10 +111,13 @@ def fill_tool_template(template: str, result: Message, tool: str) -> str:
 
 
 def gathered_names(message: Message) -> str:
-    """Return the files of a gathered message with their lines, best first: `a.py:1-40, 60-75; b.py`, "" = unknown."""
+    """Return the files of a gathered message with their lines, best first: `a.py:1-40, 60-75; b.py`, "" = unknown.
+
+    What was only named there, because it stood above, is not: its own message has it.
+    """
     lines: dict[str, list[str]] = {}
     for piece in message.gathered:
-        if not piece.path:  # a map, the architecture: no file
+        if not piece.path or piece.is_above:  # a map, the architecture: no file
             continue
         found = lines.setdefault(piece.path, [])
         if piece.start and (span := f"{piece.start}-{piece.end}") not in found:

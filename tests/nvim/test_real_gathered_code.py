@@ -99,7 +99,7 @@ def test_an_index_that_is_rubbish_is_in_nobodys_way(nvim_factory, tmp_path):
         for path in found:
             path.write_bytes(b"rubbish" * 1000)
         chat.say(QUESTION + " again")
-        assert "def pop_item(self)" in sent(server)[-2]
+        assert "Already above, unchanged: src/stack.py:1-3" in sent(server)[-2]
 
 
 def test_unsaved_changes_are_what_is_read(nvim_factory, tmp_path):

@@ -90,10 +90,14 @@ class Dropped(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """What fits into the budget, best first, the user's files before all others (R-249)."""
+    """What fits into the budget, best first, the user's files before all others (R-249).
+
+    `above`: chosen too, but the model still sees it from an earlier question: it is named, and takes no room.
+    """
 
     snippets: tuple[Snippet, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    above: tuple[Snippet, ...] = ()
     budget_tokens: int = 0
 
     @property

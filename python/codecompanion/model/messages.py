@@ -139,7 +139,8 @@ class GatheredPiece(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Lines are 1-based and inclusive, 0 = no lines; `score` is 0..1; `tokens` as the budget counted them. `source` says
     which gatherer found it, `name` what is defined there, "" = nothing that has a name. `is_cut`: the rest of it is
-    missing; `of`: the lines of the whole, 0 = not known.
+    missing; `of`: the lines of the whole, 0 = not known. `is_above`: only its name went, for its text still stood
+    unchanged in an earlier message of gathered code.
     """
 
     path: str
@@ -152,6 +153,7 @@ class GatheredPiece(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str = ""
     is_cut: bool = False
     of: int = 0
+    is_above: bool = False
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):

@@ -60,14 +60,16 @@ def _one(fields: Mapping[str, Any], page: Page) -> Iterator[str]:
 
 
 def _how_much(fields: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) -> str:
-    pieces = [piece for piece in pieces if piece["path"]]
+    above = sum(piece.get("is_above", False) for piece in pieces)
+    pieces = [piece for piece in pieces if piece["path"] and not piece.get("is_above")]
     files = len({piece["path"] for piece in pieces})
     took = duration_text(fields.get("duration_ms", 0))
     total, budget = tokens_text(fields.get("total_tokens", 0)), tokens_text(fields.get("budget_tokens", 0))
     if not fields.get("message_id"):
         return f"nothing sent · {took}"
     code = f"{counted(len(pieces), 'snippet')} from {counted(files, 'file')}"
-    return f"{code} · {total} of {budget} tokens by characters/4 · {took}"
+    more = f" · {above} still above" if above else ""
+    return f"{code}{more} · {total} of {budget} tokens by characters/4 · {took}"
 
 
 def classified_text(fields: Mapping[str, Any]) -> str:
@@ -86,9 +88,10 @@ def _numbers(piece: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def place_of(piece: Mapping[str, Any]) -> str:
-    """Return where a piece stands, and what is defined there."""
+    """Return where a piece stands, what is defined there, and whether the model still saw it from before."""
+    above = " · still above" if piece.get("is_above") else ""
     if not piece["path"]:
-        return str(piece.get("source", ""))
+        return f"{piece.get('source', '')}{above}"
     lines = f":{piece['start']}-{piece['end']}" if piece.get("start") else ""
     lines += cut_mark(piece.get("is_cut", False), piece.get("of", 0))
-    return one_line(f"{piece['path']}{lines} {piece.get('name', '')}".rstrip())
+    return one_line(f"{piece['path']}{lines} {piece.get('name', '')}".rstrip()) + above

@@ -5,7 +5,7 @@ Where whole functions no longer fit, it tells the model what else there is and w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from codecompanion.formats.cutting import cut_line
 from codecompanion.model.code import Definition
@@ -20,11 +20,15 @@ _KINDS = frozenset({"class", "interface", "type", "function", "method", "macro",
 
 
 def render_map(
-    files: Sequence[tuple[str, Sequence[Definition]]], shown_lines: Collection[tuple[str, int]], max_tokens: int
+    files: Sequence[tuple[str, Sequence[Definition]]],
+    shown_lines: Collection[tuple[str, int]],
+    max_tokens: int,
+    above: Mapping[str, Collection[str]] | None = None,
 ) -> str:
     """Return the signatures of the files, best file first, in at most so many tokens; "" when nothing fits.
 
-    `shown_lines`: (path, line) of definitions that are shown in full, which the map leaves out.
+    `shown_lines`: (path, line) of definitions that are shown in full, which the map leaves out, as it does lines that
+    stand in a map `above` (path → lines).
     """
     room = min(max_tokens, MAX_TOKENS)
     if room < MIN_TOKENS:
@@ -32,7 +36,7 @@ def render_map(
     parts = list[str]()
     used = 0
     for path, definitions in files[:MAX_FILES]:
-        lines = _lines(path, definitions, shown_lines)
+        lines = [line for line in _lines(path, definitions, shown_lines) if line not in (above or {}).get(path, ())]
         head = f"{shown(path)}:"
         kept = list[str]()
         size = used + len(head) + 1

@@ -15,11 +15,13 @@ from codecompanion.model.code import Definition
 from codecompanion.model.gathered import Dropped, QuestionTypes, Selection, Snippet, chars_to_tokens
 from codecompanion.retrieval.active_file import active_pieces, active_room
 from codecompanion.retrieval.assembly import assemble
-from codecompanion.retrieval.code_map import render_map
+from codecompanion.retrieval.code_map import MAX_FILES, render_map
 from codecompanion.retrieval.overlap import lines_of, select_once
 from codecompanion.retrieval.relevance import MAX_SCORE
 from codecompanion.retrieval.rendering import frame_chars, render_selection
+from codecompanion.retrieval.rendering import shown as shown_path
 from codecompanion.retrieval.selection import NO_ROOM
+from codecompanion.retrieval.still_above import NOTHING_ABOVE, Above, name_seen, split_seen
 from codecompanion.retrieval.worth_showing import demote_repeats
 
 TAKEN_OUT = "you took it out"
@@ -58,6 +60,7 @@ def compose(
     named_tokens: int = 0,
     terms: Sequence[str] | None = None,
     cursor: int = 0,
+    above: Above = NOTHING_ABOVE,
 ) -> Composed:
     """Return what goes to the model.
 
@@ -65,32 +68,35 @@ def compose(
     the budget and its own introduction, and into `max_tokens`, 0 = no other bound; `left_out`: (path, first line) of
     what the user does not want. `named_tokens`: as far the budget grows for files the user named, 0 = not at all.
     `terms` (words of the question) and `cursor` (line, 0 = not known) say which part of the active file counts; the
-    terms also which of the shortest snippets are asked for, None = all are kept.
+    terms also which of the shortest snippets are asked for, None = all are kept. What stands `above` unchanged is only
+    named.
     """
     taken_out = [one for one in found if (one.path, one.start) in left_out]
     candidates = demote_repeats([one for one in found if (one.path, one.start) not in left_out])
-    budget = _with_named(candidates, budget_tokens, named_tokens)
+    budget = _with_named(candidates, budget_tokens, named_tokens, above)
     budget = budget if not max_tokens else min(budget, max_tokens)
     bound = budget + _frame_tokens(types)
     max_tokens = min(max_tokens, bound) if max_tokens else bound
-    shown = _fit_beside(beside, int(max_tokens * MAX_BESIDE_SHARE))
+    seen = tuple(one for one in beside if above.has_section(one))
+    shown = _fit_beside([one for one in beside if one not in seen], int(max_tokens * MAX_BESIDE_SHARE))
     composed = Composed(Selection(budget_tokens=budget))
-    room = max(0, min(budget, max_tokens - _frame_tokens(types, shown)))
-    for _ in range(_TRIES):
-        shorter, no_room = _shorter_active(candidates, definitions, terms or (), cursor, room)
-        selection = select_once(shorter, room, terms)
+    room = max(0, min(budget, max_tokens - _frame_tokens(types, shown) - chars_to_tokens(len(name_seen(seen)))))
+    for attempt in range(_TRIES):
+        shorter, no_room = _shorter_active(candidates, definitions, terms or (), cursor, room, above)
+        selection = select_once(shorter, room, terms, above)
         pieces = [one for one in selection.snippets if (one.path, one.start) in left_out]  # of a larger one
         selection = msgspec.structs.replace(
             selection,
             snippets=tuple(one for one in selection.snippets if one not in pieces),
+            above=(*(one for one in selection.above if (one.path, one.start) not in left_out), *seen),
             budget_tokens=budget,
             dropped=(*selection.dropped, *no_room, *(Dropped(one, TAKEN_OUT) for one in (*taken_out, *pieces))),
         )
-        composed = _with_text(types, selection, shown, definitions, room)
+        composed = _with_text(types, selection, shown, definitions, room, above)
         over = chars_to_tokens(len(composed.text)) - max_tokens
         if over <= 0:
             return composed
-        room = max(0, room - over - 1)
+        room = max(0, room - (over + 1) * 4**attempt)  # what is chosen is smaller than its room by more than that
     return Composed(Selection(budget_tokens=budget))
 
 
@@ -123,19 +129,24 @@ def _both(one: Snippet, other: Snippet) -> Snippet:
     return msgspec.structs.replace(best, score=score, name=name, scores=one.scores + other.scores)
 
 
-def _with_named(found: Sequence[Snippet], budget: int, named_tokens: int) -> int:
+def _with_named(found: Sequence[Snippet], budget: int, named_tokens: int, above: Above) -> int:
     """Return the budget with room for the files the user named, and half of itself beside them (R-213, R-248)."""
-    named = [one for one in found if one.is_selected and one.source != "active"]
+    named = _to_send([one for one in found if one.is_selected and one.source != "active"], above)
     need = sum(one.tokens + chars_to_tokens(frame_chars(one)) for one in named)
     return max(budget, min(named_tokens, need + int(budget * ADDED_SHARE))) if named else budget
 
 
+def _to_send(found: Sequence[Snippet], above: Above) -> list[Snippet]:
+    """Return what of these the model does not see yet."""
+    return [part for one in found for part in split_seen(one, above)[0]]
+
+
 def _shorter_active(
-    found: Sequence[Snippet], definitions: Definitions, terms: Sequence[str], cursor: int, budget: int
+    found: Sequence[Snippet], definitions: Definitions, terms: Sequence[str], cursor: int, budget: int, above: Above
 ) -> tuple[list[Snippet], list[Dropped]]:
     """Return the snippets with the part of the active file that may go along; what the user named is not shortened."""
     shorter, dropped = list[Snippet](), list[Dropped]()
-    room = active_room(budget, [one for one in found if one.is_selected])
+    room = active_room(budget, _to_send([one for one in found if one.is_selected], above))
     for one in found:
         if one.source != "active":
             shorter.append(one)
@@ -149,29 +160,36 @@ def _shorter_active(
 
 
 def _with_text(
-    types: QuestionTypes, selection: Selection, beside: Sequence[Snippet], definitions: Definitions, room: int
+    types: QuestionTypes,
+    selection: Selection,
+    beside: Sequence[Snippet],
+    definitions: Definitions,
+    room: int,
+    above: Above,
 ) -> Composed:
-    code = render_selection(selection) if selection.snippets else ""
-    map_text = _map(selection, definitions, room - chars_to_tokens(len(code)) - _MAP_TITLE_TOKENS)
+    parts = (render_selection(selection) if selection.snippets else "", name_seen(selection.above))
+    code = "\n\n".join(filter(None, parts))
+    map_text = _map(selection, definitions, room - chars_to_tokens(len(code)) - _MAP_TITLE_TOKENS, above)
     text = _assembled(types, code, map_text, beside)
     if map_text:
         beside = (Snippet(path="", start=0, end=0, text=map_text, kind="map", source="map"), *beside)
     return Composed(selection, tuple(beside), text)
 
 
-def _map(selection: Selection, definitions: Definitions, room: int) -> str:
+def _map(selection: Selection, definitions: Definitions, room: int, above: Above) -> str:
     """Return the signatures of the files that have the best snippets, without what is shown in full."""
-    best = dict.fromkeys(one.path for one in selection.snippets)
+    best = dict.fromkeys(one.path for one in (*selection.snippets, *selection.above) if one.path)
     best.update(dict.fromkeys(one.snippet.path for one in selection.dropped if one.why != TAKEN_OUT))
-    covered = lines_of(selection.snippets)
-    files = [(path, definitions(path)) for path in list(best)[:12]] if room > 0 else []
+    covered = lines_of((*selection.snippets, *selection.above))
+    files = [(path, definitions(path)) for path in list(best)[:MAX_FILES]] if room > 0 else []
     hidden = {
         (path, one.start)
         for path, found in files
         for one in found
         if covered.get(path, set()).issuperset(range(one.start, one.end + 1))
     }
-    return render_map(files, hidden, room)
+    known = {path: above.maps.get(shown_path(path), frozenset()) for path, _ in files}
+    return render_map(files, hidden, room, known)
 
 
 def _fit_beside(beside: Sequence[Snippet], max_tokens: int) -> tuple[Snippet, ...]:

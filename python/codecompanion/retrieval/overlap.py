@@ -7,13 +7,12 @@ stand there yet; a large class that words alone found gives way to its parts.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-
-import msgspec
+from itertools import groupby
 
 from codecompanion.model.gathered import Dropped, Selection, Snippet, chars_to_tokens
 from codecompanion.retrieval.rendering import frame_chars, heading_chars
 from codecompanion.retrieval.selection import NO_ROOM, select_snippets, without_duplicates
-from codecompanion.retrieval.smart_snippets import split_lines
+from codecompanion.retrieval.still_above import NOTHING_ABOVE, Above, name_seen, numbered_lines, part_of, split_seen
 from codecompanion.retrieval.worth_showing import FILLER, is_filler
 
 TOO_LARGE = "it is large, and places inside of it answer better"
@@ -25,18 +24,30 @@ Lines = Mapping[str, set[int]]
 """Path → numbers of the lines that are shown."""
 
 
-def select_once(candidates: Sequence[Snippet], budget_tokens: int, terms: Collection[str] | None = None) -> Selection:
+def select_once(
+    candidates: Sequence[Snippet],
+    budget_tokens: int,
+    terms: Collection[str] | None = None,
+    above: Above = NOTHING_ABOVE,
+) -> Selection:
     """Return what fits into the budget as it is rendered, best first; no line twice but where the user chose a file.
 
     What is shown already is neither kept nor dropped. A snippet of which some lines are shown becomes its other lines.
-    `terms`: words of the question; what is too short to say anything is dropped then, unless it is asked for.
+    `terms`: words of the question; what is too short to say anything is dropped then, unless it is asked for. What the
+    model still sees `above` takes nothing of the budget but its name, and as much of it is named as the budget holds.
     """
     ordered = sorted(without_duplicates(candidates), key=lambda one: (not one.is_selected, -one.score))
     chosen = [one for one in ordered if one.is_selected]
-    frames = chars_to_tokens(sum(map(frame_chars, chosen)))
-    selection = select_snippets(chosen, max(0, budget_tokens - frames))
+    split = [split_seen(one, above) for one in chosen]
+    new = [part for parts, _ in split for part in parts]
+    seen = _Seen(4 * budget_tokens)
+    for _, parts in split:
+        seen.take(parts, 4 * budget_tokens, is_chosen=True)
+    frames = chars_to_tokens(sum(map(frame_chars, new)) + seen.named_chars)
+    selection = select_snippets(new, max(0, budget_tokens - frames))
     kept, dropped = list(selection.snippets), list(selection.dropped)
-    covered = lines_of(kept)
+    covered = lines_of((*kept, *seen.parts))
+    in_block = {one.path for one in kept}
     free = 4 * budget_tokens - sum(frame_chars(one) + len(one.text) for one in kept)
     is_indexed = any(one.source == "search" for one in ordered)
     for one in ordered[len(chosen) :]:
@@ -46,19 +57,40 @@ def select_once(candidates: Sequence[Snippet], budget_tokens: int, terms: Collec
         if terms is not None and is_filler(one, terms):
             dropped.append(Dropped(one, FILLER))
             continue
-        pieces = _not_shown(one, covered.get(one.path, set()))
+        parts, known = split_seen(one, above)
+        pieces = [piece for part in parts for piece in _not_shown(part, covered.get(one.path, set()))]
         if terms is not None and pieces != [one]:
             pieces = [piece for piece in pieces if not is_filler(piece, terms, is_piece=True)]
         chars = sum(frame_chars(piece) - heading_chars(one.path) + len(piece.text) for piece in pieces)
-        chars += 0 if one.path in covered else heading_chars(one.path)
-        if chars > free:
+        chars += 0 if one.path in in_block else heading_chars(one.path)
+        if pieces and chars > free - seen.named_chars:
             dropped.append(Dropped(one, NO_ROOM))
-        elif pieces:
+            continue
+        if pieces:
             kept += pieces
             free -= chars
-            covered.setdefault(one.path, set()).update(*(range(piece.start, piece.end + 1) for piece in pieces))
+            in_block.add(one.path)
+        seen.take([part for run in known for part in _not_shown(run, covered.get(one.path, set()))], free)
+        covered.setdefault(one.path, set()).update(*(range(part.start, part.end + 1) for part in (*pieces, *known)))
     missing = tuple(one for one in dropped if not is_shown(one.snippet, covered))
-    return Selection(snippets=tuple(kept), dropped=missing, budget_tokens=budget_tokens)
+    return Selection(snippets=tuple(kept), dropped=missing, above=tuple(seen.parts), budget_tokens=budget_tokens)
+
+
+class _Seen:
+    """What is named as still above: the user's files, and of the rest as many characters as the budget would hold."""
+
+    def __init__(self, max_chars: int) -> None:
+        self._left, self.parts = max_chars, list[Snippet]()
+        self.named_chars = 0
+
+    def take(self, parts: Sequence[Snippet], free: int, *, is_chosen: bool = False) -> None:
+        """Take these, unless they are more than there is room for; their names need some of the `free` characters."""
+        chars = sum(len(part.text) for part in parts) if not is_chosen else 0
+        named_chars = len(name_seen((*self.parts, *parts))) + len("\n\n") if parts else 0
+        if parts and chars <= self._left and named_chars <= free:
+            self._left -= chars
+            self.parts += parts
+            self.named_chars = named_chars
 
 
 def lines_of(snippets: Sequence[Snippet]) -> dict[str, set[int]]:
@@ -83,20 +115,6 @@ def _not_shown(snippet: Snippet, shown: set[int]) -> list[Snippet]:
     """Return the runs of lines of a snippet that are not shown and say something."""
     if shown.isdisjoint(range(snippet.start, snippet.end + 1)):
         return [snippet]
-    lines = split_lines(snippet.text)
-    if len(lines) != snippet.end - snippet.start + 1:
-        return []  # its lines cannot be told apart
-    pieces, run = list[Snippet](), list[str]()
-    for number, line in enumerate([*lines, ""], snippet.start):
-        is_new = number <= snippet.end and number not in shown
-        if is_new:
-            run.append(line)
-        elif run:
-            if any(map(str.isalnum, "".join(run))):
-                pieces.append(_piece(snippet, number - len(run), run))
-            run = []
-    return pieces
-
-
-def _piece(snippet: Snippet, start: int, lines: Sequence[str]) -> Snippet:
-    return msgspec.structs.replace(snippet, start=start, end=start + len(lines) - 1, text="\n".join(lines))
+    runs = groupby(numbered_lines(snippet), lambda pair: pair[0] in shown)
+    parts = [part_of(snippet, list(run)) for is_shown, run in runs if not is_shown]
+    return [part for part in parts if part is not None]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.model.gathered import Selection, Snippet
+from codecompanion.model.messages import GatheredPiece
 from codecompanion.retrieval.worth_showing import FILLER
 
 NOTHING = "No relevant code context found."
@@ -32,9 +33,9 @@ def render_snippets(snippets: Sequence[Snippet]) -> str:
         by_file.setdefault(snippet.path, []).append(snippet)
     parts = list[str]()
     for path, group in by_file.items():
-        parts.append(_heading(path))
+        parts.append(file_heading(path))
         for snippet in sorted(group, key=lambda one: one.start):
-            parts += [f"#### {_title(snippet)}", fenced(snippet.text)]
+            parts += [snippet_heading(snippet), fenced(snippet.text)]
     return "\n".join(parts)
 
 
@@ -45,7 +46,7 @@ def frame_chars(snippet: Snippet) -> int:
 
 def heading_chars(path: str) -> int:
     """Return the characters of the line above the snippets of a file."""
-    return len(_heading(path)) + 1
+    return len(file_heading(path)) + 1
 
 
 def fenced(text: str) -> str:
@@ -60,10 +61,12 @@ def shown(name: str) -> str:
     return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", name)
 
 
-def _heading(path: str) -> str:
+def file_heading(path: str) -> str:
+    """Return the line above the snippets of a file."""
     return f"### File: {shown(path)}"
 
 
-def _title(snippet: Snippet) -> str:
+def snippet_heading(snippet: Snippet | GatheredPiece) -> str:
+    """Return the line above a snippet: what it is, and its lines."""
     lines = f"lines {snippet.start}-{snippet.end}"
-    return f"{snippet.kind} `{shown(snippet.name)}` ({lines})" if snippet.name else lines
+    return f"#### {snippet.kind} `{shown(snippet.name)}` ({lines})" if snippet.name else f"#### {lines}"

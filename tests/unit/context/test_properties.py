@@ -55,7 +55,11 @@ def rounds(draw):
 @st.composite
 def gathered(draw):
     """Code that was gathered for the question after it."""
-    pieces = draw(st.lists(st.builds(GatheredPiece, st.sampled_from(["a.py", "b/c.lua"]), start=st.just(3))))
+    pieces = draw(
+        st.lists(
+            st.builds(GatheredPiece, st.sampled_from(["a.py", "b/c.lua"]), start=st.just(3), is_above=st.booleans())
+        )
+    )
     return Message(
         id="", role="user", tag=GATHERED_TAG, content="### File: a.py " + draw(TEXT), gathered=tuple(pieces),
         pinned=draw(st.integers(0, 19)) == 0,

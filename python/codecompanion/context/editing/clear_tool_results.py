@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from codecompanion.context.editing.age import OlderThan, newest_finished_turn, old_messages
+from codecompanion.context.editing.code_in_use import code_in_use
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.invariants import pair_tool_calls
 from codecompanion.model.messages import GATHERED_TAG, SUMMARY_TAG, Message, is_protected, with_changes
@@ -56,18 +57,20 @@ def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcom
     """Return the work with old results cleared; calls, user text and replies are not touched (R-511).
 
     A result is cleared iff it answers a call (or is gathered code), no placeholder stands for it yet, its tool counts,
-    it is old and large enough, and the placeholder is shorter than it (R-514). Running it again clears nothing.
+    it is old and large enough, and the placeholder is shorter than it (R-514). Code that the running question points
+    back to is not old unless everything is. Running it again clears nothing.
     """
     old = old_messages(work.messages, params.older_than, env, params.keep_share)
     excess = _raw_excess(work.messages, params.stop_when, env)
     messages = list(work.messages)
+    in_use = code_in_use(work.messages, env.cycle) if params.older_than.count else frozenset[int]()
     cleared: list[Message] = []
     for index, tool in _results(work.messages):
         if excess is not None and excess <= 0:
             break
         message = work.messages[index]
         is_cleared = message.compacted or (message.edited and not message.left_out)
-        if index not in old or is_cleared or is_protected(message):
+        if index not in old or index in in_use or is_cleared or is_protected(message):
             continue
         if tool in params.exclude_tools or (params.tools and tool not in params.tools):
             continue

@@ -14,7 +14,7 @@ What is likely to be needed stays: the newest messages, what is protected, what 
 at a file that was in use not long ago. How long ago that is depends on what happened since (`KeepReads`): a file that
 was edited since needs its old look least, because the new text stands in the edit. Everything else that tools said is
 hardly ever needed again (measured: doc/dev, `adaptive`). Code that was gathered for a question stays until the turn of
-that question is over.
+that question is over, and of any later one that points back to it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from codecompanion.context.editing.age import newest_finished_turn
+from codecompanion.context.editing.code_in_use import code_in_use
 from codecompanion.context.editing.file_uses import FileUses
 from codecompanion.context.editing.needed_looks import KeepReads, why_needed, why_not_needed
 from codecompanion.context.editing.old_replies import Arguments, shorten_calls, without_reasoning
@@ -174,14 +175,16 @@ def _find_shorter(messages: Messages, uses: FileUses, params: ClearWhenItPays, e
     placeholder = TEMPLATES[params.template]
     cost = env.count_text(placeholder)
     found: dict[int, _Shorter] = {}
+    in_use = code_in_use(messages, env.cycle)
     for index in uses.open:
         if index >= tail:
             break
         message = messages[index]
         if message.tag == GATHERED_TAG:
+            is_over = message.cycle != env.cycle and index not in in_use
             bare = with_changes(without_gathered_code(message), edited=True)
             freed = message.tokens - env.count_text(bare.text)
-            if freed >= params.min_size and message.cycle != env.cycle and GATHERED_TAG not in params.exclude_tools:
+            if freed >= params.min_size and is_over and GATHERED_TAG not in params.exclude_tools:
                 found[index] = _Shorter(bare, freed, index)
             continue
         is_large = message.role == "tool" and message.tokens - cost >= params.min_size

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.errors import InputError
-from codecompanion.formats.plural import counted
 from codecompanion.model.chosen_code import (
     GATHERED_EVENT,
     NOTHING_CHOSEN,
@@ -24,6 +23,7 @@ from codecompanion.retrieval.compose import TAKEN_OUT
 from codecompanion.session.chat import Chat
 from codecompanion.session.codebase.gathered_message import gathered_record
 from codecompanion.session.codebase.gathering import NO_ROOM
+from codecompanion.session.codebase.shown_code import how_much
 from codecompanion.session.codebase.wish import Wish
 from codecompanion.wire.requests import ChooseCode, PreviewCode, ShowGathered
 
@@ -149,14 +149,16 @@ def _newest_question(messages: Sequence[Message]) -> str:
 
 
 def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str) -> CodeReport:
-    pins = list(chosen.pinned)
-    rows = [_row(piece, "in", chosen, pins) for piece in fields.get("pieces", ())]
+    pins, pieces = list(chosen.pinned), fields.get("pieces", ())
+    rows = [_row(piece, "in", chosen, pins) for piece in pieces]
+    new = [row for row, piece in zip(rows, pieces, strict=True) if not piece.get("is_above")]
+    above = len(rows) - len(new)
     rows += [_row(piece, "out", chosen, pins) for piece in fields.get("dropped", ())]
     rows += [_lost(pin) for pin in pins]
-    taken = [row for row in rows if row.state in ("in", "pinned") and not row.why]
+    taken = [row for row in new if row.state in ("in", "pinned") and not row.why]
     code = [row.path for row in taken if row.path]
     tokens = sum(row.tokens for row in taken if row.path)  # the budget is that of the code
-    title = f"{counted(len(code), 'snippet')} from {counted(len(set(code)), 'file')}"
+    title = how_much(code, above)
     head = []
     if fields.get("budget_tokens"):
         head.append(

@@ -25,12 +25,15 @@ def gathered_message(gathered: Gathered, message_id: str) -> Message | None:
 
 
 def _pieces(gathered: Gathered) -> tuple[GatheredPiece, ...]:
-    """Return what the model gets, best first, what is cut with the lines it had."""
+    """Return what the model gets, best first, what is cut with the lines it had; then what it still sees above."""
     lines: dict[str, int] = {}
     for whole in gathered.found:
         lines[whole.path] = max(lines.get(whole.path, 0), whole.end)
     shown = (*gathered.selection.snippets, *gathered.beside)
-    return tuple(_piece(one, lines.get(one.path, 0) if one.is_cut else 0) for one in shown)
+    return (
+        *(_piece(one, lines.get(one.path, 0) if one.is_cut else 0) for one in shown),
+        *(msgspec.structs.replace(_piece(one), is_above=True) for one in gathered.selection.above),
+    )
 
 
 def _piece(snippet: Snippet, lines: int = 0) -> GatheredPiece:

@@ -13,6 +13,7 @@ import msgspec
 
 from codecompanion.model.chosen_code import ChosenPiece
 from codecompanion.model.gathered import Gathered
+from codecompanion.model.messages import Message
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +24,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     `model` is; named files may take all of it. `is_asked`: the user asked for code, so nobody decides whether the
     question is about any. `only_files`: `root` is no project, and nothing but the named files is read. `unsaved`: the
     texts of changed buffers, by absolute path. `left_out` and `pinned`: pieces that must not or must be in the
-    result.
+    result. `seen`: messages of gathered code that the model sees as they are: what stands there is not sent again.
     """
 
     text: str
@@ -39,6 +40,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     unsaved: Mapping[str, str] = {}
     left_out: tuple[ChosenPiece, ...] = ()
     pinned: tuple[ChosenPiece, ...] = ()
+    seen: tuple[Message, ...] = ()
 
 
 class Gatherer(Protocol):

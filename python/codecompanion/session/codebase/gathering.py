@@ -119,7 +119,7 @@ class CodeGathering:
         try:
             self._show(LABEL)
             question = await self._question(text, snapshot, mentions, room)
-            gathered = await gatherer.gather(question, lambda words: self._show(f"{LABEL} · {words}"))
+            gathered = await self._gathered(question, lambda words: self._show(f"{LABEL} · {words}"))
         finally:
             self._show("")
         return gathered, self._once(NO_PROJECT.format(root=question.root)) if question.only_files else ()
@@ -138,7 +138,7 @@ class CodeGathering:
 
         question = await self._question(text, snapshot, NONE if wish is None else wish.mentions, room)
         async with asyncio.timeout(TIME_LIMIT_S):
-            gathered = await gatherer.gather(msgspec.structs.replace(question, is_asked=True), lambda words: None)
+            gathered = await self._gathered(msgspec.structs.replace(question, is_asked=True), lambda words: None)
         return gathered, () if not question.only_files else (NO_PROJECT.format(root=question.root),)
 
     async def _question(self, text: str, snapshot: Snapshot, mentions: Mentions, room: int) -> Question:
@@ -160,7 +160,36 @@ class CodeGathering:
             unsaved=await self._unsaved(snapshot),
             left_out=self._control.log.chosen.left_out,
             pinned=self._control.log.chosen.pinned,
+            seen=control.fitting.code_still_sent(text, 0),
         )
+
+    async def _gathered(self, question: Question, tell: Callable[[str], None]) -> Gathered:
+        """Return what is found; what it says stands above does so in the request that this code is sent with.
+
+        Where so much more code makes something above leave, it is gathered again: only what stays in any case is then
+        taken for seen.
+        """
+        gatherer = self._services.gatherer
+        assert gatherer is not None  # noqa: S101  asked before
+        gathered = await gatherer.gather(question, tell)
+        if gathered.selection.above and not self._stays(question, gathered):
+            tokens = max(1, int(question.max_tokens / CHARS4_PER_TOKEN))
+            seen = self._control.fitting.code_still_sent(question.text, tokens)
+            gathered = await gatherer.gather(msgspec.structs.replace(question, seen=seen), tell)
+        return gathered
+
+    def _stays(self, question: Question, gathered: Gathered) -> bool:
+        """Return whether all that was named as standing above is in the next request."""
+        from codecompanion.context.editing.code_in_use import code_in_use
+        from codecompanion.session.codebase.gathered_message import gathered_message
+
+        message, control = gathered_message(gathered, "new"), self._control
+        if message is None:
+            return True
+        message = control.meter.counted(message)
+        in_use = code_in_use((*question.seen, with_changes(message, cycle=-1)), -1)
+        seen = {m.id for m in control.fitting.code_still_sent(question.text, message.tokens)}
+        return seen.issuperset(question.seen[index].id for index in in_use)
 
     async def _unsaved(self, snapshot: Snapshot) -> dict[str, str]:
         """Return the texts of changed buffers; the editor is asked only when the snapshot says there are any."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from codecompanion.formats.cutting import cut_mark
 from codecompanion.formats.plural import counted
 from codecompanion.model.messages import GatheredPiece, Message
@@ -13,9 +15,9 @@ TOLD_EVENT = "told_below_message"
 
 
 def title_of_gathered(message: Message) -> str:
-    """Return how much of how many files it is."""
-    code = [piece.path for piece in message.gathered if piece.path]
-    cut = sum(piece.is_cut and piece.source in _CHOSEN for piece in message.gathered)
+    """Return how much of how many files it is, and how much only its name, for the model still sees it."""
+    sent = [piece for piece in message.gathered if not piece.is_above]
+    cut = sum(piece.is_cut and piece.source in _CHOSEN for piece in sent)
     named = dict.fromkeys(piece.path for piece in message.gathered if piece.source == "mention")
     secret: list[str] = []
     if named:
@@ -24,11 +26,19 @@ def title_of_gathered(message: Message) -> str:
         secret = [path for path in named if is_secret(path)]
     return "".join(
         (
-            f"{counted(len(code), 'snippet')} from {counted(len(set(code)), 'file')}",
+            how_much([piece.path for piece in sent if piece.path], len(message.gathered) - len(sent)),
             f", {cut} cut" if cut else "",
             f" · with {', '.join(secret)}, as you named it" if secret else "",
         )
     )
+
+
+def how_much(paths: Sequence[str], above: int) -> str:
+    """Return how many snippets of how many files were sent, a path for each, and how many still stood above."""
+    if above and not paths:
+        return f"{counted(above, 'snippet')} still above"
+    more = f", {above} still above" if above else ""
+    return f"{counted(len(paths), 'snippet')} from {counted(len(set(paths)), 'file')}{more}"
 
 
 def body_of_gathered(message: Message) -> str:
@@ -38,10 +48,11 @@ def body_of_gathered(message: Message) -> str:
 
 def line_of_piece(piece: GatheredPiece) -> str:
     """Return a piece on one line; it begins with its place, as `gf` reads it."""
+    size = f"{piece.tokens:,} tokens{', still above' if piece.is_above else ''}"
     if not piece.path:  # a map, the architecture, memories: no lines of a file
-        return f"{piece.source} · {piece.tokens:,} tokens"
+        return f"{piece.source} · {size}"
     place = f"{piece.path}:{piece.start}-{piece.end}" if piece.start else piece.path
     place += cut_mark(piece.is_cut, piece.of)
     name = " ".join(filter(None, (piece.kind if piece.name else "", piece.name)))
-    parts = (place, name, f"{piece.source} {piece.score:.2f}".strip(), f"{piece.tokens:,} tokens")
+    parts = (place, name, f"{piece.source} {piece.score:.2f}".strip(), size)
     return " · ".join(filter(None, parts)).replace("\n", " ")

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.model.chosen_code import ChosenPiece
+from codecompanion.model.messages import Message
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,7 +19,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     `model` decides the budget unless `budget` (tokens, None = the model's) does; `window` and `max_tokens` bound it,
     0 = no bound. `always`: nobody decides whether the question is about the project. `only_files`: `root` is no
     project, and nothing but the named files is read. `unsaved`: texts of changed buffers by absolute path. `left_out`
-    and `pinned`: pieces that must not be in the result, or must.
+    and `pinned`: pieces that must not be in the result, or must. `seen`: messages of gathered code that the model still
+    sees as they are.
     """
 
     question: str
@@ -36,3 +38,4 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     unsaved: Mapping[str, str] = {}
     left_out: tuple[ChosenPiece, ...] = ()
     pinned: tuple[ChosenPiece, ...] = ()
+    seen: tuple[Message, ...] = ()

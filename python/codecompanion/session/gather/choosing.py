@@ -9,6 +9,7 @@ from codecompanion.model.gathered import QuestionTypes, Snippet
 from codecompanion.retrieval.budgets import budget_in_window, token_budget
 from codecompanion.retrieval.compose import Composed, compose
 from codecompanion.retrieval.search_terms import simple_terms
+from codecompanion.retrieval.still_above import seen_in
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.pinned import places_of
 from codecompanion.session.gather.project_code import ProjectCode
@@ -42,6 +43,7 @@ def choose(
         named_tokens=named_budget(ask, settings),
         terms=(*simple_terms(ask.question), *(term.lower() for term in terms)),
         cursor=ask.cursor,
+        above=seen_in(ask.seen),
     )
 
 

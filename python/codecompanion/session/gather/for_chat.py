@@ -73,6 +73,7 @@ class ProjectGatherer:
             unsaved=question.unsaved,
             left_out=question.left_out,
             pinned=question.pinned,
+            seen=question.seen,
         )
         means = Means(settings, time.monotonic, search, self._utility(settings), self._team_of(settings))
         return await gather(ask, means)

@@ -118,6 +118,25 @@ class Fitting:
             messages = _staying(messages)
         return max(0, (self.room or chat.limits.prompt_tokens) - self._shaper.of(messages).measure.tokens) // 2
 
+    def code_still_sent(self, text: str, code_tokens: int) -> tuple[Message, ...]:
+        """Return the messages of gathered code that the next request shows as they are, oldest first.
+
+        It is the one with this text and so many tokens of code before it: what would be cleared, summarised or shaped
+        for it does not count.
+        """
+        view = self._chat.log.view
+        whole = {m.id: m for m in view.messages if m.tag == GATHERED_TAG and not (m.edited or m.compacted or m.blob)}
+        if not whole:
+            return ()
+        cycle = view.cycle + 1
+        code = Message(id="code", role="user", tag=GATHERED_TAG, content=" ", cycle=cycle, tokens=code_tokens)
+        question = self._chat.meter.counted(Message(id="new", role="user", content=text, cycle=cycle))
+        coming = append(append(view, code), question) if code_tokens else append(view, question)
+        prepared = dry_run(self._plans.request(view=coming))
+        sent = list(self._shaper.of(prepared.messages).messages)
+        by_provider = max((at for at, m in enumerate(sent) if m.compaction is not None), default=-1)
+        return tuple(m for m in sent[by_provider + 1 :] if m.id in whole and m.content == whole[m.id].content)
+
     async def impossible(self, view: View, *, is_close: bool = False) -> Refusal | None:
         """Return why a request of this view is not sent, whatever is taken out of it, None when it may be made to fit.
 

@@ -142,3 +142,23 @@ def test_code_too_large_for_the_window_goes_and_the_question_is_sent(name):
     assert sum(map(count, prepared.messages)) <= 1500
     assert prepared.messages[-1].text == "question"
     assert CLEARED in texts(prepared.messages)
+
+
+def test_code_that_the_running_question_points_back_to_stays():
+    """Issue 11: it was not sent again, so it is as new as that question; when all has to go, it goes too."""
+    above = user("code", GATHERED_TAG, gathered=(GatheredPiece("src/a.py", 10, 20, is_above=True),))
+    other = user(CODE, GATHERED_TAG, gathered=(GatheredPiece("src/c.py", 1, 9),))
+    asked_in = [(1, code()), (1, user("q")), (1, assistant("a")), (2, other), (2, user("q")), (2, assistant("a"))]
+    asked_in += [(3, user("q")), (3, assistant("a")), (4, above), (4, user("q"))]
+    messages = chat(*(with_changes(m, cycle=cycle, tokens=count(m)) for cycle, m in asked_in))
+    assert [m.id for m in clear(messages).cleared] == ["m3"]
+    work = Work(before=messages, messages=messages)
+    params = ClearWhenItPays(keep_messages=0, keep_tokens=0, min_tokens=0, min_size=10, min_share=0.0)
+    cold = env(messages, 10**6, cache=CacheState(warm_tokens=0))
+    assert [m.id for m in clear_when_it_pays(work, params, cold).cleared] == ["m3"]
+    everything = ClearToolResults(older_than=OlderThan("cycles", 0), tools=(GATHERED_TAG,))
+    assert "m0" in [m.id for m in clear_tool_results(work, everything, env(messages, 1000)).cleared]
+    later = chat(*(with_changes(m, id="", cycle=m.cycle) for m in messages), *(
+        with_changes(m, cycle=5) for m in (assistant("a"), user("next"), assistant("a"))
+    ))  # fmt: skip
+    assert "m0" in [m.id for m in clear(later).cleared]

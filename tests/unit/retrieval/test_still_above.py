@@ -1,0 +1,189 @@
+"""What the model still sees from earlier questions is named and not sent again (issue 11, part 2)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codecompanion.model.gathered import Gathered, Snippet
+from codecompanion.model.messages import Message
+from codecompanion.retrieval.assembly import assemble
+from codecompanion.retrieval.compose import Composed, compose
+from codecompanion.retrieval.smart_snippets import whole_file
+from codecompanion.retrieval.still_above import MAX_CHARS, STILL_ABOVE, Above, name_seen, seen_in, split_seen
+from codecompanion.session.codebase.gathered_message import gathered_message
+from tests.unit.retrieval.test_compose import NONE, definitions, lines, no_definitions, places
+
+
+def sent(composed: Composed) -> Message:
+    message = gathered_message(
+        Gathered(question="q", selection=composed.selection, beside=composed.beside, text=composed.text), "m"
+    )
+    assert message is not None
+    return message
+
+
+def shown(*found: Snippet) -> Above:
+    return seen_in([sent(compose(NONE, found, (), no_definitions, 10_000))])
+
+
+def test_a_piece_that_is_still_above_is_named_and_not_sent_again() -> None:
+    one, other = lines("src/a.py", 10, 40, 0.8, name="f"), lines("src/b.py", 1, 20, 0.5)
+    composed = compose(NONE, [one, other], (), no_definitions, 10_000, above=shown(one))
+    assert places(composed.selection.snippets) == [("src/b.py", 1, 20)]
+    assert places(composed.selection.above) == [("src/a.py", 10, 40)]
+    assert "src/a.py 10\n" not in composed.text
+    assert f"{STILL_ABOVE}src/a.py:10-40." in composed.text
+    pieces = sent(composed).gathered
+    assert [(piece.path, piece.is_above) for piece in pieces] == [("src/b.py", False), ("src/a.py", True)]
+
+
+def test_the_freed_budget_goes_to_what_comes_next() -> None:
+    found = [lines(name, 1, 30, 0.9 - n / 10) for n, name in enumerate("abcde")]
+    first = compose(NONE, found, (), no_definitions, 130)
+    assert places(first.selection.snippets) == [("a", 1, 30), ("b", 1, 30)]
+    second = compose(NONE, found, (), no_definitions, 130, above=seen_in([sent(first)]))
+    assert places(second.selection.snippets) == [("c", 1, 30), ("d", 1, 30)]
+    assert places(second.selection.above) == [("a", 1, 30), ("b", 1, 30)]
+    assert [one.snippet.path for one in second.selection.dropped] == ["e"]
+
+
+@pytest.mark.parametrize("text", ["changed", "moved"])
+def test_what_changed_or_moved_since_goes_again_whole(text: str) -> None:
+    before = lines("a", 10, 40, 0.8)
+    now = lines("a", 11, 41, 0.8) if text == "moved" else before
+    body = before.text if text == "moved" else before.text.replace("a 20\n", "a twenty\n")
+    now = msgspec.structs.replace(now, text=body)
+    composed = compose(NONE, [now], (), no_definitions, 10_000, above=shown(before))
+    assert composed.selection.snippets == (now,)
+    assert composed.selection.above == ()
+
+
+def test_the_newest_of_two_versions_is_what_counts() -> None:
+    """Changed and changed back: what the model saw last is the other one."""
+    one = lines("a", 1, 20, 0.8)
+    other = msgspec.structs.replace(one, text=one.text.upper())
+    messages = [sent(compose(NONE, [version], (), no_definitions, 10_000)) for version in (one, other)]
+    assert split_seen(one, seen_in(messages)) == ([one], [])
+    assert split_seen(other, seen_in(messages)) == ([], [other])
+    assert split_seen(one, seen_in(messages[:1])) == ([], [one])
+
+
+def test_of_a_larger_piece_the_lines_that_are_new_are_sent() -> None:
+    method, whole = lines("a", 20, 60, 0.8), lines("a", 1, 90, 0.5)
+    composed = compose(NONE, [whole], (), no_definitions, 10_000, above=shown(method))
+    assert places(composed.selection.snippets) == [("a", 1, 19), ("a", 61, 90)]
+    assert places(composed.selection.above) == [("a", 20, 60)]
+
+
+def test_what_would_hardly_save_anything_is_sent_whole() -> None:
+    few, whole = lines("a", 20, 22, 0.8), lines("a", 1, 90, 0.5)
+    assert split_seen(whole, shown(few)) == ([whole], [])
+
+
+def test_a_named_file_that_is_above_frees_its_budget_and_a_cut_one_goes_on() -> None:
+    """R-213, R-248."""
+    text = "".join(f"line {n} of a file\n" for n in range(1, 201))
+    whole = whole_file("a", text)
+    first = compose(NONE, [whole], (), no_definitions, 400)
+    [cut] = first.selection.snippets
+    assert cut.is_cut
+    second = compose(NONE, [whole], (), no_definitions, 400, above=seen_in([sent(first)]))
+    [rest] = second.selection.snippets
+    assert (rest.start, rest.is_cut) == (cut.end + 1, True)
+    assert f"{STILL_ABOVE}a:1-{cut.end}." in second.text
+    all_of_it = compose(NONE, [whole], (), no_definitions, 4000)
+    again = compose(NONE, [whole, lines("b", 1, 9, 0.5)], (), no_definitions, 400, above=seen_in([sent(all_of_it)]))
+    assert places(again.selection.snippets) == [("b", 1, 9)]
+    assert again.selection.budget_tokens == 400
+    assert f"{STILL_ABOVE}a:1-200." in again.text, "larger than the budget, and named all the same"
+    changed = whole_file("a", text.replace("line 200 ", "line two hundred "))
+    assert split_seen(changed, seen_in([sent(all_of_it)])) == ([changed], [])
+
+
+def test_a_named_file_is_not_sent_in_scraps() -> None:
+    whole = whole_file("a", "".join(f"a {n}\n" for n in range(1, 201)))
+    above = shown(lines("a", 20, 60, 0.8), lines("a", 100, 160, 0.8))
+    assert split_seen(whole, above) == ([whole], [])
+
+
+def test_memories_and_map_are_not_repeated() -> None:
+    """R-240, R-241: the same text once."""
+    memory = Snippet(path="", start=0, end=0, text="prefer tests", source="memory", kind="memory")
+    one, other = lines("a.py", 10, 15, 0.5), lines("a.py", 20, 25, 0.5)
+
+    def ask(found: Snippet, above: Above, count: int = 4) -> Composed:
+        return compose(NONE, [found], (memory,), lambda path: definitions(count), 1000, above=above)
+
+    first = ask(one, Above())
+    assert "    20 def f2(x, y)" in first.text
+    second = ask(other, seen_in([sent(first)]), count=5)
+    assert "prefer tests" not in second.text
+    assert f"{STILL_ABOVE}memories." in second.text
+    assert [one.text for one in second.beside] == ["a.py:\n    10 def f1(x, y)\n    50 def f5(x, y)"]
+    assert [one.source for one in second.selection.above] == ["memory"]
+    changed = msgspec.structs.replace(memory, text="prefer types")
+    again = compose(NONE, [one], (changed,), no_definitions, 1000, above=seen_in([sent(first)]))
+    assert "prefer types" in again.text
+
+
+def test_the_sentence_is_short_whatever_is_above() -> None:
+    """It must not take the room it saves; lines that touch are one run."""
+    runs = [lines("a", 30, 40, 0.5), lines("b", 1, 2, 0.5), lines("a", 1, 9, 0.5), lines("a", 10, 12, 0.5)]
+    assert name_seen(runs) == f"{STILL_ABOVE}a:1-12, 30-40; b:1-2."
+    many = [lines(f"src/some/folder/file{n}.py", 1, 2, 0.5) for n in range(300)]
+    assert len(name_seen(many)) < MAX_CHARS + 40
+    assert name_seen(many).endswith(" more files.")
+    assert name_seen([]) == ""
+
+
+STARTS = ("x ", "```", "", "### File: a.py ", "#### lines 1-2 ")
+
+
+def file_lines(path: str, start: int, end: int, score: float, kind: str, name: str) -> Snippet:
+    """Return lines of a file that are the same whatever piece they stand in."""
+    text = "\n".join("" if n % 4 == 0 else f"{STARTS[n * len(path) % 5]}{n}" for n in range(start, end + 1))
+    return Snippet(path=path, start=start, end=end, text=text, score=score, kind=kind, name=name)
+
+
+FOUND = st.lists(
+    st.builds(
+        lambda path, start, size, score, kind, name: file_lines(path, start, start + size, score, kind, name),
+        st.sampled_from(["a.py", "b`\n.py", "## Code"]),
+        st.integers(1, 30),
+        st.integers(0, 30),
+        st.floats(0.1, 0.9),
+        st.sampled_from(["class", "method"]),
+        st.sampled_from(["", "f", "`x"]),
+    ),
+    max_size=10,
+)
+
+
+@given(FOUND, st.booleans(), st.integers(0, 900))
+def test_what_is_read_of_a_message_is_what_was_sent(found: list[Snippet], names: bool, budget: int) -> None:
+    """Whatever fences, headings and paths stand in the code, also where a file is cut; and it still fits."""
+    named = [whole_file("n.py", "".join(f"n {n} ```\n" for n in range(1, 61)))] if names else []
+    composed = compose(NONE, [*found, *named], (), lambda path: definitions(3), budget)
+    if not composed.text:
+        return
+    above = seen_in([sent(composed)])
+    was = {(one.path, n) for one in composed.selection.snippets for n in range(one.start, one.end + 1)}
+    assert {(path, n) for path, known in above.lines.items() for n in known} == was
+    assert not [one for one in composed.selection.snippets if not one.is_cut and split_seen(one, above) != ([], [one])]
+    again = compose(NONE, [*found, *named], (), lambda path: definitions(3), budget, above=above)
+    places_above = [(one.path, n) for one in again.selection.above for n in range(one.start, one.end + 1)]
+    assert was.issuperset(places_above)
+    assert len(places_above) == len(set(places_above))
+    assert again.text or budget < 50, "it comes to an end whatever its names take"
+    assert len(again.text) <= 4 * budget + len(assemble(NONE, "x", "", "", "", "")) + 104
+
+
+def test_a_message_that_was_cut_or_comes_from_elsewhere_says_nothing_it_does_not_show() -> None:
+    message = sent(compose(NONE, [lines("a", 1, 20, 0.5), lines("b", 1, 20, 0.4)], (), no_definitions, 10_000))
+    short = msgspec.structs.replace(message, content=message.text[: message.text.index("b 12")])
+    assert set(seen_in([short]).lines) == {"a"}
+    assert seen_in([msgspec.structs.replace(message, content="Other words.")]).lines == {}
+    assert seen_in([msgspec.structs.replace(message, content=message.text.replace("## Code", "## Core"))]).lines == {}
