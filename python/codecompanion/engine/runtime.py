@@ -1,6 +1,6 @@
 """Builds everything once and carries requests out; the owner of all chats of this host (architecture.md).
 
-What is about one chat is in `chats`. Above 300 lines, because every request of the editor without a chat begins here.
+What is about one chat is in `chats`, what a host is made of in `greeting`.
 """
 
 from __future__ import annotations
@@ -8,32 +8,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from pathlib import Path
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from codecompanion.adapters import catalog
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.http.client import import_transport
-from codecompanion.adapters.keys.known_secrets import KnownSecrets
-from codecompanion.adapters.registry import AdapterRegistry
-from codecompanion.counting import tokens
-from codecompanion.counting.model_windows import ModelLimits
-from codecompanion.engine.configured import configure, take_settings, with_adapters
-from codecompanion.engine.log import register_secrets
-from codecompanion.engine.loop import one_sentence
+from codecompanion.engine.greeting import build_services
 from codecompanion.engine.user_environment import UserEnvironment
-from codecompanion.errors import CodeCompanionError, InputError, StoreError
-from codecompanion.model.messages import Message, Usage
+from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.model.messages import Usage
 from codecompanion.session.files.editor_asks import EditorAsks
 from codecompanion.session.services import Services
-from codecompanion.store.opening import open_memory_store, open_store
-from codecompanion.store.store import Store, durable
-from codecompanion.tools.builtin import BUILTIN_TOOLS
+from codecompanion.store.store import durable
 from codecompanion.tools.commands.command_environment import is_plain_name
-from codecompanion.tools.registry import ToolRegistry
 from codecompanion.wire import requests
-from codecompanion.wire.events import Event, Notice, Severity
+from codecompanion.wire.events import Event
 
 if TYPE_CHECKING:
     from codecompanion.session.accounts.reporting import Reports
@@ -156,47 +146,8 @@ class Runtime:
 
     async def _greet(self, request: requests.Hello) -> list[str]:
         """Take the settings and build what they describe; return what is wrong with them."""
-        known, environment = KnownSecrets(), UserEnvironment()
-        environment.take(request.environment)
-        given, mistakes = with_adapters(request, environment)
-        loaded, adapter_settings, unusable = take_settings(given)
-        data_dir = Path(request.data_dir)
-        store = await asyncio.to_thread(self._open_store, data_dir)
-
-        def learn(key: str) -> None:
-            register_secrets((key,))
-            known.learn((key,))
-
-        services = Services(
-            settings=loaded,
-            store=store,
-            adapters=AdapterRegistry(
-                adapter_settings,
-                read_blob=store.read_blob,
-                summarise=_summarise,
-                secrets=request.secrets,
-                environ=environment,
-                on_key=learn,
-            ),
-            tools=ToolRegistry(BUILTIN_TOOLS, loaded.tools.entries),
-            emit=self._emit,
-            clock=time.time,
-            lookup=self._lookup,
-            price=self._price,
-            memory_dir=data_dir / "memories",
-            count_text=await self._text_counter(loaded.chat.tokenizer, Path(request.cache_dir)),
-            report_bug=_report_bug,
-            mistakes=[*mistakes, *unusable],
-            editor=self._asks,
-            known_secrets=known,
-            environment=environment,
-        )
-        known.learn_environment(environment, services.adapters.key_variables(), is_plain_name)
-        known.learn(await asyncio.to_thread(services.adapters.secret_values))
-        configure(services, request)
-        await asyncio.to_thread(services.load_calibrations)
-        if request.cache_dir:
-            catalog.keep_in(Path(request.cache_dir))
+        environment = UserEnvironment()
+        services, chosen = await build_services(request, self._emit, environment, self._asks)
         previous, self._services, self._reports = self._services, services, None
         completer, self._completer = self._completer, None
         if completer is not None:
@@ -204,7 +155,7 @@ class Runtime:
         self._environment = environment
         if previous is not None:
             await _release(previous)
-        self._start_in_background(self._stand_by(adapter_settings.get(loaded.chat.adapter)))
+        self._start_in_background(self._stand_by(chosen))
         return services.mistakes
 
     async def _stand_by(self, chosen: AdapterSettings | None) -> None:
@@ -250,40 +201,6 @@ class Runtime:
 
                 return await restore_chat(services, request.checkpoint, request.snapshot.cwd)
 
-    async def _text_counter(self, tokenizer: str, cache_dir: Path) -> tokens.TextCounter:
-        """Return how texts are counted; a vocabulary that cannot be had without a download is said, not waited for."""
-        if tokenizer == "exact":
-            from codecompanion.store.vocabulary import load_encoder
-
-            encoder = await asyncio.to_thread(load_encoder, cache_dir / "tiktoken", VOCABULARY)
-            if encoder is not None:
-                return encoder
-            self._tell_text(f"The vocabulary {VOCABULARY} cannot be loaded; the estimate counts instead.")
-        return tokens.estimate_text
-
-    def _open_store(self, data_dir: Path) -> Store:
-        """Open the store; when the disk cannot be used, go on in memory and say so."""
-        try:
-            return open_store(data_dir, report=self._tell)
-        except StoreError as error:
-            # The line may be cut when it is shown, so what it means for the user comes first.
-            self._tell_text(f"Chats will not be kept: {error}")
-            return open_memory_store(report=self._tell)
-
-    def _tell(self, problem: StoreError) -> None:
-        self._tell_text(str(problem))
-
-    def _tell_text(self, text: str) -> None:
-        self._emit(Notice(level=Severity.WARN, text=text[:1].upper() + text[1:]))
-
-    def _price(self, adapter_name: str, model: str, passes: Sequence[Usage]) -> float | None:
-        facts = catalog.lookup(self.services.adapters.settings(adapter_name).base_url, model)
-        return catalog.price_usd(facts, *passes) if facts else None
-
-    def _lookup(self, adapter_name: str, model: str) -> ModelLimits | None:
-        entry = self.services.adapters.settings(adapter_name)
-        return catalog.limits_of(entry.base_url, model)
-
     def _list_rules(self) -> list[dict[str, Any]]:
         groups = self.services.settings.rules.groups
         return [
@@ -316,7 +233,7 @@ class Runtime:
                 await session.control.adapter().warm_up()
                 session.refresh_limits()
                 # Imports the prices in a thread, while the model works on its first reply: its end needs them.
-                await asyncio.to_thread(self._price, session.adapter_name, session.model, (Usage(),))
+                await asyncio.to_thread(self.services.price, session.adapter_name, session.model, (Usage(),))
                 address = self.services.adapters.settings(session.adapter_name).base_url
                 await asyncio.to_thread(catalog.keep, address, session.model)
             except CodeCompanionError as error:
@@ -352,15 +269,3 @@ async def _release(services: Services) -> None:
     if services.indexes is not None:
         await services.indexes.aclose()
     await services.store.aclose()
-
-
-def _summarise(messages: Sequence[Message], limit: int) -> str:
-    from codecompanion.context.ledger.ledger import summarise  # for the offline adapter
-
-    return summarise(messages, limit, tokens.estimate_text)
-
-
-def _report_bug(error: BaseException) -> str:
-    """Log a bug of ours; return what the user reads of it."""
-    _log.error("internal error", exc_info=error)
-    return one_sentence("the chat", error)

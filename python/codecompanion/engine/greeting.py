@@ -1,0 +1,136 @@
+"""From the editor's `hello` to the services of a host: settings, store, adapters, tools (architecture.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from codecompanion.adapters import catalog
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.keys.known_secrets import KnownSecrets
+from codecompanion.adapters.registry import AdapterRegistry
+from codecompanion.counting import tokens
+from codecompanion.counting.model_windows import ModelLimits
+from codecompanion.engine.configured import configure, take_settings, with_adapters
+from codecompanion.engine.log import register_secrets
+from codecompanion.engine.loop import one_sentence
+from codecompanion.engine.user_environment import UserEnvironment
+from codecompanion.errors import StoreError
+from codecompanion.model.messages import Message, Usage
+from codecompanion.session.files.editor_asks import EditorAsks
+from codecompanion.session.services import Services
+from codecompanion.store.opening import open_memory_store, open_store
+from codecompanion.store.store import Store
+from codecompanion.tools.builtin import BUILTIN_TOOLS
+from codecompanion.tools.commands.command_environment import is_plain_name
+from codecompanion.tools.registry import ToolRegistry
+from codecompanion.wire.events import Event, Notice, Severity
+from codecompanion.wire.requests import Hello
+
+_log = logging.getLogger(__name__)
+VOCABULARY = "o200k_base"
+
+Tell = Callable[[str], None]
+"""Takes a sentence for the user."""
+
+
+async def build_services(
+    request: Hello, emit: Callable[[Event], None], environment: UserEnvironment, editor: EditorAsks
+) -> tuple[Services, AdapterSettings | None]:
+    """Return what the settings describe, what is wrong with them in `mistakes`; and the adapter of a new chat."""
+    known = KnownSecrets()
+    environment.take(request.environment)
+    given, mistakes = with_adapters(request, environment)
+    loaded, adapter_settings, unusable = take_settings(given)
+    data_dir = Path(request.data_dir)
+
+    def tell(text: str) -> None:
+        emit(Notice(level=Severity.WARN, text=text[:1].upper() + text[1:]))
+
+    def learn(key: str) -> None:
+        register_secrets((key,))
+        known.learn((key,))
+
+    store = await asyncio.to_thread(_open_store, data_dir, tell)
+    adapters = AdapterRegistry(
+        adapter_settings,
+        read_blob=store.read_blob,
+        summarise=_summarise,
+        secrets=request.secrets,
+        environ=environment,
+        on_key=learn,
+    )
+    services = Services(
+        settings=loaded,
+        store=store,
+        adapters=adapters,
+        tools=ToolRegistry(BUILTIN_TOOLS, loaded.tools.entries),
+        emit=emit,
+        clock=time.time,
+        lookup=lambda adapter, model: _limits(adapters, adapter, model),
+        price=lambda adapter, model, passes: _price(adapters, adapter, model, passes),
+        memory_dir=data_dir / "memories",
+        count_text=await _text_counter(loaded.chat.tokenizer, Path(request.cache_dir), tell),
+        report_bug=_report_bug,
+        mistakes=[*mistakes, *unusable],
+        editor=editor,
+        known_secrets=known,
+        environment=environment,
+    )
+    known.learn_environment(environment, adapters.key_variables(), is_plain_name)
+    known.learn(await asyncio.to_thread(adapters.secret_values))
+    configure(services, request)
+    await asyncio.to_thread(services.load_calibrations)
+    if request.cache_dir:
+        catalog.keep_in(Path(request.cache_dir))
+    return services, adapter_settings.get(loaded.chat.adapter)
+
+
+async def _text_counter(tokenizer: str, cache_dir: Path, tell: Tell) -> tokens.TextCounter:
+    """Return how texts are counted; a vocabulary that cannot be had without a download is said, not waited for."""
+    if tokenizer == "exact":
+        from codecompanion.store.vocabulary import load_encoder
+
+        encoder = await asyncio.to_thread(load_encoder, cache_dir / "tiktoken", VOCABULARY)
+        if encoder is not None:
+            return encoder
+        tell(f"The vocabulary {VOCABULARY} cannot be loaded; the estimate counts instead.")
+    return tokens.estimate_text
+
+
+def _open_store(data_dir: Path, tell: Tell) -> Store:
+    """Open the store; when the disk cannot be used, go on in memory and say so."""
+
+    def report(problem: StoreError) -> None:
+        tell(str(problem))
+
+    try:
+        return open_store(data_dir, report=report)
+    except StoreError as error:
+        # The line may be cut when it is shown, so what it means for the user comes first.
+        tell(f"Chats will not be kept: {error}")
+        return open_memory_store(report=report)
+
+
+def _price(adapters: AdapterRegistry, adapter: str, model: str, passes: Sequence[Usage]) -> float | None:
+    facts = catalog.lookup(adapters.settings(adapter).base_url, model)
+    return catalog.price_usd(facts, *passes) if facts else None
+
+
+def _limits(adapters: AdapterRegistry, adapter: str, model: str) -> ModelLimits | None:
+    return catalog.limits_of(adapters.settings(adapter).base_url, model)
+
+
+def _summarise(messages: Sequence[Message], limit: int) -> str:
+    from codecompanion.context.ledger.ledger import summarise  # for the offline adapter
+
+    return summarise(messages, limit, tokens.estimate_text)
+
+
+def _report_bug(error: BaseException) -> str:
+    """Log a bug of ours; return what the user reads of it."""
+    _log.error("internal error", exc_info=error)
+    return one_sentence("the chat", error)
