@@ -36,6 +36,7 @@ from codecompanion.session.code.search_options import SearchOptions
 
 FITTED = (
     "path",
+    "prefix",
     "mention",
     "named",
     "symbol",

@@ -49,15 +49,16 @@ def is_named(question: Question, hit: DefinitionHit) -> bool:
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known for one question; what is not there is not counted.
 
-    `paths`: path → BM25 of its words; `subjects`: path → BM25 of the commits that changed it; `commits`: path → what
-    the commits say that are most like the question; `recency`: path → 0..1, 1 = changed last; `edges`: path → path it
-    uses names of → strength; `in_play`: open, mentioned or just edited; `seeds`: what `find_seeds` found, None = it is
-    asked when they are needed.
+    `paths`: path → BM25 of its words; `prefixes`: path → what abbreviated words say of it; `subjects`: path → BM25 of
+    the commits that changed it; `commits`: path → what the commits say that are most like the question; `recency`:
+    path → 0..1, 1 = changed last; `edges`: path → path it uses names of → strength; `in_play`: open, mentioned or just
+    edited; `seeds`: what `find_seeds` found, None = it is asked when they are needed.
     """
 
     chunks: tuple[ChunkHit, ...] = ()
     definitions: tuple[DefinitionHit, ...] = ()
     paths: Mapping[str, float] = msgspec.field(default_factory=dict)
+    prefixes: Mapping[str, float] = msgspec.field(default_factory=dict)
     subjects: Mapping[str, float] = msgspec.field(default_factory=dict)
     commits: Mapping[str, float] = msgspec.field(default_factory=dict)
     recency: Mapping[str, float] = msgspec.field(default_factory=dict)

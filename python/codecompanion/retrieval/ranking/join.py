@@ -62,6 +62,7 @@ def file_signals(question: Question, evidence: Evidence, ranking: Ranking) -> di
     """Return signal → path → 0..1 for every file that something speaks for; the input of the fit, too."""
     signals = _word_signals(question, evidence, ranking)
     seeds = find_seeds(question, evidence, ranking) if evidence.seeds is None else evidence.seeds
+    signals["prefix"] = scaled(evidence.prefixes)
     signals["uses"] = scaled(spread(seeds, reversed_edges(evidence.edges)))
     signals["used_by"] = scaled(spread(seeds, evidence.edges))
     signals["subject"] = scaled(evidence.subjects)

@@ -16,6 +16,7 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     chunk: float
     path: float
+    prefix: float
     mention: float
     named: float
     symbol: float

@@ -5,12 +5,15 @@ Small enough to be held in memory and changed file by file; chunks of code are i
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 _K1 = 1.2
 _B = 0.75
+_MIN_PREFIX = 4
+"""Shorter words begin like others by chance."""
 
 
 class WordIndex:
@@ -21,6 +24,7 @@ class WordIndex:
         self._lengths: dict[str, float] = {}
         self._total = 0.0
         self._paths_with: dict[str, set[str]] = defaultdict(set)
+        self._sorted: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self._words)
@@ -39,6 +43,8 @@ class WordIndex:
         self._lengths[path] = sum(counts.values())
         self._total += self._lengths[path]
         for word in counts:
+            if not self._paths_with[word]:
+                self._sorted = None
             self._paths_with[word].add(path)
 
     def remove(self, path: str) -> None:
@@ -57,12 +63,38 @@ class WordIndex:
         mean = self._total / count if count else 1.0
         for word in stems:
             paths = self._paths_with.get(word, ())
-            rarity = math.log(1 + (count - len(paths) + 0.5) / (len(paths) + 0.5))
+            rarity = self._rarity(len(paths))
             for path in paths:
                 times = self._words[path][word]
                 length = self._lengths[path] / mean if mean else 1.0
                 scores[path] += rarity * times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * length))
         return dict(scores)
+
+    def score_prefixes(self, stems: Iterable[str]) -> dict[str, float]:
+        """Return how rare the words are that begin a word of a file, or that one of its words begins: abbreviations.
+
+        `bench` and `benchmark`, `config` and `configuration`; the same word is none.
+        """
+        scores = defaultdict[str, float](float)
+        for stem in stems:
+            paths = {path for word in self._beginning_alike(stem) for path in self._paths_with[word]}
+            for path in paths:
+                scores[path] += self._rarity(len(paths))
+        return dict(scores)
+
+    def _beginning_alike(self, stem: str) -> Iterator[str]:
+        if len(stem) < _MIN_PREFIX:
+            return
+        if self._sorted is None:
+            self._sorted = sorted(word for word, paths in self._paths_with.items() if paths)
+        for place in range(bisect.bisect_right(self._sorted, stem), len(self._sorted)):
+            if not self._sorted[place].startswith(stem):
+                break
+            yield self._sorted[place]
+        yield from (stem[:end] for end in range(_MIN_PREFIX, len(stem)) if self._paths_with.get(stem[:end]))
+
+    def _rarity(self, files: int) -> float:
+        return math.log(1 + (len(self._words) - files + 0.5) / (files + 0.5))
 
 
 def count_path_words(stems_of_folders: Iterable[str], stems_of_name: Iterable[str]) -> Counter[str]:

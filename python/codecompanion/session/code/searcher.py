@@ -96,18 +96,18 @@ class CodeSearcher:
     ) -> Evidence:
         """Return all that is known for a question; the fit of the weights reads it, too."""
         self._follow_history()
-        paths = self.words.path_words.score(question.stems)
-        paths = {path: score for path, score in paths.items() if is_below(path, options.below)}
+        path_words = self.words.path_words
         indexed = self._chunk_hits(connection, question, options, nearest) if connection else ()
         unknown = self._text_hits(question, options) if self.not_indexed else ()
         evidence = Evidence(
             chunks=(*indexed, *unknown),
             definitions=self._definitions(connection, question, options) if connection else (),
-            paths=paths,
+            paths=self._known(path_words.score(question.stems), options),
+            prefixes=self._known(path_words.score_prefixes(question.stems), options),
             subjects=self._known(self.words.subjects.score(question.stems), options),
             commits=self._known(self.words.commits.score(question.stems), options),
             recency=self._known(self.words.recency, options),
-            in_play=tuple(path for path in options.in_play if path in self.words.path_words),
+            in_play=tuple(path for path in options.in_play if path in path_words),
         )
         if connection is None:
             return evidence

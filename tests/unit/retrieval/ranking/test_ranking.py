@@ -103,10 +103,14 @@ def test_files_come_and_go() -> None:
     assert (len(index), list(index.paths()), "a" in index, "b" in index) == (1, ["a"], True, False)
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.lists(st.sampled_from("xyz"), min_size=1), st.booleans())))
+WORDS = ("x", "bench", "benchmark", "config")
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.lists(st.sampled_from(WORDS), min_size=1), st.booleans())))
 def test_an_index_changed_file_by_file_is_that_of_the_files_left(steps: list[tuple[str, list[str], bool]]) -> None:
     changed, left = WordIndex(), dict[str, list[str]]()
     for name, words, is_put in steps:
+        changed.score_prefixes(["bench"])
         if is_put:
             changed.put(name, count_path_words((), words))
             left[name] = words
@@ -116,7 +120,9 @@ def test_an_index_changed_file_by_file_is_that_of_the_files_left(steps: list[tup
     made = WordIndex()
     for name, words in left.items():
         made.put(name, count_path_words((), words))
-    assert changed.score("xyz") == pytest.approx(made.score("xyz"))
+    assert changed.score(WORDS) == pytest.approx(made.score(WORDS))
+    asked = ("bench", "benchmarks", "configuration")
+    assert changed.score_prefixes(asked) == pytest.approx(made.score_prefixes(asked))
 
 
 def test_weight_goes_along_the_edges() -> None:
@@ -201,6 +207,18 @@ def test_a_chunk_that_only_vectors_found_speaks_for_its_file() -> None:
     assert paths_of("parse things", evidence) == ["a.py"]
     assert nearness_of(evidence.chunks) == {1: 1.0, 2: 0.0}
     assert nearness_of((hit(1, "a.py", 1, cosine=0.3), hit(2, "b.py", 1))) == {1: 1.0}
+
+
+def test_words_that_begin_alike_are_abbreviations() -> None:
+    index = index_of(benchmarks="benchmarks/router", conf="docs/conf", other="lib/bend", test="test/bench")
+    scores = index.score_prefixes(stems_of("bench: read the configuration"))
+    assert set(scores) == {"benchmarks", "conf"}
+    assert index.score_prefixes(stems_of("ben con of")) == {}, "three letters begin like others by chance"
+    index.remove("benchmarks")
+    index.put("more", {"benchmark": 1.0})
+    assert set(index.score_prefixes(["bench"])) == {"more"}
+    evidence = Evidence(chunks=(hit(1, "a.py", 5), hit(2, "b.py", 5)), prefixes={"b.py": 2.0})
+    assert paths_of("bench", evidence) == ["b.py", "a.py"]
 
 
 def test_commits_like_the_question_name_their_files() -> None:
