@@ -833,8 +833,8 @@
 ---→ `{title, head, rows, text, root, can_choose}`: what code would be gathered for a question (`/context`).
 ---
 ---Without a question for the newest message of the user; nothing is sent. A row is `{path, start, end, what, source,
----score, tokens, state, why, kind, name, chosen_at}`; `chosen_at`: the line by which it was pinned, 0 = `start`.
----`state` is "in", "out" (`why` says why), "left out" or "pinned" by the user.
+---score, tokens, state, why, kind, name, anchor, anchor_at, chosen_at}`. `state` is "in", "out" (`why` says why),
+---"left out" or "pinned" by the user; `chosen_at` is the line by which it was pinned, 0 = `start`.
 ---@class CodeCompanion.Request.PreviewCode
 ---@field id? integer
 ---@field chat? string
@@ -856,6 +856,8 @@
 ---@field end? integer
 ---@field kind? string
 ---@field name? string
+---@field anchor? string
+---@field anchor_at? integer
 ---@field choice? ""|"left_out"|"pinned"
 
 ---→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, lines}]`.

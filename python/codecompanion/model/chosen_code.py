@@ -20,7 +20,8 @@ CHOICE_EVENT, GATHERED_EVENT = "code_chosen", "code_gathered"
 class ChosenPiece(msgspec.Struct, frozen=True):
     """A piece by its path and what is defined there; one without a name by its lines, 1-based, 0 = the whole file.
 
-    `start` and `end`: where it stood when it was chosen, or was last sent.
+    `start` and `end`: where it stood when it was chosen, or was last sent. `anchor` is a line of it, `anchor_at` which
+    one, from 0: by that a piece without a name is found again.
     """
 
     path: str
@@ -28,6 +29,8 @@ class ChosenPiece(msgspec.Struct, frozen=True):
     end: int = 0
     kind: str = ""
     name: str = ""
+    anchor: str = ""
+    anchor_at: int = 0
 
     def is_at(self, other: ChosenPiece) -> bool:
         """Return whether both are the same place as it is now."""
@@ -35,7 +38,7 @@ class ChosenPiece(msgspec.Struct, frozen=True):
 
     def is_same(self, other: ChosenPiece) -> bool:
         """Return whether both can be the same piece, wherever it has moved to."""
-        return self.path == other.path and (self.name == other.name if self.name else self.start == other.start)
+        return (self.path, self.name) == (other.path, other.name)
 
     @property
     def place(self) -> str:
@@ -51,6 +54,15 @@ class ChosenCode(msgspec.Struct, frozen=True):
 
 
 NOTHING_CHOSEN = ChosenCode()
+_LOOKED_AT, _SAYS_MUCH, _MAX_ANCHOR = 60, 6, 200
+
+
+def anchor_of(text: str) -> tuple[str, int]:
+    """Return the line by which a text can be found again in its file, and which one it is: the first that says much."""
+    lines = text.split("\n")[:_LOOKED_AT]
+    says = [len(set(filter(str.isalnum, line))) for line in lines]
+    best = next((at for at, count in enumerate(says) if count >= _SAYS_MUCH), says.index(max(says)))
+    return (lines[best].strip()[:_MAX_ANCHOR], best) if says[best] else ("", 0)
 
 
 def choice_event(piece: ChosenPiece, choice: str) -> PolicyEvent:
@@ -88,6 +100,8 @@ def _piece(fields: Mapping[str, Any]) -> ChosenPiece:
         end=_line(fields.get("end")),
         kind=str(fields.get("kind", "")),
         name=str(fields.get("name", "")),
+        anchor=str(fields.get("anchor", "")),
+        anchor_at=_line(fields.get("anchor_at")),
     )
 
 

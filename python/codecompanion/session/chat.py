@@ -62,7 +62,7 @@ class Chat:
         )
         self.grants = Grants(services, self.chat_id, self.desk, self.root)
         self.parts = RequestParts(self.control.meter.counter)
-        self.gathering = CodeGathering(services, self.control, self.root, self._on_gathering)
+        self.gathering = CodeGathering(services, self.control, self._on_gathering)
         self.queue = OutboundQueue(services, log, self.control.meter, self.control.fitting.refuse, self.gathering)
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts

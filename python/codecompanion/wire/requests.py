@@ -402,8 +402,8 @@ class PreviewCode(Request, frozen=True, kw_only=True):
     """→ `{title, head, rows, text, root, can_choose}`: what code would be gathered for a question (`/context`).
 
     Without a question for the newest message of the user; nothing is sent. A row is `{path, start, end, what, source,
-    score, tokens, state, why, kind, name, chosen_at}`; `chosen_at`: the line by which it was pinned, 0 = `start`.
-    `state` is "in", "out" (`why` says why), "left out" or "pinned" by the user.
+    score, tokens, state, why, kind, name, anchor, anchor_at, chosen_at}`. `state` is "in", "out" (`why` says why),
+    "left out" or "pinned" by the user; `chosen_at` is the line by which it was pinned, 0 = `start`.
     """
 
     snapshot: Snapshot
@@ -424,6 +424,8 @@ class ChooseCode(Request, frozen=True, kw_only=True):
     end: int = 0
     kind: str = ""
     name: str = ""
+    anchor: str = ""
+    anchor_at: int = 0
     choice: Literal["left_out", "pinned", ""] = ""
 
 

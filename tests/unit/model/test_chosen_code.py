@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from codecompanion.model.chosen_code import (
     GATHERED_EVENT,
     NOTHING_CHOSEN,
     ChosenPiece,
+    anchor_of,
     choice_event,
     chosen_after,
     chosen_in,
@@ -59,6 +62,21 @@ def test_two_definitions_of_one_name_keep_their_order():
     chosen = after(*pinned, sent(("a.py", 60, "__init__"), ("a.py", 100, "__init__")))
     assert [one.start for one in chosen.pinned] == [100, 60], "both moved by 50 lines"
     assert [one.start for one in after(*pinned, sent(("a.py", 60, "__init__"))).pinned] == [50, 10], "one is missing"
+
+
+@pytest.mark.parametrize(
+    ("text", "anchor"),
+    [
+        ("class Queue:\n    pass", ("class Queue:", 0)),
+        ("\n# ---\n    }\nimport logging\n", ("import logging", 3)),
+        ("a = 1\nbc = 2", ("bc = 2", 1)),
+        ("---\n\n", ("", 0)),
+        ("", ("", 0)),
+        ("x" + "y" * 500 + "abcdefg", ("x" + "y" * 199, 0)),
+    ],
+)
+def test_a_piece_without_a_name_is_known_by_a_line_that_says_something(text, anchor):
+    assert anchor_of(text) == anchor
 
 
 def test_it_survives_the_log_also_a_damaged_entry():

@@ -14,6 +14,7 @@ local M = {}
 
 local WIDEST = 120
 local MIN_WHAT = 16
+local NARROW = 50
 local MARKS = { ["in"] = "✓", out = " ", ["left out"] = "✗", pinned = "⚑" }
 local CHOSEN = {
   ["left out"] = "you left it out: with the next question",
@@ -37,6 +38,8 @@ local GROUPS = {
 ---@field kind? string
 ---@field name? string
 ---@field end? integer
+---@field anchor? string A line of a piece without a name, by which it is found again, and which one
+---@field anchor_at? integer
 ---@field chosen_at? integer
 
 ---Open the place that a line begins with: `path:10-40`, also after the mark and figures of a row.
@@ -74,7 +77,7 @@ end
 local function row_text(row, width)
   local figures = ("%s %s %5s "):format(
     MARKS[row.state],
-    ("%.2f"):format(row.score):gsub("^0", ""),
+    row.score >= 0.995 and "1.0" or ("%.2f"):format(row.score):gsub("^0", ""),
     numbers.short(row.tokens)
   )
   if row.path == "" then -- a map, the architecture, memories: all of it goes
@@ -144,11 +147,13 @@ end
 local function choose(chat, bufnr, page, row, state)
   local is_back = row.state == state
   local choice = is_back and "" or state:gsub(" ", "_")
-  local payload = { path = row.path, start = row.start, ["end"] = row["end"], kind = row.kind, name = row.name }
+  local payload = { choice = choice }
+  for _, field in ipairs({ "path", "start", "end", "kind", "name", "anchor", "anchor_at" }) do
+    payload[field] = row[field]
+  end
   if (row.chosen_at or 0) > 0 then
     payload.start = row.chosen_at -- the definition has moved since
   end
-  payload.choice = choice
   session.request(chat, "choose_code", payload, function(sentence)
     say.line(sentence)
     row.state = is_back and "in" or state
@@ -166,7 +171,10 @@ local function show(chat, report)
   local page = { report = report }
   local lines
   lines, page.rows = M.lines(report, columns)
-  local hints = report.can_choose and { "<CR> open", "x leave out", "p pin", "q close" } or { "<CR> open", "q close" }
+  local hints = #report.rows > 0 and { "<CR> open", "q close" } or { "q close" }
+  if report.can_choose and #report.rows > 0 then
+    hints = { "<CR> open", columns < NARROW and "x out" or "x leave out", "p pin", "q close" }
+  end
   local bufnr, win = float.open({
     title = report.title,
     lines = lines,

@@ -13,9 +13,11 @@ from codecompanion.model.chosen_code import (
     NOTHING_CHOSEN,
     ChosenCode,
     ChosenPiece,
+    anchor_of,
     choice_event,
     nearest,
 )
+from codecompanion.model.gathered import Gathered
 from codecompanion.model.history import LogEvent, MessageAdded, PolicyEvent
 from codecompanion.model.messages import GATHERED_TAG, Message, is_typed_by_user
 from codecompanion.reports.gathered_code import NOT_INDEXED, classified_text, place_of
@@ -35,8 +37,8 @@ _OFF = "Nothing is gathered: context.enabled is false, so no message has code wi
 class CodeRow(msgspec.Struct, frozen=True):
     """A piece: where it is, who found it and how well it fits, whether it goes to the model, and why if it does not.
 
-    `kind` and `name` say what is defined there. `chosen_at`: the first line by which a choice of it is known, 0 = its
-    own: the definition has moved since.
+    `kind` and `name` say what is defined there, `anchor` and `anchor_at` are those of `ChosenPiece`. `chosen_at`: the
+    first line by which a choice of it is known, 0 = its own: the definition has moved since.
     """
 
     path: str
@@ -50,6 +52,8 @@ class CodeRow(msgspec.Struct, frozen=True):
     why: str = ""
     kind: str = ""
     name: str = ""
+    anchor: str = ""
+    anchor_at: int = 0
     chosen_at: int = 0
 
 
@@ -85,7 +89,17 @@ async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
     fields = gathered_record(gathered, "preview" if gathered.text.strip() else "", "").fields
     report = _report(fields, chat.log.chosen, gathered.text)
     head = (*report.head, *_said_of(wish), *says)
-    return msgspec.structs.replace(report, head=head, root=str(chat.root()), can_choose=True)
+    rows, root = _with_anchors(report.rows, gathered), services.root(request.snapshot)
+    return msgspec.structs.replace(report, head=head, rows=rows, root=str(root), can_choose=True)
+
+
+def _with_anchors(rows: Sequence[CodeRow], gathered: Gathered) -> tuple[CodeRow, ...]:
+    """Return the rows with what those without a name are found by later."""
+    dropped = (one.snippet for one in gathered.selection.dropped)
+    texts = {(one.path, one.start): one.text for one in (*dropped, *gathered.selection.snippets) if not one.name}
+    anchors = {place: anchor_of(text) for place, text in texts.items()}
+    found = ((row, *anchors.get((row.path, row.start), ("", 0))) for row in rows)
+    return tuple(msgspec.structs.replace(row, anchor=anchor, anchor_at=at) for row, anchor, at in found)
 
 
 def _said_of(wish: Wish | None) -> tuple[str, ...]:
@@ -127,7 +141,9 @@ async def choose_code(chat: Chat, request: ChooseCode) -> str:
     Raises:
         StoreError: it could not be stored; nothing is changed.
     """
-    piece = ChosenPiece(request.path, request.start, request.end, request.kind, request.name)
+    piece = ChosenPiece(
+        request.path, request.start, request.end, request.kind, request.name, request.anchor, request.anchor_at
+    )
     await chat.log.write(choice_event(piece, request.choice))
     if request.choice == "left_out":
         return f"Left out of the next question: {piece.place}"

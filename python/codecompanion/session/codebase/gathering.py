@@ -62,10 +62,8 @@ NOTHING = Found()
 class CodeGathering:
     """Gathers code for the messages of one chat. `show` says what happens, "" = it is over."""
 
-    def __init__(
-        self, services: Services, control: ContextControl, root: Callable[[], Path], show: Callable[[str], None]
-    ) -> None:
-        self._services, self._control, self._root, self._show = services, control, root, show
+    def __init__(self, services: Services, control: ContextControl, show: Callable[[str], None]) -> None:
+        self._services, self._control, self._show = services, control, show
         self._said: set[str] = set()
 
     async def wish(self, text: str, snapshot: Snapshot) -> Wish | None:
@@ -73,7 +71,7 @@ class CodeGathering:
         if self._services.gatherer is None:
             return None
         enabled = self._services.settings.context.enabled
-        return await wish_of(text, snapshot, self._root(), enabled, self._control.policy.gathers)
+        return await wish_of(text, snapshot, self._services.root(snapshot), enabled, self._control.policy.gathers)
 
     async def before(self, text: str, snapshot: Snapshot, turn_id: str, cycle: int, begin: Callable[[], None]) -> Found:
         """Return what belongs before a message, and what is said below it: what was gathered, or why nothing was.
@@ -105,7 +103,8 @@ class CodeGathering:
             gathered, told = None, self._once(f"No code was gathered: {why}{ALONE}")
         if gathered is None:
             return self._saying(NOTHING, (*wish.told, *told))
-        found, missing = self._found(gathered, turn_id, cycle, bool(wish.mentions) and not told)
+        asked_in = self._services.root(snapshot) if wish.mentions and not told else None
+        found, missing = self._found(gathered, turn_id, cycle, asked_in)
         return self._saying(found, (*wish.told, *told, *missing))
 
     async def gather(
@@ -145,7 +144,7 @@ class CodeGathering:
         from codecompanion.retrieval.mentions import bare_question
         from codecompanion.session.codebase.gatherer import Question
 
-        control, root = self._control, self._root()
+        control, root = self._control, self._services.root(snapshot)
         return Question(
             text=bare_question(text),
             root=root,
@@ -202,8 +201,13 @@ class CodeGathering:
             return {}
         return {path: file.text for path, file in opened.files.items() if file.modified and file.text is not None}
 
-    def _found(self, gathered: Gathered, turn_id: str, cycle: int, is_asked: bool) -> tuple[Found, tuple[str, ...]]:
-        """Return what is logged and shown of what was gathered, and sentences about what is missing."""
+    def _found(
+        self, gathered: Gathered, turn_id: str, cycle: int, asked_in: Path | None
+    ) -> tuple[Found, tuple[str, ...]]:
+        """Return what is logged and shown of what was gathered, and sentences about what is missing.
+
+        `asked_in`: where code was asked for, so that it is said why there is none.
+        """
         from codecompanion.session.codebase.gathered_message import gathered_message, gathered_record, told
 
         why = gathered.notes[:_MAX_NOTES]
@@ -215,8 +219,8 @@ class CodeGathering:
             if message.tokens > room:
                 why += self._once(f"The code found takes {message.tokens:,} tokens, {room:,} fit:{ALONE.lower()}")
                 message = None
-        elif is_asked:
-            why += (f"No code · {_why_nothing(gathered, self._root())} · why: /context",)
+        elif asked_in is not None:
+            why += (f"No code · {_why_nothing(gathered, asked_in)} · why: /context",)
         record = gathered_record(gathered, message.id if message else "", turn_id)
         if message is None:
             return Found((record,)), why

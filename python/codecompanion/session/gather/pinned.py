@@ -71,7 +71,7 @@ def where_now(
     if piece.kind == "file":
         return msgspec.structs.replace(piece, start=1, end=len(lines))
     if not piece.name:
-        return _by_lines(code.parse(piece.path).definitions, piece, len(lines))
+        return _by_lines(code.parse(piece.path).definitions, piece, lines)
     named = [one for one in _definitions(code, piece.path, lines) if one.name == piece.name]
     free = [one for one in named if (piece.path, one.start) not in taken] or named
     best = min(free, key=lambda one: (one.kind != piece.kind, abs(one.start - piece.start)), default=None)
@@ -83,9 +83,17 @@ def where_now(
     return msgspec.structs.replace(piece, start=best.start, end=best.end, kind=best.kind)
 
 
-def _by_lines(definitions: Sequence[Definition], piece: ChosenPiece, count: int) -> ChosenPiece | None:
-    """Return a piece without a name: the lines it had, or the definition that begins there."""
-    start = max(1, piece.start)
+def _by_lines(definitions: Sequence[Definition], piece: ChosenPiece, lines: Sequence[str]) -> ChosenPiece | None:
+    """Return a piece without a name: the lines around the one it is known by, or the definition that begins there."""
+    start, count = max(1, piece.start), len(lines)
+    if piece.anchor:
+        known = start - 1 + piece.anchor_at
+        same = [at for at, line in enumerate(lines) if line.strip()[: len(piece.anchor)] == piece.anchor]
+        if not same:
+            return None
+        moved = min(same, key=lambda at: abs(at - known)) - known
+        end = min(max(piece.end, start) + moved, count)
+        return msgspec.structs.replace(piece, start=max(1, start + moved), end=end, kind=piece.kind or "block")
     if start > count:
         return None
     here = next((one for one in definitions if one.start == start), None)

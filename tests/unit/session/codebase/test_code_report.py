@@ -75,6 +75,18 @@ async def test_it_says_when_gathering_is_off_or_nothing_has_room(tmp_path):
         await preview(session, "word " * 3000)
 
 
+async def test_it_looks_where_the_editor_is_now(tmp_path):
+    """After a :cd, before the next message."""
+    gatherer = FakeGatherer()
+    bench, session = await bench_with(tmp_path, gatherer)
+    settings = bench.services.settings
+    anywhere = msgspec.structs.replace(settings.workspace, root="")
+    bench.services.settings = msgspec.structs.replace(settings, workspace=anywhere)
+    request = PreviewCode(chat="chat-1", question="q", snapshot=Snapshot(cwd=str(tmp_path / "other")))
+    assert (await preview_code(session, request)).root == str(tmp_path / "other")
+    assert gatherer.questions[-1].root == tmp_path / "other"
+
+
 async def test_a_home_directory_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     _, session = await bench_with(tmp_path, FakeGatherer())
@@ -131,6 +143,8 @@ async def test_a_pin_that_was_not_found_has_a_row_to_unpin_it(tmp_path):
     await choose(session, gone, "pinned")
     (row,) = (row for row in (await preview(session, "q")).rows if row.state == "pinned")
     assert (row.what, row.why, row.start, row.name) == ("src/gone.py:7 pop", "not found", 7, "pop")
+    (dropped,) = (row for row in (await preview(session, "q")).rows if row.path == "big.py")
+    assert (dropped.name, dropped.anchor) == ("", "a line that says something"), "found again by it"
     assert (await preview(session, "q")).title == "2 snippets from 2 files"
 
 

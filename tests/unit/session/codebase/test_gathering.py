@@ -58,7 +58,11 @@ class FakeGatherer:
             )
             for i in range(self.snippets)
         )
-        left = (Dropped(Snippet(path="big.py", start=1, end=900, text="y"), "the budget is used up"),)
+        left = (
+            Dropped(
+                Snippet(path="big.py", start=1, end=900, text="a line that says something"), "the budget is used up"
+            ),
+        )
         return Gathered(
             question=question.text, text=self.text, found=found, ms=140, timed_out=self.timed_out, notes=self.notes,
             classification=Classification(is_codebase_related=True, categories=("api",), confidence="high"),

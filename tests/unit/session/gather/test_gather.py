@@ -578,6 +578,10 @@ TWICE = "class A:\n    def pop(self):\n        return 1\n\n\nclass B:\n    def p
         ("", ChosenPiece("src/two.py", 2, 4, "block"), (2, 4)),
         ("", ChosenPiece("src/two.py", 7, 99, "block"), (7, 8)),
         ("", ChosenPiece("src/two.py", 2), (2, 3)),
+        ("# new\n" * 30, ChosenPiece("src/two.py", 1, 8, "block", anchor="class A:"), (31, 38)),
+        ("# new\n" * 3, ChosenPiece("src/two.py", 2, 4, "block", anchor="return 1", anchor_at=1), (5, 7)),
+        ("", ChosenPiece("src/two.py", 5, 8, "block", anchor="def pop(self):", anchor_at=2), (5, 8)),
+        ("", ChosenPiece("src/two.py", 40, 90, "block", anchor="class B:", anchor_at=0), (6, 8)),
     ],
 )
 async def test_a_pin_follows_its_definition(project, before, piece, expected):
@@ -609,7 +613,8 @@ async def test_a_pin_whose_definition_is_gone_is_said_and_nothing_takes_its_plac
     (project / "src" / "two.py").write_text(TWICE)
     pins = (
         ChosenPiece("src/two.py", 2, 3, "method", "push"), ChosenPiece("src/gone.py", 1, 2, "function", "f"),
-        ChosenPiece("src/two.py", 90, 95, "block"), ChosenPiece(".env", 1, 1, "file"),
+        ChosenPiece("src/two.py", 90, 95, "block"), ChosenPiece("src/two.py", 1, 3, "block", anchor="x = 1"),
+        ChosenPiece(".env", 1, 1, "file"),
     )  # fmt: skip
     found = await ask(project, pinned=pins)
     assert [one for one in found.selection.snippets if one.source == "pinned"] == []
@@ -617,6 +622,7 @@ async def test_a_pin_whose_definition_is_gone_is_said_and_nothing_takes_its_plac
         "Pinned code is gone: src/two.py:2 push, it is not in that file any more · /context, p unpins it",
         "Pinned code is gone: src/gone.py:1 f, there is no such file · /context, p unpins it",
         "Pinned code is gone: src/two.py:90, it is not in that file any more · /context, p unpins it",
+        "Pinned code is gone: src/two.py:1, it is not in that file any more · /context, p unpins it",
         "Pinned code is gone: .env:1, hidden, ignored and secret files are read only when named with @"
         " · /context, p unpins it",
     ]
