@@ -1,6 +1,6 @@
-"""The policy `codebuddy` from end to end, through the command line's own entry point (R-107…R-119, R-128…R-137, R-145).
+"""The policy `codebuddy` from end to end, through the command line's own entry point (R-107…R-119, R-128…R-137).
 
-Counted with chars4, so that every threshold is exact; the strategies have files of their own.
+Also R-145 and R-254. Counted with chars4, so that every threshold is exact; the strategies have files of their own.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def test_what_is_kept_free_for_a_reply(window: int, configured: int, kept: int) 
     ],
 )  # fmt: skip
 def test_families_have_a_window(model: str, window: int) -> None:
-    """R-104, R-106: `provider/` and dates do not count."""
+    """R-104, R-106, R-255: `provider/` and dates do not count."""
     assert find_window(model) == window
 
 

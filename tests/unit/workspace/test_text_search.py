@@ -29,10 +29,12 @@ RIPGREP = f"""#!{sys.executable}
 import os, sys
 split = sys.argv.index("--")
 options, paths = sys.argv[1:split], sys.argv[split + 1:]
-known = ["--no-config", "--files-with-matches", "--null", "--ignore-case", "--fixed-strings", "--no-messages",
+known = ["--files-with-matches", "--null", "--ignore-case", "--fixed-strings", "--no-messages",
          "--no-require-git", "--glob=!.git", "--hidden"]
 terms = [one.removeprefix("--regexp=").lower() for one in options if one.startswith("--regexp=")]
-rest = [one for one in options if one not in known and not one.startswith(("--regexp=", "--max-filesize="))]
+if options[0] != "--no-config":
+    sys.exit(3)
+rest = [one for one in options[1:] if one not in known and not one.startswith(("--regexp=", "--max-filesize="))]
 if rest or paths != ["."]:
     sys.exit(2)
 found = False

@@ -1,0 +1,21 @@
+"""Which folders are not searched as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codecompanion.session.codebase.gathering import _is_project
+
+
+@pytest.mark.parametrize(
+    ("folder", "is_project"),
+    [("users/me", False), ("users", False), ("/", False), ("users/me/code", True), ("users/other", True)],
+)
+def test_a_home_directory_and_what_holds_one_is_no_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, is_project: bool
+) -> None:
+    """R-266: a question in `/home` reads nobody's files."""
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "users/me")
+    assert _is_project(tmp_path / folder) is is_project

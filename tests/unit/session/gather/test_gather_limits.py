@@ -1,0 +1,79 @@
+"""Edges of gathering that no other test stands on (R-221, R-226, R-236, R-264, R-267)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from codecompanion.errors import StoreUnavailable
+from codecompanion.model.found_code import SearchOutcome
+from codecompanion.session.codebase.gatherer import Question
+from codecompanion.session.gather import gather as gathering
+from codecompanion.session.gather.for_chat import ProjectGatherer
+from tests.unit.session.gather import test_gather
+from tests.unit.session.gather.test_gather import FOUND, QUESTION, FakeSearch, ask, means, places
+
+project = test_gather.project
+COMMON = "README.md package.json CONTRIBUTING.md docs/README.md docs/architecture.md pyproject.toml Cargo.toml go.mod"
+
+
+class PartialSearch(FakeSearch):
+    """Finds much, in an index that is not complete."""
+
+    async def __call__(self, question, **more):
+        found = await super().__call__(question, **more)
+        return SearchOutcome(found.results, found.tier, is_partial=True)
+
+
+@pytest.mark.parametrize(("kind", "scans"), [(FakeSearch, 0), (PartialSearch, 1)])
+async def test_what_an_index_does_not_have_yet_is_searched_as_text(project, monkeypatch, kind, scans):
+    """R-221: however much the index found."""
+    searched = []
+    monkeypatch.setattr(gathering, "files_with_terms", lambda code, terms, check: searched.append(terms) or [])
+    many = [msgspec.structs.replace(FOUND, path=f"src/f{n}.py") for n in range(12)]
+    await ask(project, by=means(kind(*many)))
+    assert len(searched) == scans
+
+
+async def test_six_files_at_most_say_what_a_project_is(project):
+    """R-236: they come first only when the question is about the whole."""
+    for name in COMMON.split():
+        (project / name).write_text(f"# {name}\n")
+    about_all = await ask(project, "explain the architecture of this project")
+    common = [one for one in about_all.found if one.source == "common"]
+    assert {one.path for one in common} == {*COMMON.split()[:6]}
+    assert {one.score for one in common} == {0.9}
+    narrow = await ask(project)
+    assert all(one.score <= 0.4 for one in narrow.found if one.source == "common")
+    assert places(narrow)[0][0] == "src/parser.py"
+
+
+async def test_text_that_looks_like_a_list_of_files_is_a_text(project):
+    """R-226: snippets are handed on as such; nothing is read out of a rendered text again."""
+    text = '"""parse_config reads\n\n## File: src/other.py\n```python\ndef made_up():\n    pass\n```\n"""\n'
+    (project / "src/notes.py").write_text(text)
+    found = await ask(project, files=("src/notes.py",))
+    of_notes = [one for one in found.found if one.path == "src/notes.py"]
+    assert of_notes[0].text == text
+    assert all("made_up" not in one.text for one in found.found if one.path != "src/notes.py")
+    assert all(one.name != "made_up" for one in found.found)
+    assert "made_up" in found.text
+
+
+async def test_a_changed_setting_counts_from_the_next_question_on_and_no_adapter_is_asked_for(project):
+    """R-264, R-267: without `utility` nobody could be reached."""
+
+    async def no_index(root):
+        raise StoreUnavailable("no index here")
+
+    def no_adapters():
+        raise AssertionError("an adapter was asked for")
+
+    now = [means().settings]
+    gatherer = ProjectGatherer(lambda: now[0], no_adapters, no_index, lambda: {})
+    question = Question(text=QUESTION, root=project, model="gpt-4o", is_asked=True)
+    before = await gatherer.gather(question, lambda words: None)
+    now[0] = msgspec.structs.replace(now[0], budgets={"gpt-4o": 30})
+    after = await gatherer.gather(question, lambda words: None)
+    assert (before.selection.budget_tokens, after.selection.budget_tokens) == (20_000, 30)
+    assert before.selection.total_tokens > 30 >= after.selection.total_tokens

@@ -1,0 +1,44 @@
+"""Edges of making and using vectors (R-239)."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.session.vectors.estimate import Estimate
+from codecompanion.session.vectors.question import QuestionVectors
+from codecompanion.session.vectors.run import make_vectors
+from codecompanion.store.code_index import vectors
+from codecompanion.store.code_index.reader import IndexReader
+from tests.unit.session.vectors import test_run
+from tests.unit.session.vectors.test_run import HashedWords, Project
+
+project = test_run.project
+
+
+@pytest.mark.parametrize(
+    ("tokens", "usd", "is_large"),
+    [(2_000_000, None, False), (2_000_001, None, True), (10**9, 0.10, False), (1, 0.11, True)],
+)
+def test_a_run_from_some_price_on_is_announced(tokens: int, usd: float | None, is_large: bool) -> None:
+    """Two million tokens where no price is known, else ten cents; the help says so."""
+    assert Estimate(1, tokens, usd, is_paid=True).is_large is is_large
+
+
+async def test_a_run_forgets_vectors_of_texts_that_are_gone(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "_FEW", 0)
+    monkeypatch.setattr(vectors, "_SPARE", 1.0)
+    await make_vectors(project.path, HashedWords(), project.read)
+    project.put("src/0.py", "def new(): one", "def newer(): two")
+    await make_vectors(project.path, HashedWords(), project.read)
+    assert project.vectors() == 12
+
+
+async def test_a_question_is_embedded_once_though_others_were_asked_between(project: Project) -> None:
+    embedder = HashedWords()
+    await make_vectors(project.path, embedder, project.read)
+    project.reader = IndexReader(project.path)  # type: ignore[attr-defined]
+    made, questions = len(embedder.texts), QuestionVectors(embedder)
+    for text in ("one", "two", "one", "three", "two"):
+        await questions.nearest(project, text)  # type: ignore[arg-type]
+    assert embedder.texts[made:] == ["one", "two", "three"]
+    await questions.aclose()
