@@ -144,7 +144,7 @@ async def choose_code(chat: Chat, request: ChooseCode) -> str:
     piece = ChosenPiece(
         request.path, request.start, request.end, request.kind, request.name, request.anchor, request.anchor_at
     )
-    await chat.log.write(choice_event(piece, request.choice))
+    await chat.log.write_beside(choice_event(piece, request.choice))
     if request.choice == "left_out":
         return f"Left out of the next question: {piece.place}"
     if request.choice == "pinned":

@@ -78,6 +78,14 @@ class ChatLog:
         """
         return await asyncio.shield(asyncio.ensure_future(self._write(payloads, on_failure)))
 
+    async def write_beside(self, *payloads: EventPayload) -> None:
+        """Append what is said beside the conversation: what waits to be written with a message goes on waiting.
+
+        Raises:
+            StoreError: nothing was written.
+        """
+        await asyncio.shield(asyncio.ensure_future(self._write(payloads, None, with_late=False)))
+
     def write_later(self, *payloads: EventPayload) -> None:
         """Write these in front of whatever is written next, and with it.
 
@@ -117,10 +125,10 @@ class ChatLog:
             await self.write_rest()
 
     async def _write(
-        self, payloads: Sequence[EventPayload], on_failure: Callable[[], None] | None
+        self, payloads: Sequence[EventPayload], on_failure: Callable[[], None] | None, *, with_late: bool = True
     ) -> Sequence[LogEvent]:
         async with self._order:
-            late = self._late
+            late = self._late if with_late else ()
             try:
                 events = await asyncio.wrap_future(self._store.append(self.chat_id, (*late, *payloads)))
             except StoreError:

@@ -44,7 +44,7 @@ async def rename(services: Services, chat_id: str, title: str, log: ChatLog | No
     """
     given = given_title(title)
     if log is not None:
-        await log.write(TitleSet(title=given, by_user=True))
+        await log.write_beside(TitleSet(title=given, by_user=True))
     else:
         await _must_be_stored(services, chat_id)
         await durable(services.store.append(chat_id, [TitleSet(title=given, by_user=True)]))

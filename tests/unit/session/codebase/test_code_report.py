@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from codecompanion.adapters.base import TextDelta
 from codecompanion.errors import InputError
 from codecompanion.model.chosen_code import ChosenPiece
 from codecompanion.reports.markdown import Page
@@ -17,9 +18,10 @@ from codecompanion.session.codebase.code_report import choose_code, preview_code
 from codecompanion.session.history.forking import fork
 from codecompanion.session.history.inspection import inspect
 from codecompanion.session.history.redraw import redraw
-from codecompanion.wire.events import CodeGathered, Restored
+from codecompanion.wire.events import CodeGathered, Restored, Text, TurnFinished
 from codecompanion.wire.requests import ChooseCode, ClearMessage, ForkChat, PreviewCode, ShowGathered, Snapshot
 from tests.unit.session.codebase.test_gathering import FakeGatherer, ask, asked, bench_with
+from tests.unit.session.fakes import says
 
 F0, F1 = ChosenPiece("src/0.py", 1, 9, "function", "f0"), ChosenPiece("src/1.py", 2, 10, "function", "f1")
 
@@ -107,6 +109,37 @@ async def test_pieces_are_left_out_and_pinned_for_the_messages_to_come(tmp_path)
     assert await choose(session, F1, "") == "Neither left out nor pinned: src/1.py:2 f1"
     await asked(bench, session, ask("q", 3))
     assert not gatherer.questions[-1].pinned
+
+
+async def test_a_choice_while_code_is_gathered_begins_no_turn(tmp_path):
+    """A stop then: nothing was asked, so there was no turn, and the pin is kept."""
+    gatherer = FakeGatherer(holds=asyncio.Event())
+    bench, session = await bench_with(tmp_path, gatherer)
+    session.submit(ask("do not lose me"))
+    await bench.until(lambda: gatherer.questions)
+    await choose(session, F1, "pinned")
+    session.cancel()
+    await bench.until(lambda: session.task is None)
+    assert {type(event.payload).__name__ for event in await session.log.events()} == {"ChatCreated", "PolicyEvent"}
+    assert [event.unsent for event in bench.events if isinstance(event, TurnFinished)] == [True]
+    assert session.log.chosen.pinned == (F1,)
+
+
+async def test_while_a_reply_streams_it_can_be_looked_at_and_chosen(tmp_path):
+    gatherer, going = FakeGatherer(), asyncio.Event()
+
+    def reply(request):
+        return (TextDelta("half"), going, *says(" of it"))
+
+    bench, session = await bench_with(tmp_path, gatherer, replies=reply)
+    session.submit(ask("first"))
+    await bench.until(lambda: any(isinstance(event, Text) for event in bench.events))
+    assert (await preview(session, "q")).title == "2 snippets from 2 files"
+    await choose(session, F1, "pinned")
+    going.set()
+    await bench.until(lambda: session.task is None)
+    assert [m.role for m in session.log.view.messages] == ["user", "user", "assistant"]
+    assert (await bench.resume("chat-1")).log.chosen.pinned == (F1,)
 
 
 async def test_a_choice_is_in_the_log(tmp_path):

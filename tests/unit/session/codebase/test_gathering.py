@@ -10,7 +10,7 @@ import pytest
 
 from codecompanion.model.chosen_code import GATHERED_EVENT
 from codecompanion.model.gathered import Classification, Dropped, Gathered, Selection, Snippet
-from codecompanion.model.history import MessageAdded, PolicyEvent
+from codecompanion.model.history import Insertion, LogEvent, MessageAdded, PolicyEvent, ViewChanged
 from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message
 from codecompanion.session.codebase.code_report import show_gathered
 from codecompanion.session.codebase.shown_code import title_of_gathered
@@ -495,3 +495,19 @@ async def test_who_uses_none_of_it_pays_nothing(project):
     assert gatherer.questions == []
     assert not any(isinstance(e.payload, PolicyEvent) for e in await session.log.events())
     assert not of(bench, Gathering)
+
+
+def test_a_compaction_before_the_answer_stands_above_the_message_and_what_is_said_below_it():
+    """R-551: what was not answered yet has survived it, and its lines stay together."""
+    said = PolicyEvent(name="told_below_message", fields={"text": "No code"})
+    summary = Insertion(Message(id="s", role="user", tag="compact_summary", content="so far"))
+    payloads = (
+        MessageAdded(message=Message(id="m1", role="user", content="one", cycle=1)),
+        MessageAdded(message=Message(id="r1", role="assistant", content="done", cycle=1)),
+        said,
+        said,
+        MessageAdded(message=Message(id="m2", role="user", content="two", cycle=2)),
+        ViewChanged(change_id="c1", kind="compacted", removed=("m1", "r1"), inserted=(summary,)),
+    )
+    drawn = entries([LogEvent(seq, 0.0, payload) for seq, payload in enumerate(payloads, 1)])
+    assert [entry.kind for entry in drawn] == ["user", "reply", "compacted", "user", "note", "note"]
