@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,22 @@ import pytest
 from test_generated import find_nvim
 
 from codecompanion.adapters.base import AdapterSettings, ChatRequest, Finished, StreamEvent, TextDelta
+from codecompanion.adapters.completion.endpoints import (
+    CodeReply,
+    CodeRequest,
+    CompletionEndpoint,
+    read_reply,
+    render,
+)
 from codecompanion.adapters.http.adapter import HttpAdapter
+from codecompanion.completion.families import Family
+from codecompanion.completion.prompt import build_prompt
 from codecompanion.context.policy.catalog import load_policy
 from codecompanion.context.policy.policy_file import read_policy_file
 from codecompanion.errors import StreamCut
 from codecompanion.model.messages import Message
 from codecompanion.settings import builtin_adapters
+from codecompanion.workspace.syntax.languages import Language
 from tests.providers.loopback.answers import Answer
 from tests.providers.loopback.server import LoopbackServer, Received
 
@@ -77,6 +88,22 @@ def test_the_slash_command_has_the_shape_of_its_neighbours() -> None:
     assert '    name = "help",' in neighbours
     for field in re.findall(r"(?m)^    (\w+) = ", text):
         assert re.search(rf"(?m)^    {field} = ", neighbours), field
+
+
+def test_family_and_endpoint_are_read_as_their_neighbours_are() -> None:
+    family, endpoint = (tomllib.loads(text) for text in blocks("completion.md", "toml"))
+    [granite] = msgspec.convert(family["family"], list[Family])
+    assert build_prompt(granite, "", "a = ", "\n").prompt == "<fim_prefix>a = <fim_suffix>\n<fim_middle>"
+    made = msgspec.convert({**endpoint["tabby"], "name": "tabby"}, CompletionEndpoint)
+    request = CodeRequest(model="m", prompt="a = ", suffix="\n", max_tokens=9, temperature=0.5)
+    sent = {"segments": {"prefix": "a = ", "suffix": "\n"}, "temperature": 0.5}
+    assert json.loads(render(made, request)) == sent
+    assert read_reply(made, {"choices": [{"text": "1"}]}) == CodeReply("1")
+
+
+def test_the_language_is_read_as_its_neighbours_are() -> None:
+    (text,) = blocks("language.md", "toml")
+    assert msgspec.convert(tomllib.loads(text), dict[str, Language])["zig"].extensions == ("zig", "zon")
 
 
 def test_the_strategy_passes_its_own_test(tmp_path: Path) -> None:
