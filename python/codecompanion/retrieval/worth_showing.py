@@ -27,10 +27,12 @@ _WORD = regex(r"[a-z0-9_]+")
 
 
 def is_filler(snippet: Snippet, terms: Collection[str], *, is_piece: bool = False) -> bool:
-    """Return whether a snippet nobody chose has fewer than three lines and fewer than 15 tokens.
+    """Return whether a snippet of the AST search or the index is dropped because it says nothing by itself.
 
-    A whole definition (`is_piece` false) is none, but for the first line of a class that the question does not name;
-    `terms`: its words, lower case. Stricter rules lost a changed function in twenty (bench_gather, click).
+    It has fewer than three lines and fewer than 15 tokens, and one of three holds: it is what is left of a larger one
+    (`is_piece`); it has no name; it is of the kind `class`, and its name is none of the `terms` (words of the question,
+    lower case). Every other definition stays, however short, and so does whatever the user chose and what other
+    gatherers found. Stricter rules lost a changed function in twenty (bench_gather, click).
     """
     if snippet.source not in _AUTOMATIC or snippet.is_selected:
         return False
