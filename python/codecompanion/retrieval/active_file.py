@@ -1,8 +1,8 @@
 """How much of the file somebody works in goes along when nobody named it: supporting material (R-214).
 
-Never more than a quarter of the budget; beside files that were named, what these leave over. A file that is longer
-than that becomes the definition around the cursor and those whose names answer the question; else the lines around
-the cursor, or its beginning.
+Never more than a quarter of a small budget and two fifths of a large one; beside files that were named, what these
+leave over. A file that is longer than that becomes the definition around the cursor and those whose names answer the
+question; else the lines around the cursor, or its beginning.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from codecompanion.retrieval.rendering import frame_chars
 from codecompanion.retrieval.selection import cut_to_budget
 from codecompanion.retrieval.smart_snippets import split_lines
 
-MAX_SHARE = 0.25
+SMALL_SHARE, SMALL_BUDGET = 0.25, 8000
+SHARE_ABOVE, MAX_SHARE = 0.5, 0.4
+"""A quarter of a budget up to 8,000 tokens, half of what is above, at most 0.4 of all: 8,000 of 20,000.
+
+Measured (bench_active_file) on 280 commits of eight repositories, four of which nothing was fitted on: share of the
+changed functions that are shown, a quarter of all → 0.4 of all. The open file is one that the commit changes: at 4,000
+tokens 0.689 → 0.698, at 20,000 0.814 → 0.837; the commit before changed it: at 4,000 0.503 → 0.497, at 20,000 0.686 →
+0.695. Half of all is better nowhere. On four of them, without the open file: 0.457 and 0.651, with a quarter 0.630 and
+0.783.
+"""
 _MIN_TERM = 3
 _BODIES = frozenset({"function", "method", "macro", "class", "interface", "type"})
 
@@ -26,7 +35,8 @@ def active_room(budget_tokens: int, selected: Sequence[Snippet]) -> int:
     """Return the tokens the active file may take beside what the user chose."""
     frames = sum(chars_to_tokens(frame_chars(one)) for one in selected)
     chosen = sum(one.tokens for one in selected if one.source != "active")
-    return max(0, min(int(budget_tokens * MAX_SHARE), budget_tokens - frames - chosen))
+    share = SMALL_SHARE * min(budget_tokens, SMALL_BUDGET) + SHARE_ABOVE * max(0, budget_tokens - SMALL_BUDGET)
+    return max(0, min(int(min(share, MAX_SHARE * budget_tokens)), budget_tokens - frames - chosen))
 
 
 def active_pieces(
