@@ -1,8 +1,8 @@
 """From everything that was found to what goes to the model (R-247 … R-252, and issue 11: no line twice, a map).
 
-Beside the document's selection: lines that another snippet shows are left out, the active file takes a quarter of the
-budget at most when nobody named it, named files may take more than the budget of what is added by itself, and what is
-left over shows the signatures of the best files.
+Beside the document's selection: lines that another snippet shows are left out, the active file takes a part of the
+budget at most when nobody named it (`active_file`), named files may take more than the budget of what is added by
+itself, and what is left over shows the signatures of the best files.
 """
 
 from __future__ import annotations
@@ -180,8 +180,10 @@ def _map(selection: Selection, definitions: Definitions, room: int, above: Above
     """Return the signatures of the files that have the best snippets, without what is shown in full."""
     best = dict.fromkeys(one.path for one in (*selection.snippets, *selection.above) if one.path)
     best.update(dict.fromkeys(one.snippet.path for one in selection.dropped if one.why != TAKEN_OUT))
-    covered = lines_of((*selection.snippets, *selection.above))
-    files = [(path, definitions(path)) for path in list(best)[:MAX_FILES]] if room > 0 else []
+    shown = (*selection.snippets, *selection.above)
+    covered = lines_of(shown)
+    whole = {one.path for one in shown if one.source in ("mention", "active") and one.start == 1 and not one.is_cut}
+    files = [(path, definitions(path)) for path in list(best)[:MAX_FILES] if path not in whole] if room > 0 else []
     hidden = {
         (path, one.start)
         for path, found in files

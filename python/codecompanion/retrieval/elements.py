@@ -6,7 +6,8 @@ The files were found by text; here they are looked at as parsed. Scores are the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -64,7 +65,7 @@ def find_elements_with(path: str, text: str, parsed: ParsedFile, terms: Sequence
     lines = split_lines(text)
     if not parsed.is_parsed:
         return _matching_lines(path, lines, wanted)
-    found = []
+    found, parents = [], _starts_by_parent(parsed.definitions)
     for definition in parsed.definitions:
         if (kind := _TYPES.get(definition.kind)) is None:
             continue
@@ -80,7 +81,7 @@ def find_elements_with(path: str, text: str, parsed: ParsedFile, terms: Sequence
                     end=definition.end,
                     text=body,
                     kind=definition.kind,
-                    children=_children(definition, parsed.definitions),
+                    children=_children(definition, parents),
                     name_hits=names,
                     code_hits=code,
                 )
@@ -161,9 +162,18 @@ def _hits(text: str, terms: Sequence[str]) -> frozenset[str]:
     return frozenset(term for term in terms if term in lower)
 
 
-def _children(definition: Definition, others: Sequence[Definition]) -> int:
+def _starts_by_parent(definitions: Sequence[Definition]) -> dict[str, list[int]]:
+    """Return for each name that definitions stand in their first lines, from top to bottom."""
+    starts = dict[str, list[int]]()
+    for one in definitions:
+        starts.setdefault(one.parent, []).append(one.start)
+    return {parent: sorted(found) for parent, found in starts.items()}
+
+
+def _children(definition: Definition, starts: Mapping[str, Sequence[int]]) -> int:
     own = f"{definition.parent}.{definition.name}" if definition.parent else definition.name
-    return sum(one.parent == own and definition.start <= one.start <= definition.end for one in others)
+    inside = starts.get(own, ())
+    return bisect_right(inside, definition.end) - bisect_left(inside, definition.start)
 
 
 def _without_children(elements: Sequence[Element]) -> list[Element]:

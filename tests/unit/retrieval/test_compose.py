@@ -210,6 +210,18 @@ def test_the_map_shows_what_is_not_shown() -> None:
     assert composed.selection.total_tokens + code_map.tokens <= 1000
 
 
+def test_a_file_that_is_shown_whole_is_not_parsed_for_the_map() -> None:
+    """A million characters take most of a second, and the map would have nothing of it."""
+    asked = list[str]()
+
+    def of(path: str) -> list[Definition]:
+        asked.append(path)
+        return definitions(4)
+
+    compose(NONE, [whole_file("a.py", "x = 1\n" * 90), lines("b.py", 1, 4, 0.5)], (), of, 1000)
+    assert asked == ["b.py"]
+
+
 @given(st.integers(0, 400), st.integers(0, 60))
 def test_a_map_never_takes_more_than_its_room(room: int, count: int) -> None:
     text = render_map([("a.py", definitions(count)), ("b.py", definitions(3))], (), room)

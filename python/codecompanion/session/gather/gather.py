@@ -65,6 +65,8 @@ SHARES = {
 """The deadline of each gatherer as a share of the whole (R-203)."""
 GATHERING_SHARE = 0.85
 """By then all of them have ended; the rest is for choosing among what they found."""
+ENOUGH_SHARE = 0.6
+"""Of its time, after which the AST search begins no further file: late, it would be missing as a whole."""
 MAX_FILES, PER_FILE = 12, 20
 """Few files with many places each: whoever changes one function of a file often changes the next one, too."""
 
@@ -196,7 +198,9 @@ async def _find_code(
         # What the index does not know, or has not been asked for, is searched as text (R-221).
         work = in_thread(partial(files_with_terms, code, terms))
         paths += await runs.run("term files", work, _limit(means, "term files"), [])
-    parsing = in_thread(partial(search_definitions, code, terms, tuple(dict.fromkeys(paths))))
+    until = means.clock() + ENOUGH_SHARE * min(_limit(means, "ast"), runs.left())
+    is_late = partial(_is_past, means.clock, until)
+    parsing = in_thread(partial(search_definitions, code, terms, tuple(dict.fromkeys(paths)), is_late=is_late))
     elements = await runs.run("ast", parsing, _limit(means, "ast"), [])
     if results:
         elements = beside_search(elements)
@@ -208,6 +212,10 @@ async def _find_code(
     # None with a search: it was late or has failed, which is said; without: there is no index yet.
     is_partial = outcome.is_partial if outcome is not None else means.search is None
     return _CodeFound(terms, found, outcome.tier if outcome is not None else "", is_partial, pinned.notes)
+
+
+def _is_past(clock: Callable[[], float], time: float) -> bool:
+    return clock() > time
 
 
 async def _search(ask: Ask, means: Means, in_play: Sequence[str], code: ProjectCode) -> SearchOutcome | None:

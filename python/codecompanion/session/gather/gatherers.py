@@ -41,11 +41,22 @@ MAX_COMMON = 6
 _MAX_MEMORY_BYTES = 4 * MAX_FILE_CHARS
 
 
-def search_definitions(code: ProjectCode, terms: Sequence[str], paths: Sequence[str], check: Check) -> list[Snippet]:
-    """Return the elements of the files that answer the terms best (R-222 … R-224); patterns where no grammar reads."""
+def search_definitions(
+    code: ProjectCode,
+    terms: Sequence[str],
+    paths: Sequence[str],
+    check: Check,
+    is_late: Callable[[], bool] = lambda: False,
+) -> list[Snippet]:
+    """Return the elements of the files that answer the terms best (R-222 … R-224); patterns where no grammar reads.
+
+    Where it `is_late` no further file is read: what the best ones have is better than nothing.
+    """
     elements, texts = list[Element](), list[Snippet]()
-    for path in paths[:MAX_AST_FILES]:
+    for place, path in enumerate(paths[:MAX_AST_FILES]):
         check()
+        if place and is_late():
+            break
         text = code.read(path)
         if text is None:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import threading
 import time
 
@@ -406,6 +407,84 @@ async def test_a_thread_that_hangs_holds_nothing_up(project, monkeypatch):
         assert found.text
     finally:
         release.set()
+
+
+GATHERERS = (
+    "read_mentioned search_definitions read_common_files read_architecture read_memories read_pinned files_with_terms"
+).split()
+ABOUT_ALL = "How does parse_config fit into the architecture of this project?"
+
+
+@pytest.mark.parametrize("error", [RuntimeError("x"), OSError(5, "Input/output error")])
+@pytest.mark.parametrize("name", GATHERERS)
+async def test_each_gatherer_may_fail_alone(project, monkeypatch, name, error):
+    """R-202: what the others found is sent."""
+
+    def failing(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(gathering, name, failing)
+    found = await ask(project, ABOUT_ALL, files=("src/other.py",), by=means(FakeSearch(FOUND)))
+    assert len(found.failed) == 1
+    assert ("src/other.py", 1, 2) in [place[:3] for place in places(found)]
+
+
+async def test_when_all_threads_hang_the_next_question_does_not_wait_for_them(project, monkeypatch):
+    """R-203: a dead disk costs one deadline, not one for each question; it is used again when it is back."""
+    release = threading.Event()
+    with monkeypatch.context() as hanging:
+        for name in (*GATHERERS, "choose"):
+            hanging.setattr(gathering, name, lambda *args, **kwargs: release.wait())
+        try:
+            first = late = await ask(project, ABOUT_ALL, by=means(timeout_s=0.3))
+            assert (first.text, bool(first.timed_out)) == ("", True)
+            while late.timed_out:
+                late = await ask(project, ABOUT_ALL, by=means(timeout_s=0.3))
+            assert (late.text, set(late.failed.values())) == ("", {"the disk does not answer"})
+        finally:
+            release.set()
+    while not (found := await ask(project)).text:
+        assert set(found.failed.values()) == {"the disk does not answer"}
+    assert ("src/parser.py", 4, 6, "ast") in places(found)
+
+
+async def test_late_definitions_are_those_of_the_best_files(project, monkeypatch):
+    """R-203: one large file does not take all others with it."""
+    monkeypatch.setattr(gathering, "ENOUGH_SHARE", 0.0)
+    found = await ask(project, "How do parse_config and something_else work?")
+    assert len({one.path for one in found.found if one.source == "ast"}) == 1
+    assert found.text
+
+
+@pytest.mark.parametrize("after", ["", "read_mentioned"])
+async def test_a_project_that_vanishes_is_sent_without(project, monkeypatch, after):
+    """R-202."""
+    real = gathering.read_mentioned
+
+    def read(*args):
+        found = real(*args)
+        shutil.rmtree(project)
+        return found
+
+    if after:
+        monkeypatch.setattr(gathering, after, read)
+    else:
+        shutil.rmtree(project)
+    found = await ask(project, files=("src/other.py",))
+    assert found.failed == {}
+    assert ("def something_else" in found.text) == bool(after)
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 5, 20, 60, 100, 300])
+async def test_a_tiny_budget_is_kept_and_what_is_missing_is_said(project, tokens):
+    """R-244, R-248: headings and architecture too."""
+    for fields in ({"budget": tokens}, {"max_tokens": tokens}):
+        found = await ask(project, ABOUT_ALL, files=("src/other.py",), **fields)
+        assert found.failed == {}
+        assert found.selection.total_tokens <= tokens or "max_tokens" in fields
+        assert not fields.get("max_tokens") or len(found.text) <= 4 * tokens
+        sent = any(one.path == "src/other.py" for one in found.selection.snippets)
+        assert sent != any(note.startswith("Nothing of src/other.py was sent") for note in found.notes)
 
 
 async def test_stopped_in_the_middle_nothing_goes_on(project):
