@@ -16,6 +16,7 @@ from codecompanion.model.gathered import Dropped, QuestionTypes, Selection, Snip
 from codecompanion.retrieval.active_file import active_pieces, active_room
 from codecompanion.retrieval.assembly import assemble
 from codecompanion.retrieval.code_map import MAX_FILES, render_map
+from codecompanion.retrieval.memories import shorten_memories
 from codecompanion.retrieval.overlap import lines_of, select_once
 from codecompanion.retrieval.relevance import MAX_SCORE
 from codecompanion.retrieval.rendering import frame_chars, render_selection
@@ -195,10 +196,13 @@ def _map(selection: Selection, definitions: Definitions, room: int, above: Above
 
 
 def _fit_beside(beside: Sequence[Snippet], max_tokens: int) -> tuple[Snippet, ...]:
-    """Return what fits of architecture, team and memories, in that order."""
-    kept, used = list[Snippet](), 0
+    """Return what fits of architecture, team and memories, in that order; of memories the newest."""
+    kept, room = list[Snippet](), max_tokens
     for one in beside:
-        if used + one.tokens <= max_tokens:
+        if one.tokens > room and one.source == "memory":
+            shorter = shorten_memories(one.text, 4 * room)
+            kept += [msgspec.structs.replace(one, text=shorter)] if shorter else []
+        elif one.tokens <= room:
             kept.append(one)
-            used += one.tokens
+            room -= one.tokens
     return tuple(kept)

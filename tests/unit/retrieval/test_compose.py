@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.model.code import Definition
-from codecompanion.model.gathered import QuestionTypes, Snippet
+from codecompanion.model.gathered import QuestionTypes, Snippet, chars_to_tokens
 from codecompanion.retrieval.architecture import describe_architecture, manifests_of
 from codecompanion.retrieval.assembly import HEAD, assemble, task_line
 from codecompanion.retrieval.code_map import render_map
 from codecompanion.retrieval.compose import TAKEN_OUT, compose, joined
+from codecompanion.retrieval.memories import Memory, render_memories
 from codecompanion.retrieval.overlap import TOO_LARGE
 from codecompanion.retrieval.smart_snippets import whole_file
 from codecompanion.retrieval.worth_showing import FILLER
@@ -198,6 +199,16 @@ def test_one_snippet_of_two_gatherers_is_one() -> None:
 
 def definitions(count: int) -> list[Definition]:
     return [Definition(f"f{n}", "function", 10 * n, 10 * n + 5, 10 * n, f"def f{n}(x, y)") for n in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("budget", [600, 4000, 50_000])
+def test_memories_always_go_along(budget: int) -> None:
+    """R-240, R-241: more than a quarter of a small budget is shortened to the newest, not left out."""
+    text = render_memories([Memory("", f"fact {n}", "x" * 60, "project") for n in range(200)])
+    memory = Snippet(path="", start=0, end=0, text=text, kind="memory", source="memory")
+    composed = compose(NONE, [lines("a.py", 1, 4, 0.5)], (memory,), lambda path: [], budget)
+    assert "fact 199" in composed.text
+    assert chars_to_tokens(len(composed.text)) <= budget
 
 
 def test_the_map_shows_what_is_not_shown() -> None:

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.formats.sanitise import REMOVED
-from codecompanion.retrieval.memories import LABEL, OMITTED, Memory, keep_newest, parse_memories, render_memories
+from codecompanion.retrieval.memories import (
+    LABEL,
+    OMITTED,
+    Memory,
+    keep_newest,
+    parse_memories,
+    render_memories,
+    shorten_memories,
+)
 from codecompanion.retrieval.team import is_about_team, render_team
 
 FILE = """# Memories
@@ -65,6 +73,16 @@ def test_what_is_kept_is_the_end(text: str) -> None:
     kept = keep_newest(text)
     assert text.endswith(kept.removeprefix(f"{OMITTED}\n"))
     assert len(kept) <= 4000 + len(OMITTED) + 1
+
+
+@given(st.lists(st.text(max_size=300), max_size=30), st.integers(0, 5000))
+def test_memories_are_shortened_to_the_room_there_is(contents: list[str], max_chars: int) -> None:
+    """R-240, R-241: the newest stay, and it is still one string."""
+    rendered = render_memories([Memory("", "", content, "project") for content in contents])
+    shorter = shorten_memories(rendered, max_chars) if rendered else ""
+    assert len(shorter) <= max_chars
+    assert not shorter or data_of(rendered).endswith(data_of(shorter).removeprefix(f"{OMITTED}\n"))
+    assert shorter == rendered or len(rendered) > max_chars
 
 
 def test_orders_to_a_model_are_left_out() -> None:
