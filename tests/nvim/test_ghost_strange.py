@@ -1,0 +1,124 @@
+"""Keys, texts and files that are out of the ordinary: nothing is lost, nothing is inserted twice (issue 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ghost import Ghost, start
+from harness import Nvim, find_nvim, other_nvims
+
+
+@pytest.fixture(params=[find_nvim() or "nvim", *other_nvims()])
+def ghost(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) -> Ghost:
+    """Return a Neovim with completion on, on each version that is at hand ($NVIM_BINS)."""
+    made = start(nvim_factory, binary=request.param)
+    made.nvim.command("imap <F2> <Plug>(CodeCompanionCompleteAccept)")
+    made.open("a.txt")
+    return made
+
+
+def show(ghost: Ghost, text: str, keys: str) -> None:
+    """Type until this is suggested; nothing more is."""
+    ghost.suggest(text)
+    ghost.type(keys)
+    ghost.nvim.wait_for(ghost.shown, "the suggestion")
+    ghost.hold()
+
+
+@pytest.mark.parametrize(
+    ("keys", "wanted"),
+    [
+        ("<F2>:pass<CR>abc<Esc>", ["x in range(3):pass", "abc"]),
+        ("<F2><F2><F2>z", ["x in range(3)z"]),
+        ("<F2><Esc>u", ["x in "]),
+        ("<F2><C-o>u!", ["x in !"]),
+    ],
+)
+def test_keys_that_come_while_it_is_taken_over(ghost: Ghost, keys: str, wanted: list[str]) -> None:
+    """All of them in one go: the suggestion first, then each key once."""
+    show(ghost, "range(3)", "ix in ")
+    ghost.type(keys)
+    assert ghost.nvim.lines() == wanted
+    assert not ghost.nvim.blocked()
+
+
+def test_an_abbreviation_that_stands_before_it(ghost: Ghost) -> None:
+    """The word goes on in the suggestion: it is not one that was typed."""
+    ghost.nvim.command("iabbrev teh the")
+    show(ghost, "nx(3)", "ix teh")
+    ghost.type("<F2> ")
+    assert ghost.nvim.lines() == ["x tehnx(3) "]
+
+
+@pytest.mark.parametrize("text", ["x = '😀|' y", "e\u0301|x", "שלום|", "👨‍👩‍👧|z", "\t日|本"])
+def test_columns_are_bytes_whatever_the_characters_are(ghost: Ghost, text: str) -> None:
+    """Emoji, combining characters, right-to-left text, wide ones, tabs."""
+    before, _, after = text.partition("|")
+    column = len(before.encode())
+    ghost.open("b.txt", before + after, (1, column))
+    show(ghost, "GH\n日É", "i" if after else "a")
+    asked = ghost.asked()[-1]
+    assert (asked["before"], asked["after"], asked["column"]) == (before, after, column)
+    ghost.type("<F2>!")
+    assert ghost.nvim.lines() == [before + "GH", "日É!" + after]
+
+
+def test_lines_of_a_megabyte_around_the_cursor(ghost: Ghost) -> None:
+    """None in such a line; beside it as everywhere, and as much of it is sent as of others."""
+    ghost.nvim.lua("vim.bo.undolevels = -1; vim.api.nvim_buf_set_lines(0, 0, -1, true, { ('é'):rep(400000), 'a' })")
+    ghost.suggest("G")
+    ghost.type("Ay")
+    ghost.pause()
+    assert (ghost.asked(), ghost.shown()) == ([], "")
+    ghost.type("<Esc>")
+    show(ghost, "G", "Gob")
+    question = ghost.asked()[-1]
+    assert (len(question["before"]), question["before"][-5:]) == (8_000, "éy\na\nb"[-5:])
+
+
+def test_a_file_of_100_000_lines(ghost: Ghost) -> None:
+    """In the middle of it."""
+    ghost.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, vim.fn['repeat']({ 'abcdefg' }, 100000))")
+    show(ghost, "G", "50000GAb")
+    ghost.type("<F2>")
+    assert ghost.nvim.lua("return vim.fn.getline(50000)") == "abcdefgbG"
+
+
+def test_a_suggestion_of_16_000_characters_in_one_line(ghost: Ghost) -> None:
+    """As long as one can be: typing along is as usual."""
+    show(ghost, "y" * 16_000, "ix ")
+    ghost.type("yyyy<F2>")
+    assert (ghost.nvim.lines(), ghost.nvim.messages()) == (["x " + "y" * 16_000], "")
+
+
+def test_a_preview_of_a_substitution(ghost: Ghost) -> None:
+    """'inccommand' from Insert mode."""
+    ghost.nvim.command("set inccommand=split")
+    ghost.open("c.txt", "foo bar\nfoo")
+    show(ghost, "G", "A ")
+    ghost.type("<C-o>:%s/foo/baz")
+    assert ghost.shown() == ""
+    ghost.type("<CR>x<Esc>")
+    assert [line.replace("x", "") for line in ghost.nvim.lines()] == ["baz bar ", "baz"]
+
+
+def test_a_macro_that_begins_while_it_is_shown(ghost: Ghost) -> None:
+    """It goes away; the key inserts nothing while recorded, nor when the macro runs."""
+    show(ghost, "G", "ix ")
+    ghost.suggest("G")
+    ghost.type("<C-o>qayy<F2><Esc>q")
+    assert ghost.nvim.lines() == ["x yy"]
+    ghost.type("o<Esc>@a")
+    ghost.pause()
+    assert (len(ghost.nvim.lines()), ghost.nvim.lines()[0], ghost.shown()) == (2, "x yy", "")
+
+
+def test_a_closed_fold_below(ghost: Ghost) -> None:
+    """The lines are put before it."""
+    ghost.nvim.command("set nowrap foldmethod=indent foldlevel=0")
+    ghost.open("d.txt", "a\n  b\n  c\nd")
+    show(ghost, "\n  new\n  two", "ggA:")
+    ghost.type("<F2>")
+    assert ghost.nvim.lines() == ["a:", "  new", "  two", "  b", "  c", "d"]
