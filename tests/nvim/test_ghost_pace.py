@@ -74,8 +74,10 @@ def test_it_is_never_shorter_than_50_ms_nor_adapted_against_the_user(nvim: Nvim)
 
 def test_a_server_that_fails_is_left_alone_longer_and_longer(nvim: Nvim) -> None:
     """1, 2, 4 … seconds, at most a minute, until it answers."""
-    rests = nvim.lua("local found = {} for i = 1, 8 do _G.pace.failed(); found[i] = _G.pace.rest_ms() end return found")
-    assert rests == [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]
+    pauses = nvim.lua(
+        "local found = {} for i = 1, 8 do _G.pace.failed(); found[i] = _G.pace.rest_ms() end return found"
+    )
+    assert pauses == [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]
     nvim.lua("_G.now = _G.now + 59000")
     assert nvim.lua("return _G.pace.rest_ms()") == 1000
     nvim.lua("_G.pace.answered(10)")
