@@ -35,8 +35,8 @@ def main() -> int:
     threading.Thread(target=end_with_the_host, daemon=True).start()
     try:
         built = build(
-            Path(job.root),
-            Path(job.path),
+            Path(os.fsdecode(job.root)),
+            Path(os.fsdecode(job.path)),
             job.choice,
             now_ns=time.time_ns,
             report=lambda done, total: say(Progress(done, total)),

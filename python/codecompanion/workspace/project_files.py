@@ -31,6 +31,11 @@ from codecompanion.workspace.line_lengths import is_made_of_long_lines
 MAX_BYTES = 1_000_000
 """`context.max_file_size_mb` unless the user says otherwise (R-216)."""
 MAX_NAMES = 3
+_OF_A_REPOSITORY = ("HEAD", "objects", "refs")
+_GIT_KEEPS = frozenset(
+    "HEAD FETCH_HEAD ORIG_HEAD config description hooks index info objects refs packed-refs logs worktrees branches"
+    " modules shallow".split()
+)
 _HEAD_BYTES = 8_192
 _MARK_BYTES = 1_024
 
@@ -91,6 +96,8 @@ def list_project_files(root: Path, choice: Choice, check: Callable[[], None] = l
     if not found:
         base = f"{root}/"
         found = {str(path).removeprefix(base): False for path in _checked(walk(root), check)}
+        if all((root / name).exists() for name in _OF_A_REPOSITORY):  # a bare one: its address may have a key in it
+            found = {path: False for path in found if path.partition("/")[0] not in _GIT_KEEPS}
     paths, left_out = _own(found, choice)
     folders = {""}
     for path in paths:
@@ -134,8 +141,8 @@ def read_project_file(root: Path, path: str, choice: Choice) -> FileText:
     """Return the bytes of a file and what the disk said of it right before; never raises for what stands there."""
     try:
         handle = os.open(root / path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        return FileText(why_not="gone" if isinstance(error, FileNotFoundError) else "unreadable")
+    except (OSError, ValueError) as error:
+        return FileText(why_not="gone") if isinstance(error, FileNotFoundError) else _unreadable(root / path)
     try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
@@ -147,10 +154,20 @@ def read_project_file(root: Path, path: str, choice: Choice) -> FileText:
         with os.fdopen(os.dup(handle), "rb") as stream:
             content = stream.read(limit + 1)
     except OSError:
-        return FileText(why_not="unreadable")
+        return _unreadable(root / path)
     finally:
         os.close(handle)
     return FileText(content, mtime_ns, size, why_no_text(content))
+
+
+def _unreadable(path: Path) -> FileText:
+    """Return what can be said of a file that cannot be read: until the disk says otherwise, it is not tried again."""
+    try:
+        found = path.lstat()
+    except (OSError, ValueError):
+        return FileText(why_not="gone")
+    is_file = stat.S_ISREG(found.st_mode)
+    return FileText(b"", found.st_mtime_ns, found.st_size, "unreadable" if is_file else "no regular file")
 
 
 def why_no_text(content: bytes) -> str:

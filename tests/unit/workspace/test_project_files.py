@@ -118,6 +118,15 @@ def test_a_repository_inside_and_a_submodule_are_asked_by_themselves(root: Path,
     assert not [path for path in paths if path.endswith(".log")]
 
 
+def test_what_git_keeps_in_a_bare_repository_is_no_code(root: Path, tmp_path: Path) -> None:
+    """Its configuration may hold an address with a key in it (R-266); what else stands there is listed."""
+    bare = tmp_path / "bare.git"
+    git(tmp_path, "init", "-q", "--bare", str(bare))
+    fill(bare, "tree/a.py")
+    listed = list_project_files(bare, Choice(include_hidden=True))
+    assert (listed.paths, listed.source) == (("tree/a.py",), "walk")
+
+
 def test_links_are_not_followed(root: Path, tmp_path: Path) -> None:
     (root / "loop").symlink_to(root)
     (root / "src" / "up").symlink_to("..")

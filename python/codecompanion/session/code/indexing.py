@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -105,6 +106,8 @@ def compare(root: Path, listed: Iterable[str], known: Mapping[str, tuple[int, in
             found = os.lstat(base + path)
         except (OSError, ValueError):
             continue
+        if not stat.S_ISREG(found.st_mode):
+            continue  # a link, a pipe: nothing of it is read
         there.add(path)
         if known.get(path) != (found.st_mtime_ns, found.st_size):
             changed.append(path)

@@ -173,7 +173,7 @@ class ProjectIndex:
         if self._worker.is_running and not is_rebuild:
             return
         self._set(IndexState("building"))
-        job = IndexJob(str(self.root), str(self.path), self.choice, is_rebuild)
+        job = IndexJob(os.fsencode(self.root), os.fsencode(self.path), self.choice, is_rebuild)
         why = await self._worker.start(job)
         if why:
             self._set(IndexState("unusable", why=why))

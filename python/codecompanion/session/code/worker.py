@@ -26,10 +26,10 @@ END_S = 2.0
 
 
 class IndexJob(msgspec.Struct, frozen=True):
-    """What the worker is to do: make the index at `path` true to the folder `root`."""
+    """What the worker is to do: make the index at `path` true to the folder `root`, both as the disk has them."""
 
-    root: str
-    path: str
+    root: bytes
+    path: bytes
     choice: Choice
     is_rebuild: bool = False
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -89,7 +90,9 @@ class ProjectVectors:
             key = await asyncio.to_thread(self._key)
         except AdapterError as error:
             return str(error)
-        job = VectorJob(str(index.root), str(index.path), index.choice, self.settings, key, may_be_large)
+        job = VectorJob(
+            os.fsencode(index.root), os.fsencode(index.path), index.choice, self.settings, key, may_be_large
+        )
         return await worker.start(job)
 
     async def wait(self, index: ProjectIndex) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from pathlib import Path
 
@@ -28,10 +29,13 @@ NAME = "embeddings"
 
 
 class VectorJob(msgspec.Struct, frozen=True):
-    """Make the vectors of the index at `path` of the folder `root`. `may_be_large`: the user agreed to the price."""
+    """Make the vectors of the index at `path` of the folder `root`, both as bytes of the file system.
 
-    root: str
-    path: str
+    `may_be_large`: the user agreed to the price.
+    """
+
+    root: bytes
+    path: bytes
     choice: Choice
     embedding: EmbeddingSettings
     key: str = ""
@@ -61,8 +65,9 @@ def carry_out(job: VectorJob, report: Report) -> Run:
         CodeCompanionError: the settings, or the index, cannot be used; says why.
         FileNotFoundError: there is no index.
     """
+    root, path = Path(os.fsdecode(job.root)), Path(os.fsdecode(job.path))
     embedder = make_embedder(job.embedding, KeyReader({NAME: job.key} if job.key else {}, environ={}))
-    writer = VectorWriter(Path(job.path))
+    writer = VectorWriter(path)
     try:
         missing = writer.missing(embedder.name)
     finally:
@@ -74,9 +79,7 @@ def carry_out(job: VectorJob, report: Report) -> Run:
 
     async def run() -> Run:
         try:
-            return await make_vectors(
-                Path(job.path), embedder, chunks_of_files(Path(job.root), job.choice), report=report
-            )
+            return await make_vectors(path, embedder, chunks_of_files(root, job.choice), report=report)
         finally:
             await embedder.aclose()
 

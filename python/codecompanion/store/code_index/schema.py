@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import get_args
 
 from codecompanion.errors import StoreUnavailable
+from codecompanion.formats.regex import regex
 from codecompanion.model.code import DefinitionKind
 from codecompanion.store.database.connection import create_private_file, explain, is_damage, make_private_folder
 
 FORMAT = 5
 APPLICATION_ID = 0x43436978  # "CCix"
 BUSY_TIMEOUT_S = 2.0
+_NO_WORD = regex(r"[^\w.-]")
 _CACHE_KIB = 8_000
 _UNUSED_S = 14 * 24 * 3600
 _WAL_LIMIT_BYTES = 16_000_000
@@ -85,7 +87,8 @@ def index_path(cache_dir: Path, root: Path) -> Path:
     Another format is another file, so that two versions of the plugin do not replace each other's for ever.
     """
     tag = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
-    return cache_dir / "code_index" / f"{root.name[:40] or 'root'}-{tag}.{FORMAT}.db"
+    name = _NO_WORD.sub("_", root.name[:40]) or "root"
+    return cache_dir / "code_index" / f"{name}-{tag}.{FORMAT}.db"
 
 
 def remove_index(path: Path) -> None:

@@ -115,6 +115,54 @@ async def test_a_table_of_many_short_rows_is_found_by_its_words_alone(index: Pro
     assert [(one.path, one.start <= 15_001 <= one.end) for one in found.results] == [("table.sh", True)]
 
 
+async def test_links_and_pipes_that_git_lists_are_not_written_at_every_question(root: Path, tmp_path: Path) -> None:
+    """A question that finds nothing changed writes nothing, and starts no worker."""
+    (root / "self").symlink_to(root)
+    (root / "one").symlink_to("two")
+    (root / "two").symlink_to("one")
+    (root / "dev.py").symlink_to("/dev/zero")
+    os.mkfifo(root / "pipe.py")
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    index = ProjectIndex(root, tmp_path / "cache")
+    build(root, index.path, Choice(), now_ns=lambda: 2 * LONG_AGO_NS)
+    assert await index.refresh() == Freshness(is_complete=True)
+    assert set(index.reader.files()) == {"a.py", "lib/b.py"}
+    await index.close()
+
+
+async def test_a_file_that_cannot_be_read_is_not_tried_at_every_question(
+    index: ProjectIndex, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, flags: int) -> int:
+        raise PermissionError(13, "no", str(path))
+
+    write(root, "shut.py", "x = 1\n")
+    monkeypatch.setattr("codecompanion.workspace.project_files.os.open", refuse)
+    assert (await index.refresh()).written == 1
+    assert await index.refresh() == Freshness(is_complete=True)
+    monkeypatch.undo()
+    assert index.reader.left_out() == [("shut.py", "unreadable")]
+    write(root, "shut.py", "def opened(): pass\n", age=1)
+    await index.refresh()
+    assert "opened" in names(index)
+
+
+@pytest.mark.parametrize("name", ["a 'quoted\" name", "new\nline", os.fsdecode(b"bad\xff")])
+async def test_a_project_may_have_any_name(tmp_path: Path, name: str) -> None:
+    root = tmp_path / name
+    try:
+        write(root, "a.py", "def alpha():\n    return 1\n")
+    except OSError:
+        pytest.skip("this file system has only names that are text")
+    index = ProjectIndex(root, tmp_path / "cache")
+    await index.refresh()
+    assert (await index.wait()).phase == "ready"
+    assert index.path.name.isascii()
+    assert [one.path for one in (await search_code(index, "alpha")).results] == ["a.py"]
+    await index.close()
+
+
 async def test_saves_deletions_renames_and_new_files_are_noticed(index: ProjectIndex, root: Path) -> None:
     await index.refresh()
     write(root, "a.py", "def gamma():\n    return 1\n", age=1)

@@ -119,7 +119,7 @@ async def test_a_large_run_that_is_paid_for_waits_for_the_user(
 ) -> None:
     monkeypatch.setattr(estimate, "FREE_TOKENS", 10)
     settings = EmbeddingSettings(url="https://api.nobody.test/v1", model="m")
-    job = VectorJob(str(index.root), str(index.path), Choice(), settings, KEY)
+    job = VectorJob(os.fsencode(index.root), os.fsencode(index.path), Choice(), settings, KEY)
     assert KEY not in repr(job)
     made = carry_out_in_thread(job)
     assert (made.vectors, made.missing) == (0, 3)
