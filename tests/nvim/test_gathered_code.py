@@ -163,11 +163,11 @@ def test_pieces_are_left_out_and_pinned_with_a_key(chat: ChatDriver) -> None:
 def test_a_pin_that_has_moved_is_unpinned_by_the_line_it_is_known_by(chat: ChatDriver) -> None:
     moved = {**REPORT["rows"][0], "state": "pinned", "source": "pinned", "chosen_at": 4}
     gone = {**REPORT["rows"][0], "path": "src/old.py", "what": "src/old.py:7 pop", "start": 7, "tokens": 0,
-            "state": "pinned", "source": "pinned", "why": "not found"}  # fmt: skip
+            "state": "pinned", "source": "pinned", "why": "gone"}  # fmt: skip
     chat.answer("preview_code", {**REPORT, "rows": [moved, gone]})
     chat.answer("choose_code", "Said by the host.")
     chat.nvim.feed("i/context why?<Esc><CR>")
-    chat.nvim.wait_screen(r"src/old\.py:7 pop · not found")
+    chat.nvim.wait_screen(r"src/old\.py:7 pop · gone")
     chat.nvim.feed("pjp")
     chat.nvim.wait_for(lambda: len(chat.sent("choose_code")) == 2, "both unpinned")
     chosen = [(one["path"], one["start"], one["choice"]) for one in chat.sent("choose_code")]

@@ -15,6 +15,9 @@ Confidence = Literal["high", "medium", "low"]
 CONFIDENCE_VALUES: dict[str, float] = {"high": 0.9, "medium": 0.7, "low": 0.4}
 """R-206; what is none of them counts as medium."""
 
+PIN_IS_GONE = "Pinned code is gone:"
+"""How a note begins that says so."""
+
 GatherSource = Literal[
     "mention", "pinned", "active", "ast", "search", "common", "architecture", "memory", "team", "map"
 ]

@@ -17,7 +17,7 @@ from codecompanion.model.chosen_code import (
     choice_event,
     nearest,
 )
-from codecompanion.model.gathered import Gathered
+from codecompanion.model.gathered import PIN_IS_GONE, Gathered
 from codecompanion.model.history import LogEvent, MessageAdded, PolicyEvent
 from codecompanion.model.messages import GATHERED_TAG, Message, is_typed_by_user
 from codecompanion.reports.gathered_code import NOT_INDEXED, classified_text, place_of
@@ -170,7 +170,8 @@ def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str) -> CodeRep
     new = [row for row, piece in zip(rows, pieces, strict=True) if not piece.get("is_above")]
     above = len(rows) - len(new)
     rows += [_row(piece, "out", chosen, pins) for piece in fields.get("dropped", ())]
-    rows += [_lost(pin) for pin in pins]
+    gone = [note for note in fields.get("notes", ()) if note.startswith(PIN_IS_GONE)]
+    rows += [_lost(pin, any(f" {pin.place}," in note for note in gone)) for pin in pins]
     taken = [row for row in new if row.state in ("in", "pinned") and not row.why]
     code = [row.path for row in taken if row.path]
     tokens = sum(row.tokens for row in taken if row.path)  # the budget is that of the code
@@ -222,8 +223,8 @@ def _row(piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[
     )
 
 
-def _lost(pin: ChosenPiece) -> CodeRow:
-    """Return the row of what is pinned and was not found: it can be unpinned there."""
+def _lost(pin: ChosenPiece, is_gone: bool) -> CodeRow:
+    """Return the row of what is pinned and is not among what was found: it can be unpinned there."""
     return CodeRow(
         path=pin.path,
         start=pin.start,
@@ -233,7 +234,7 @@ def _lost(pin: ChosenPiece) -> CodeRow:
         score=0.0,
         tokens=0,
         state="pinned",
-        why="not found",
+        why="gone" if is_gone else "was not looked for",
         kind=pin.kind,
         name=pin.name,
     )

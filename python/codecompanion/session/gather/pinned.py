@@ -11,7 +11,7 @@ import msgspec
 
 from codecompanion.model.chosen_code import ChosenPiece
 from codecompanion.model.code import Definition
-from codecompanion.model.gathered import Snippet
+from codecompanion.model.gathered import PIN_IS_GONE, Snippet
 from codecompanion.retrieval.smart_snippets import MAX_LINES_AFTER_START, find_elements, split_lines
 from codecompanion.session.gather.project_code import ProjectCode
 
@@ -37,7 +37,7 @@ def read_pinned(code: ProjectCode, pieces: Sequence[ChosenPiece], check: Callabl
         lines = split_lines(text) if text is not None else []
         here = where_now(code, piece, lines, taken) if lines else None
         if here is None:
-            notes.append(f"Pinned code is gone: {piece.place}, {_why_gone(code, piece, bool(lines))}{UNPIN}")
+            notes.append(f"{PIN_IS_GONE} {piece.place}, {_why_gone(code, piece, bool(lines))}{UNPIN}")
             continue
         taken.add((piece.path, here.start))
         found.append(

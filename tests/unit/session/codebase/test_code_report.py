@@ -172,10 +172,14 @@ async def test_the_edited_question_has_what_was_left_out_of_it(tmp_path):
 
 async def test_a_pin_that_was_not_found_has_a_row_to_unpin_it(tmp_path):
     gone = ChosenPiece("src/gone.py", 7, 9, "function", "pop")
-    _, session = await bench_with(tmp_path, FakeGatherer())
+    bench, session = await bench_with(tmp_path, FakeGatherer())
     await choose(session, gone, "pinned")
     (row,) = (row for row in (await preview(session, "q")).rows if row.state == "pinned")
-    assert (row.what, row.why, row.start, row.name) == ("src/gone.py:7 pop", "not found", 7, "pop")
+    assert (row.what, row.why, row.start, row.name) == (
+        "src/gone.py:7 pop", "was not looked for", 7, "pop",
+    )  # fmt: skip
+    bench.services.gatherer = FakeGatherer(notes=("Pinned code is gone: src/gone.py:7 pop, there is no such file",))
+    assert [row.why for row in (await preview(session, "q")).rows if row.state == "pinned"] == ["gone"]
     (dropped,) = (row for row in (await preview(session, "q")).rows if row.path == "big.py")
     assert (dropped.name, dropped.anchor) == ("", "a line that says something"), "found again by it"
     assert (await preview(session, "q")).title == "2 snippets from 2 files"
