@@ -1,6 +1,7 @@
 """How often a search finds the files a commit changed, asked with the commit's subject (issue 11, section 2).
 
-    python -m bench.bench_retrieval REPOSITORY.git… [--limit 300] [--no-history] [--only ours …] [--json FILE]
+    python -m bench.bench_retrieval REPOSITORY.git… [--limit 300] [--pull-requests] [--no-history] [--only ours …]
+        [--json FILE]
 
 A repository is a git directory with its history (bench/commit_questions.py says what a question is). Each question is
 asked of the state before its commit, with an index that was brought there file by file. Compared are
@@ -31,7 +32,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from bench.commit_questions import CommitQuestion, GitDirectory, questions_of
+from bench.commit_questions import CommitQuestion, GitDirectory, pull_requests_of, questions_of
 from bench.indexed_history import IndexedHistory
 from codecompanion.model.found_code import FoundCode
 from codecompanion.retrieval.ranking.question import any_word_query, read_question
@@ -181,14 +182,16 @@ def share_within(found: Found, functions: Sequence[tuple[str, int, int]], budget
     return sum(there) / len(functions) if functions else 0.0
 
 
-def measure(path: Path, limit: int, *, with_history: bool, only: Sequence[str]) -> dict[str, dict[str, float]]:
+def measure(
+    path: Path, limit: int, *, pull_requests: bool, with_history: bool, only: Sequence[str]
+) -> dict[str, dict[str, float]]:
     """Return way → figures of one repository."""
     git = GitDirectory(path)
     figures: dict[str, Figures] = defaultdict(Figures)
     with tempfile.TemporaryDirectory() as folder:
         history = IndexedHistory(git, Path(folder), with_history=with_history)
         searches = Searches(history)
-        for question in questions_of(git, limit):
+        for question in (pull_requests_of if pull_requests else questions_of)(git, limit):
             history.move_to(question.parent)
             right = frozenset(question.changed) & frozenset(history.paths())
             if not right:
@@ -212,6 +215,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("repositories", nargs="+", type=Path)
     parser.add_argument("--limit", type=int, default=300, help="questions of each repository, the last ones")
+    parser.add_argument("--pull-requests", action="store_true", help="ask titles of merged pull requests instead")
     parser.add_argument("--no-history", action="store_true", help="as in a folder without git")
     parser.add_argument("--only", nargs="*", default=(), help="these ways alone")
     parser.add_argument("--json", type=Path, help="write the figures there, too")
@@ -220,7 +224,13 @@ def main() -> None:
     every = {}
     for path in arguments.repositories:
         name = path.parent.name if path.name == "repo" else path.name
-        every[name] = measure(path, arguments.limit, with_history=not arguments.no_history, only=arguments.only)
+        every[name] = measure(
+            path,
+            arguments.limit,
+            pull_requests=arguments.pull_requests,
+            with_history=not arguments.no_history,
+            only=arguments.only,
+        )
         star = "*" if name in FITTED_ON else ""
         for way, row in every[name].items():
             print(

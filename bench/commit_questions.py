@@ -1,9 +1,11 @@
-"""Questions with known answers, from the histories of public repositories: commit subjects and the files they changed.
+"""Questions with known answers, from the histories of public repositories: what a commit says, and what it changed.
 
 A question is the subject of a commit that is no merge, has three words and more, and changed one to ten source files
 that were there before; releases, version numbers and formatting are left out. The state of the project is the parent
-of the commit; nothing later is seen. Repositories are git directories with their history, such as `git clone --bare`
-makes; nothing is checked out.
+of the commit; nothing later is seen. The titles of merged pull requests are another source: longer, and closer to how
+somebody writes who does not know the code.
+
+Repositories are git directories with their history, such as `git clone --bare` makes; nothing is checked out.
 """
 
 from __future__ import annotations
@@ -24,7 +26,11 @@ _NOT_A_QUESTION = re.compile(
     r"|version bump|bump version)\b",
     re.IGNORECASE,
 )
+_DIFF = ("--no-renames", "-p", "-U0", "--no-color", "--no-ext-diff", "--no-textconv")
 _NUMBER_AT_END = re.compile(r"\s*\(#\d+\)\s*$")
+_PULL_REQUEST = re.compile(r"Merge pull request #\d+ ")
+_BACKPORT = re.compile(r"\[?(backport|pr #)", re.IGNORECASE)
+_MERGES = 1500
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
 
 
@@ -93,7 +99,7 @@ def questions_of(git: GitDirectory, limit: int, head: str = "HEAD") -> list[Comm
 
 
 def _questions(git: GitDirectory, limit: int, head: str) -> Iterator[CommitQuestion]:
-    log = ("log", "--no-merges", "--no-renames", "-p", "-U0", "--no-color", "--no-ext-diff", "--no-textconv")
+    log = ("log", "--no-merges", *_DIFF)
     # One call a few times as long as needed is quicker than many.
     output = git.run(*log, "--format=%x01%H%x02%P%x02%s", "-n", str(limit * 12), head)
     for record in output.split("\x01")[1:]:
@@ -102,9 +108,32 @@ def _questions(git: GitDirectory, limit: int, head: str) -> Iterator[CommitQuest
         text = _NUMBER_AT_END.sub("", subject).strip()
         if not parents or " " in parents or len(text.split()) < MIN_WORDS or _NOT_A_QUESTION.search(text):
             continue
-        changed = {path: lines for path, lines in _changed(diff).items() if path.rpartition(".")[2] in SOURCE_ENDINGS}
-        if 1 <= len(changed) <= MAX_GOLD:
+        if changed := _changed_source(diff):
             yield CommitQuestion(text, commit, parents, changed)
+
+
+def pull_requests_of(git: GitDirectory, limit: int, head: str = "HEAD") -> list[CommitQuestion]:
+    """Return the last `limit` titles of merged pull requests that are questions, the oldest first."""
+    found = list[CommitQuestion]()
+    log = ("log", "--merges", "--first-parent", "--format=%x01%H%x02%P%x02%s%x02%b", "-n", str(_MERGES), head)
+    for record in git.run(*log).split("\x01")[1:]:
+        commit, parents, subject, body = record.split("\x02", 3)
+        text = _NUMBER_AT_END.sub("", body.strip().partition("\n")[0]).strip()
+        is_title = _PULL_REQUEST.match(subject) and not _BACKPORT.match(text)
+        if not is_title or len(text.split()) < MIN_WORDS or _NOT_A_QUESTION.search(text):
+            continue
+        parent = parents.split()[0]
+        if changed := _changed_source(git.run("diff", *_DIFF, parent, commit)):
+            found.append(CommitQuestion(text, commit, parent, changed))
+        if len(found) == limit:
+            break
+    return found[::-1]
+
+
+def _changed_source(diff: str) -> dict[str, tuple[tuple[int, int], ...]]:
+    """Return path → changed lines of the source files that were there before; {} when they are too many."""
+    changed = {path: lines for path, lines in _changed(diff).items() if path.rpartition(".")[2] in SOURCE_ENDINGS}
+    return changed if len(changed) <= MAX_GOLD else {}
 
 
 def _changed(diff: str) -> dict[str, tuple[tuple[int, int], ...]]:
