@@ -11,6 +11,7 @@ LONG_LINE = 5_000
 _MAX_PROSE = 20_000
 _WORDS_PER_CHAR = 0.1
 _OTHERS_A_LINE = 2
+_LONG_ON_AVERAGE = 300
 _MANY_LINES = 20_000
 _SHORT_LINE = 16
 """Bytes of a row on average; code has about 35."""
@@ -18,8 +19,8 @@ _SHORT_LINE = 16
 
 def is_made_of_long_lines(content: bytes) -> bool:
     """Return whether hardly anything but long lines stands in a file: a license above them, a source map below."""
-    if len(content) <= LONG_LINE:
-        return False
+    if len(content) <= LONG_LINE or len(content) < _LONG_ON_AVERAGE * content.count(b"\n"):
+        return False  # nearly every file, and at every reading
     sizes = [len(line) for line in content.split(b"\n") if line.strip()]
     long = [size for size in sizes if size > LONG_LINE]
     others = len(sizes) - len(long)
