@@ -87,6 +87,14 @@ def test_select_answers_the_documents_selection():
     assert {name: answer[name] for name in answer["selection"]} == answer["selection"]
 
 
+def test_select_keeps_what_the_document_keeps():
+    """R-243: blank lines up to the next element, a class of one line before its first method."""
+    code = "class Box:\n    def box(self):\n        return 1\n\n\ndef other():\n    return Box\n"
+    _, [answer], _ = jobs("select", {"question": "box", "budget": 100, "files": [{"path": "a.py", "content": code}]})
+    found = {(one["type"], one["name"], one["start"], one["end"]) for one in answer["snippets"]}
+    assert found == {("class", "Box", 1, 1), ("function", "box", 2, 5), ("function", "other", 6, 7)}
+
+
 def test_select_takes_the_budget_of_the_model():
     status, answers, _ = jobs(
         "select", *({"question": "x", "model": name} for name in ("claude-3-opus", "gpt-4o", "?"))

@@ -100,3 +100,30 @@ def test_without_a_place_for_the_index_the_files_are_read(tmp_path, root):
     assert status == 0
     assert "working without an index" in err
     assert answer["results"][0]["path"] == "app/users.py"
+
+
+@pytest.mark.parametrize(
+    ("tier", "top_k", "plain", "broad"),
+    [("auto", 3, 3, 5), ("auto", 18, 18, 18), ("fts", 18, 15, 15), ("fts", 3, 3, 5), ("terms", 18, 5, 7)],
+)
+def test_common_files_come_after_the_results_up_to_the_cap(tmp_path, tier, top_k, plain, broad):
+    """R-234, R-236, R-237: at most 15 in all, under `auto` as many as were asked for; README and manifest are two."""
+    root = tmp_path / "many"
+    root.mkdir()
+    for number in range(30):
+        (root / f"mail{number}.py").write_text(f"def send_mail_{number}():  # of the codebase\n    return {number}\n")
+    (root / "README.md").write_text("# Letters\n")
+    (root / "package.json").write_text("{}\n")
+    found = []
+    for query in ("send mail", "send mail codebase"):
+        _, [answer], _ = search(tmp_path, "--root", str(root), "--tier", tier, "--top-k", str(top_k), query)
+        found.append([one["path"] for one in answer["results"]])
+    assert len(found[0]) == plain
+    assert len(found[1]) == broad
+    assert ("README.md" in found[1]) == (broad > plain)
+
+
+def test_a_word_that_stands_everywhere_is_not_looked_for(tmp_path, root):
+    """R-230 asks for every word; those of `code_words.toml` are in no index (said in the help)."""
+    _, [answer], _ = search(tmp_path, "--root", str(root), "--tier", "fts", "how does the mail return a user.address?")
+    assert (answer["tier"], [one["path"] for one in answer["results"]]) == ("fts", ["app/mail.py"])

@@ -16,6 +16,8 @@ from codecompanion.formats.transcript_format import decode_line, split_lines
 
 Job = TypeVar("Job", bound=msgspec.Struct)
 
+JOBS_HELP = "read one job per line, answer one line each; a job with an unknown field is refused"
+
 
 def answer_jobs(
     command: str, name: str, kind: type[Job], example: str, answer: Callable[[Job], dict[str, Any]], out: TextIO

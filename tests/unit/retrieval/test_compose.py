@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from codecompanion.model.code import Definition
 from codecompanion.model.gathered import QuestionTypes, Snippet, chars_to_tokens
+from codecompanion.retrieval.active_file import active_room
 from codecompanion.retrieval.architecture import describe_architecture, manifests_of
 from codecompanion.retrieval.assembly import HEAD, assemble, task_line
 from codecompanion.retrieval.code_map import render_map
@@ -231,6 +232,17 @@ def test_a_file_that_is_shown_whole_is_not_parsed_for_the_map() -> None:
 
     compose(NONE, [whole_file("a.py", "x = 1\n" * 90), lines("b.py", 1, 4, 0.5)], (), of, 1000)
     assert asked == ["b.py"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "room"),
+    [(0, 0), (1000, 250), (4000, 1000), (8000, 2000), (14_000, 5000), (20_000, 8000), (50_000, 20_000)],
+)
+def test_the_open_file_has_a_part_of_the_budget_that_grows_with_it(budget: int, room: int) -> None:
+    """Measured: bench_active_file. What the user named goes first."""
+    assert active_room(budget, []) == room
+    named = whole_file("a", "x" * 4 * budget)
+    assert active_room(budget, [named]) == 0
 
 
 @given(st.integers(0, 400), st.integers(0, 60))

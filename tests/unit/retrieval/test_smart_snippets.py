@@ -146,3 +146,22 @@ def test_snippets_say_the_lines_they_have(text: str, keywords: list[str]) -> Non
         assert one.score > 0.2
     for one, other in pairwise(found):
         assert one.end < other.start
+
+
+def test_blank_lines_before_the_next_element_belong_to_the_snippet() -> None:
+    """R-243: to the next element's start, and to the end of the file; nothing is trimmed."""
+    text = "def go():\n    return 1\n\n\ndef stop():\n    return go\n\n"
+    found = extract_smart_snippets("a.py", text, ["go", "stop"])
+    assert [(one.start, one.end, one.text) for one in found] == [
+        (1, 4, "def go():\n    return 1\n\n"),
+        (5, 7, "def stop():\n    return go\n"),
+    ]
+
+
+def test_a_class_whose_first_method_follows_is_one_line() -> None:
+    """R-243: the next element ends it, and a method is one; `select` keeps it, only a chat drops such fillers."""
+    found = extract_smart_snippets("a.py", "class Box:\n    def box(self):\n        return 1\n", ["box"])
+    assert [(one.kind, one.name, one.start, one.end) for one in found] == [
+        ("class", "Box", 1, 1),
+        ("function", "box", 2, 3),
+    ]

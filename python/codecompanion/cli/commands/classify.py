@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from codecompanion.cli.jobs import answer_jobs, print_answer
+from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer
 from codecompanion.errors import InputError
 from codecompanion.model.gathered import Classification, QuestionTypes
 from codecompanion.retrieval.classifier import classification_of_reply, classify_by_words
@@ -33,7 +33,7 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "classify", help="say whether a question is about the project, and what kind of question it is"
     )
-    parser.add_argument("--jobs", action="store_true", help=f"read one job per line, {A_JOB}, answer one line each")
+    parser.add_argument("--jobs", action="store_true", help=f"{JOBS_HELP}: {A_JOB}")
     parser.add_argument("text", nargs="*", metavar="TEXT", help="the question; with --jobs a file, or - (the default)")
     parser.set_defaults(run=run)
 

@@ -19,6 +19,7 @@ from codecompanion.adapters.base import Adapter
 from codecompanion.cli import progress
 from codecompanion.cli.arguments import read_input, read_transcript, source_of, token_count
 from codecompanion.cli.commands.context_answer import write_answer
+from codecompanion.cli.jobs import JOBS_HELP
 from codecompanion.cli.json_lines import json_line
 from codecompanion.context.editing.cache_state import find_cache_state
 from codecompanion.context.ledger.ledger import summarise
@@ -85,7 +86,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--summary-error", metavar="MSG", help="let the summariser fail with this text")
     parser.add_argument("--adapter", metavar="NAME", help="let this adapter write the summary")
     parser.add_argument("--count", choices=["chars4"], default="", help="replace the counter by an exact one")
-    parser.add_argument("--jobs", action="store_true", help="read one job per line, answer one line each")
+    parser.add_argument("--jobs", action="store_true", help=JOBS_HELP)
     parser.add_argument("file", nargs="?", default="-", metavar="FILE|-", help="transcript (default: standard input)")
     parser.set_defaults(run=run)
 

@@ -15,7 +15,7 @@ import msgspec
 
 from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.index_update import try_to_update_index
-from codecompanion.cli.jobs import answer_jobs
+from codecompanion.cli.jobs import JOBS_HELP, answer_jobs
 from codecompanion.completion.budgets import budgets
 from codecompanion.completion.families import family_named, family_of
 from codecompanion.completion.imports import imports_outside
@@ -60,9 +60,7 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "fim", help="print the prompt of a code model for positions in files, as JSON"
     )
-    parser.add_argument(
-        "--jobs", action="store_true", required=True, help="read one job per line, answer one line each"
-    )
+    parser.add_argument("--jobs", action="store_true", required=True, help=JOBS_HELP)
     parser.add_argument("file", nargs="?", default="-", metavar="FILE|-", help="the jobs (default: standard input)")
     parser.set_defaults(run=run)
 

@@ -21,7 +21,7 @@ from codecompanion.cli.commands.select import selection_as_json
 from codecompanion.cli.embedding import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.index_update import try_to_update_index
-from codecompanion.cli.jobs import answer_jobs, print_answer
+from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer
 from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
 from codecompanion.model.gathered import Gathered, Snippet
@@ -65,7 +65,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--budget", metavar="N", type=token_count, help="the budget in tokens")
     add_embed(parser)
     parser.add_argument("--always", action="store_true", help="whether the question is about the project or not")
-    parser.add_argument("--jobs", action="store_true", help=f"read one job per line, {A_JOB}")
+    parser.add_argument("--jobs", action="store_true", help=f"{JOBS_HELP}: {A_JOB}")
     parser.add_argument("question", nargs="*", metavar="QUESTION", help="with --jobs a file, or - (the default)")
     parser.set_defaults(run=run)
 

@@ -17,6 +17,7 @@ import msgspec
 
 from codecompanion.cli import progress
 from codecompanion.cli.arguments import read_input, read_transcript, source_of, tell_nothing_found
+from codecompanion.cli.jobs import JOBS_HELP
 from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.formats.json_words import kind
@@ -40,7 +41,7 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "recall", help="find the messages of a transcript that answer a question, best first"
     )
-    parser.add_argument("--jobs", action="store_true", help=f"read one job per line, {A_JOB}, answer one line each")
+    parser.add_argument("--jobs", action="store_true", help=f"{JOBS_HELP}: {A_JOB}")
     parser.add_argument("file", nargs="?", default="-", metavar="FILE|-", help="transcript (default: standard input)")
     parser.add_argument("words", nargs="*", metavar="WORDS", help="a question, or words")
     parser.set_defaults(run=run)

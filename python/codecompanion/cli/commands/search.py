@@ -17,7 +17,7 @@ import msgspec
 from codecompanion.cli.embedding import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.index_update import try_to_update_index
-from codecompanion.cli.jobs import answer_jobs, print_answer
+from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer
 from codecompanion.errors import InputError
 from codecompanion.model.found_code import SearchOutcome, WantedTier
 from codecompanion.retrieval.search.fusion import effective_top_k
@@ -30,6 +30,12 @@ TIERS: tuple[WantedTier, ...] = ("auto", "hybrid", "fts", "vector", "terms")
 
 _BY_WORDS: tuple[WantedTier, ...] = ("fts", "terms")
 """Vectors are made, and asked, only when these find nothing and the cascade goes on (R-227)."""
+
+
+_TOP_K_HELP = (
+    "files, 1 to 50 (default: 10); common project files may come after them; a plain tier has 15 at most, auto too"
+    " where N is less"
+)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,10 +59,10 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "search", help="find the code of a project that a question is about, as JSON"
     )
-    parser.add_argument("--jobs", action="store_true", help=f"read one job per line, {A_JOB}, answer one line each")
+    parser.add_argument("--jobs", action="store_true", help=f"{JOBS_HELP}: {A_JOB}")
     parser.add_argument("--root", metavar="DIR", default=".", help="the project's folder (default: this one)")
     parser.add_argument("--tier", choices=TIERS, default="auto", help="auto (joined ranking, default) or a plain tier")
-    parser.add_argument("--top-k", metavar="N", type=int, default=DEFAULT_TOP_K, help="files, 1 to 50 (default: 10)")
+    parser.add_argument("--top-k", metavar="N", type=int, default=DEFAULT_TOP_K, help=_TOP_K_HELP)
     add_embed(parser)
     parser.add_argument("query", nargs="*", metavar="QUERY", help="a question, or words")
     parser.set_defaults(run=run)

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import msgspec
 
 from codecompanion.cli.arguments import budget_of
-from codecompanion.cli.jobs import answer_jobs
+from codecompanion.cli.jobs import JOBS_HELP, answer_jobs
 from codecompanion.model.gathered import Selection, Snippet
 from codecompanion.retrieval.budgets import token_budget
 from codecompanion.retrieval.rendering import render_selection
@@ -45,7 +45,7 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "select", help="choose the snippets of given files that fit into a budget"
     )
-    parser.add_argument("--jobs", action="store_true", required=True, help=f"read one job per line, {A_JOB}")
+    parser.add_argument("--jobs", action="store_true", required=True, help=f"{JOBS_HELP}: {A_JOB}")
     parser.add_argument("file", nargs="?", default="-", metavar="FILE|-", help="the jobs (default: standard input)")
     parser.set_defaults(run=run)
 
