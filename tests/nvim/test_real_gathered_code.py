@@ -188,3 +188,27 @@ def test_context_shows_it_and_sends_nothing(nvim_factory, tmp_path):
         pieces = [(piece.path, str(piece.start)) for piece in chat.view().messages[0].gathered]
         assert pieces
         assert left_out.groups() not in pieces
+
+
+def test_a_pin_follows_its_code_and_outlives_the_host(nvim_factory, tmp_path):
+    """Issue 11, `/context`: by the log, also when the host was killed and the file was changed meanwhile."""
+    with ChatServerThread(default=lambda request: reply("Ok."), key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server)
+        chat.say("hello #{lsp}")
+        chat.send("/context what does pop_item of the Stack return?")
+        chat.nvim.wait_screen("src/stack.py:")
+        chat.nvim.feed("p")
+        pinned = re.search(r"⚑.* (src/\S+):1-\d+", chat.nvim.wait_screen("you pinned it"))
+        assert pinned
+        chat.nvim.feed("q")
+        os.kill(chat.host_pid(), signal.SIGKILL)
+        chat.nvim.wait_for(lambda: "host ended" in chat.text(), "the end of the host")
+        file = tmp_path / "work" / pinned[1]
+        file.write_text("new = 1\n" * 30 + file.read_text())
+        chat.say("and the readme? #{codebase}")
+        gathered = next(message for message in chat.view().messages if message.gathered)
+        assert [(piece.path, piece.start) for piece in gathered.gathered if piece.source == "pinned"] == [
+            (pinned[1], 31)
+        ]
+        assert "item(self" in gathered.text
+        assert chat.text().count("· Sent as plain text: #{lsp} · paste what it stands for") == 1
