@@ -29,7 +29,7 @@ from codecompanion.session.code.found_places import FoundPlaces
 from codecompanion.session.code.project_words import ProjectWords
 from codecompanion.session.code.search_options import MAX_TOP_K, NearestChunks, SearchOptions
 from codecompanion.session.code.searched_project import SearchedProject
-from codecompanion.session.code.text_hits import search_texts
+from codecompanion.session.code.text_hits import MAX_FILES, search_texts
 from codecompanion.store.code_index import search
 
 HISTORY_CHECKED_EVERY_S = 10.0
@@ -241,7 +241,11 @@ class CodeSearcher:
     def _text_hits(self, question: Question, options: SearchOptions) -> tuple[ChunkHit, ...]:
         wanted = [path for path in self.not_indexed if is_below(path, options.below)]
         paths = self.project.files_with(question.words, wanted)
-        hits = search_texts(question.words, paths, self.project.read)
+        names = sorted(question.code_names)
+        if names and len(paths) > MAX_FILES:
+            named = set(self.project.files_with(names, paths))
+            paths.sort(key=lambda path: path not in named)
+        hits = search_texts(question.words, paths, self.project.read, names)
         return tuple(
             ChunkHit(-place - 1, hit.path, hit.start, hit.end, bm25=hit.score) for place, hit in enumerate(hits)
         )

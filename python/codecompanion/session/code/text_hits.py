@@ -6,6 +6,7 @@ What it gives has the form of index hits, so that the ranking joins both (issue 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
@@ -16,6 +17,8 @@ from codecompanion.formats.regex import regex
 MAX_FILES = 200
 """As many files are read for one question."""
 LINES_AROUND = 12
+_NAME_COUNTS = 3
+"""As many words as a whole name is worth where a line is chosen."""
 _WORD = regex(r"[^\W_]+")
 
 
@@ -44,19 +47,30 @@ def richest_first(words: Sequence[str], paths: Sequence[str], files_with: FilesW
     return sorted(paths, key=lambda path: -contained[path])[:MAX_FILES]
 
 
-def search_texts(words: Sequence[str], paths: Sequence[str], read: Callable[[str], str | None]) -> list[TextHit]:
-    """Return the files of `paths` that contain one of the words (lower case), best first."""
-    hits = [hit for path in paths[:MAX_FILES] if (text := read(path)) is not None and (hit := _hit(path, text, words))]
+def search_texts(
+    words: Sequence[str], paths: Sequence[str], read: Callable[[str], str | None], names: Sequence[str] = ()
+) -> list[TextHit]:
+    """Return the files of `paths` that contain one of the words (lower case), best first.
+
+    `names` of code count as further words, but only where they stand whole: `f_4` is not in `f_44`.
+    """
+    whole = [re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE) for name in names]
+    found = ((path, text) for path in paths[:MAX_FILES] if (text := read(path)) is not None)
+    hits = [hit for path, text in found if (hit := _hit(path, text, words, whole))]
     return sorted((_scored(hit, hits) for hit in hits), key=lambda hit: (-hit.score, hit.path))
 
 
-def _hit(path: str, text: str, words: Sequence[str]) -> TextHit | None:
+def _hit(path: str, text: str, words: Sequence[str], names: Sequence[re.Pattern[str]]) -> TextHit | None:
     lowered = text.lower()
-    counts = tuple(lowered.count(word) for word in words)
+    counts = (*(lowered.count(word) for word in words), *(len(name.findall(lowered)) for name in names))
     if not any(counts):
         return None
     lines = lowered.split("\n")
-    worth = [sum(word in line for word in words) for line in lines]
+    here = [name for name in names if name.search(lowered)]
+    worth = [
+        sum(word in line for word in words) + _NAME_COUNTS * sum(bool(name.search(line)) for name in here)
+        for line in lines
+    ]
     best = max(range(len(lines)), key=lambda line: sum(worth[max(line - 3, 0) : line + 4]) + worth[line])
     last = max(len(lines) - lowered.endswith("\n"), 1)
     return TextHit(path, max(best - LINES_AROUND, 0) + 1, min(best + LINES_AROUND + 1, last), counts)

@@ -107,6 +107,26 @@ async def test_without_an_index_files_are_searched_as_text(
     await index.close()
 
 
+async def test_without_an_index_a_whole_name_comes_before_names_that_begin_like_it(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first question of a project is answered from its text: more files than are read contain its words."""
+    for number in range(MAX_FILES + 60):
+        name = f"a{number:03}/load_{number}.py"
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"def load_page_{number}(page):\n    return page\n")
+    index = ProjectIndex(root, tmp_path / "cache")
+
+    async def no_worker(*, is_rebuild: bool = False) -> None:
+        """Build nothing."""
+
+    monkeypatch.setattr(index, "build", no_worker)
+    for number in (4, 44, MAX_FILES + 44):
+        outcome = await search_code(index, f"where is `load_page_{number}` called")
+        assert outcome.results[0].path == f"a{number:03}/load_{number}.py"
+    await index.close()
+
+
 async def test_a_joined_answer_is_named_after_the_best_tier_that_took_part(root: Path, tmp_path: Path) -> None:
     """R-238: one of the document's four."""
     index = await indexed(root, tmp_path)
