@@ -36,6 +36,8 @@ class Pieces(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_known: float
     max_share: float
     few: int
+    repeated: float
+    novelty: float
     recent: float
 
 
@@ -52,6 +54,7 @@ class Budgets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     total: int
     chars_per_token: int
     min_knowledge: int
+    min_share: float
     max_knowledge: int
     signature_chars: int
     suffix_share: float
@@ -82,15 +85,19 @@ def total_chars(context_window: int, max_tokens: int) -> int:
     return max(0, min(table.total, (context_window - max_tokens) * table.chars_per_token))
 
 
+def knowledge_at_least(total: int, least: int | None = None) -> int:
+    """Return what the project gets of a prompt even where the file would fill it; `least` as in `split`."""
+    table = budgets()
+    return min(table.min_knowledge if least is None else least, int(total * table.min_share))
+
+
 def split(total: int, before: int, after: int, least: int | None = None) -> Split:
     """Return how a prompt of `total` characters is shared, for texts of these lengths (already cut to the window).
 
     `least`: what the project gets at least, None = as usual.
     """
     table = budgets()
-    if least is None:
-        least = table.min_knowledge
-    knowledge = min(max(min(least, total // 4), total - before - after), table.max_knowledge)
+    knowledge = min(max(knowledge_at_least(total, least), total - before - after), table.max_knowledge)
     room = total - knowledge
     suffix = min(after, max(room - before, int(room * table.suffix_share)))
     return Split(knowledge, min(before, room - suffix), suffix)

@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from heapq import nsmallest
+from heapq import heapify, heappop, heapreplace, nsmallest
 
 import msgspec
 
 from codecompanion.completion.budgets import budgets
+from codecompanion.completion.near_names import NAME
 from codecompanion.completion.pieces import FilePieces, Piece, ScoredPiece, score_pieces
 from codecompanion.model.code import Definition
 
 _TYPES = ("class", "interface", "type", "module")
 _LEFT_OUT = "…"
+_MIN_PIECE_CHARS = 60
+"""In less room than this hardly a piece fits."""
 
 
 class ProjectFile(msgspec.Struct, frozen=True):
@@ -73,7 +76,10 @@ def choose(
             signatures[path].append(line)
     chosen: dict[str, list[Piece]] = defaultdict(list)
     lines = {line.strip() for line in shown.split("\n")}
-    for scored in _best(view, weights):
+    worth = _worth(view, weights)
+    for scored in _by_turns(_best(view, worth), worth, shown):
+        if left < _MIN_PIECE_CHARS:
+            break
         piece, path = scored.piece, scored.path
         lines_cost = (piece.text.count("\n") + 2) * chars_per_line
         cost = len(piece.text) + 3 + lines_cost
@@ -92,14 +98,47 @@ def _entry_cost(path: str, chars_per_line: int) -> int:
     return len(path) + 16 + chars_per_line
 
 
-def _best(view: ProjectView, weights: Mapping[str, float]) -> list[ScoredPiece]:
+def _best(view: ProjectView, worth: Mapping[str, int]) -> list[ScoredPiece]:
     """Return the nearest pieces, nearest first."""
     table = budgets().pieces
-    worth = _worth(view, weights)
     scored: list[ScoredPiece] = []
     for file in view.files:
         scored += score_pieces(file.path, file.pieces, worth, file.recent)
     return nsmallest(table.max_pieces, scored, key=lambda one: (-one.score, one.path, one.piece.start))
+
+
+def _by_turns(scored: Sequence[ScoredPiece], worth: Mapping[str, int], shown: str) -> Iterator[ScoredPiece]:
+    """Yield the pieces so that the next one says most that the prompt and those before it do not say already."""
+    table = budgets().pieces
+    known, counts = frozenset(NAME.findall(shown)), dict[str, float](worth)
+    turns = [_Turn(one, known, worth, table.novelty) for one in scored]
+    left = [(-turn.score(counts), place) for place, turn in enumerate(turns)]
+    heapify(left)
+    while left:
+        place = left[0][1]
+        now = -turns[place].score(counts)
+        heapreplace(left, (now, place))
+        if left[0][1] != place:
+            continue  # names count less and less: what is still first now is the first of all
+        heappop(left)
+        yield turns[place].scored
+        for name in turns[place].near:
+            counts[name] *= table.repeated
+
+
+class _Turn:
+    """A piece that waits for its turn: the names it shares with the place, and how much is new in it."""
+
+    def __init__(self, scored: ScoredPiece, known: frozenset[str], worth: Mapping[str, int], power: float) -> None:
+        names = scored.piece.names
+        self.scored = scored
+        self.near = sorted(names & worth.keys())
+        self._whole = sum(worth[name] for name in self.near)
+        self._own: float = scored.score * ((len(names - known) + 1) / (len(names) + 1)) ** power
+
+    def score(self, counts: Mapping[str, float]) -> float:
+        """Return what the piece is worth now that names count as `counts` says."""
+        return self._own * sum(counts[name] for name in self.near) / self._whole if self._whole else self._own
 
 
 def _worth(view: ProjectView, weights: Mapping[str, float]) -> dict[str, int]:

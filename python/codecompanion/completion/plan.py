@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from codecompanion.completion.budgets import budgets, split
+from codecompanion.completion.budgets import budgets, knowledge_at_least, split
 from codecompanion.completion.imports import imports_outside
 from codecompanion.completion.near_names import near_names
 from codecompanion.completion.window import PREFIX_CHARS, SUFFIX_CHARS, Window, cut_window
@@ -42,7 +42,7 @@ def plan_prompt(
     excess = len(imports) + first.prefix + first.suffix + first.knowledge - total
     if excess > 0:
         # Of the imports' room the project gives what it has over its least, the prefix the rest.
-        spare = max(0, first.knowledge - min(table.min_knowledge if least is None else least, total // 4))
+        spare = max(0, first.knowledge - knowledge_at_least(total, least))
         room = max(0, first.prefix - max(0, excess - spare))
         window = cut_window(before, after, prefix=room, suffix=first.suffix)
     if anchor and window.above:

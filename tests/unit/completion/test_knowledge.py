@@ -158,3 +158,14 @@ def test_where_nobody_knows_how_to_comment_there_is_only_the_file():
 def test_without_knowledge_it_is_the_documents_prompt(family):
     made = build_project_prompt(family, "i\n", "p", "s", path="a.py", project="demo", known=())
     assert made == build_prompt(family, "i\n", "p", "s")
+
+
+def test_a_second_piece_that_says_the_same_comes_after_one_that_says_more():
+    """A name counts less once it is shown, and a piece more when its names are new."""
+    same = "open_store()\nread_rows()\nwrite_rows()\n"
+    view = ProjectView((file("a.py", same), file("b.py", same + "\n"), file("c.py", "other_near()\nmore_near()\n")))
+    weights = {"open_store": 1.0, "read_rows": 1.0, "write_rows": 1.0, "other_near": 1.0, "more_near": 0.9}
+    assert [one.path for one in choose(view, weights, "", 130)] == ["a.py", "c.py"]
+    new = ProjectView((file("a.py", "open_store()\nread_rows()\n"), file("b.py", "open_store()\nkeep_rare()\n")))
+    [first] = choose(new, {"open_store": 1.0}, "read_rows()\n", 60)
+    assert first.path == "b.py"

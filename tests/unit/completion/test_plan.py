@@ -21,6 +21,8 @@ def test_a_long_file_leaves_the_project_its_least():
     plan = plan_prompt("a.txt", "x = 1\n" * 5_000, "y = 2\n" * 5_000, TOTAL)
     assert plan.knowledge_chars == budgets().min_knowledge
     assert len(plan.window.prefix) > 3 * len(plan.window.suffix)
+    small = plan_prompt("a.txt", "x = 1\n" * 5_000, "y = 2\n" * 5_000, 1_000)
+    assert small.knowledge_chars == 400
 
 
 @given(st.integers(0, 12_000), st.integers(0, 4_000), st.integers(0, 12_000))

@@ -214,7 +214,7 @@ class Completer:
                 _log.exception("completion goes on without the project")
         before, after, head = request.before, request.after, request.head[:MAX_HEAD_CHARS]
         if self._total < PREFIX_CHARS + SUFFIX_CHARS:
-            plan = plan_prompt(request.path, before, after, self._total, head=head)
+            plan = plan_prompt(request.path, before, after, self._total, head=head, least=0)
             return Shown(plan.imports, plan.window.prefix, plan.window.suffix)
         prefix, suffix = before[-PREFIX_CHARS:], after[:SUFFIX_CHARS]
         window = Window(head + before[:-PREFIX_CHARS], prefix, suffix, "")

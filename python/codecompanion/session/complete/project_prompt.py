@@ -16,6 +16,8 @@ KEPT_LINES = 8
 need not be read again by the server."""
 _SPARE_CHARS = 200
 """Room for what is typed until it is chosen again."""
+_PACKING_CHARS = 200
+"""What the packing of pieces needs more than they take in the end."""
 _WASTED_CHARS = 400
 """So much room may be left over."""
 
@@ -90,8 +92,10 @@ class SteadyKnowledge:
             known = _choose(view, plan, plan.knowledge_chars - spare, cost)
             size = sum(one.cost(cost) for one in known)
             if size + _WASTED_CHARS < plan.knowledge_chars and (plan.window.above or plan.window.below):
-                plan = self._plan(place, total, size + spare)  # the file can have what the project does not need
-                known = _choose(view, plan, min(size, plan.knowledge_chars), cost)
+                # The file can have what the project does not need; packed as tightly, not all of it would fit again.
+                room = size + _PACKING_CHARS
+                plan = self._plan(place, total, room + spare)
+                known = _choose(view, plan, min(room, plan.knowledge_chars), cost)
         if self._is_steady:
             size = sum(one.cost(cost) for one in known)
             self._kept = _Kept(str(reader.root), version, place.path, place.line, size, known)

@@ -112,7 +112,7 @@ def test_without_an_index_the_neighbours_and_what_was_visited_are_shown(root, tm
 
 def test_the_rest_of_a_long_file_counts_and_a_removed_line_is_not_brought_back(reader, root):
     """What the index says of the file itself is older than its text: nothing of it is used."""
-    lines = "".join(f"def step_{number}(): pass\n" for number in range(400))
+    lines = "".join(f"def step_{number}(): pass\n" for number in range(480))
     early = "def early_helper():\n    return open_store('early', special_mode)\n"
     (root / "pkg" / "new.py").write_text(early + lines + "open_store('z', gone_word)\n")
     made = prompt(reader, early + lines + "open_store('z', ")
