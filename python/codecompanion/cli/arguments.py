@@ -12,6 +12,7 @@ from codecompanion.errors import InputError
 from codecompanion.formats.transcript_format import A_MESSAGE, Transcript, read_bytes
 
 STDIN = "standard input"
+MAX_SHOWN_NAME = 200
 
 
 def token_count(text: str) -> int:
@@ -35,6 +36,22 @@ def budget_of(value: int | str | None) -> int | None:
     if tokens is not None and tokens < 0:
         raise InputError(f"budget is {tokens}; expected 0 or more tokens")
     return tokens
+
+
+def existing_folder(name: str, option: str) -> Path:
+    """Return the folder of that name, `~` known; `option` says in a sentence where the name was given.
+
+    Raises:
+        InputError: there is no such folder, or the name can be none.
+    """
+    try:
+        for folder in (Path(name), Path(name).expanduser()):
+            if folder.is_dir():
+                return folder
+    except (OSError, ValueError, RuntimeError):  # too long, half a surrogate pair, nobody's home
+        pass
+    shown = name if len(name) <= MAX_SHOWN_NAME else f"{name[:MAX_SHOWN_NAME]}…"
+    raise InputError(f"{option} {shown}: there is no such folder")
 
 
 def source_of(name: str) -> str:

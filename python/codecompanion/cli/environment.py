@@ -8,6 +8,7 @@ from pathlib import Path
 
 from codecompanion.engine.own_memory import wipe_start_environment
 from codecompanion.engine.user_environment import UserEnvironment, withdraw_secrets
+from codecompanion.errors import InputError
 
 _held: UserEnvironment | None = None
 
@@ -24,7 +25,22 @@ def user_environment() -> Mapping[str, str]:
     return os.environ if _held is None else _held
 
 
+def home_dir() -> Path | None:
+    """Return the user's home folder, None where neither `HOME` nor the system knows one (a user of a container)."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
 def cache_dir() -> Path:
-    """Return the folder Neovim keeps what it can make again in (`stdpath("cache")`), with our part of it."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / os.environ.get("NVIM_APPNAME", "nvim") / "codecompanion"
+    """Return the folder Neovim keeps what it can make again in (`stdpath("cache")`), with our part of it.
+
+    Raises:
+        InputError: there is no home folder, and no other was named.
+    """
+    home = home_dir()
+    given = os.environ.get("XDG_CACHE_HOME") or (home and str(home / ".cache"))
+    if not given:
+        raise InputError("there is no home folder for the index; set HOME or XDG_CACHE_HOME")
+    return Path(given) / os.environ.get("NVIM_APPNAME", "nvim") / "codecompanion"

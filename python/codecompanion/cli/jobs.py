@@ -38,6 +38,9 @@ def answer_jobs(
         except CodeCompanionError as error:
             found, status = {"error": str(error) if where in str(error) else f"{where}: {error}"}, 2
             print(found["error"], file=sys.stderr)
+        except Exception as error:  # whatever is wrong with this job, the next ones are done
+            found, status = {"error": f"{where}: {str(error) or type(error).__name__}"}, 2
+            print(found["error"], file=sys.stderr)
         print_answer(found, out)
     if number == 0:
         raise InputError(f"{source_of(name)}: no job in it; expected at least one, {example} per line")

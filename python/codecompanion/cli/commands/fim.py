@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from codecompanion.cli.arguments import existing_folder
 from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.index_update import try_to_update_index
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs
@@ -100,13 +101,7 @@ def _parsed_imports(job: Job) -> tuple[ImportStatement, ...] | None:
 @cache
 def _project(root: str) -> ProjectReader:
     """Return the project in a folder, its index made true to the disk once."""
-    try:
-        folder = Path(root).resolve(strict=True)
-        is_folder = folder.is_dir()
-    except (OSError, ValueError):
-        is_folder = False
-    if not is_folder:
-        raise InputError(f"options.root: there is no folder {root}")
+    folder = existing_folder(root, "options.root").resolve()
     path = index_path(cache_dir(), folder)
     try_to_update_index(folder, path, Choice())
     return ProjectReader(folder, IndexReader(path), is_secret)
@@ -116,5 +111,8 @@ def _path_in(root: Path, path: str) -> str:
     """Return the path of the job's file relative to the root; a name outside of it stays what it is."""
     if "\0" in path:
         raise InputError("path: it has a null character")
-    whole = Path(os.path.realpath(root / path))
+    try:
+        whole = Path(os.path.realpath(root / path))
+    except ValueError:  # half a surrogate pair
+        return path
     return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path

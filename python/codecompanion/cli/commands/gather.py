@@ -15,11 +15,11 @@ from typing import Any, TextIO
 import msgspec
 
 from codecompanion import settings
-from codecompanion.cli.arguments import budget_of, token_count
+from codecompanion.cli.arguments import budget_of, existing_folder, token_count
 from codecompanion.cli.commands.classify import as_json
 from codecompanion.cli.commands.select import selection_as_json
 from codecompanion.cli.embedding import CommandVectors, add_embed
-from codecompanion.cli.environment import cache_dir
+from codecompanion.cli.environment import cache_dir, home_dir
 from codecompanion.cli.index_update import try_to_update_index
 from codecompanion.cli.jobs import JOBS_HELP, answer_jobs, print_answer
 from codecompanion.errors import InputError
@@ -106,15 +106,13 @@ class _Projects:
     def answer(self, job: Job, defaults: Options) -> dict[str, Any]:
         """Return the answer to one job."""
         options = _options(job, defaults)
-        root = Path(options.root).expanduser().absolute()
-        if not root.is_dir():
-            raise InputError(f"root: there is no folder {options.root}")
+        root = existing_folder(options.root, "root").absolute()
         return self._runner.run(self._answer(job.question, root, options, budget_of(options.budget)))
 
     async def _answer(self, question: str, root: Path, options: Options, budget: int | None) -> dict[str, Any]:
         context = settings.load({}).context
         vectors = self._vectors.of(options.embed) if options.embed else None
-        is_project = root not in (Path.home(), Path(root.anchor))
+        is_project = root not in (home_dir(), Path(root.anchor))
         index = self._index(root, is_project)
         if options.embed and is_project:
             await self._vectors.fill(options.embed, index.root, index.path, index.choice)

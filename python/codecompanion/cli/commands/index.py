@@ -17,10 +17,11 @@ from typing import TextIO
 
 import msgspec
 
+from codecompanion.cli.arguments import existing_folder
 from codecompanion.cli.embedding import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.index_update import update_index
-from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.errors import CodeCompanionError
 from codecompanion.session.code.left_out_files import left_out_files, left_out_sentence
 from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.store.code_index.schema import index_path
@@ -43,10 +44,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
         InputError: there is no such folder, or the SPEC of the vectors is wrong.
         CodeCompanionError: the index cannot be written, or another process is building it.
     """
-    root = Path(arguments.root)
-    if not root.is_dir():
-        raise InputError(f"--root {arguments.root}: there is no such folder")
-    root = root.resolve()
+    root = existing_folder(arguments.root, "--root").resolve()
     path = index_path(cache_dir(), root)
     started = time.monotonic()
     vectors = CommandVectors()

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from codecompanion.cli.arguments import existing_folder
 from codecompanion.cli.embedding import CommandVectors, add_embed
 from codecompanion.cli.environment import cache_dir
 from codecompanion.cli.index_update import try_to_update_index
@@ -129,10 +130,7 @@ class _Searches:
         return _told(outcome)
 
     def _index(self, name: str) -> ProjectIndex:
-        folder = Path(name)
-        if not folder.is_dir():
-            raise InputError(f"root {name}: there is no such folder")
-        folder = folder.resolve()
+        folder = existing_folder(name, "root").resolve()
         if folder not in self._projects:
             index = ProjectIndex(folder, cache_dir())
             try_to_update_index(index.root, index.path, index.choice)
