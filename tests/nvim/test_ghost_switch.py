@@ -360,3 +360,35 @@ def test_status_asks_the_host_what_only_it_knows(nvim_factory: Callable[..., Nvi
     ghost.type("Ax")
     ghost.pause()
     assert len(ghost.asked()) == 1
+
+
+@pytest.mark.parametrize(
+    ("why", "shortest"),
+    [
+        (DOWN, "no connection"),
+        ("completion: the connection broke.", "the connection broke"),
+        ("completion: no answer from http://127.0.0.1:1 within 2 s (completion.timeout).", "no answer within 2 s"),
+        (
+            "completion: http://127.0.0.1:1 answered with text/html (a web page titled “Login”) instead of code."
+            " Check completion.url and the proxy.",
+            "got text/html instead of code",
+        ),
+        ("completion: the answer is larger than 1 MB.", "the answer is larger than 1 MB"),
+        (
+            "completion: the provider failed (503). The provider says: Loading model.",
+            "the provider failed: Loading model",
+        ),
+        (
+            "the Python packages are not installed; run :CodeCompanion install",
+            "not installed; run :CodeCompanion install",
+        ),
+        ("", ""),
+    ],
+)
+def test_what_is_left_of_a_reason_on_a_narrow_screen(
+    nvim_factory: Callable[..., Nvim], why: str, shortest: str
+) -> None:
+    """The sentences of the host, shortened: each form takes something away, and none is empty."""
+    forms = nvim_factory().lua("return require('codecompanion.inline.shorter')(...)", why)
+    assert (forms[0], forms[-1]) == (why, shortest)
+    assert len(set(forms)) == len(forms)

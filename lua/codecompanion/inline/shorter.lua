@@ -10,6 +10,7 @@ local STEPS = {
   { "%.$", "" },
   { " %b()", "" },
   { "^https?://%S+", "the server" },
+  { "^the server answered with ", "got " },
   { " %a+ https?://%S+", "" },
 }
 
