@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
 from codecompanion.formats.sanitise import sanitise_memory
 
@@ -72,8 +73,10 @@ def shorten_memories(rendered: str, max_chars: int) -> str:
 
     Memories always go along (R-240), also beside code for a small budget.
     """
-    label, _, string = rendered.partition("\n")
-    text = str(json.loads(string)).removeprefix(f"{OMITTED}\n") if label == LABEL else ""
+    try:
+        text = str(json.loads(rendered.removeprefix(LABEL))).removeprefix(f"{OMITTED}\n")
+    except NOT_READABLE:
+        text = ""
     shorter, room = rendered, max_chars - len(LABEL) - len(OMITTED)
     while len(shorter) > max_chars and room >= MIN_SHORTENED_CHARS:
         shorter = _labelled(keep_newest(text, room))
