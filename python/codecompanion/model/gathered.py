@@ -25,12 +25,16 @@ GatherSource = Literal[
 
 
 class Classification(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a question is about the project, and what about (R-204). `source`: who said so; "forced": nobody."""
+    """Whether a question is about the project, and what about (R-204). `source`: who said so; "forced": nobody.
+
+    `overruled`: who had said that it is not, where code was asked for all the same.
+    """
 
     is_codebase_related: bool = False
     categories: tuple[str, ...] = ()
     confidence: Confidence = "low"
     source: Literal["model", "keywords", "forced"] = "keywords"
+    overruled: Literal["", "model", "keywords"] = ""
 
     @property
     def confidence_value(self) -> float:

@@ -15,6 +15,9 @@ from codecompanion.reports.markdown import Page, duration_text, one_line, table,
 from codecompanion.reports.record import Stretch
 
 MAX_DROPPED = 20
+_BY = {"model": "by a model", "keywords": "by keywords"}
+"""Who said what a question is about; nobody, where code was asked for."""
+WAS_ASKED_FOR = "code was asked for"
 NOT_INDEXED = "index not ready: what it lacks was searched as text"
 
 
@@ -66,7 +69,8 @@ def _how_much(fields: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) ->
     took = duration_text(fields.get("duration_ms", 0))
     total, budget = tokens_text(fields.get("total_tokens", 0)), tokens_text(fields.get("budget_tokens", 0))
     if not fields.get("message_id"):
-        return f"nothing sent · {took}"
+        is_out = fields.get("is_codebase_related") is False and fields.get("classified_by") in _BY
+        return f"nothing sent, it was taken as not about the project · {took}" if is_out else f"nothing sent · {took}"
     code = f"{counted(len(pieces), 'snippet')} from {counted(files, 'file')}"
     more = f" · {above} still above" if above else ""
     return f"{code}{more} · {total} of {budget} tokens by characters/4 · {took}"
@@ -74,9 +78,9 @@ def _how_much(fields: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) ->
 
 def classified_text(fields: Mapping[str, Any]) -> str:
     """Return how the question was understood, in words."""
-    by = {"model": "by a model", "keywords": "by keywords"}.get(fields.get("classified_by", ""), "")
+    by = _BY.get(fields.get("classified_by", ""), "")
     if not by:
-        return "code was asked for"
+        return WAS_ASKED_FOR
     if not fields.get("is_codebase_related"):
         return f"not about the project ({by})"
     about = ", ".join(fields.get("categories", ())) or "the project"

@@ -20,7 +20,7 @@ from codecompanion.model.chosen_code import (
 from codecompanion.model.gathered import PIN_IS_GONE, Gathered
 from codecompanion.model.history import LogEvent, MessageAdded, PolicyEvent
 from codecompanion.model.messages import GATHERED_TAG, Message, is_typed_by_user
-from codecompanion.reports.gathered_code import NOT_INDEXED, classified_text, place_of
+from codecompanion.reports.gathered_code import NOT_INDEXED, WAS_ASKED_FOR, place_of
 from codecompanion.retrieval.compose import TAKEN_OUT
 from codecompanion.session.chat import Chat
 from codecompanion.session.codebase.gathered_message import gathered_record
@@ -88,7 +88,10 @@ async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
         raise InputError(NO_ROOM)
     fields = gathered_record(gathered, "preview" if gathered.text.strip() else "", "").fields
     report = _report(fields, chat.log.chosen, gathered.text)
-    head = (*report.head, *_said_of(wish), *says)
+    as_sent = _as_sent(wish, gathered)
+    is_asked = wish is not None and wish.mentions.codebase
+    head = report.head if is_asked else tuple(one for one in report.head if one != WAS_ASKED_FOR)
+    head = (*as_sent, *head, *(wish.told if wish is not None else ()), *says)
     rows, root = _with_anchors(report.rows, gathered), services.root(request.snapshot)
     return msgspec.structs.replace(report, head=head, rows=rows, root=str(root), can_choose=True)
 
@@ -102,13 +105,23 @@ def _with_anchors(rows: Sequence[CodeRow], gathered: Gathered) -> tuple[CodeRow,
     return tuple(msgspec.structs.replace(row, anchor=anchor, anchor_at=at) for row, anchor, at in found)
 
 
-def _said_of(wish: Wish | None) -> tuple[str, ...]:
-    """Return what is to be said of the message itself: what it asks for, and what in it was not understood."""
-    told = () if wish is None else wish.told
-    return told if wish is not None and wish.is_wanted else (*told, _NOT_BY_ITSELF)
+def _as_sent(wish: Wish | None, gathered: Gathered) -> tuple[str, ...]:
+    """Return what sending the question as it is would do, where that is not what the rows show."""
+    if wish is None or not wish.is_wanted:
+        return (_NOT_BY_ITSELF,)
+    by = gathered.classification.overruled
+    is_named = any(one.source == "mention" for one in gathered.found)
+    if not by or wish.mentions.codebase or is_named:
+        return ()
+    return (_NOT_ABOUT.format(by=_BY[by]),)
 
 
-_NOT_BY_ITSELF = "Sent as it is, this message gets no code: write #{codebase} in it, or name a file with @."
+_NOT_BY_ITSELF = "Sent as it is: no code. To send what stands below, write #{codebase} in it, or name a file with @."
+_NOT_ABOUT = (
+    "Sent as it is: no code (taken as not about the project, {by})."
+    " To send what stands below, write #{{codebase}} in it."
+)
+_BY = {"model": "by a model", "keywords": "by keywords"}
 
 
 async def show_gathered(chat: Chat, request: ShowGathered) -> CodeReport:
@@ -182,7 +195,7 @@ def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str) -> CodeRep
             f"{tokens:,} tokens of code by characters/4, budget {fields['budget_tokens']:,}"
             f" · {fields['duration_ms']} ms"
         )
-        head.append(classified_text(fields))
+        head.append(_understood(fields))
     if fields.get("terms"):
         head.append(f"looked for: {', '.join(fields['terms'])}")
     if fields.get("is_index_partial"):
@@ -192,6 +205,13 @@ def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str) -> CodeRep
     head += [f"{who} failed: {why}" for who, why in fields.get("failed", {}).items()]
     head += fields.get("notes", ())
     return CodeReport(title, tuple(" ".join(line.split()) for line in head), tuple(rows), text)
+
+
+def _understood(fields: Mapping[str, Any]) -> str:
+    """Return how the question was understood, in words; `/trace` has the document's."""
+    by = _BY.get(fields.get("classified_by", ""))
+    about = "about" if fields.get("is_codebase_related") else "not about"
+    return f"taken as {about} the project ({by})" if by else WAS_ASKED_FOR
 
 
 def _row(piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[ChosenPiece]) -> CodeRow:

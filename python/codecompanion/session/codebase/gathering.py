@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from codecompanion.formats.plural import counted
 from codecompanion.model.history import EventPayload, MessageAdded, PolicyEvent
 from codecompanion.model.messages import with_changes
 from codecompanion.session.codebase.shown_code import TOLD_EVENT
@@ -104,7 +103,7 @@ class CodeGathering:
         if gathered is None:
             return self._saying(NOTHING, (*wish.told, *told))
         asked_in = self._services.root(snapshot) if wish.mentions and not told else None
-        found, missing = self._found(gathered, turn_id, cycle, asked_in)
+        found, missing = self._found(text, gathered, turn_id, cycle, asked_in)
         return self._saying(found, (*wish.told, *told, *missing))
 
     async def gather(
@@ -202,13 +201,14 @@ class CodeGathering:
         return {path: file.text for path, file in opened.files.items() if file.modified and file.text is not None}
 
     def _found(
-        self, gathered: Gathered, turn_id: str, cycle: int, asked_in: Path | None
+        self, text: str, gathered: Gathered, turn_id: str, cycle: int, asked_in: Path | None
     ) -> tuple[Found, tuple[str, ...]]:
         """Return what is logged and shown of what was gathered, and sentences about what is missing.
 
         `asked_in`: where code was asked for, so that it is said why there is none.
         """
         from codecompanion.session.codebase.gathered_message import gathered_message, gathered_record, told
+        from codecompanion.session.codebase.said_below import why_no_code, with_secrets
 
         why = gathered.notes[:_MAX_NOTES]
         message = gathered_message(gathered, self._services.new_token())
@@ -219,8 +219,10 @@ class CodeGathering:
             if message.tokens > room:
                 why += self._once(f"The code found takes {message.tokens:,} tokens, {room:,} fit:{ALONE.lower()}")
                 message = None
-        elif asked_in is not None:
-            why += (f"No code · {_why_nothing(gathered, asked_in)} · why: /context",)
+        else:
+            why += why_no_code(text, gathered, asked_in, is_project=asked_in is None or _is_project(asked_in))
+        if message is not None:
+            why += with_secrets(message)
         record = gathered_record(gathered, message.id if message else "", turn_id)
         if message is None:
             return Found((record,)), why
@@ -243,19 +245,6 @@ class CodeGathering:
             return ()
         self._said.add(text)
         return (text,)
-
-
-def _why_nothing(gathered: Gathered, root: Path) -> str:
-    """Return in a few words why a question got no code."""
-    if not _is_project(root):
-        return f"{root.name or root} is no project"
-    if gathered.timed_out:
-        return f"{', '.join(gathered.timed_out)} took too long"
-    if gathered.failed:
-        return f"{', '.join(gathered.failed)} failed"
-    if gathered.found:
-        return f"of {counted(len(gathered.found), 'snippet')} found none fits"
-    return f"nothing found in {root.name}"
 
 
 def _is_project(root: Path) -> bool:

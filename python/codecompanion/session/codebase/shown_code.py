@@ -18,17 +18,10 @@ def title_of_gathered(message: Message) -> str:
     """Return how much of how many files it is, and how much only its name, for the model still sees it."""
     sent = [piece for piece in message.gathered if not piece.is_above]
     cut = sum(piece.is_cut and piece.source in _CHOSEN for piece in sent)
-    named = dict.fromkeys(piece.path for piece in message.gathered if piece.source == "mention")
-    secret: list[str] = []
-    if named:
-        from codecompanion.workspace.secret_files import is_secret  # not with the start of the host
-
-        secret = [path for path in named if is_secret(path)]
     return "".join(
         (
             how_much([piece.path for piece in sent if piece.path], len(message.gathered) - len(sent)),
             f", {cut} cut" if cut else "",
-            f" · with {', '.join(secret)}, as you named it" if secret else "",
         )
     )
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -172,8 +172,13 @@ async def _classify(ask: Ask, means: Means, runs: Runs) -> tuple[Classification,
         )
         said, kinds = by_model or said, types_by_model or kinds
     if (ask.always or not means.settings.classify) and not said.is_codebase_related:
-        said = msgspec.structs.replace(
-            said, is_codebase_related=bool(ask.question.strip()), categories=("general",), source="forced"
+        by: Literal["model", "keywords"] = "model" if said.source == "model" else "keywords"
+        said = Classification(
+            is_codebase_related=bool(ask.question.strip()),
+            categories=("general",),
+            confidence=said.confidence,
+            source="forced",
+            overruled=by if means.settings.classify else "",
         )
     return said, kinds
 

@@ -11,6 +11,7 @@ import pytest
 from codecompanion.adapters.base import TextDelta
 from codecompanion.errors import InputError
 from codecompanion.model.chosen_code import ChosenPiece
+from codecompanion.model.gathered import Classification
 from codecompanion.reports.markdown import Page
 from codecompanion.reports.record import LogReader
 from codecompanion.reports.trace import find_turn, trace_report
@@ -48,13 +49,33 @@ async def test_a_preview_shows_what_would_go_and_sends_nothing(tmp_path):
     ]
     head = "\n".join(report.head)
     assert " tokens of code by characters/4, budget " in head, "the line below the message has the meter's count"
-    assert "about api · high confidence, by keywords" in head
+    assert "taken as about the project (by keywords)" in head
     assert "not in time: search" in head
     assert "write #{codebase} in it" in head, "this message would get none by itself"
     assert report.can_choose
     assert (report.root, report.text) == (str(tmp_path), gatherer.text)
     assert bench.adapter.requests == []
     assert session.log.view.messages == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "question", "said"),
+    [
+        ("codebuddy", "where are the help texts wrapped?", "no code (taken as not about the project, by keywords)"),
+        ("codebuddy", "where are the #{codebase} help texts wrapped?", "code was asked for"),
+        ("codecompanion", "where are the help texts wrapped?", "no code. To send what stands below"),
+    ],
+)
+async def test_a_preview_says_what_sending_it_would_do(tmp_path, policy, question, said):
+    """R-201: the rows are what `#{codebase}` would send; whether the question gets them is decided as for a message."""
+    forced = Classification(is_codebase_related=True, source="forced", overruled="keywords")
+    gatherer = FakeGatherer("auto", classification=forced)
+    _, session = await bench_with(tmp_path, gatherer, settings={"policy": policy})
+    report = await preview(session, question)
+    assert gatherer.questions[-1].is_asked
+    assert said in "\n".join(report.head)
+    assert ("code was asked for" in report.head) == ("#{codebase}" in question)
+    assert report.head[0].startswith("Sent as it is: no code") == ("#{codebase}" not in question)
 
 
 async def test_without_a_question_it_is_about_the_newest_message(tmp_path):
@@ -253,6 +274,16 @@ async def test_the_trace_keeps_source_place_score_and_tokens_of_each_piece(tmp_p
     assert "src/0.py" in section
     assert all(len(line) <= width for line in section.splitlines() if line.startswith("|"))
     assert "code_gathered" not in text, "not as a named event once more"
+
+
+async def test_the_trace_says_why_a_question_got_no_code(tmp_path):
+    """R-201, R-268."""
+    gatherer = FakeGatherer("auto", text="", snippets=0, classification=Classification())
+    bench, session = await bench_with(tmp_path, gatherer, settings={"policy": "codebuddy"})
+    await asked(bench, session, ask("where are the help texts wrapped?"))
+    text = await traced(session)
+    assert "- nothing sent, it was taken as not about the project · " in text
+    assert "- not about the project (by keywords)" in text
 
 
 async def test_a_turn_without_code_has_no_such_section(tmp_path):

@@ -11,9 +11,8 @@ import pytest
 from codecompanion.model.chosen_code import GATHERED_EVENT
 from codecompanion.model.gathered import Classification, Dropped, Gathered, Selection, Snippet
 from codecompanion.model.history import Insertion, LogEvent, MessageAdded, PolicyEvent, ViewChanged
-from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message
+from codecompanion.model.messages import GATHERED_TAG, Message
 from codecompanion.session.codebase.code_report import show_gathered
-from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.history.entries import entries
 from codecompanion.session.history.forking import fork
 from codecompanion.session.state import State
@@ -36,10 +35,12 @@ CODE = "### File: src/a.py\ndef secret(): ...\n"
 class FakeGatherer:
     """Finds the same code for every question; `holds` is waited for, `fails` is raised."""
 
-    def __init__(self, enabled=True, text=CODE, *, snippets=2, fails=None, holds=None, notes=(), timed_out=()):
+    def __init__(self, enabled=True, text=CODE, *, snippets=2, fails=None, holds=None, notes=(), timed_out=(), **more):
         self.enabled, self.text, self.snippets = enabled, text, snippets
         self.fails, self.holds, self.notes, self.timed_out = fails, holds, notes, timed_out
         self.questions, self.cancelled = [], 0
+        about = Classification(is_codebase_related=True, categories=("api",), confidence="high")
+        self.classification, self.named = more.get("classification", about), more.get("named", "")
 
     async def gather(self, question, tell):
         self.questions.append(question)
@@ -58,6 +59,8 @@ class FakeGatherer:
             )
             for i in range(self.snippets)
         )
+        if self.named:
+            found = (Snippet(path=self.named, start=1, end=1, text="KEY=1", is_selected=True, source="mention"),)
         left = (
             Dropped(
                 Snippet(path="big.py", start=1, end=900, text="a line that says something"), "the budget is used up"
@@ -65,7 +68,7 @@ class FakeGatherer:
         )
         return Gathered(
             question=question.text, text=self.text, found=found, ms=140, timed_out=self.timed_out, notes=self.notes,
-            classification=Classification(is_codebase_related=True, categories=("api",), confidence="high"),
+            classification=self.classification,
             beside=(Snippet(path="", start=0, end=0, text="a map", source="map", kind="map"),) if self.snippets else (),
             selection=Selection(snippets=found, dropped=left, budget_tokens=question.max_tokens),
         )  # fmt: skip
@@ -393,11 +396,41 @@ async def test_what_is_cut_is_shown_as_cut(project):
     assert "index not ready: what it lacks was searched as text" in report.head
 
 
-def test_a_secret_file_that_went_out_is_named_on_the_line():
-    """R-266: it goes only where the user named it, and they see that it did."""
-    pieces = (GatheredPiece(path="a.py", start=1, end=2), GatheredPiece(path=".env", start=1, end=3, source="mention"))
-    message = Message(id="m", role="user", tag=GATHERED_TAG, content=CODE, gathered=pieces)
-    assert title_of_gathered(message) == "2 snippets from 2 files · with .env, as you named it"
+async def test_a_secret_file_that_went_out_is_named_in_a_line_of_its_own(project):
+    """R-266: it goes only where the user named it, and they see that it did, at every width."""
+    (project / ".env").write_text("KEY=1\n")
+    gatherer = FakeGatherer("auto", named=".env")
+    bench, session = await bench_with(project, gatherer)
+    await asked(bench, session, ask("what is in @.env"))
+    said = "Sent with 1 secret file, as you named it: .env"
+    assert [notice.text for notice in of(bench, Notice)] == [said]
+    assert "secret" not in of(bench, CodeGathered)[0].title
+    assert said in [entry.text for entry in entries(await session.log.events())]
+
+
+NOT_ABOUT = "No code · taken as not about the project · #{codebase} sends it"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_said"),
+    [
+        ("where are the help texts wrapped?", True),
+        ("explain how context objects nest", True),
+        ("帮助文本在哪里换行？", True),
+        ("thanks", False),
+        ("Thanks, is that all of it?", False),
+        ("that works very well now", False),
+        ("why?", False),
+        ("go on", False),
+    ],
+)
+async def test_a_question_taken_as_not_about_the_project_says_so(project, text, is_said):
+    """R-201: nobody wonders why "thanks" gets no code, a question is not left alone without a word."""
+    gatherer = FakeGatherer("auto", text="", snippets=0, classification=Classification())
+    bench, session = await bench_with(project, gatherer, settings={"policy": "codebuddy"})
+    await asked(bench, session, ask(text))
+    assert [notice.text for notice in of(bench, Notice)] == ([NOT_ABOUT] if is_said else [])
+    assert len(bench.adapter.requests) == 1
 
 
 async def test_why_there_is_no_code_is_said_each_time(project, monkeypatch):

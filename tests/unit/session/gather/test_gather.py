@@ -139,11 +139,11 @@ async def test_a_question_about_something_else_gets_nothing(project):
 
 async def test_asked_for_and_not_classified_every_question_gets_code(project):
     """`#{codebase}`, `--always`; R-265: `classify = false`."""
-    for found in (
-        await ask(project, "unrelated stuff", always=True),
-        await ask(project, "unrelated stuff", by=means(classify=False)),
+    for found, overruled in (
+        (await ask(project, "unrelated stuff", always=True), "keywords"),
+        (await ask(project, "unrelated stuff", by=means(classify=False)), ""),
     ):
-        assert found.classification.source == "forced"
+        assert (found.classification.source, found.classification.overruled) == ("forced", overruled)
         assert ("src/parser.py", 9, 10, "ast") in places(found)
 
 

@@ -1,0 +1,45 @@
+"""Whether a message asks for something: only then it is worth saying that it went without code (R-201).
+
+"Thanks, that works" gets no code either, and nobody wonders. The words are data (`asking.toml`). Pure.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import msgspec
+
+from codecompanion.formats.package_table import package_table
+from codecompanion.formats.regex import regex
+from codecompanion.retrieval.mentions import prose_of
+
+MIN_WORDS = 3
+"""Less is hardly about code: "go on", "how so?"."""
+_LOOKED_AT = 20_000
+_MARK = regex(r"\?(?:[\s\"'”’)*_]|$)|[？؟]")
+_WORD = regex(r"[^\W\d_]+")
+
+
+class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    asks: frozenset[str]
+    small_talk: frozenset[str]
+
+
+@cache
+def _words() -> _Words:
+    return msgspec.convert(package_table("retrieval/asking.toml"), _Words)
+
+
+def asks_something(text: str) -> bool:
+    """Return whether a message asks: it has a question mark, or begins with a word that asks or tells to look.
+
+    Small talk does not, whatever its marks: "thanks, is that all?".
+    """
+    said = prose_of(text[:_LOOKED_AT])
+    words = [word.lower() for word in _WORD.findall(said)[:MIN_WORDS]]
+    is_script_without_spaces = "？" in said
+    if not words or words[0] in _words().small_talk:
+        return False
+    if len(words) < MIN_WORDS and not is_script_without_spaces:
+        return False
+    return bool(_MARK.search(said)) or words[0] in _words().asks

@@ -1,0 +1,47 @@
+"""What is said below a message of its code: why there is none, and that a secret file went along (R-201, R-266)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from codecompanion.formats.plural import counted
+from codecompanion.model.gathered import Gathered
+from codecompanion.model.messages import Message
+from codecompanion.retrieval.asking import asks_something
+from codecompanion.workspace.secret_files import is_secret
+
+NOT_ABOUT = "No code · taken as not about the project · #{codebase} sends it"
+
+
+def why_no_code(text: str, gathered: Gathered, asked_in: Path | None, *, is_project: bool) -> tuple[str, ...]:
+    """Return why a message got no code, nothing where nobody waits for any.
+
+    `asked_in`: where it was asked for, None = the policy gathers by itself.
+    """
+    if asked_in is not None:
+        return (f"No code · {_why_nothing(gathered, asked_in, is_project)} · why: /context",)
+    is_left_out = not gathered.classification.is_codebase_related
+    return (NOT_ABOUT,) if is_left_out and asks_something(text) else ()
+
+
+def _why_nothing(gathered: Gathered, root: Path, is_project: bool) -> str:
+    """Return in a few words why a question got no code."""
+    if not is_project:
+        return f"{root.name or root} is no project"
+    if gathered.timed_out:
+        return f"{', '.join(gathered.timed_out)} took too long"
+    if gathered.failed:
+        return f"{', '.join(gathered.failed)} failed"
+    if gathered.found:
+        return f"of {counted(len(gathered.found), 'snippet')} found none fits"
+    return f"nothing found in {root.name}"
+
+
+def with_secrets(message: Message) -> tuple[str, ...]:
+    """Return a sentence on the secret files that go to the model because the user named them (R-266)."""
+    named = dict.fromkeys(piece.path for piece in message.gathered if piece.source == "mention")
+    secret = [path for path in named if is_secret(path)]
+    if not secret:
+        return ()
+    them = "it" if len(secret) == 1 else "them"
+    return (f"Sent with {counted(len(secret), 'secret file')}, as you named {them}: {', '.join(secret)}",)
