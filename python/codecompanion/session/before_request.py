@@ -83,9 +83,9 @@ async def _run_policy(control: ContextControl, *, summaries: bool, anyway: bool)
     """Run the policy, and once more without a model where what brings removed messages back takes room, too."""
     level = levels_of(control.policy, control.shaper.env(), control.log.view.messages).trigger
     await control.sources.read(control.policy, due=control.measured().tokens > level)
-    control.offer_recall()  # something may have been removed since
+    control.offer_tools()  # something may have been removed since
     prepared = await control.run(control.plans.request(summaries=summaries, anyway=anyway))
-    if not control.offer_recall() or control.fitting.fits:
+    if not control.offer_tools() or control.fitting.fits:
         return prepared
     again = await control.run(control.plans.request(summaries=False, anyway=anyway))
     return msgspec.structs.replace(again, reports=(*prepared.reports, *again.reports))

@@ -219,6 +219,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     it raises `errors.ToolError` when the call could only fail. `run` raises `errors.ToolError` for a failure the model
     should read. `keeps_time` says that `run` ends by itself at `context.timeout_s`, so that what it has until then is
     not lost. `only_when_removed`: offered to the model only once something was taken out of the chat.
+    `min_window`: offered only in context windows of so many tokens and more, 0 = in all.
     `looks_at`: what of the editor the tool must know: the open file at its argument `path`, or all unsaved texts.
     """
 
@@ -229,4 +230,5 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     effect: Literal["read", "write", "execute"] = "read"
     keeps_time: bool = False
     only_when_removed: bool = False
+    min_window: int = 0
     looks_at: Literal["", "path", "unsaved"] = ""

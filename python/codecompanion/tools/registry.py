@@ -62,13 +62,14 @@ class ToolRegistry:
             name: tool for name, tool in known.items() if name not in self.settings or self.settings[name].enabled
         }
 
-    def specs(self, *, something_removed: bool = False) -> tuple[ToolSpec, ...]:
+    def specs(self, *, something_removed: bool = False, window: int = 0) -> tuple[ToolSpec, ...]:
         """Return what the model is told, always in the same order (the prompt cache depends on it).
 
         `something_removed`: something was taken out of the chat, so that what brings it back is offered, too.
+        `window`: the tokens of the model's context window, 0 = not known; what needs a larger one is left out.
         """
-        tools = self._tools.values()
-        return tuple(tool.spec for tool in tools if something_removed or not tool.only_when_removed)
+        offered = (tool for tool in self._tools.values() if something_removed or not tool.only_when_removed)
+        return tuple(tool.spec for tool in offered if not 0 < window < tool.min_window)
 
     def get(self, name: str) -> Tool:
         """Return the tool.

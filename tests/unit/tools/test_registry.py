@@ -24,6 +24,15 @@ def test_the_tools_are_told_in_a_stable_order() -> None:
     assert names[-1] == "recall"
 
 
+def test_what_a_small_window_has_no_room_for_is_not_told() -> None:
+    """Its schema makes compactions a quarter more frequent at 4k, and a result of it fills half of 8k."""
+    registry = ToolRegistry(BUILTIN_TOOLS)
+    told = {window: [spec.name for spec in registry.specs(window=window)] for window in (0, 4096, 7999, 8000, 10**6)}
+    assert told[0] == told[8000] == told[10**6]
+    assert [name for name in told[0] if name not in told[7999]] == ["code_search"]
+    assert told[4096] == told[7999]
+
+
 @pytest.mark.parametrize("tool", BUILTIN_TOOLS, ids=lambda tool: tool.spec.name)
 def test_every_tool_explains_itself_and_every_argument(tool: object) -> None:
     spec = tool.spec  # type: ignore[attr-defined]

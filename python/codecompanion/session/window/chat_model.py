@@ -38,11 +38,11 @@ class ChatModel:
         self.chosen_policy = ""
         """The policy the chat chose, "" when it follows the configuration."""
         self.policy = services.policy({})
-        self.specs = self._offered_tools()
         self.system_message = self._system_message()
         self.meter = ContextMeter(
             MessageCounter(services.count_text), Calibration(), checks_usage=services.checks_usage
         )
+        self.specs = self._offered_tools()
         self.meter.set_fixed_part(self.system_message, self.specs)
 
     def adapter(self) -> Adapter:
@@ -85,10 +85,12 @@ class ChatModel:
         services = self.services
         if not services.settings.tools.enabled:
             return ()
-        return services.tools.specs(something_removed=self.log.has_removed)
+        return services.tools.specs(something_removed=self.log.has_removed, window=self.meter.window)
 
-    def offer_recall(self) -> bool:
+    def offer_tools(self) -> bool:
         """Offer what brings removed messages back as soon as there are any; the prompt cache is lost then anyway.
+
+        As it is when the window turns out to be too small for one of the tools, or large enough.
 
         Returns whether it was not offered before.
         """
@@ -105,7 +107,7 @@ class ChatModel:
         services = self.services
         if self.log.has_removed or not services.settings.tools.enabled:
             return 0
-        offered = services.tools.specs(something_removed=True)
+        offered = services.tools.specs(something_removed=True, window=self.meter.window)
         more = self.meter.counter.tools(offered) - self.meter.counter.tools(self.specs)
         return round(self.meter.calibration.ratio * more)
 

@@ -96,7 +96,7 @@ class Fitting:
         chat, room = self._chat, self.room
         if not room:
             return None
-        chat.offer_recall()
+        chat.offer_tools()
         if chat.measured().tokens + 2 * len(text) <= room:
             return None
         message = Message(id="new", role="user", content=text, cycle=chat.log.view.cycle + 1)

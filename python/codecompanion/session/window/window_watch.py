@@ -42,6 +42,7 @@ class WindowWatch:
             limits = msgspec.structs.replace(limits, context_window=named, source="endpoint")
         self._chat.limits = limits
         chat.meter.window = 0 if limits.source == "default" else limits.context_window
+        chat.offer_tools()
 
     def refresh(self) -> bool:
         """Take in what the endpoint has told about the model meanwhile; return whether that changed anything."""

@@ -44,6 +44,29 @@ async def test_a_request_goes_on_from_the_one_before_unless_something_was_edited
     assert edits <= 12, "in batches, not one by one per message"
 
 
+async def test_shaping_changes_nothing_of_a_request_but_what_it_clears(tmp_path):
+    """R-338, R-342: the code moves nothing, it is cleared once, from the oldest on, and stays so."""
+    bench, session = await bench_with(
+        tmp_path, FakeGatherer(text=CODE), replies=answer, window=32_000, settings={"policy": "kodacode"}
+    )
+    cleared = 0
+    for number in range(1, 16):
+        await asked(bench, session, ask(f"question {number} " + "words " * 150, number))
+        chats = [
+            [(m.role, m.tag, m.text) for m in r.messages[1:]] for r in bench.adapter.requests if r.purpose == "chat"
+        ]
+        if len(chats) < 2:
+            continue
+        before, now = chats[-2:]
+        changed = [place for place, (was, one) in enumerate(zip(before, now, strict=False)) if was != one]
+        codes = [place for place, (_, tag, _) in enumerate(now) if tag == GATHERED_TAG]
+        assert changed == codes[cleared : cleared + len(changed)], "the next oldest, and nothing else"
+        assert all(now[place][2].startswith("<important>Code gathered") for place in codes[: cleared + len(changed)])
+        assert all(now[place][2] == CODE for place in codes[cleared + len(changed) :])
+        cleared += len(changed)
+    assert 3 <= cleared < 14, "some are beyond the share of finished turns, the newest are not"
+
+
 @pytest.mark.parametrize("policy", policy_names())
 async def test_a_compaction_takes_the_code_out_and_names_the_files(tmp_path, policy):
     """Its text is in no summary and in no request for one; an undo brings it back."""
@@ -62,6 +85,18 @@ async def test_a_compaction_takes_the_code_out_and_names_the_files(tmp_path, pol
         assert "src/0.py" in asked_for + summary.text
     await session.edits.carry_out(UndoChange(chat="chat-1"))
     assert sum(m.text == CODE for m in session.log.view.messages if m.tag == GATHERED_TAG) >= 9
+
+
+@pytest.mark.parametrize(("window", "offered"), [(4096, False), (8000, True), (128_000, True)])
+async def test_the_tool_that_looks_for_code_is_offered_where_it_has_room(tmp_path, window, offered):
+    """Counted and sent: the meter, the request and what may be called agree; a larger model has it again."""
+    bench, session = await bench_with(tmp_path, FakeGatherer(text="", snippets=0), window=window)
+    await asked(bench, session, ask("hello"))
+    [request] = bench.adapter.requests
+    assert ("code_search" in [tool.name for tool in request.tools]) == offered
+    assert request.tools == session.control.specs
+    control = session.control
+    assert control.measured().tokens >= control.meter.counter.tools(request.tools)
 
 
 async def test_what_was_summarised_is_found_again_and_recalled(tmp_path):
