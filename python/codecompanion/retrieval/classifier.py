@@ -27,7 +27,7 @@ PATTERN_POINTS, KEYWORD_POINTS, STRONG_POINTS = 3, 1, 2
 HIGH_POINTS, MEDIUM_POINTS = 5, 3
 _WORD = regex(r"[^\W_]+")
 _TABLE = "retrieval/question_words.toml"
-_IDENTIFIER_PATTERN = "(?-i:"
+_PATTERNS = "retrieval/question_patterns.toml"
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -118,7 +118,7 @@ def _look(text: str, words: list[str]) -> _Found:
         for category in _keywords_of(word):
             stems_by_category[category].add(stem(word))
     return _Found(
-        patterns=sum(_matches(pattern, text) for pattern in _patterns()),
+        patterns=sum(_matches(pattern, text, excepted) for pattern, excepted in _patterns()),
         by_category={name: len(stems) for name, stems in stems_by_category.items()},
         keywords=len(set[str]().union(*stems_by_category.values())),
         strong=sum(any(_is_strong(word, wanted) for word in set(words)) for wanted in _words("strong_indicators")),
@@ -147,16 +147,24 @@ def _is_english(word: str) -> bool:
     return word in _words("no_misspelling") or stem(word) in _common_stems()
 
 
-def _matches(pattern: re.Pattern[str], text: str) -> bool:
-    """Return whether a pattern matches; a brand in mixed case is no name in code."""
-    if not pattern.pattern.startswith(_IDENTIFIER_PATTERN):
+def _matches(pattern: re.Pattern[str], text: str, excepted: frozenset[str]) -> bool:
+    """Return whether a pattern matches something that is not among the exceptions."""
+    if not excepted:
         return pattern.search(text) is not None
-    return any(found.group().lower() not in _words("not_identifiers") for found in pattern.finditer(text))
+    return any(found.group().lower() not in excepted for found in pattern.finditer(text))
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(text, re.IGNORECASE | re.MULTILINE) for text in package_table(_TABLE)["patterns"])
+def _patterns() -> tuple[tuple[re.Pattern[str], frozenset[str]], ...]:
+    """Return the pattern of each group, and the words that are no match of it: a brand in mixed case is no name."""
+    groups = package_table(_PATTERNS)["patterns"]
+    return tuple(
+        (
+            re.compile("|".join(group["any"]), re.IGNORECASE | re.MULTILINE),
+            _words(group["but"]) if "but" in group else frozenset(),
+        )
+        for group in groups
+    )
 
 
 @cache
