@@ -15,6 +15,8 @@ Confidence = Literal["high", "medium", "low"]
 CONFIDENCE_VALUES: dict[str, float] = {"high": 0.9, "medium": 0.7, "low": 0.4}
 """R-206; what is none of them counts as medium."""
 
+NAMED_LINES = "lines"
+"""The kind of a snippet that is the lines the user named of a file."""
 PIN_IS_GONE = "Pinned code is gone:"
 """How a note begins that says so."""
 
@@ -40,6 +42,14 @@ class Classification(msgspec.Struct, frozen=True, kw_only=True):
     def confidence_value(self) -> float:
         """Return the confidence as a number (R-206)."""
         return CONFIDENCE_VALUES.get(self.confidence, CONFIDENCE_VALUES["medium"])
+
+
+class NamedLines(msgspec.Struct, frozen=True):
+    """Lines of a file as the user wrote them after its name, `@a.py:10-20`: 1-based, inclusive, not checked."""
+
+    name: str
+    start: int
+    end: int
 
 
 class QuestionTypes(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,24 +12,31 @@ from typing import Literal
 import msgspec
 
 from codecompanion.formats.regex import regex
+from codecompanion.model.gathered import NamedLines
 
 CODEBASE = "#{codebase}"
 _CODEBASE = regex(r"#\{codebase\}", re.IGNORECASE)
 MAX_FILES, _MAX_CHARS = 20, 400
 _FENCE = regex(r" {0,3}(`{3,}|~{3,})([^\n]{0,200})")
 _INLINE = regex(r"`[^`\n]+`")
-_FILE = regex(rf'(?<![\w@./\\-])@(?:"([^"\n]{{1,{_MAX_CHARS}}})"|((?:\\ |[^\s"<>|(){{}}\[\],;@]){{1,{_MAX_CHARS}}}))')
+_QUOTED = rf'"([^"\n]{{1,{_MAX_CHARS}}})"((?:[:#]L?\d[\dLC:-]{{0,40}})?)'
+_FILE = regex(rf'(?<![\w@./\\-])@(?:{_QUOTED}|((?:\\ |[^\s"<>|(){{}}\[\],;@]){{1,{_MAX_CHARS}}}))')
 _TICKED = regex(rf"(?<![\w@./\\`-])@`(?=[^`\n]{{0,{_MAX_CHARS}}}[./])([^`\"\n]{{1,{_MAX_CHARS}}})`")
 """A path between backticks after the sign; a word without dot and slash there is a decorator, or a person."""
 _TRAILING = ".,:;!?'’”*_"
-_LINES = regex(r":\d+(?:-\d+)?$")
+_LINES = regex(r"(?::L?(\d{1,9})(?:-L?(\d{1,9})|:\d{1,9})?|#L(\d{1,9})(?:C\d{1,9})?(?:-L?(\d{1,9})(?:C\d{1,9})?)?)$")
+"""Lines of a file: `:10`, `:10-20`, `:10:5` with its column, `#L10-L20` as forges write them."""
 
 
 class Mentions(msgspec.Struct, frozen=True):
-    """What a message mentions: the whole project, and names that may be files, in their order, each once."""
+    """What a message mentions: the whole project, and names that may be files, in their order, each once.
+
+    `lines`: of which of them only these are meant, in their order; of all others the whole file.
+    """
 
     codebase: bool = False
     files: tuple[str, ...] = ()
+    lines: tuple[NamedLines, ...] = ()
 
     def __bool__(self) -> bool:
         """Return whether there is anything."""
@@ -44,8 +51,11 @@ def mentions_in(text: str) -> Mentions:
     if "@" not in text and "#{" not in text:
         return NONE
     said = prose_of(text)
-    names = (quoted or _plain(bare) for quoted, bare in _FILE.findall(said))
-    return Mentions(CODEBASE in said.lower(), tuple(dict.fromkeys(filter(None, names)))[:MAX_FILES])
+    found = dict.fromkeys(_named(*parts) for parts in _FILE.findall(said))
+    names = tuple(dict.fromkeys(one.name for one in found if one.name))[:MAX_FILES]
+    whole = {one.name for one in found if one.start < 0}
+    lines = tuple(one for one in found if one.name in names and one.name not in whole)[:MAX_FILES]
+    return Mentions(CODEBASE in said.lower(), names, lines)
 
 
 def prose_of(text: str) -> str:
@@ -72,9 +82,14 @@ def _without_fenced(text: str) -> str:
     return "\n".join(kept)
 
 
-def _plain(name: str) -> str:
-    """Return a name without what belongs to the sentence around it, or to a place within the file."""
-    return _LINES.sub("", name.replace("\\ ", " ").rstrip(_TRAILING)).rstrip(_TRAILING)
+def _named(quoted: str, after: str, bare: str) -> NamedLines:
+    """Return a name without what belongs to the sentence around it, and its lines, -1 = none."""
+    name = quoted + after if quoted else bare.replace("\\ ", " ").rstrip(_TRAILING)
+    place = _LINES.search(name)
+    if place is None:
+        return NamedLines(quoted or name, -1, -1)
+    start, end = place[1] or place[3], place[2] or place[4]
+    return NamedLines(name[: place.start()].rstrip("" if quoted else _TRAILING), int(start), int(end or start))
 
 
 def wants_code(enabled: bool | Literal["auto"], always: bool, mentions: Mentions, files: tuple[str, ...]) -> bool:

@@ -11,6 +11,9 @@ from pathlib import Path
 
 from codecompanion.workspace.files import walk
 
+NO_SUCH_FILE = "no such file in {root}."
+IS_FOLDER = "it is a folder: name its files, or write #{codebase}."
+"""Why what stands after `@` is not read."""
 _log = logging.getLogger(__name__)
 TIME_LIMIT_S = 2.0
 MAX_WALKED = 20_000
@@ -28,6 +31,18 @@ def files_named(root: Path, names: Sequence[str], open_files: Sequence[str] = ()
         there = _names_below(root, sought)
         found += [name for name in sought if name in there]
     return tuple(name for name in names if name in found)
+
+
+def folders_named(root: Path, names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of the names that are folders."""
+    return tuple(name for name in names if any(map(str.isalnum, name)) and _is_folder(root, name))
+
+
+def _is_folder(root: Path, name: str) -> bool:
+    try:
+        return (root / Path(name).expanduser()).is_dir()
+    except (OSError, ValueError, RuntimeError):
+        return False
 
 
 def _is_file(root: Path, name: str) -> bool:

@@ -38,6 +38,30 @@ def test_names_after_an_at_sign_may_be_files(text, files):
 
 
 @pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("see @a.py:10-20 and @a.py:3", [("a.py", 10, 20), ("a.py", 3, 3)]),
+        ("see @a.py:10-20, @a.py", []),
+        ("is @a.py:20-10?", [("a.py", 20, 10)]),
+        ("(@a.py#L5-L9).", [("a.py", 5, 9)]),
+        ("@a.py#L5", [("a.py", 5, 5)]),
+        ("@a.py#L5C2-L9C1", [("a.py", 5, 9)]),
+        ("@a.py:12:4 fails", [("a.py", 12, 12)]),
+        ("@a.py:0", [("a.py", 0, 0)]),
+        ('@"my file.txt":3-4 and @"your file.txt:5"', [("my file.txt", 3, 4), ("your file.txt", 5, 5)]),
+        ("@`src/a.py:3-4`", [("src/a.py", 3, 4)]),
+        ("@a.py: see", []),
+        ("@a.py#notes", []),
+        ("@a.py:12345678901", []),
+    ],
+)
+def test_lines_after_a_name_are_those_that_are_meant(text, lines):
+    found = mentions_in(text)
+    assert [(one.name, one.start, one.end) for one in found.lines] == lines
+    assert {one.name for one in found.lines} <= set(found.files)
+
+
+@pytest.mark.parametrize(
     ("text", "is_meant"),
     [
         ("how does #{codebase} work?", True),

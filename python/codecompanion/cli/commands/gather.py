@@ -116,14 +116,16 @@ class _Projects:
         index = self._index(root, is_project)
         if options.embed and is_project:
             await self._vectors.fill(options.embed, index.root, index.path, index.choice)
+        mentions = mentions_in(question)
         ask = Ask(
             question=question,
             root=root,
-            files=tuple(dict.fromkeys((*options.files, *mentions_in(question).files))),
+            files=tuple(dict.fromkeys((*options.files, *mentions.files))),
+            lines=tuple(one for one in mentions.lines if one.name not in options.files),
             active=options.active,
             model=options.model,
             budget=budget,
-            always=options.always or mentions_in(question).codebase,
+            always=options.always or mentions.codebase,
             only_files=not is_project,
         )
         search = IndexSearch(index, context.hybrid, vectors)

@@ -12,24 +12,26 @@ from typing import Protocol
 import msgspec
 
 from codecompanion.model.chosen_code import ChosenPiece
-from codecompanion.model.gathered import Gathered
+from codecompanion.model.gathered import Gathered, NamedLines
 from codecompanion.model.messages import Message
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """A question, and what is known when it is asked.
 
-    `root`: the project. `files`: what the user named with `@`, as written (R-213); `active`: the file they work in, ""
-    = none (R-214), `cursor`: its line there. `max_tokens`: the most the code may take (R-245), whatever the budget of
-    `model` is; named files may take all of it. `is_asked`: the user asked for code, so nobody decides whether the
-    question is about any. `only_files`: `root` is no project, and nothing but the named files is read. `unsaved`: the
-    texts of changed buffers, by absolute path. `left_out` and `pinned`: pieces that must not or must be in the
-    result. `seen`: messages of gathered code that the model sees as they are: what stands there is not sent again.
+    `root`: the project. `files`: what the user named with `@`, as written (R-213), of those with `lines` only these
+    are meant; `active`: the file they work in, "" = none (R-214), `cursor`: its line there. `max_tokens`: the most the
+    code may take (R-245), whatever the budget of `model` is; named files may take all of it. `is_asked`: the user asked
+    for code, so nobody decides whether the question is about any. `only_files`: `root` is no project, and nothing but
+    the named files is read. `unsaved`: the texts of changed buffers, by absolute path. `left_out` and `pinned`: pieces
+    that must not or must be in the result. `seen`: messages of gathered code that the model sees as they are: what
+    stands there is not sent again.
     """
 
     text: str
     root: Path
     files: tuple[str, ...] = ()
+    lines: tuple[NamedLines, ...] = ()
     active: str = ""
     cursor: int = 0
     adapter: str = ""

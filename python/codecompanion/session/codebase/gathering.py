@@ -148,6 +148,7 @@ class CodeGathering:
             text=bare_question(text),
             root=root,
             files=mentions.files,
+            lines=mentions.lines,
             active=snapshot.current,
             cursor=snapshot.cursor[0],
             adapter=control.adapter_name,

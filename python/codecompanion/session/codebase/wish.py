@@ -47,30 +47,43 @@ async def wish_of(
         return Wish(mentions, wants_code(enabled, always, mentions, ()))
     from codecompanion.retrieval.near_mentions import near_mentions, told_of
 
-    found: tuple[str, ...] = ()
+    found, folders = tuple[str, ...](), tuple[str, ...]()
     if mentions.files:
-        from codecompanion.workspace.named_files import files_named
+        from codecompanion.workspace.named_files import files_named, folders_named
 
         open_files = tuple(buffer.name for buffer in snapshot.buffers)
         found = await asyncio.to_thread(files_named, root, mentions.files, open_files)
+        folders = await asyncio.to_thread(folders_named, root, mentions.files)
     is_wanted, near = wants_code(enabled, always, mentions, found), near_mentions(text, found)
     if enabled is False:
         asks = mentions.codebase or bool(found) or any(one.asks_for_code for one in near)
         others = told_of([one for one in near if not one.asks_for_code])
         return Wish(mentions, False, (*others, GATHERING_OFF) if asks else others)
     if is_wanted:  # gathering says itself which of the files it cannot read; a decorator was never meant as one
-        named = tuple(name for name in mentions.files if name in found or "/" in name or _is_meant_as_file(name))
-        return Wish(msgspec.structs.replace(mentions, files=named), True, told_of(near))
-    return Wish(mentions, False, (*told_of(near), *_missing(mentions.files, found, root)))
+        named = tuple(name for name in mentions.files if name in found or _is_meant_as_file(name))
+        named = tuple(name for name in named if name not in folders)
+        return Wish(msgspec.structs.replace(mentions, files=named), True, (*told_of(near), *_folders(folders)))
+    lost = tuple(name for name in mentions.files if name not in (*found, *folders))
+    return Wish(mentions, False, (*told_of(near), *_folders(folders), *_missing(lost, root)))
 
 
-def _missing(names: tuple[str, ...], found: tuple[str, ...], root: Path) -> tuple[str, ...]:
+def _folders(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a sentence on folders: they are not read."""
+    from codecompanion.workspace.named_files import IS_FOLDER
+
+    return tuple(f"@{name} was not read: {IS_FOLDER}" for name in names[:_MAX_MISSING])
+
+
+def _missing(names: tuple[str, ...], root: Path) -> tuple[str, ...]:
     """Return a sentence on names after `@` that can only be meant as files, and are none."""
-    lost = [name for name in names if name not in found and _is_meant_as_file(name)]
+    from codecompanion.workspace.named_files import NO_SUCH_FILE
+
+    lost = [name for name in names if _is_meant_as_file(name)]
     if not lost:
         return ()
     shown = ", ".join(f"@{name}" for name in lost[:_MAX_MISSING]) + (" …" if len(lost) > _MAX_MISSING else "")
-    return (f"Sent as plain text: {shown} · no such file in {root.name or root}",)
+    was = "was" if len(lost) == 1 else "were"
+    return (f"{shown} {was} not read: {NO_SUCH_FILE.format(root=root.name or root)}",)
 
 
 def _is_meant_as_file(name: str) -> bool:

@@ -63,6 +63,7 @@ class ProjectGatherer:
             question=question.text,
             root=question.root,
             files=question.files,
+            lines=question.lines,
             active=question.active,
             cursor=question.cursor,
             named_first=True,

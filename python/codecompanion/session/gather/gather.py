@@ -119,7 +119,9 @@ async def gather(ask: Ask, means: Means) -> Gathered:
     code = ProjectCode(ask.root, Choice(means.settings.include_hidden, max_bytes), ask.unsaved)
     files = await runs.run(
         "files",
-        in_thread(partial(read_mentioned, code, ask.files, "" if ask.only_files else ask.active, ask.named_first)),
+        in_thread(
+            partial(read_mentioned, code, ask.files, "" if ask.only_files else ask.active, ask.named_first, ask.lines)
+        ),
         _limit(means, "files"),
         ReadFiles(),
     )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from codecompanion.errors import CodeCompanionError
 from codecompanion.formats.text_files import decode, is_binary, reason
-from codecompanion.model.gathered import Snippet
+from codecompanion.model.gathered import NamedLines, Snippet
 from codecompanion.retrieval.smart_snippets import whole_file
+from codecompanion.session.gather.named_lines import named_lines
 from codecompanion.session.gather.project_code import ProjectCode
 from codecompanion.workspace.files import walk
+from codecompanion.workspace.named_files import IS_FOLDER, NO_SUCH_FILE
 from codecompanion.workspace.paths import Workspace
 from codecompanion.workspace.secret_files import is_secret
 
@@ -40,10 +42,18 @@ def with_active(files: tuple[str, ...], active: str, named_first: bool = False) 
 
 
 def read_mentioned(
-    code: ProjectCode, files: tuple[str, ...], active: str, named_first: bool, check: Callable[[], None]
+    code: ProjectCode,
+    files: tuple[str, ...],
+    active: str,
+    named_first: bool,
+    lines: Sequence[NamedLines],
+    check: Callable[[], None],
 ) -> ReadFiles:
-    """Return the named files and the active one; what cannot be read is skipped and said (R-215). Blocks."""
-    snippets, notes = dict[str, Snippet](), list[str]()
+    """Return the named files and the active one; what cannot be read is skipped and said (R-215). Blocks.
+
+    Of a file with `lines` only these are read.
+    """
+    snippets, notes = dict[tuple[str, int], Snippet](), list[str]()
     wanted = [name for name in dict.fromkeys(with_active(files, active, named_first)) if len(name) >= MIN_NAME]
     if len(wanted) > MAX_FILES:
         notes.append(f"{MAX_FILES} of the {len(wanted)} files named with @ were read.")
@@ -64,7 +74,12 @@ def read_mentioned(
             continue
         notes += [text for text in (note, cut_note) if text]
         source = "active" if is_active else "mention"
-        snippets.setdefault(path, msgspec.structs.replace(snippet, source=source, scores=((source, 1.0),)))
+        wanted_lines = [] if is_active else [one for one in lines if one.name == name]
+        parts, line_notes = named_lines(snippet, wanted_lines) if wanted_lines else ([snippet], [])
+        notes += line_notes
+        for part in parts:
+            place = (path, 0 if part is snippet else part.start)
+            snippets.setdefault(place, msgspec.structs.replace(part, source=source, scores=((source, 1.0),)))
     return ReadFiles(tuple(snippets.values()), tuple(notes))
 
 
@@ -81,18 +96,20 @@ def _find(code: ProjectCode, name: str, check: Callable[[], None]) -> tuple[str,
     if real.is_file() or workspace.relative(real) in code.unsaved:
         return workspace.relative(real), ""
     if real.is_dir():
-        raise _NotFound("it is a folder; name its files.")
+        raise _NotFound(IS_FOLDER)
+    no_such_file = NO_SUCH_FILE.format(root=code.root.name or code.root)
     if "/" in name:
-        raise _NotFound("there is no such file in the project.")
+        raise _NotFound(no_such_file)
     found = [path for path in (*code.unsaved, *code.listed(check)) if path.rpartition("/")[2] == name]
     if not found:
         everything = itertools.islice(walk(code.root, include_ignored=True), MAX_WALKED)
         found = [workspace.relative(path) for path in everything if path.name == name]
     if not found:
-        raise _NotFound("there is no file of this name in the project.")
+        raise _NotFound(no_such_file)
     best = min(dict.fromkeys(found), key=lambda path: (path.count("/"), len(path), path))
     others = len(set(found)) - 1
-    return best, f"@{name} is {best}; {others} more have that name: write the path to mean another." if others else ""
+    have = "1 other file has" if others == 1 else f"{others} other files have"
+    return best, f"@{name} is {best}; {have} that name: write the path to mean another." if others else ""
 
 
 def _names(name: str, path: str) -> bool:

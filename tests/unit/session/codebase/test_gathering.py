@@ -247,10 +247,13 @@ async def test_when_code_is_gathered(project, enabled, policy, text, gathers):
         ("auto", "how does #codebase start?", ["Sent as plain text: #codebase · write #{codebase}"]),
         ("auto", "see #{buffer}", ["Sent as plain text: #{buffer} · /buffer attaches an open file"]),
         (True, "see #{buffer}", ["Sent as plain text: #{buffer} · /buffer attaches an open file"]),
-        ("auto", "see @src/gone.py", ["Sent as plain text: @src/gone.py · no such file in project"]),
-        ("auto", "see @gone.py:10", ["Sent as plain text: @gone.py · no such file in project"]),
+        ("auto", "see @src/gone.py", ["@src/gone.py was not read: no such file in project."]),
+        ("auto", "see @gone.py:10", ["@gone.py was not read: no such file in project."]),
         ("auto", "see @src/here.py and @src/gone.py", []),
         ("auto", "@nobody, @pytest.fixture, @vue.config.js and @types/node", []),
+        ("auto", "what is in @src?", ["@src was not read: it is a folder: name its files, or write #{codebase}."]),
+        ("auto", "what is in @src/?", ["@src/ was not read: it is a folder: name its files, or write #{codebase}."]),
+        (True, "what is in @src/?", ["@src/ was not read: it is a folder: name its files, or write #{codebase}."]),
         (False, "how does #{codebase} start?", ["No code · context.enabled is false"]),
         (False, "how does @codebase start?", ["No code · context.enabled is false"]),
         (False, "see @src/here.py", ["No code · context.enabled is false"]),
@@ -279,7 +282,7 @@ async def test_a_name_that_was_never_meant_as_a_file_is_not_looked_for(project):
     gatherer = FakeGatherer(True)
     bench, session = await bench_with(project, gatherer)
     await asked(bench, session, ask("@a.py, @pytest.fixture, @gone.py, @src/gone and @nobody"))
-    assert gatherer.questions[0].files == ("a.py", "gone.py", "src/gone")
+    assert gatherer.questions[0].files == ("a.py", "gone.py")
 
 
 async def test_that_gathering_is_off_is_said_once(project):

@@ -17,6 +17,7 @@ from codecompanion.adapters.base import Finished, TextDelta
 from codecompanion.errors import NetworkFailed
 from codecompanion.model.chosen_code import ChosenPiece
 from codecompanion.model.found_code import FoundCode, SearchOutcome
+from codecompanion.retrieval.mentions import mentions_in
 from codecompanion.session.gather import gather as gathering
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.gather import Means, gather
@@ -225,20 +226,20 @@ async def test_a_name_is_looked_for_below_the_root(project):
     """R-215: of two, the one nearest to the root, and the user is told."""
     found = await ask(project, "x", files=("parser.py",))
     assert places(found)[0][0] == "src/parser.py"
-    assert found.notes == ("@parser.py is src/parser.py; 1 more have that name: write the path to mean another.",)
+    assert found.notes == ("@parser.py is src/parser.py; 1 other file has that name: write the path to mean another.",)
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("@src/missing.py", "was not read: there is no such file in the project."),
-        ("src/missing.py", "@src/missing.py was not read: there is no such file in the project."),
-        ("missing.py", "@missing.py was not read: there is no file of this name in the project."),
-        ("src", "@src was not read: it is a folder; name its files."),
+        ("@src/missing.py", "was not read: no such file in project."),
+        ("src/missing.py", "@src/missing.py was not read: no such file in project."),
+        ("missing.py", "@missing.py was not read: no such file in project."),
+        ("src", "@src was not read: it is a folder: name its files, or write #{codebase}."),
         ("../secret.txt", "outside the workspace"),
         ("/etc/hostname", "outside the workspace"),
         ("link.txt", "outside the workspace"),
-        ("; rm -rf", "@; rm -rf was not read: there is no file of this name in the project."),
+        ("; rm -rf", "@; rm -rf was not read: no such file in project."),
         ("a\0b", "contains a NUL"),
         ("binary.bin", "@binary.bin was not read: it is no text."),
     ],
@@ -252,6 +253,58 @@ async def test_a_file_that_cannot_be_read_is_skipped_and_said(project, name, sai
     assert [one[0] for one in places(found)] == ["src/other.py"]
     assert len(found.notes) == 1
     assert said in found.notes[0]
+
+
+LONG = "".join(f"line_{n} = {n}\n" for n in range(1, 201))
+
+
+@pytest.mark.parametrize(
+    ("written", "expected", "notes"),
+    [
+        ("@src/long.py:100-120", [(100, 120)], ()),
+        ("@src/long.py:100", [(100, 100)], ()),
+        ("@src/long.py#L100-L120", [(100, 120)], ()),
+        ("@src/long.py:120-100", [(100, 120)], ()),
+        ("@src/long.py:1-200", [(1, 200)], ()),
+        ("@src/long.py:1-9 and @src/long.py:5-12, @src/long.py:50", [(1, 12), (50, 50)], ()),
+        ("@src/long.py:1-9 and @src/long.py", [(1, 200)], ()),
+        ("@long.py:7", [(7, 7)], ()),
+        (
+            "@src/long.py:190-900",
+            [(190, 200)],
+            ("Of @src/long.py:190-900 the lines 190-200 were read: src/long.py has 200 lines.",),
+        ),
+        ("@src/long.py:900-950", [], ("@src/long.py:900-950 was not read: src/long.py has 200 lines.",)),
+        ("@src/long.py:0", [], ("@src/long.py:0 was not read: the first line is 1.",)),
+        ("@src/long.py:0-3", [(1, 3)], ("Of @src/long.py:0-3 the lines 1-3 were read: the first line is 1.",)),
+        ("@.env:1", [(1, 1)], ()),
+    ],
+)
+async def test_of_a_file_named_with_lines_exactly_these_are_read(project, written, expected, notes):
+    """R-213: as the lists and replies write them, and as forges do."""
+    (project / "src/long.py").write_text(LONG)
+    meant = mentions_in(f"explain {written} please")
+    found = await ask(
+        project, "x", files=meant.files, lines=meant.lines, by=means(supplement_when_files_selected=False)
+    )
+    shown = [one for one in found.selection.snippets if one.source == "mention"]
+    assert [(one.start, one.end) for one in shown] == expected
+    assert all(one.score == 1.0 and one.is_selected for one in shown)
+    assert found.notes == notes
+    for one in shown:
+        if one.path == "src/long.py":
+            assert one.text.rstrip("\n").split("\n") == LONG.splitlines()[one.start - 1 : one.end]
+
+
+async def test_of_lines_from_the_first_on_the_map_shows_the_rest_of_the_file(project):
+    """Such lines are not taken for the whole file."""
+    text = "".join(f"def step_{n}():\n    return {n}\n\n\n" for n in range(9))
+    (project / "src/steps.py").write_text(text)
+    meant = mentions_in("@src/steps.py:1-6")
+    found = await ask(
+        project, "x", files=meant.files, lines=meant.lines, by=means(supplement_when_files_selected=False)
+    )
+    assert "def step_8" in next(one.text for one in found.beside if one.source == "map")
 
 
 async def test_a_link_to_a_secret_file_is_not_read_by_another_name(project):
@@ -284,7 +337,7 @@ async def test_a_name_that_is_no_file_asks_for_no_code(project):
     """R-201: `@alice` in a question about something else sends nothing, and says so."""
     found = await ask(project, "What does @alice think of poems?", files=("alice",))
     assert (found.text, found.found) == ("", ())
-    assert found.notes == ("@alice was not read: there is no file of this name in the project.",)
+    assert found.notes == ("@alice was not read: no such file in project.",)
 
 
 async def test_a_hidden_or_secret_file_is_read_when_it_is_named(project):

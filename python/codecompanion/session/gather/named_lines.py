@@ -1,0 +1,52 @@
+"""The lines of a file that a user named, `@a.py:10-20`: exactly these, as they are in the file (R-213)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from codecompanion.formats.plural import counted
+from codecompanion.model.gathered import NAMED_LINES, NamedLines, Snippet
+from codecompanion.retrieval.smart_snippets import split_lines
+
+
+def named_lines(whole: Snippet, wanted: Sequence[NamedLines]) -> tuple[list[Snippet], list[str]]:
+    """Return the wanted lines of a file, no line twice, and what is to be said of those that it does not have.
+
+    Reversed ends are read in their order; what reaches beyond the file ends with it, which is said.
+    """
+    lines = split_lines(whole.text)
+    count = len(lines)
+    runs, notes = list[tuple[int, int]](), list[str]()
+    for one in wanted:
+        start, end = sorted((one.start, one.end))
+        written = f"@{one.name}:{one.start}" + (f"-{one.end}" if one.end != one.start else "")
+        if start > count or end < 1:
+            notes.append(f"{written} was not read: {_why(whole, start > count, count)}.")
+            continue
+        shown = (max(1, start), min(end, count))
+        if shown != (start, end):
+            notes.append(f"Of {written} the lines {shown[0]}-{shown[1]} were read: {_why(whole, end > count, count)}.")
+        runs.append(shown)
+    return [_part(whole, lines, start, end) for start, end in _joined(runs)], notes
+
+
+def _why(whole: Snippet, is_beyond: bool, count: int) -> str:
+    return f"{whole.path} has {counted(count, 'line')}" if is_beyond else "the first line is 1"
+
+
+def _joined(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the runs from top to bottom, those that touch as one."""
+    found = list[tuple[int, int]]()
+    for start, end in sorted(runs):
+        if found and start <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _part(whole: Snippet, lines: Sequence[str], start: int, end: int) -> Snippet:
+    text = "\n".join(lines[start - 1 : end])
+    return msgspec.structs.replace(whole, start=start, end=end, text=text, kind=NAMED_LINES)
