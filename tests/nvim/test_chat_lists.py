@@ -51,6 +51,23 @@ def test_a_late_list_says_that_it_loads_and_does_not_open_over_other_work(chat: 
     chat.nvim.wait_screen("The stored chats are loaded; ask again to see them")
 
 
+def test_the_code_of_a_question_does_not_open_over_what_is_typed_meanwhile(chat: ChatDriver) -> None:
+    """`/context` may take a while: keys go where they were meant to go."""
+    row = {"path": "a.py", "start": 1, "end": 9, "what": "a.py:1-9", "source": "search", "score": 0.5, "tokens": 9}
+    report = {"title": "1 snippet", "head": [], "rows": [{**row, "state": "in", "why": ""}], "can_choose": True}
+    chat.nvim.feed("i/context why?<Esc><CR>")
+    chat.nvim.wait_screen("Loading the snippets…")
+    chat.nvim.feed("iquick")
+    answer_late(chat, "preview_code", report)
+    chat.nvim.feed(" question<Esc>")
+    screen = chat.nvim.wait_screen("The snippets are loaded; ask again to see them")
+    assert "a.py:1-9" not in screen
+    assert chat.input() == "quick question"
+    chat.nvim.feed(":CodeCompanionContext why?<CR>")
+    chat.nvim.wait_screen(r"✓ \.50 +9 search +a\.py:1-9")
+    assert len(chat.sent("preview_code")) == 1
+
+
 def test_a_list_asked_for_twice_opens_once(chat: ChatDriver) -> None:
     """Who presses the key again because nothing happens gets one list, and the line that it loads is gone."""
     chat.nvim.feed("ga")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from chat_driver import ChatDriver, make_chat
@@ -153,6 +155,7 @@ def test_context_lists_what_would_go_and_why(nvim_factory, columns: int) -> None
     assert "src/stack.py" in screen
     assert "big.py" in screen
     assert ("the budget is used up" in screen) == (columns >= 80)
+    assert "big.py:1-900 · no room" in screen or columns >= 80
     assert all(len(line.rstrip()) <= columns for line in screen.split("\n"))
 
 
@@ -170,6 +173,27 @@ def test_pieces_are_left_out_and_pinned_with_a_key(chat: ChatDriver) -> None:
     chosen = [(one["path"], one["start"], one["choice"]) for one in chat.sent("choose_code")]
     assert chosen == [("src/stack.py", 10, "left_out"), ("src/stack.py", 10, ""), ("README.md", 0, "pinned")]
     assert [chat.sent("choose_code")[0][name] for name in ("end", "kind", "name")] == [42, "class", "Stack"]
+
+
+LONG = "src/click/testing/shell_completion_support.py"
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_a_row_keeps_its_file_and_lines_and_says_less_of_the_reason(nvim_factory, columns: int) -> None:
+    chat = make_chat(nvim_factory, size=(columns, 30))
+    row = {**REPORT["rows"][0], "path": LONG, "what": f"{LONG}:100-120 of 900 complete_option"}
+    dropped = {**row, "state": "out", "why": "the budget is used up"}
+    above = {**row, "is_above": True, "why": "still above: not sent again"}
+    chat.answer("preview_code", {**REPORT, "rows": [row, dropped, above]})
+    chat.answer("choose_code", "Said by the host.")
+    chat.nvim.feed("i/context why?<Esc><CR>")
+    place = r"\S*shell_completion_support\.py:100-120"
+    screen = chat.nvim.wait_screen(rf"✓ \.82 .*{place}")
+    assert re.search(rf"  \.82 .*{place}.* · no room", screen), screen
+    assert re.search(rf"↑ \.82 .*{place}.* · still", screen), screen
+    chat.nvim.feed("x")
+    screen = chat.nvim.wait_screen(rf"✗ \.82 .*{place}.* · left out")
+    assert all(len(line.rstrip()) <= columns for line in screen.split("\n"))
 
 
 def test_a_pin_that_has_moved_is_unpinned_by_the_line_it_is_known_by(chat: ChatDriver) -> None:

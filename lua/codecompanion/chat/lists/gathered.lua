@@ -5,20 +5,34 @@
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
 local float = require("codecompanion.screen.float")
+local loading = require("codecompanion.chat.lists.loading")
 local numbers = require("codecompanion.screen.numbers")
 local say = require("codecompanion.say")
 local scratch = require("codecompanion.screen.scratch")
 local session = require("codecompanion.chat.state.session")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
 local WIDEST = 120
-local MIN_WHAT = 16
 local NARROW = 50
 local MARKS = { ["in"] = "✓", out = " ", ["left out"] = "✗", pinned = "⚑" }
+local ABOVE = "↑"
 local CHOSEN = {
   ["left out"] = "you left it out: with the next question",
   pinned = "you pinned it: from the next question on",
+}
+---Reasons, for rows that have no room for a sentence.
+local SHORT = {
+  [CHOSEN["left out"]] = "left out",
+  [CHOSEN.pinned] = "pinned",
+  ["you left it out"] = "left out",
+  ["still above: not sent again"] = "still above",
+  ["the budget is used up"] = "no room",
+  ["not one line of it fits into the budget"] = "no room",
+  ["it is large, and places inside of it answer better"] = "too large",
+  ["it is too short to say anything by itself"] = "too short",
+  ["was not looked for"] = "not looked for",
 }
 local GROUPS = {
   out = "CodeCompanionHint",
@@ -35,6 +49,7 @@ local GROUPS = {
 ---@field tokens integer
 ---@field state "in"|"out"|"left out"|"pinned"
 ---@field why string
+---@field is_above? boolean The model still has it from an earlier question
 ---@field kind? string
 ---@field name? string
 ---@field end? integer
@@ -71,26 +86,68 @@ function M.go_to(line)
   open(path, tonumber(first))
 end
 
+---The mark of a row: what is sent has another one than what the model still has from before.
+---@param row CodeCompanion.CodeRow
+---@return string
+local function mark_of(row)
+  return row.is_above and row.state == "in" and ABOVE or MARKS[row.state]
+end
+
+---The place of a row, the fullest wording first: file and lines are given up last.
+---@param row CodeCompanion.CodeRow
+---@return string[]
+local function places(row)
+  local found = { row.what }
+  if not vim.startswith(row.what, row.path) then
+    return found
+  end
+  local rest = row.what:sub(#row.path + 1)
+  local parts = vim.split(row.path, "/", { plain = true })
+  for first = 2, #parts do
+    found[#found + 1] = "…/" .. table.concat(parts, "/", first) .. rest
+  end
+  found[#found + 1] = parts[#parts] .. (rest:match("^:%d+%-%d+") or "")
+  return found
+end
+
+---What a row says, the fullest wording first: of the reason less is said before anything of the place goes.
+---@param row CodeCompanion.CodeRow
+---@param short string The reason in few words
+---@return fun(): string? source
+---@return string? what
+local function wordings(row, short)
+  return coroutine.wrap(function()
+    for _, source in ipairs({ ("%-7s "):format(row.source), "" }) do
+      coroutine.yield(source, row.what .. (row.why ~= "" and " · " .. row.why or ""))
+      for _, place in ipairs(places(row)) do
+        coroutine.yield(source, place .. short)
+      end
+    end
+  end)
+end
+
 ---@param row CodeCompanion.CodeRow
 ---@param width integer
 ---@return string
 local function row_text(row, width)
-  local figures = ("%s %s %5s "):format(
-    MARKS[row.state],
-    row.score >= 0.995 and "1.0" or ("%.2f"):format(row.score):gsub("^0", ""),
-    numbers.short(row.tokens)
-  )
+  local mark = mark_of(row)
   if row.path == "" then -- a map, the architecture, memories: all of it goes
-    return fit.cut(("%s     %5s %s"):format(MARKS[row.state], numbers.short(row.tokens), row.what), width)
+    local why = row.why ~= "" and " · " .. row.why or ""
+    return fit.cut(("%s     %5s %s%s"):format(mark, numbers.short(row.tokens), row.what, why), width)
   end
-  local source = ("%-7s "):format(row.source)
-  local room = width - api.nvim_strwidth(figures) - #source
-  if room < MIN_WHAT + #row.source then
-    room, source = room + #source, ""
+  local score = row.score >= 0.995 and "1.0" or ("%.2f"):format(row.score):gsub("^0", "")
+  local figures = ("%s %s %5s "):format(mark, score, numbers.short(row.tokens))
+  local room = width - api.nvim_strwidth(figures)
+  local short = row.why ~= "" and " · " .. (SHORT[row.why] or row.why) or ""
+  for source, what in wordings(row, short) do
+    if api.nvim_strwidth(source .. what) <= room then
+      return figures .. source .. what
+    end
   end
-  local why = row.why ~= "" and " · " .. row.why or ""
-  local what = fit.squeeze(row.what, math.max(MIN_WHAT, room - api.nvim_strwidth(why)))
-  return fit.cut(figures .. source .. what .. why, width)
+  local shown = places(row)
+  local place = shown[#shown]
+  local fits = api.nvim_strwidth(place) <= room
+  return figures .. (fits and fit.cut(place .. short, room) or fit.squeeze(place, room))
 end
 
 ---The page as lines, and which row stands on which of them.
@@ -215,13 +272,31 @@ local function show(chat, report)
   end
 end
 
+---Ask for a report and show it, unless the user has begun something else by then.
+---@param chat CodeCompanion.Chat
+---@param verb "show_gathered"|"preview_code"
+---@param payload table
+---@param refuse? fun(reason: string)
+local function ask(chat, verb, payload, refuse)
+  local list = { what = "snippets", key = table.concat({ chat.id, payload.item or "", payload.question or "" }, "\n") }
+  loading.list(list, function(done)
+    session.request(chat, verb, payload, done, function(reason)
+      done(nil)
+      if refuse then
+        return refuse(reason)
+      end
+      say.chat(chat, reason, severity.ERROR)
+    end)
+  end, function(report)
+    show(chat, report)
+  end)
+end
+
 ---What was gathered for a message that was sent.
 ---@param chat CodeCompanion.Chat
 ---@param message_id string
 function M.shown(chat, message_id)
-  session.request(chat, "show_gathered", { item = message_id }, function(report)
-    show(chat, report)
-  end)
+  ask(chat, "show_gathered", { item = message_id })
 end
 
 ---What would be gathered for a question; without one for what stands in the input, or the newest message.
@@ -229,10 +304,8 @@ end
 ---@param question string
 ---@param refuse? fun(reason: string)
 function M.preview(chat, question, refuse)
-  local payload = { question = question, snapshot = require("codecompanion.editor").snapshot() }
-  session.request(chat, "preview_code", payload, function(report)
-    show(chat, report)
-  end, refuse)
+  local snapshot = require("codecompanion.editor").snapshot()
+  ask(chat, "preview_code", { question = question, snapshot = snapshot }, refuse)
 end
 
 return M

@@ -25,12 +25,13 @@ from codecompanion.retrieval.compose import TAKEN_OUT
 from codecompanion.session.chat import Chat
 from codecompanion.session.codebase.gathered_message import gathered_record
 from codecompanion.session.codebase.gathering import NO_ROOM
-from codecompanion.session.codebase.shown_code import how_much
+from codecompanion.session.codebase.shown_code import SOURCES, how_much
 from codecompanion.session.codebase.wish import Wish
 from codecompanion.wire.requests import ChooseCode, PreviewCode, ShowGathered
 
 State = Literal["in", "out", "left out", "pinned"]
 _NOTHING_ASKED = "Nothing to look for yet: write a question after /context, or send a message first."
+_ABOVE = "still above: not sent again"
 _OFF = "Nothing is gathered: context.enabled is false, so no message has code with it."
 
 
@@ -38,7 +39,8 @@ class CodeRow(msgspec.Struct, frozen=True):
     """A piece: where it is, who found it and how well it fits, whether it goes to the model, and why if it does not.
 
     `kind` and `name` say what is defined there, `anchor` and `anchor_at` are those of `ChosenPiece`. `chosen_at`: the
-    first line by which a choice of it is known, 0 = its own: the definition has moved since.
+    first line by which a choice of it is known, 0 = its own: the definition has moved since. `is_above`: the model
+    still has it from an earlier question, so that it is not sent again.
     """
 
     path: str
@@ -55,6 +57,7 @@ class CodeRow(msgspec.Struct, frozen=True):
     anchor: str = ""
     anchor_at: int = 0
     chosen_at: int = 0
+    is_above: bool = False
 
 
 class CodeReport(msgspec.Struct, frozen=True):
@@ -222,6 +225,8 @@ def _row(piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[
     why, source = piece.get("why", ""), piece.get("source", "")
     among = pins if source == "pinned" else [pin for pin in pins if pin.is_at(here)]
     pin = next((one for one in among if one.is_at(here)), None) or nearest(here, among)
+    is_above = bool(piece.get("is_above"))
+    why = why or (_ABOVE if is_above else "")
     if pin is not None:
         state = "pinned"
         pins.remove(pin)
@@ -231,8 +236,8 @@ def _row(piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[
         path=here.path,
         start=here.start,
         end=here.end,
-        what=place_of(piece),
-        source=source,
+        what=place_of({**piece, "is_above": False}),
+        source=SOURCES.get(source, source),
         score=piece.get("score", 0.0),
         tokens=piece.get("tokens", 0),
         state=state,
@@ -240,6 +245,7 @@ def _row(piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[
         kind=here.kind,
         name=here.name,
         chosen_at=pin.start if pin is not None and pin.start != here.start else 0,
+        is_above=is_above,
     )
 
 

@@ -10,6 +10,8 @@ from codecompanion.model.messages import GatheredPiece, Message
 
 _CHOSEN = ("mention", "pinned")
 """Of what the user chose themselves they expect all."""
+SOURCES = {"mention": "named", "active": "open", "ast": "defined", "common": "project"}
+"""Who found a piece, in words of the help; `/trace` and the command line have the document's."""
 TOLD_EVENT = "told_below_message"
 """The name under which the log keeps a sentence that stands below the message after it."""
 
@@ -41,11 +43,12 @@ def body_of_gathered(message: Message) -> str:
 
 def line_of_piece(piece: GatheredPiece) -> str:
     """Return a piece on one line; it begins with its place, as `gf` reads it."""
-    size = f"{piece.tokens:,} tokens{', still above' if piece.is_above else ''}"
+    size = f"{counted(piece.tokens, 'token')}{', still above' if piece.is_above else ''}"
     if not piece.path:  # a map, the architecture, memories: no lines of a file
         return f"{piece.source} · {size}"
     place = f"{piece.path}:{piece.start}-{piece.end}" if piece.start else piece.path
     place += cut_mark(piece.is_cut, piece.of)
     name = " ".join(filter(None, (piece.kind if piece.name else "", piece.name)))
-    parts = (place, name, f"{piece.source} {piece.score:.2f}".strip(), size)
+    found = f"{SOURCES.get(piece.source, piece.source)} {piece.score:.2f}".strip()
+    parts = (place, name, found, size)
     return " · ".join(filter(None, parts)).replace("\n", " ")

@@ -69,9 +69,10 @@ async def test_the_second_question_names_what_the_first_has_sent(project):
     assert of(bench, CodeGathered)[-1].title == "1 snippet still above"
     assert of(bench, CodeGathered)[-1].body.endswith("tokens, still above")
     report = await show_gathered(session, ShowGathered(chat="chat-1", item=second.id))
-    assert (report.title, [row.what for row in report.rows]) == (
-        "1 snippet still above", ["src/parser.py:4-24 parse_config · still above"],
-    )  # fmt: skip
+    assert report.title == "1 snippet still above"
+    assert [(row.what, row.state, row.is_above, row.why) for row in report.rows] == [
+        ("src/parser.py:4-24 parse_config", "in", True, "still above: not sent again")
+    ]
     preview = await preview_code(session, PreviewCode(chat="chat-1", question=QUESTION, snapshot=Snapshot()))
     assert preview.title == "1 snippet still above"
     assert preview.head[0].startswith("0 tokens of code by characters/4")

@@ -391,8 +391,8 @@ async def test_what_is_cut_is_shown_as_cut(project):
     told = of(bench, CodeGathered)[0]
     assert told.title == "2 snippets from 2 files, 1 cut"
     assert told.body.split("\n") == [
-        "big.py:1-265 of 2019 · mention 0.00 · 1 tokens",
-        "README.md:1-9 (cut) · common 0.00 · 1 tokens",
+        "big.py:1-265 of 2019 · named 0.00 · 1 token",
+        "README.md:1-9 (cut) · project 0.00 · 1 token",
     ]
     report = await show_gathered(session, ShowGathered(chat="chat-1", item=session.log.view.messages[0].id))
     assert [row.what for row in report.rows] == ["big.py:1-265 of 2019", "README.md:1-9 (cut)"]
