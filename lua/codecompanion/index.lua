@@ -63,8 +63,14 @@ function M.run(arguments)
       return say.line(err, severity.ERROR)
     end
     local sentence = M.sentence(found)
+    local level = found.phase == "unusable" and severity.WARN or severity.INFO
     local whole = found.left_out ~= "" and ("%s. %s"):format(sentence, found.left_out) or sentence
-    say.line(whole, found.phase == "unusable" and severity.WARN or severity.INFO)
+    local is_long = vim.fn.strdisplaywidth(whole) > vim.v.echospace
+    if what == "status" and is_long and vim.api.nvim_get_mode().mode == "n" then
+      local float = require("codecompanion.screen.float")
+      return float.open({ title = "Code index", lines = { sentence .. ".", found.left_out }, footer = "q close" })
+    end
+    say.line({ whole, sentence }, level)
   end)
 end
 

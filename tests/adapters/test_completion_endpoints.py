@@ -148,9 +148,31 @@ async def test_what_is_refused_is_one_sentence():
         assert "does not support insert" in await failure_of("ollama", server, AdapterError, request(model="granite"))
         said = await failure_of("completions", server, ModelNotFound, request(tokens=True, model="gone"))
         assert "completion.model" in said
-        assert "gone" in await failure_of("ollama", server, ModelNotFound, request(tokens=True, model="gone"))
+        said = await failure_of("ollama", server, ModelNotFound, request(tokens=True, model="gone"))
+        assert said == "completion: Ollama has no model gone: ollama pull gone"
         await failure_of("mistral", server, AdapterError, request(model="gone"))
         await failure_of("deepseek", server, AdapterError, request(model="gone"))
+
+
+@pytest.mark.parametrize(
+    "answer", [plain(b"404 page not found", status=404), plain(b"", status=404), json_answer({}, status=404)]
+)
+async def test_a_wrong_address_is_named_with_its_path(answer):
+    """Whatever a server says that has no such path, and without the password that stands in the address."""
+    async with FillServer([answer]) as server:
+        url = server.address.replace("//", "//me:secret@")
+        said = await failure_of("ollama", server, AdapterError, url=f"{url}/wrong")
+        where = f"{server.address}/wrong/api/generate"
+        assert said.startswith(f"completion: there is nothing at {where} (404). Check completion.url")
+        assert "secret" not in said
+
+
+async def test_ollama_in_older_words_and_with_another_status():
+    said = {"error": 'model "m" not found, try pulling it first'}
+    for status in (404, 500):
+        async with FillServer([json_answer(said, status=status)]) as server:
+            told = await failure_of("ollama", server, AdapterError, request(model="m"))
+            assert told == "completion: Ollama has no model m: ollama pull m"
 
 
 @pytest.mark.parametrize("name", PAID)

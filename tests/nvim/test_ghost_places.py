@@ -28,9 +28,9 @@ ONCE_OFF = [
 NEVER = [
     ("setlocal readonly", "the file is read-only"),
     ("setlocal nomodifiable", "'modifiable' is off"),
-    ("setlocal buftype=nofile", "'buftype' is nofile"),
+    ("setlocal buftype=nofile", "the buffer is not a file ('buftype' is nofile)"),
     ("setlocal buftype=prompt", "the buffer is a prompt"),
-    ("file codecompanion://x", "'buftype' is acwrite"),
+    ("file codecompanion://x", "this is a chat; suggestions are for files"),
     ("file scp://host/file.py", "not a file on this machine"),
     ("setlocal filetype=gitcommit", "completion.filetypes says false for gitcommit"),
     ("let b:codecompanion_complete = v:false", "switched off by b:codecompanion_complete"),

@@ -79,7 +79,7 @@ def test_a_server_that_is_down_and_comes_back(nvim_factory: Callable[..., Nvim],
     assert not ghost.nvim.blocked()
     ghost.type("a1")
     ghost.pause()
-    assert "; asked again in " in ghost.status()
+    assert "; asked again in Insert mode, in " in ghost.status()
 
 
 def test_the_host_is_killed_while_it_is_asked(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:

@@ -67,8 +67,11 @@ end
 ---@return string?
 function M.buffer_problem(bufnr)
   local bo = vim.bo[bufnr]
-  if bo.buftype ~= "" then
-    return bo.buftype == "prompt" and "the buffer is a prompt" or ("'buftype' is %s"):format(bo.buftype)
+  if bo.filetype == "codecompanion" then
+    return "this is a chat; suggestions are for files"
+  elseif bo.buftype ~= "" then
+    return bo.buftype == "prompt" and "the buffer is a prompt"
+      or ("the buffer is not a file ('buftype' is %s)"):format(bo.buftype)
   elseif not bo.modifiable then
     return "'modifiable' is off"
   elseif bo.readonly then

@@ -107,6 +107,14 @@ function M.is_asking()
   return question ~= nil and question.is_waiting == true
 end
 
+---Ask again by itself when a server that failed may be asked again, as long as somebody stays in Insert mode.
+local function wait_for_server()
+  local rest_ms = pace.rest_ms()
+  if timer and rest_ms > 0 and is_automatic() and not timer:is_active() then
+    timer:start(rest_ms, 0, vim.schedule_wrap(M.on_pause))
+  end
+end
+
 ---Say why there is nothing at the cursor, until the next key.
 ---@param why string
 function M.hint(why)
@@ -129,8 +137,16 @@ local function on_answer(suggestions, is_manual)
     draw(here, items[1])
   end
   on_change()
-  if is_manual and not offer then
+  local news = source.news()
+  if offer then
+    ghost.clear_notice()
+  elseif is_manual then
     M.hint(source.state().why)
+  elseif news then
+    ghost.notice(here, news)
+  end
+  if not offer then
+    wait_for_server()
   end
 end
 
@@ -155,7 +171,7 @@ function M.ask(how)
 end
 
 ---A pause in typing.
-local function on_pause()
+function M.on_pause()
   if offer or eligible.moment_problem() then
     return
   end
@@ -164,7 +180,7 @@ end
 
 local function wait_for_pause()
   timer = timer or uv.new_timer()
-  timer:start(pace.pause_ms(options()), 0, vim.schedule_wrap(on_pause))
+  timer:start(pace.pause_ms(options()), 0, vim.schedule_wrap(M.on_pause))
 end
 
 ---The text was changed in Insert mode.
@@ -292,6 +308,7 @@ end
 ---Stop everything.
 function M.close()
   M.drop()
+  ghost.clear_notice()
   if timer then
     timer:close()
     timer = nil

@@ -9,8 +9,12 @@ local M = {}
 
 local GHOST = "CodeCompanionGhost"
 local HINT = "CodeCompanionGhostHint"
+local MORE = " · :CodeCompanion complete status"
 local MAX_ROWS = 40
+local NOTICE_MS = 8000
 local ns = api.nvim_create_namespace("codecompanion.ghost")
+local notice_ns = api.nvim_create_namespace("codecompanion.ghost_notice")
+local noticed, notices = nil, 0 ---@type integer?, integer In which buffer; how many there were
 ---@type { bufnr: integer, id: integer, is_hint: boolean?, row: integer, col: integer }?
 local drawn
 ---@type { rest: string, row: integer, after: string, virt_lines: table }? The lines below, as they were drawn last
@@ -188,24 +192,65 @@ function M.clear()
   end
 end
 
----Say after the cursor's line why there is nothing, until the next key. The command line is no place for it: in Insert
----mode 'showmode' takes it.
----@param place CodeCompanion.Place
----@param why string In as many of its words as fit the window
-function M.hint(place, why)
-  M.clear()
-  local texts = vim.tbl_map(function(form)
+---@param why string
+---@return string[] texts The same in fewer and fewer words
+local function hints(why)
+  return vim.tbl_map(function(form)
     return "no suggestions" .. (form ~= "" and ": " .. form or "")
   end, shorter(why))
+end
+
+---@param place CodeCompanion.Place
+---@param texts string[]
+---@return table mark The first of the texts that fits after the cursor's line
+local function hint_mark(place, texts)
   local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
   local columns = info.width - info.textoff
   local room = columns - vim.fn.strdisplaywidth(place.before .. place.after) % columns - 1
   local text = vim.iter(texts):find(function(one)
     return vim.fn.strdisplaywidth(one) <= room
   end) or texts[#texts]
-  local mark = { virt_text = { { (text:gsub("\n", " ")), HINT } }, hl_mode = "combine" }
+  return { virt_text = { { (text:gsub("\n", " ")), HINT } }, hl_mode = "combine" }
+end
+
+---Say after the cursor's line why there is nothing, until the next key. The command line is no place for it: in Insert
+---mode 'showmode' takes it.
+---@param place CodeCompanion.Place
+---@param why string In as many of its words as fit the window
+function M.hint(place, why)
+  M.clear()
+  M.clear_notice()
+  local mark = hint_mark(place, hints(why))
   local ok, id = pcall(api.nvim_buf_set_extmark, place.bufnr, ns, place.row, place.col, mark)
   drawn = ok and { bufnr = place.bufnr, id = id, is_hint = true, row = place.row, col = place.col } or nil
+end
+
+---Take away what was said of a failure.
+function M.clear_notice()
+  if noticed and api.nvim_buf_is_valid(noticed) then
+    api.nvim_buf_clear_namespace(noticed, notice_ns, 0, -1)
+  end
+  noticed = nil
+end
+
+---Say after the cursor's line that there will be none, and where more is said; for some seconds, whatever is typed.
+---@param place CodeCompanion.Place
+---@param why string In as many of its words as fit the window
+function M.notice(place, why)
+  M.clear_notice()
+  local texts = hints(why)
+  local told = vim.tbl_map(function(text)
+    return text .. MORE
+  end, texts)
+  table.insert(vim.list_extend(told, texts), "no suggestions")
+  local ok = pcall(api.nvim_buf_set_extmark, place.bufnr, notice_ns, place.row, 0, hint_mark(place, told))
+  noticed, notices = ok and place.bufnr or nil, notices + 1
+  local number = notices
+  vim.defer_fn(function()
+    if number == notices then
+      M.clear_notice()
+    end
+  end, NOTICE_MS)
 end
 
 ---@return boolean

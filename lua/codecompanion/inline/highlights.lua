@@ -4,14 +4,30 @@ local M = {}
 
 ---@type { [1]: string, [2]: string, [3]: string }[]
 M.groups = {
-  { "CodeCompanionGhost", "NonText", "A suggestion at the cursor" },
+  { "CodeCompanionGhost", "NonText", "A suggestion at the cursor; italic where colours are few" },
   { "CodeCompanionGhostHint", "Comment", "Why there is none, after the cursor's line" },
 }
+
+local GREY, GREY_OF_16 = 244, 8
+
+---What a group looks like: that of another one, and where that one has no colour without 'termguicolors' (those of
+---Neovim's own colour scheme have none), grey and italic, so that nobody takes it for code.
+---@param link string
+---@return vim.api.keyset.highlight
+local function look(link)
+  local base = vim.api.nvim_get_hl(0, { name = link, link = false })
+  if base.ctermfg then
+    return { link = link, default = true }
+  end
+  local is_large = (tonumber(vim.api.nvim_eval("&t_Co")) or 256) >= 256
+  local own = { ctermfg = is_large and GREY or GREY_OF_16, cterm = { italic = true }, default = true }
+  return vim.tbl_extend("force", base --[[@as table]], own)
+end
 
 ---Define the groups; a definition of the user's stays.
 function M.define()
   for _, group in ipairs(M.groups) do
-    vim.api.nvim_set_hl(0, group[1], { link = group[2], default = true })
+    vim.api.nvim_set_hl(0, group[1], look(group[2]))
   end
 end
 

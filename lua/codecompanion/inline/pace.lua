@@ -54,11 +54,9 @@ function M.answered(ms)
 end
 
 ---The server could not be asked, or has failed.
----@return boolean first It is the first time since it worked
 function M.failed()
   failures = failures + 1
   retry_at = uv.now() + math.min(FIRST_RETRY_MS * 2 ^ (failures - 1), MAX_RETRY_MS)
-  return failures == 1
 end
 
 ---How long nothing is asked by itself, because it failed.

@@ -5,13 +5,17 @@
 local STEPS = {
   { "^completion: ", "" },
   { "^the Python packages are ", "" },
+  { "^(there is nothing at .* %(404%)).*$", "%1" }, -- but here the address is worth more
+  { "^there is (nothing at) https?://", "%1 " },
   { "%. The provider says: (.*)$", ": %1" }, -- what it says is worth more than what is to be done
   { "%. %u.*$", "" },
   { "%.$", "" },
   { " %b()", "" },
   { "^https?://%S+", "the server" },
   { "^the server answered with ", "got " },
-  { " %a+ https?://%S+", "" },
+  { "^Ollama has no model %S+: ", "" },
+  { "https?://", "" },
+  { "^(no %a+) %a+ %S+", "%1" },
 }
 
 ---@param why string

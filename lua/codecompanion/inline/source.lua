@@ -33,6 +33,8 @@ local said_not_installed = false
 ---Why nothing came the last time, "" when something did; whether that was a failure.
 local why, is_failure = "", false
 local waiting = 0
+---Failures that were said since it last worked, without their figures; what is still to be shown at the cursor.
+local said, news = {}, nil ---@type table<string, true>, string?
 
 ---@param query CodeCompanion.SuggestionQuery
 ---@return CodeCompanion.Suggestions? suggestions From those that are here already
@@ -88,10 +90,20 @@ end
 ---@param text string
 local function fail(text)
   why, is_failure = text, true
-  local is_first = pace.failed()
-  if is_first and host.status() ~= "failed" then -- a host that is gone says so itself
+  pace.failed()
+  local kind = text:gsub("%. The provider says: .*$", ""):gsub("%d+", "")
+  if not said[kind] and host.status() ~= "failed" then -- a host that is gone says so itself
+    said[kind], news = true, text
     say_later(text)
   end
+end
+
+---What failed and has not been shown at the cursor yet; once.
+---@return string?
+function M.news()
+  local text = news
+  news = nil
+  return text
 end
 
 ---@param result table
@@ -120,6 +132,7 @@ local function take(query, result, ms)
     eligible.refuse(query.place.bufnr, result.why)
   else
     pace.answered(ms)
+    said = {}
   end
   why, is_failure = #items == 0 and (result.why or "") or "", false
   if #items == 0 then
@@ -164,7 +177,7 @@ function M.ask(query, callback)
   end
   if not payload then
     if problem == NOT_INSTALLED and not said_not_installed then
-      said_not_installed = true
+      said_not_installed, news = true, problem
       say_later(problem)
     end
     if pace.rest_ms() == 0 then -- else it is the failure that matters
@@ -198,25 +211,24 @@ function M.ask(query, callback)
     request ~= nil
 end
 
----Ask the host whether there could be suggestions in a buffer: it knows which files are secret, and whether there is
----such an adapter. The server is not asked.
+---Ask the host whether there could be suggestions in a buffer: it knows which files are secret, whether there is such
+---an adapter, and which address is asked. The server is not asked.
 ---@param bufnr integer
----@param on_problem fun() Called when there could be none
-function M.check(bufnr, on_problem)
+---@param done fun(is_problem: boolean, address: string) `is_problem`: there could be none
+function M.check(bufnr, done)
   if M.problem({ place = { bufnr = bufnr }, manual = true }) then
-    return -- that is known
+    return done(false, "") -- that is known
   end
   local payload = { path = api.nvim_buf_get_name(bufnr), cwd = vim.fn.getcwd(), count = 0 }
   host.request("complete_code", payload, function(err, result)
     if err or not api.nvim_buf_is_valid(bufnr) then
-      return -- a host that cannot start says so itself
+      return done(false, "") -- a host that cannot start says so itself
     elseif result.off then
       eligible.refuse(bufnr, result.why)
-      on_problem()
     elseif result.failed then
       why, is_failure = result.why, true
-      on_problem()
     end
+    done(result.off or result.failed or false, result.address or "")
   end)
 end
 
@@ -227,7 +239,7 @@ end
 
 ---Forget the suggestions that are kept, as after a change of the configuration.
 function M.reset()
-  kept, why, is_failure = nil, "", false
+  kept, why, is_failure, said, news = nil, "", false, {}, nil
   pace.reset()
 end
 

@@ -61,6 +61,18 @@ local function check_key_place(value)
   return NO_KEY_PLACE
 end
 
+---@param value string
+---@return string? problem
+---@return string? normalised
+local function check_url(value)
+  if value:match("^https?://.") then
+    return nil, value
+  elseif value:match("^[%w._-]+:%d+$") or value:match("^[%w._-]+:%d+/%S*$") or value:match("^%[[%x:]+%]:%d+") then
+    return nil, "http://" .. value
+  end
+  return "an address begins with http:// or https://"
+end
+
 return {
   {
     name = "enabled",
@@ -82,11 +94,10 @@ return {
     name = "url",
     type = "string",
     optional = true,
-    check = function(value)
-      return not value:match("^https?://.") and "an address begins with http:// or https://" or nil, value
-    end,
-    description = "Address of the server without the path. By default that of the endpoint's own server: this machine"
-      .. " for `ollama`, `llamacpp` and `completions`, the provider's for `mistral` and `deepseek`.",
+    check = check_url,
+    description = "Address of the server without the path; `host:port` is http. By default that of the endpoint's own"
+      .. " server: this machine for `ollama`, `llamacpp` and `completions`, the provider's for `mistral` and"
+      .. " `deepseek`.",
   },
   {
     name = "adapter",

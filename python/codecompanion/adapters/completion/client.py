@@ -36,6 +36,7 @@ from codecompanion.errors import (
     ContextOverflow,
     MalformedReply,
     MissingKey,
+    ModelNotFound,
     NetworkFailed,
 )
 
@@ -46,6 +47,12 @@ MAX_REPLY_BYTES = 1 << 20
 """A completion has a few hundred bytes; some servers send their whole prompt and its settings back."""
 NAME = "completion"
 """How sentences name what asks."""
+
+# What the sentences about a chat's endpoint say of a server that answers 404 without a word, and before a quotation.
+_OR_ADDRESS = " Or the address is wrong: "
+_SAID = " The provider says: "
+_PULL = "try pulling it first"
+"""Ollama's words for a model that is not there, whatever the status is."""
 
 # What the sentences about a chat's endpoint advise, and what is to be done here.
 _ADVICE = (
@@ -71,6 +78,11 @@ class CompletionClient:
         self._client: HttpClient | None = None
         self._key: str | None = None
 
+    @property
+    def address(self) -> str:
+        """Return the address that is asked, without the path and without secrets."""
+        return plain_url(self._settings.base_url)
+
     def __repr__(self) -> str:
         """Show no header: it may hold a key."""
         return f"CompletionClient({self.endpoint.name!r})"
@@ -94,8 +106,20 @@ class CompletionClient:
         except AdapterError as caught:
             if isinstance(caught, AuthenticationFailed):
                 self._key = None  # the next request reads it again: the user may have mended it
-            error = _with_advice(caught)
+            error = _with_advice(caught, self._own_words(caught, request.model))
         raise error
+
+    def _own_words(self, error: AdapterError, model: str) -> str:
+        """Return what is known better here than for a chat, "" = nothing: a model to be pulled, a wrong path."""
+        said = str(error)
+        if self.endpoint.name == "ollama" and (_is_unknown_model(error) or _PULL in said):
+            return f"{NAME}: Ollama has no model {model}: ollama pull {model}"
+        if error.status == 404 and not _is_unknown_model(error):
+            quote = said.partition(_SAID)[2].removesuffix(" Check base_url and chat_path.")
+            where = f"{self.address.rstrip('/')}{self.endpoint.path}"
+            told = f"{_SAID}{quote}" if quote else ""
+            return f"{NAME}: there is nothing at {where} (404). Check completion.url and completion.endpoint.{told}"
+        return ""
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -170,9 +194,14 @@ async def _read(response: httpx2.Response, endpoint: Endpoint) -> bytes:
     return bytes(payload)
 
 
-def _with_advice(error: AdapterError) -> AdapterError:
-    """Return the error with advice for this configuration."""
-    said = str(error)
+def _is_unknown_model(error: AdapterError) -> bool:
+    """Return whether the server said that it does not know the model: a 404 without a word may be of its address."""
+    return isinstance(error, ModelNotFound) and _OR_ADDRESS not in str(error)
+
+
+def _with_advice(error: AdapterError, own: str = "") -> AdapterError:
+    """Return the error with advice for this configuration, or in words of our own."""
+    said = own or str(error)
     for theirs, ours in _ADVICE:
         said = said.replace(theirs, ours)
     figures = (error.prompt_tokens, error.limit_tokens) if isinstance(error, ContextOverflow) else ()

@@ -22,12 +22,13 @@ _PLACEHOLDER = regex(r"\$\{(\w+)\}")
 
 
 class Asked(Protocol):
-    """What a completer asks. `reads_tokens` and so on as in `CompletionEndpoint`."""
+    """What a completer asks. `reads_tokens` and so on as in `CompletionEndpoint`; `address` is for showing."""
 
     reads_tokens: bool
     takes_suffix: bool
     takes_extra: bool
     is_chat: bool
+    address: str
 
     async def ask(self, request: CodeRequest, path: str, timeout_s: float) -> CodeReply:
         """Return the code; raises `AdapterError`."""
@@ -66,6 +67,7 @@ class AskedEndpoint:
         self.reads_tokens = client.endpoint.reads_tokens
         self.takes_suffix = client.endpoint.takes_suffix
         self.takes_extra = client.endpoint.takes_extra
+        self.address = client.address
 
     async def ask(self, request: CodeRequest, path: str, timeout_s: float) -> CodeReply:
         """Send the request."""
@@ -85,6 +87,7 @@ class AskedChat:
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
+        self.address = f"adapter {adapter.name}"
 
     async def ask(self, request: CodeRequest, path: str, timeout_s: float) -> CodeReply:
         """Ask in words."""

@@ -54,7 +54,8 @@ class Suggestion(msgspec.Struct, frozen=True):
 class Suggestions(msgspec.Struct, frozen=True, kw_only=True):
     """The answer. Without `items`, `why` says why, "" = there is nothing to suggest, or nobody wants to know any more.
 
-    `failed`: the server could not be asked, or refused. `off`: this file never gets any.
+    `failed`: the server could not be asked, or refused. `off`: this file never gets any. `address`: who would be asked,
+    when no suggestion was wanted.
     """
 
     items: tuple[Suggestion, ...] = ()
@@ -64,6 +65,7 @@ class Suggestions(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     failed: bool = False
     off: bool = False
+    address: str = ""
 
 
 class FindsProjects(Protocol):
@@ -153,7 +155,7 @@ class Completer:
         settings = self._settings
         family = family_wanted(settings)
         if not request.count:
-            return Suggestions()
+            return Suggestions(address=asked.address)
         name = project[0].root.name if project else ""
         project = project if settings.project else None
 
