@@ -15,6 +15,7 @@ from codecompanion.model.code import Definition
 from codecompanion.model.gathered import NAMED_LINES, Dropped, QuestionTypes, Selection, Snippet, chars_to_tokens
 from codecompanion.retrieval.active_file import active_pieces, active_room
 from codecompanion.retrieval.assembly import assemble
+from codecompanion.retrieval.chosen_files import Wanted, wanted_parts
 from codecompanion.retrieval.code_map import MAX_FILES, render_map
 from codecompanion.retrieval.memories import shorten_memories
 from codecompanion.retrieval.overlap import lines_of, select_once
@@ -36,6 +37,8 @@ _NOTE_CHARS = 100
 """Room for the note on what is missing."""
 _MAP_TITLE_TOKENS = 20
 _TRIES = 4
+_SURE_SHARE = 0.8
+"""Of the room: what is smaller fits in any case, headings and notes included."""
 
 Definitions = Callable[[str], Sequence[Definition]]
 """What is defined in a file, for the map."""
@@ -62,6 +65,7 @@ def compose(
     terms: Sequence[str] | None = None,
     cursor: int = 0,
     above: Above = NOTHING_ABOVE,
+    max_file_tokens: int = 0,
 ) -> Composed:
     """Return what goes to the model.
 
@@ -70,7 +74,7 @@ def compose(
     what the user does not want. `named_tokens`: as far the budget grows for files the user named, 0 = not at all.
     `terms` (words of the question) and `cursor` (line, 0 = not known) say which part of the active file counts; the
     terms also which of the shortest snippets are asked for, None = all are kept. What stands `above` unchanged is only
-    named.
+    named. `max_file_tokens`: as much of one file the user named may go, 0 = no bound.
     """
     taken_out = [one for one in found if (one.path, one.start) in left_out]
     candidates = demote_repeats([one for one in found if (one.path, one.start) not in left_out])
@@ -82,9 +86,10 @@ def compose(
     shown = _fit_beside([one for one in beside if one not in seen], int(max_tokens * MAX_BESIDE_SHARE))
     composed = Composed(Selection(budget_tokens=budget))
     room = max(0, min(budget, max_tokens - _frame_tokens(types, shown) - chars_to_tokens(len(name_seen(seen)))))
+    wanted = _wanted(candidates, definitions, terms or (), min(room, max_file_tokens or room))
     for attempt in range(_TRIES):
         shorter, no_room = _shorter_active(candidates, definitions, terms or (), cursor, room, above)
-        selection = select_once(shorter, room, terms, above)
+        selection = select_once(shorter, room, terms, above, wanted, max_file_tokens)
         pieces = [one for one in selection.snippets if (one.path, one.start) in left_out]  # of a larger one
         selection = msgspec.structs.replace(
             selection,
@@ -158,6 +163,14 @@ def _shorter_active(
         else:
             dropped.append(Dropped(one, NO_ROOM))
     return shorter, dropped
+
+
+def _wanted(found: Sequence[Snippet], definitions: Definitions, terms: Sequence[str], room: int) -> Wanted:
+    """Return which parts of the named files go first, when they do not fit together."""
+    named = [one for one in found if one.source == "mention" and one.kind != NAMED_LINES]
+    if sum(one.tokens for one in found if one.is_selected) <= int(_SURE_SHARE * room):
+        return {}
+    return {one.path: wanted_parts(one, definitions(one.path), found, terms) for one in named}
 
 
 def _with_text(

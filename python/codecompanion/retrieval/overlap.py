@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 
+from codecompanion.formats.package_table import package_table
 from codecompanion.model.gathered import Dropped, Selection, Snippet, chars_to_tokens
+from codecompanion.retrieval.chosen_files import Wanted, by_path, fit_chosen, without_shared_lines
+from codecompanion.retrieval.relevance import MIN_SCORE
 from codecompanion.retrieval.rendering import frame_chars, heading_chars
-from codecompanion.retrieval.selection import NO_ROOM, select_snippets, without_duplicates
+from codecompanion.retrieval.selection import NO_ROOM, without_duplicates
 from codecompanion.retrieval.still_above import NOTHING_ABOVE, Above, name_seen, numbered_lines, part_of, split_seen
-from codecompanion.retrieval.worth_showing import FILLER, is_filler
+from codecompanion.retrieval.worth_showing import FILLER, NOT_WORTH_IT, is_filler
 
 TOO_LARGE = "it is large, and places inside of it answer better"
 MAX_CONTAINER_SHARE = 0.1
@@ -29,26 +32,32 @@ def select_once(
     budget_tokens: int,
     terms: Collection[str] | None = None,
     above: Above = NOTHING_ABOVE,
+    wanted: Wanted | None = None,
+    max_file_tokens: int = 0,
 ) -> Selection:
-    """Return what fits into the budget as it is rendered, best first; no line twice but where the user chose a file.
+    """Return what fits into the budget as it is rendered, best first; no line twice.
 
     What is shown already is neither kept nor dropped. A snippet of which some lines are shown becomes its other lines.
     `terms`: words of the question; what is too short to say anything is dropped then, unless it is asked for. What the
     model still sees `above` takes nothing of the budget but its name, and as much of it is named as the budget holds.
+    The room it leaves goes to what is worth it (`_Freed`). `wanted`, `max_file_tokens`: see `fit_chosen`.
     """
     ordered = sorted(without_duplicates(candidates), key=lambda one: (not one.is_selected, -one.score))
     chosen = [one for one in ordered if one.is_selected]
-    split = [split_seen(one, above) for one in chosen]
+    split = [split_seen(one, above) for of in by_path(chosen).values() for one in without_shared_lines(of)]
     new = [part for parts, _ in split for part in parts]
     seen = _Seen(4 * budget_tokens)
     for _, parts in split:
         seen.take(parts, 4 * budget_tokens, is_chosen=True)
     frames = chars_to_tokens(sum(map(frame_chars, new)) + seen.named_chars)
-    selection = select_snippets(new, max(0, budget_tokens - frames))
-    kept, dropped = list(selection.snippets), list(selection.dropped)
+    asked = {path: [one for one in of if one.source == "pinned"] for path, of in by_path(chosen).items()}
+    for path, first in (wanted or {}).items():
+        asked.setdefault(path, []).extend(first)
+    kept, dropped = fit_chosen(new, max(0, budget_tokens - frames), asked, max_file_tokens)
     covered = lines_of((*kept, *seen.parts))
     in_block = {one.path for one in kept}
     free = 4 * budget_tokens - sum(frame_chars(one) + len(one.text) for one in kept)
+    freed = _Freed(ordered[len(chosen) :], free, 4 * budget_tokens, sum(len(one.text) for one in seen.parts))
     is_indexed = any(one.source == "search" for one in ordered)
     for one in ordered[len(chosen) :]:
         if is_indexed and _is_large_container(one, budget_tokens):
@@ -66,14 +75,47 @@ def select_once(
         if pieces and chars > free - seen.named_chars:
             dropped.append(Dropped(one, NO_ROOM))
             continue
+        if pieces and not freed.takes(one, chars):
+            dropped.append(Dropped(one, NOT_WORTH_IT))
+            continue
         if pieces:
             kept += pieces
             free -= chars
             in_block.add(one.path)
+        freed.is_above(known)
         seen.take([part for run in known for part in _not_shown(run, covered.get(one.path, set()))], free)
         covered.setdefault(one.path, set()).update(*(range(part.start, part.end + 1) for part in (*pieces, *known)))
     missing = tuple(one for one in dropped if not is_shown(one.snippet, covered))
     return Selection(snippets=tuple(kept), dropped=missing, above=tuple(seen.parts), budget_tokens=budget_tokens)
+
+
+class _Freed:
+    """The room that what stands above leaves free, and what of the rest is worth it.
+
+    Where most of what a question would get stands above, it has been asked before, and the room is no reason to send
+    what hardly answers it: asked again and again it would get worse and worse code. `left`: characters, as if what
+    stands above were sent; beside files that the user chose half of the budget at least, as when they are sent.
+    """
+
+    def __init__(self, found: Sequence[Snippet], free: int, budget_chars: int, chosen_above: int) -> None:
+        table = package_table("retrieval/budgets.toml")["freed_room"]
+        self.left = max(free - chosen_above, min(free, budget_chars // 2))
+        self._above, self._asked_before = chosen_above, table["asked_before_share"] * self.left
+        best = max((one.score for one in found), default=0.0)
+        self._floor = MIN_SCORE + table["floor_share"] * (best - MIN_SCORE)
+
+    def takes(self, one: Snippet, chars: int) -> bool:
+        """Return whether a snippet goes along; what it takes is no longer left."""
+        if chars > self.left and self._above > self._asked_before and one.score < self._floor:
+            return False
+        self.left -= chars
+        return True
+
+    def is_above(self, parts: Sequence[Snippet]) -> None:
+        """Count what would have been sent."""
+        chars = sum(len(one.text) for one in parts)
+        self.left -= chars
+        self._above += chars
 
 
 class _Seen:

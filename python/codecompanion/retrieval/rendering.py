@@ -8,7 +8,7 @@ from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.model.gathered import Selection, Snippet
 from codecompanion.model.messages import GatheredPiece
-from codecompanion.retrieval.worth_showing import FILLER
+from codecompanion.retrieval.worth_showing import FILLER, NOT_WORTH_IT
 
 NOTHING = "No relevant code context found."
 _FENCES = regex(r"`{3,}")
@@ -18,7 +18,7 @@ _CONTROL = regex(r"[\x00-\x1f\x7f\u0085\u2028\u2029`]")
 def render_selection(selection: Selection) -> str:
     """Return the selection as text; with a note when something is missing."""
     parts = [render_snippets(selection.snippets) or NOTHING]
-    if missing := sum(one.why != FILLER for one in selection.dropped):
+    if missing := sum(one.why not in (FILLER, NOT_WORTH_IT) for one in selection.dropped):
         left_out = counted(missing, "more snippet")
         parts.append(f"\n_Note: {left_out} omitted, because the budget of code is used up._")
     elif any(one.is_cut for one in selection.snippets):

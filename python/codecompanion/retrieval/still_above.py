@@ -7,7 +7,7 @@ against how it is rendered, and nothing after a place that does not fit is taken
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
@@ -23,6 +23,9 @@ MAX_CHARS = 600
 """Of the sentence that names what is above; it must not take the room it saves."""
 MIN_SAVED_CHARS = 80
 """A part that is sent alone has a heading and a fence: so much it must save."""
+CHANGE_CONTEXT = 3
+"""Lines that go again above and below a changed line of a file that stands above."""
+_FILES = frozenset({"mention", "active"})
 
 
 class Above(msgspec.Struct, frozen=True):
@@ -57,26 +60,41 @@ def seen_in(messages: Iterable[Message]) -> Above:
 def split_seen(one: Snippet, above: Above) -> tuple[list[Snippet], list[Snippet]]:
     """Return the parts of a snippet that are to be sent, and those that stand above unchanged.
 
-    A snippet of which a line has changed since, or has moved, is sent whole. So is a file the user chose unless its
-    other lines are one run, and what would hardly save anything.
+    Of a whole file each run of lines that stands above stays away, and what changed goes with the lines around it. Any
+    other snippet of which a line has changed since, or has moved, is sent whole; so is what would hardly save anything.
     """
     known = above.lines.get(one.path)
-    if not known:
+    numbered = numbered_lines(one) if known else []
+    if not known or not numbered:
         return [one], []
-    numbered = numbered_lines(one)
-    if not numbered or any(known.get(number, line) != line for number, line in numbered):
+    is_file = one.is_selected and one.source in _FILES
+    changed = [number for number, line in numbered if known.get(number, line) != line]
+    if changed and not is_file:
         return [one], []
+    around = {number + step for number in changed for step in range(-CHANGE_CONTEXT, CHANGE_CONTEXT + 1)}
     parts: dict[bool, list[Snippet]] = {True: [], False: []}
-    for is_known, run in groupby(numbered, lambda pair: pair[0] in known):
-        taken = list(run)
+    for is_known, taken in _runs(numbered, {number for number, _ in numbered if number in known} - around, is_file):
         part = one if len(taken) == len(numbered) else part_of(one, taken)
         if part is not None:
             parts[is_known].append(part)
     new, seen = parts[False], parts[True]
     saved = sum(len(part.text) for part in seen)
-    if new and (saved < MIN_SAVED_CHARS * len(new) or (one.is_selected and len(new) > 1)):
+    if new and not is_file and (saved < MIN_SAVED_CHARS * len(new) or (one.is_selected and len(new) > 1)):
         return [one], []
     return new, seen
+
+
+def _runs(
+    numbered: Sequence[tuple[int, str]], known: Collection[int], drops_short: bool
+) -> Iterator[tuple[bool, list[tuple[int, str]]]]:
+    """Yield runs of lines that are known, or not; a short known one counts as not known where that is asked for."""
+    runs = [(is_known, list(run)) for is_known, run in groupby(numbered, lambda pair: pair[0] in known)]
+    if drops_short:
+        long = [(known and sum(len(line) + 1 for _, line in run) >= MIN_SAVED_CHARS, run) for known, run in runs]
+        for is_known, group in groupby(long, lambda pair: pair[0]):
+            yield is_known, [pair for _, run in group for pair in run]
+        return
+    yield from runs
 
 
 def numbered_lines(one: Snippet) -> list[tuple[int, str]]:

@@ -99,14 +99,114 @@ def test_a_named_file_that_is_above_frees_its_budget_and_a_cut_one_goes_on() -> 
     assert places(again.selection.snippets) == [("b", 1, 9)]
     assert again.selection.budget_tokens == 400
     assert f"{STILL_ABOVE}a:1-200." in again.text, "larger than the budget, and named all the same"
-    changed = whole_file("a", text.replace("line 200 ", "line two hundred "))
-    assert split_seen(changed, seen_in([sent(all_of_it)])) == ([changed], [])
 
 
-def test_a_named_file_is_not_sent_in_scraps() -> None:
+def test_of_a_named_file_that_changed_the_change_goes_with_the_lines_around_it() -> None:
+    text = "".join(f"line {n} of a file\n" for n in range(1, 201))
+    above = seen_in([sent(compose(NONE, [whole_file("a", text)], (), no_definitions, 4000))])
+    changed = whole_file("a", text.replace("line 100 ", "line one hundred "))
+    new, seen = split_seen(changed, above)
+    assert places(tuple(new)) == [("a", 97, 103)]
+    assert places(tuple(seen)) == [("a", 1, 96), ("a", 104, 200)]
+    moved = whole_file("a", "first\n" + text)
+    assert split_seen(moved, above) == ([moved], []), "its numbers are others now"
+
+
+def test_of_a_named_file_what_is_above_in_several_places_is_not_sent_again() -> None:
+    """But a few characters are: a heading takes more."""
     whole = whole_file("a", "".join(f"a {n}\n" for n in range(1, 201)))
-    above = shown(lines("a", 20, 60, 0.8), lines("a", 100, 160, 0.8))
-    assert split_seen(whole, above) == ([whole], [])
+    above = shown(lines("a", 20, 60, 0.8), lines("a", 80, 82, 0.8), lines("a", 100, 160, 0.8))
+    new, seen = split_seen(whole, above)
+    assert places(tuple(new)) == [("a", 1, 19), ("a", 61, 99), ("a", 161, 200)]
+    assert places(tuple(seen)) == [("a", 20, 60), ("a", 100, 160)]
+
+
+def test_a_cut_file_goes_on_after_what_is_above_and_a_pin_in_it_is_not_sent_twice() -> None:
+    """R-213: `@core.py` again, with a pin that stands above as well, and one in what is sent now."""
+    whole = whole_file("a", "".join(f"line {n} of a file\n" for n in range(1, 401)))
+    numbered = whole.text.split("\n")
+    pins = [pin_of(numbered, 150, 160), pin_of(numbered, 210, 215)]
+    first = compose(NONE, [whole, pins[0]], (), no_definitions, 700)
+    above = seen_in([sent(first)])
+    assert {*range(150, 161)} < set(above.lines["a"]), "the pin, although the file is cut before it"
+    assert not {*range(140, 150)} & set(above.lines["a"])
+    second = compose(NONE, [whole, *pins], (), no_definitions, 10_000, above=above)
+    sent_now = [n for one in second.selection.snippets for n in range(one.start, one.end + 1)]
+    assert len(sent_now) == len(set(sent_now))
+    assert set(sent_now).isdisjoint(above.lines["a"])
+    assert {*sent_now, *above.lines["a"]} == set(range(1, 401))
+
+
+def pin_of(numbered: list[str], start: int, end: int) -> Snippet:
+    text = "\n".join(numbered[start - 1 : end])
+    return Snippet(path="a", start=start, end=end, text=text, score=1.0, is_selected=True, source="pinned", name="f")
+
+
+TURN = st.tuples(
+    st.booleans(),  # the file is named
+    st.lists(st.tuples(st.integers(1, 110), st.integers(0, 40), st.booleans()), max_size=4),  # pieces, pins
+    st.sets(st.integers(1, 120), max_size=3),  # lines that are changed before it
+    st.sampled_from([60, 200, 500, 5000]),
+)
+
+
+@given(st.lists(TURN, min_size=2, max_size=5))
+def test_in_a_chat_no_line_is_sent_twice_unless_it_changed_and_all_that_was_promised_is_there(turns: list) -> None:  # type: ignore[type-arg]
+    """Issue 11, part 2: a named file, pins and pieces of it in one chat, at any budget, while it is edited."""
+    now, messages = [f"{n} a line of this file" for n in range(1, 121)], list[Message]()
+    for number, (is_named, pieces, changed, budget) in enumerate(turns):
+        for line in changed:
+            now[line - 1] = f"{line} changed before turn {number}"
+        above = seen_in(messages)
+        known = above.lines.get("a", {})
+        cut = [(start, min(start + size, 120), is_pin) for start, size, is_pin in pieces]
+        found = [pin_of(now, start, end) for start, end, is_pin in cut if is_pin]
+        found += [
+            Snippet(path="a", start=start, end=end, text="\n".join(now[start - 1 : end]), score=0.5, kind="method")
+            for start, end, is_pin in cut
+            if not is_pin
+        ]
+        whole = [whole_file("a", "\n".join(now) + "\n")] if is_named else []
+        composed = compose(NONE, [*whole, *found], (), no_definitions, budget, above=above)
+        if not composed.text:
+            continue
+        shown_now = [n for one in composed.selection.snippets for n in range(one.start, one.end + 1)]
+        assert len(shown_now) == len(set(shown_now)), "no line twice in a block"
+        if is_named:
+            is_changed = {n for n, line in known.items() if line != now[n - 1]}
+            again = {n for n in shown_now if known.get(n) == now[n - 1]}
+            far = sorted(n for n in again if not any(abs(n - other) <= 3 for other in is_changed))
+            assert not any({n, n + 1, n + 2, n + 3} <= set(far) for n in far), f"{far} are sent again"
+        messages.append(sent(composed))
+        after = seen_in(messages).lines.get("a", {})
+        if is_named and budget == 5000:
+            assert [after.get(n) for n in range(1, 121)] == now, "all of it is there, as it is"
+        for one in composed.selection.above:
+            assert all(after.get(n) == now[n - 1] for n in range(one.start, one.end + 1))
+
+
+def test_a_question_that_is_asked_again_does_not_get_worse_code_each_time() -> None:
+    """What is above leaves room, and what answers hardly at all is no use for it."""
+    found = [lines(name, 1, 30, 0.9 - n / 10) for n, name in enumerate("abcd")]
+    found += [lines(f"poor{n}", 1, 30, 0.14) for n in range(9)]
+    messages, sizes = list[Message](), list[list[str]]()
+    for _ in range(4):
+        composed = compose(NONE, found, (), no_definitions, 130, above=seen_in(messages))
+        sizes.append([one.path for one in composed.selection.snippets])
+        messages.append(sent(composed))
+    assert sizes == [["a", "b"], ["c", "d"], [], []]
+    assert "omitted" not in composed.text, "not for lack of room"
+    fresh = compose(NONE, found[4:], (), no_definitions, 130)
+    assert fresh.selection.snippets, "where nothing better is known they go"
+
+
+def test_a_new_question_beside_a_file_above_gets_what_it_would_have_got_with_the_file() -> None:
+    """R-217: half of the budget at least."""
+    whole = whole_file("a", "".join(f"line {n} of a file\n" for n in range(1, 201)))
+    above = seen_in([sent(compose(NONE, [whole], (), no_definitions, 4000))])
+    found = [whole, lines("best", 1, 5, 0.9), *(lines(f"poor{n}", 1, 30, 0.14) for n in range(40))]
+    again = compose(NONE, found, (), no_definitions, 1000, above=above)
+    assert 380 < again.selection.total_tokens <= 500
 
 
 def test_memories_and_map_are_not_repeated() -> None:

@@ -19,7 +19,7 @@ TOLD_EVENT = "told_below_message"
 def title_of_gathered(message: Message) -> str:
     """Return how much of how many files it is, and how much only its name, for the model still sees it."""
     sent = [piece for piece in message.gathered if not piece.is_above]
-    cut = sum(piece.is_cut and piece.source in _CHOSEN for piece in sent)
+    cut = len({piece.path for piece in sent if piece.is_cut and piece.source in _CHOSEN})
     return "".join(
         (
             how_much([piece.path for piece in sent if piece.path], len(message.gathered) - len(sent)),

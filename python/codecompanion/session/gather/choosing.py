@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from codecompanion.model.code import Definition
-from codecompanion.model.gathered import QuestionTypes, Snippet
+from codecompanion.model.gathered import QuestionTypes, Selection, Snippet
 from codecompanion.retrieval.budgets import budget_in_window, token_budget
+from codecompanion.retrieval.chosen_files import by_path
 from codecompanion.retrieval.compose import Composed, compose
+from codecompanion.retrieval.overlap import lines_of
 from codecompanion.retrieval.search_terms import simple_terms
 from codecompanion.retrieval.still_above import seen_in
 from codecompanion.session.gather.ask import Ask
+from codecompanion.session.gather.mentioned_files import MAX_READ_BYTES
 from codecompanion.session.gather.pinned import places_of
 from codecompanion.session.gather.project_code import ProjectCode
 from codecompanion.settings_sections import GatheringSettings
+
+_MAX_PLACES = 4
+"""Of a file as many are written out."""
 
 
 def choose(
@@ -44,6 +50,7 @@ def choose(
         terms=(*simple_terms(ask.question), *(term.lower() for term in terms)),
         cursor=ask.cursor,
         above=seen_in(ask.seen),
+        max_file_tokens=max(1, code.choice.max_bytes // 4),
     )
 
 
@@ -65,11 +72,24 @@ def named_budget(ask: Ask, settings: GatheringSettings) -> int:
     return budget_in_window(ask.max_tokens, settings.window or ask.window)
 
 
-def not_sent(composed: Composed | None) -> list[str]:
-    """Return a sentence for each file the user named or pinned of which nothing goes to the model."""
-    dropped = composed.selection.dropped if composed is not None else ()
-    return [
+def not_sent(composed: Composed | None, large: Mapping[str, tuple[int, int]]) -> list[str]:
+    """Return a sentence for each file the user named or pinned of which nothing goes to the model, or hardly anything.
+
+    `large`: path → bytes and lines of named files that are larger than others may be (R-216).
+    """
+    selection = composed.selection if composed is not None else Selection()
+    missing = [
         f"Nothing of {one.snippet.path} was sent: {one.why}."
-        for one in dropped
+        for one in selection.dropped
         if one.snippet.source in ("mention", "pinned")
     ]
+    sent = by_path([one for one in selection.snippets if one.path in large])
+    return missing + [_sent_of(path, *large[path], pieces) for path, pieces in sent.items()]
+
+
+def _sent_of(path: str, size: int, lines: int, pieces: Sequence[Snippet]) -> str:
+    count = sum(map(len, lines_of(pieces).values()))
+    places = ", ".join(f"{one.start}-{one.end}" for one in sorted(pieces, key=lambda one: one.start)[:_MAX_PLACES])
+    more = ", …" if len(pieces) > _MAX_PLACES else ""
+    first = "the first " if size > MAX_READ_BYTES else ""
+    return f"Of {path} ({size / 1_000_000:,.1f} MB) {count:,} of {first}{lines:,} lines were sent: {places}{more}."

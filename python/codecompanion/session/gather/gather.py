@@ -148,7 +148,7 @@ async def gather(ask: Ask, means: Means) -> Gathered:
         types,
         terms=code_found.terms,
         found=everything,
-        notes=(*files.notes, *code_found.notes, *not_sent(composed)),
+        notes=(*files.notes, *code_found.notes, *not_sent(composed, files.large)),
         tier=code_found.tier,
         is_partial=code_found.is_partial,
         composed=composed,

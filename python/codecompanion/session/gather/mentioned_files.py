@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,15 +22,21 @@ from codecompanion.workspace.secret_files import is_secret
 
 MIN_NAME = 2
 MAX_FILES = 20
+MAX_READ_BYTES = 8_000_000
+"""Of a named file that is larger so much is looked through for what the question asks for."""
 MAX_WALKED = 20_000
 """A bare name that git does not know is looked for among so many files."""
 
 
 class ReadFiles(msgspec.Struct, frozen=True):
-    """Snippets with whole files, in the order they were named, and sentences about the others."""
+    """Snippets with whole files, in the order they were named, and sentences about the others.
+
+    `large`: path → bytes, and lines as far as it was read, of those that are larger than `context.max_file_size_mb`.
+    """
 
     snippets: tuple[Snippet, ...] = ()
     notes: tuple[str, ...] = ()
+    large: Mapping[str, tuple[int, int]] = {}
 
 
 def with_active(files: tuple[str, ...], active: str, named_first: bool = False) -> tuple[str, ...]:
@@ -54,6 +60,7 @@ def read_mentioned(
     Of a file with `lines` only these are read.
     """
     snippets, notes = dict[tuple[str, int], Snippet](), list[str]()
+    large = dict[str, tuple[int, int]]()
     wanted = [name for name in dict.fromkeys(with_active(files, active, named_first)) if len(name) >= MIN_NAME]
     if len(wanted) > MAX_FILES:
         notes.append(f"{MAX_FILES} of the {len(wanted)} files named with @ were read.")
@@ -66,21 +73,23 @@ def read_mentioned(
                 continue  # only what is named may be secret (R-266)
             if is_secret(path) and not _names(name, path):
                 raise _NotFound(f"it leads to {path}, which is kept back unless that name is mentioned.")
-            snippet, cut_note = _read(code, path)
+            snippet, size = _read(code, path)
         except (CodeCompanionError, OSError) as error:
             if not is_active:
                 said = f"{reason(error)}." if isinstance(error, OSError) else str(error)
                 notes.append(f"@{name} was not read: {said}")
             continue
-        notes += [text for text in (note, cut_note) if text]
+        notes += [note] if note else []
         source = "active" if is_active else "mention"
         wanted_lines = [] if is_active else [one for one in lines if one.name == name]
         parts, line_notes = named_lines(snippet, wanted_lines) if wanted_lines else ([snippet], [])
         notes += line_notes
+        if size > code.choice.max_bytes and not wanted_lines:
+            large[path] = size, snippet.end
         for part in parts:
             place = (path, 0 if part is snippet else part.start)
             snippets.setdefault(place, msgspec.structs.replace(part, source=source, scores=((source, 1.0),)))
-    return ReadFiles(tuple(snippets.values()), tuple(notes))
+    return ReadFiles(tuple(snippets.values()), tuple(notes), large)
 
 
 class _NotFound(CodeCompanionError):
@@ -118,22 +127,20 @@ def _names(name: str, path: str) -> bool:
     return is_secret(said) and said.rpartition("/")[2] == path.rpartition("/")[2]
 
 
-def _read(code: ProjectCode, path: str) -> tuple[Snippet, str]:
-    """Return a file as a snippet, and what is to be said when only its beginning was read (R-216)."""
+def _read(code: ProjectCode, path: str) -> tuple[Snippet, int]:
+    """Return a file as a snippet, and its size in bytes; of a very large one its beginning (R-216)."""
     if path in code.unsaved:
-        return whole_file(path, code.unsaved[path]), ""
-    limit = code.choice.max_bytes
+        return whole_file(path, code.unsaved[path]), 0
+    limit = max(code.choice.max_bytes, MAX_READ_BYTES)
     handle = os.open(Path(code.root, path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as stream:
         size = os.fstat(handle).st_size
         content = stream.read(limit + 1)
     if is_binary(content[:8192]):
         raise _NotFound("it is no text.")
-    note = ""
     if len(content) > limit:
         content = content[:limit]
         content = content[: content.rfind(b"\n") + 1] or content
-        note = f"Of {path} the first {len(content):,} of {size:,} bytes were read (context.max_file_size_mb)."
     text = decode(content).text
     code.keep(path, text)
-    return whole_file(path, text), note
+    return whole_file(path, text), size

@@ -138,6 +138,9 @@ def test_the_line_below_a_message_and_a_placeholder():
     message = Message(id="m", role="user", tag=GATHERED_TAG, content="x", gathered=(new, *above))
     assert title_of_gathered(message) == "1 snippet from 1 file, 2 still above"
     assert gathered_names(message) == "a.py:1-2"
+    cut = [GatheredPiece(path="c.py", start=n, end=n + 2, source="mention", is_cut=True, of=99) for n in (1, 40)]
+    of_one = msgspec.structs.replace(message, gathered=tuple(cut))
+    assert title_of_gathered(of_one) == "2 snippets from 1 file, 1 cut", "one file, in two parts"
     only = msgspec.structs.replace(message, gathered=tuple(above))
     assert title_of_gathered(only) == "2 snippets still above"
     assert read_message(write_message(message), "m", "here").gathered == message.gathered

@@ -351,7 +351,7 @@ async def test_a_hidden_or_secret_file_is_read_when_it_is_named(project):
     assert "TOKEN" not in hidden.text
 
 
-async def test_of_a_file_that_is_too_large_the_beginning_is_read(project):
+async def test_of_a_file_that_is_too_large_the_beginning_is_sent(project):
     """R-216: gathered files of that size are left out."""
     (project / "big.py").write_text("".join(f"parse_config = {n}\n" for n in range(2000)))
     by = means(max_file_size_mb=0.01)
@@ -359,9 +359,37 @@ async def test_of_a_file_that_is_too_large_the_beginning_is_read(project):
     found = await ask(project, "x", files=("big.py",), by=only, model="gpt-4o")
     [snippet] = found.selection.snippets
     assert len(snippet.text) <= 10_000
-    assert snippet.text.endswith("\n")
-    assert "context.max_file_size_mb" in found.notes[0]
+    assert snippet.text.endswith(f"\n… [cut: {2000 - snippet.end:,} more lines, up to line 2000]")
+    assert found.notes == (f"Of big.py (0.0 MB) {snippet.end} of 2,000 lines were sent: 1-{snippet.end}.",)
     assert "big.py" not in {one.path for one in (await ask(project, by=by)).found}
+
+
+async def test_of_a_named_file_that_is_huge_goes_what_the_question_asks_for(project):
+    """R-213, R-216: the function at its end, with its lines, then the beginning; and that is what is said."""
+    text = "".join(f"def func_{n}(value):\n    return value + {n}\n\n" for n in range(50_000))
+    (project / "huge.py").write_text(text)
+    found = await ask(project, "what is func_49990 for", files=("huge.py",))
+    head, asked = [one for one in found.selection.snippets if one.path == "huge.py"][::-1]
+    assert (asked.start, asked.name, asked.text) == (
+        149_971, "func_49990", "def func_49990(value):\n    return value + 49990\n",
+    )  # fmt: skip
+    assert (head.start, head.is_cut) == (1, True)
+    assert found.text.index("(lines 149971-") > found.text.index("#### lines 1-")
+    count = f"{head.end + 3:,} of 150,000 lines"
+    assert f"Of huge.py (2.4 MB) {count} were sent: 1-{head.end}, 149971-149973." in found.notes
+
+
+@pytest.mark.parametrize("question", ["what is func_9990 for", "func_9990 and FUNC_17 please", "why"])
+async def test_a_named_file_larger_than_its_share_has_what_the_question_names_at_any_budget(project, question):
+    """R-248: and no line of it twice."""
+    (project / "big.py").write_text("".join(f"def func_{n}(value):\n    return {n}\n\n\n" for n in range(10_000)))
+    for budget in (60, 200, 4000):
+        found = await ask(project, question, files=("big.py",), budget=budget)
+        sent = [one for one in found.selection.snippets if one.path == "big.py"]
+        assert ("func_9990" in {one.name for one in sent}) == ("func_9990" in question)
+        numbers = [n for one in sent for n in range(one.start, one.end + 1)]
+        assert len(numbers) == len(set(numbers))
+        assert found.selection.total_tokens <= budget
 
 
 async def test_a_named_file_that_does_not_fit_is_said(project):
