@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -204,6 +205,37 @@ def test_unmapped_keys_do_what_neovim_does_with_them(nvim_factory: Callable[...,
             ghost.type("<Esc>")
     assert texts[True] == texts[False]
     assert texts[True]["<M-w>"][:2] == ("n", ["a b c", "three"])
+
+
+def test_a_key_with_alt_once_more_than_there_are_words(nvim_factory: Callable[..., Nvim]) -> None:
+    """It stays in Insert mode, and leaves it only when it is pressed later, as without the plugin."""
+    ghost = start(nvim_factory, options={"keymaps": {"accept_word": "<M-w>"}})
+    ghost.open("a.txt")
+    ghost.suggest("one two")
+    ghost.type("ix")
+    ghost.wait_shown("one two")
+    ghost.hold()
+    ghost.type("<M-w><M-w><M-w><M-w>y")
+    assert ghost.nvim.lines() == ["xone twoy"]
+    ghost.nvim.lua("local uv = vim.uv or vim.loop local now = uv.now uv.now = function() return now() + 2000 end")
+    ghost.type("<M-w>")
+    assert ghost.nvim.lua("return vim.fn.mode()") == "n"
+
+
+def test_the_keys_of_the_help_do_no_harm_without_a_suggestion(nvim_factory: Callable[..., Nvim]) -> None:
+    """They move the cursor at most: no text is changed, and Insert mode is not left."""
+    page = (Path(__file__).parents[2] / "doc/codecompanion.txt").read_text()
+    keymaps = dict(re.findall(r'^ +(accept|accept_line|accept_word|next|previous|dismiss) = "(\S+)",$', page, re.M))
+    assert len(keymaps) == 6
+    ghost = start(nvim_factory, options={"keymaps": keymaps})
+    ghost.open("a.c", "one two\nthree four\nfive", (2, 4))
+    ghost.hold()
+    ghost.type("i")
+    ghost.nvim.wait_lua("return require('codecompanion.inline.status').is_on")
+    for key in keymaps.values():
+        ghost.type(key)
+        assert ghost.nvim.lua("return vim.fn.mode()") == "i", key
+        assert ghost.nvim.lines() == ["one two", "three four", "five"], key
 
 
 def test_a_function_that_was_mapped_before_may_change_the_text(nvim_factory: Callable[..., Nvim]) -> None:

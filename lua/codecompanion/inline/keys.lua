@@ -1,8 +1,11 @@
 ---The keys of `completion.keymaps`, in Insert mode, as long as completion is on. While there is no suggestion a key
 ---does what it did before.
 
+local uv = vim.uv or vim.loop
+
 local M = {}
 
+local AGAIN_MS = 1500 -- a key that is pressed once more so soon is meant for a suggestion
 local ALT = vim.keycode("<M-x>"):sub(1, -2) -- how a key with Alt and nothing else begins
 
 ---What each key does; those that answer false had nothing to do.
@@ -32,7 +35,7 @@ local ACTIONS = {
   end,
 }
 
----@type { lhs: string, before: table }[] What is mapped, and what was before
+---@type { lhs: string, before: table, acted_at: number? }[] What is mapped, and what was before
 local mapped = {}
 
 ---@param keys string
@@ -42,13 +45,17 @@ local function feed(keys, is_remapped)
 end
 
 ---Do what Neovim does with a key that is not mapped. With Alt it reads `<M-x>` as `<Esc>x`, mappings included, but only
----when it was typed; what a mapping gives back was not, and would be inserted as `x`.
----@param lhs string
+---when it was typed; what a mapping gives back was not, and would be inserted as `x`. Nothing, when it has just taken a
+---word and is pressed once more than there are words: nobody wants to leave Insert mode then.
+---@param index integer
 ---@return string keys
-local function unmapped(lhs)
-  local keys = vim.keycode(lhs)
+local function unmapped(index)
+  local one = mapped[index]
+  local keys = vim.keycode(one.lhs)
   if keys:sub(1, #ALT) ~= ALT then
     return keys
+  elseif one.acted_at and uv.now() - one.acted_at < AGAIN_MS then
+    return ""
   end
   feed(vim.keycode("<Esc>") .. keys:sub(#ALT + 1), true)
   return ""
@@ -66,7 +73,7 @@ end
 local function former(index)
   local before = mapped[index].before
   if not before.lhs then
-    return unmapped(mapped[index].lhs)
+    return unmapped(index)
   elseif before.expr == 1 then
     local answer
     if before.callback then
@@ -97,7 +104,11 @@ local function map(lhs, action, inline, description)
   local index = #mapped + 1
   mapped[index] = { lhs = lhs, before = before }
   vim.keymap.set("i", lhs, function()
-    return action(inline) and "" or former(index)
+    if not action(inline) then
+      return former(index)
+    end
+    mapped[index].acted_at = uv.now()
+    return ""
   end, { expr = true, replace_keycodes = false, desc = description })
 end
 
