@@ -68,6 +68,11 @@ def bare_question(text: str) -> str:
     return " ".join(_CODEBASE.sub(" ", text).split(" ")).strip() if "#{" in text else text
 
 
+def without_mentions(text: str) -> str:
+    """Return what a message says beside its mentions; the same text where there is none."""
+    return _FILE.sub(" ", _TICKED.sub(" ", bare_question(text))) if "@" in text else bare_question(text)
+
+
 def _without_fenced(text: str) -> str:
     """Return the text without fenced code; a fence that is not closed ends with the text."""
     kept, fence = list[str](), ""

@@ -6,6 +6,7 @@ from functools import cache
 
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
+from codecompanion.retrieval.mentions import without_mentions
 
 MAX_TERMS = 10
 MAX_SEARCHED_TERMS = 5
@@ -23,6 +24,16 @@ def simple_terms(question: str) -> tuple[str, ...]:
     words = _NO_WORD.sub(" ", question[:MAX_QUESTION_CHARS].lower()).split()
     wanted = (word for word in words if len(word) >= MIN_LENGTH and word not in _stop_words())
     return tuple(dict.fromkeys(wanted))[:MAX_TERMS]
+
+
+def says_more_than_files(question: str) -> bool:
+    """Return whether a question with `@` says anything to look for beside the files it mentions.
+
+    Words of another script than ours do, although they are no terms; a question without a mention always does.
+    """
+    rest = without_mentions(question)
+    is_other_script = any(letter.isalpha() and not letter.isascii() for letter in rest)
+    return rest == question or is_other_script or bool(simple_terms(rest))
 
 
 def model_terms(reply: str) -> tuple[str, ...]:

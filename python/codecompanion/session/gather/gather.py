@@ -24,7 +24,7 @@ from codecompanion.retrieval.classifier import classify_by_words
 from codecompanion.retrieval.compose import Composed, joined
 from codecompanion.retrieval.question_type import types_by_words
 from codecompanion.retrieval.search.common_files import is_broad
-from codecompanion.retrieval.search_terms import MAX_SEARCHED_TERMS, simple_terms
+from codecompanion.retrieval.search_terms import MAX_SEARCHED_TERMS, says_more_than_files, simple_terms
 from codecompanion.retrieval.team import is_about_team, render_team
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.choosing import budget_of, choose, not_sent
@@ -131,9 +131,10 @@ async def gather(ask: Ask, means: Means) -> Gathered:
         return _result(ask, runs, begun, classification, types, notes=files.notes, budget=budget)
     code_found, texts = _NO_CODE, list[Snippet]()
     if not ask.only_files:
-        looks = not named or means.settings.supplement_when_files_selected
+        says_more = ask.always or says_more_than_files(ask.question)
+        looks = not named or (means.settings.supplement_when_files_selected and says_more)
         code_found, texts = await asyncio.gather(
-            _find_code(ask, means, runs, code, types, files) if looks else _nothing(),
+            _find_code(ask, means, runs, code, types, files) if looks else _only_pinned(ask, means, runs, code),
             _find_texts(ask, means, runs, code, types),
         )
     everything = (*files.snippets, *code_found.snippets)
@@ -155,8 +156,13 @@ async def gather(ask: Ask, means: Means) -> Gathered:
     )
 
 
-async def _nothing() -> _CodeFound:
-    return _NO_CODE
+async def _only_pinned(ask: Ask, means: Means, runs: Runs, code: ProjectCode) -> _CodeFound:
+    pinned = await runs.run("pinned", _pinned(ask, code), _limit(means, "pinned"), ReadPins())
+    return _CodeFound(snippets=pinned.snippets, notes=pinned.notes)
+
+
+def _pinned(ask: Ask, code: ProjectCode) -> Awaitable[ReadPins]:
+    return in_thread(partial(read_pinned, code, ask.pinned))
 
 
 def _limit(means: Means, name: str) -> float:
@@ -197,7 +203,7 @@ async def _find_code(
     outcome, common, pinned = await asyncio.gather(
         runs.run("search", _search(ask, means, in_play, code), _limit(means, "search"), None),
         runs.run("common", _common(ask, code, types), _limit(means, "common"), []),
-        runs.run("pinned", in_thread(partial(read_pinned, code, ask.pinned)), _limit(means, "pinned"), ReadPins()),
+        runs.run("pinned", _pinned(ask, code), _limit(means, "pinned"), ReadPins()),
     )
     results = [found_snippet(one) for one in outcome.results] if outcome is not None else []
     paths = list(dict.fromkeys(one.path for one in results))

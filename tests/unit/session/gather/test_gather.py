@@ -351,6 +351,38 @@ async def test_a_hidden_or_secret_file_is_read_when_it_is_named(project):
     assert "TOKEN" not in hidden.text
 
 
+@pytest.mark.parametrize(
+    ("question", "looks"),
+    [
+        ("@src/other.py what is in it", False),
+        ("@src/other.py", False),
+        ('@"src/other.py":1-2?', False),
+        ("@src/other.py parse_config", True),
+        ("@src/other.py где parse", True),
+        ("what is in it", True),
+    ],
+)
+async def test_a_message_that_says_nothing_but_the_files_gets_the_files(project, question, looks):
+    """R-213, R-218: there is no word to look for; and then no README takes its place (R-236)."""
+    search = FakeSearch()
+    found = await ask(project, question, files=("src/other.py",), by=means(search))
+    assert found.selection.snippets[0].path == "src/other.py"
+    assert bool(search.asked) == looks
+    if not looks:
+        assert {one.path for one in found.found} == {"src/other.py"}
+        forced = await ask(project, question, files=("src/other.py",), by=means(search), always=True)
+        assert search.asked, "#{codebase}, or the command line says that it is about the project"
+        assert forced.text
+
+
+@pytest.mark.parametrize("supplements", [False, True])
+async def test_a_pin_goes_along_where_nothing_is_looked_for(project, supplements):
+    by = means(supplement_when_files_selected=supplements)
+    pin = ChosenPiece("src/parser.py", 1, 0, "function", "parse_config")
+    found = await ask(project, "@src/other.py what is in it", files=("src/other.py",), pinned=(pin,), by=by)
+    assert [one.source for one in found.selection.snippets] == ["mention", "pinned"]
+
+
 async def test_of_a_file_that_is_too_large_the_beginning_is_sent(project):
     """R-216: gathered files of that size are left out."""
     (project / "big.py").write_text("".join(f"parse_config = {n}\n" for n in range(2000)))
