@@ -528,3 +528,17 @@ def test_ghost_text_is_told_from_code_without_truecolor(nvim_factory: Callable[.
         assert found["fg"] == ghost.nvim.lua(hl, "NonText" if name.endswith("Ghost") else "Comment")["fg"]
     ghost.nvim.lua("vim.cmd('hi clear | hi NonText ctermfg=3 | doautocmd ColorScheme')")
     assert ghost.nvim.lua(hl, "CodeCompanionGhost")["ctermfg"] == 3
+
+
+def test_status_does_not_wait_long_for_the_host(nvim_factory: Callable[..., Nvim]) -> None:
+    """It says what it knows, and the address once the host has started."""
+    ghost = start(nvim_factory, size=(100, 8))
+    ghost.open("a.py")
+    ghost.hold()
+    ghost.type(":CodeCompanion complete status<CR>")
+    ghost.nvim.wait_screen(r"Completion is on \(ollama, qwen2.5-coder\)")
+    ghost.answer(1, address="http://127.0.0.1:11434")
+    ghost.nvim.wait_screen(r"Completion is on \(ollama, qwen2.5-coder, http://127.0.0.1:11434\)")
+    ghost.nvim.lua("vim.bo.filetype = 'codecompanion'")
+    ghost.type(":CodeCompanion complete status<CR>")
+    ghost.nvim.wait_screen("nothing here: this is a chat; suggestions are for files")

@@ -168,8 +168,8 @@ function M.tell(asks_host)
   end
   source.check(vim.api.nvim_get_current_buf(), function(is_problem, where)
     address = where
-    if is_told and is_problem then
-      return say.line(M.sentences())
+    if is_told and (is_problem or where ~= "") then
+      return say.line(M.sentences()) -- a host that had to be started first
     end
     tell()
   end)
