@@ -132,6 +132,39 @@ def test_k_lists_the_pieces_and_enter_goes_there(chat: ChatDriver, tmp_path) -> 
     chat.nvim.wait_lua("return vim.fs.basename(vim.api.nvim_buf_get_name(0)) == 'stack.py' and vim.fn.line('.') == 10")
 
 
+def test_k_in_a_chat_of_another_neovim_opens_the_fold(chat: ChatDriver) -> None:
+    """Nobody here can be asked for more than the buffer has, and the chat is not asked for again."""
+    ask(chat)
+    chat.opened(read_only=True, resumed=True)
+    chat.nvim.wait_screen("▸ 2 snippets")
+    row = next(i for i, line in enumerate(chat.text().split("\n"), 1) if "2 snippets" in line)
+    chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row)
+    chat.nvim.feed("K")
+    chat.nvim.wait_screen(r"src/stack\.py:10-42 of 900")
+    assert chat.sent("show_gathered") == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "hint"),
+    [(40, "open in another Neovim"), (80, "open in another Neovim · <CR> sends once it is closed there")],
+)
+def test_a_chat_of_another_neovim_says_so_in_its_input_and_why_nothing_is_sent(nvim_factory, columns, hint) -> None:
+    """R-532: in words that fit; what was typed stays in the input."""
+    chat = make_chat(nvim_factory, size=(columns, 24))
+    chat.opened(read_only=True, resumed=True)
+    chat.push(events.Restored(entries=(), first=True, last=True))
+    screen = chat.nvim.wait_screen(hint)
+    assert "<CR> send ·" not in screen
+    chat.submit("my words")
+    chat.opened(read_only=True, resumed=True)
+    chat.push(events.Restored(entries=(), first=True, last=True))
+    chat.push(events.RequestFailed(verb="submit", error="It is open elsewhere."))
+    said = "This chat is open in another Neovim; close it there to go on here." if columns == 80 else hint
+    screen = chat.nvim.wait_screen(said)
+    assert "… (:CodeCompanion log)" not in screen
+    assert chat.input() == "my words"
+
+
 def test_gf_on_a_line_of_the_fold_goes_there(chat: ChatDriver, tmp_path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "stack.py").write_text("\n".join(f"line {n}" for n in range(1, 60)))

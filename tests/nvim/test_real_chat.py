@@ -282,7 +282,7 @@ def test_two_neovims_share_the_history_but_not_a_chat(nvim_factory, tmp_path):
         second = start_chat(nvim_factory, tmp_path, server, opened=False)
         second.nvim.lua("require('codecompanion').resume(...)", first.id)
         second.nvim.wait_screen("mine")
-        second.nvim.wait_screen("can only be read here")
+        second.nvim.wait_screen("open in another Neovim; close it there")
         assert second.text().count("another Neovim") == 1  # one event, one message
         second.send("can I write here?")
         second.nvim.wait_for(lambda: second.draft() == "can I write here?", "the message in the input again")

@@ -177,7 +177,7 @@ def test_a_chat_that_another_neovim_has_open_is_gone_on_with_in_a_copy(chat: Rea
     old = chat.id
     other = start_chat(nvim_factory, chat.root, server)
     other.nvim.lua("require('codecompanion').resume(...)", old)
-    other.nvim.wait_for(lambda: "can only be read here" in other.text(), "the note")
+    other.nvim.wait_for(lambda: "open in another Neovim; close it there" in other.text(), "the note")
     other.send("/fork Mine")
     other.nvim.wait_for(lambda: other.id != old and "Answer to three." in other.text(), "the branch")
     other.say("four")

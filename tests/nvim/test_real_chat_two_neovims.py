@@ -41,7 +41,7 @@ def pair(nvim_factory: Factory, tmp_path: Path) -> Iterator[Pair]:
         first = start_chat(nvim_factory, tmp_path, server)
         first.say("mine")
         second = start_chat(nvim_factory, tmp_path, server, opened=False)
-        resume(second, first.id, "can only be read here")
+        resume(second, first.id, "open in another Neovim; close it there")
         yield first, second, server
 
 

@@ -11,6 +11,19 @@ local M = {}
 ---Marks of the input, also those of `draft`.
 M.ns = api.nvim_create_namespace("codecompanion.chat.hint")
 
+---What an empty input says: how to send, or that another Neovim has the chat and when sending works.
+---@param chat CodeCompanion.Chat
+---@param width integer
+---@return string
+local function words(chat, width)
+  if not chat.read_only then
+    return keys.hint(width)
+  end
+  local send, owned = keys.keys("send", "n")[1], "open in another Neovim"
+  local when = send and ("%s · %s sends once it is closed there"):format(owned, send) or owned
+  return api.nvim_strwidth(when) <= width and when or fit.cut(owned, width)
+end
+
 ---Show how to send while the draft is empty, and the intro while the chat is.
 ---@param chat CodeCompanion.Chat
 function M.draw(chat)
@@ -32,7 +45,7 @@ function M.draw(chat)
   end
   api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, {
     id = 1,
-    virt_text = { { keys.hint(width - 1), "CodeCompanionHint" } },
+    virt_text = { { words(chat, width - 1), "CodeCompanionHint" } },
     virt_text_pos = "right_align",
     hl_mode = "combine",
     virt_lines = #lines > 0 and lines or nil,

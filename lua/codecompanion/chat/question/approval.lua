@@ -60,7 +60,7 @@ local function send(chat, approval, decision, more)
     return say.line(GONE, severity.WARN)
   end
   if chat.read_only then
-    return say.line(session.READ_ONLY, severity.WARN)
+    return say.line(session.READ_ONLY_LINES, severity.WARN)
   end
   local payload = { chat = chat.id, call_id = approval.call_id, decision = decision, reason = "" }
   if decision == "once" or decision == "always" then

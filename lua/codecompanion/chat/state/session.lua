@@ -6,7 +6,10 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
-M.READ_ONLY = "This chat is open in another Neovim and can only be read here. Close it there to go on with it here."
+M.READ_ONLY = "This chat is open in another Neovim; close it there to go on here."
+
+---The same for command lines of less than 80 columns.
+M.READ_ONLY_LINES = { M.READ_ONLY, "Open in another Neovim: close it there", "Open in another Neovim" }
 
 ---@return table
 local function host()

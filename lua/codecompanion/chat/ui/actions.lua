@@ -3,6 +3,7 @@
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local code = require("codecompanion.chat.ui.code")
+local folds = require("codecompanion.chat.buffer.folds")
 local marks = require("codecompanion.chat.buffer.marks")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
@@ -156,6 +157,13 @@ function M.show_original(chat)
   end
   if item and item.change then
     return session.request(chat, "show_change", { change_id = item.change.change_id }, float.show)
+  end
+  if item and item.gathered and chat.read_only then -- its host alone knows more than the buffer has
+    local fold = folds.at(chat, row)
+    if fold then
+      folds.set_closed(chat, fold, false)
+    end
+    return say.hint("Here are the snippets; the rest is in the Neovim that has the chat open")
   end
   if item and item.gathered then
     return require("codecompanion.chat.lists.gathered").shown(chat, item.message_id)

@@ -13,6 +13,7 @@ local compacted = require("codecompanion.chat.draw.compacted")
 local context = require("codecompanion.chat.draw.context")
 local draft = require("codecompanion.chat.wire.draft")
 local draw = require("codecompanion.chat.draw.put")
+local input_hint = require("codecompanion.chat.buffer.hint")
 local marks = require("codecompanion.chat.buffer.marks")
 local notices = require("codecompanion.chat.draw.notices")
 local outgoing = require("codecompanion.chat.wire.outgoing")
@@ -91,6 +92,7 @@ function M.chat_opened(chat, event)
   chat.attached, chat.known = "yes", true
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
   chat.title, chat.read_only = blocks.plain(event.title or ""), event.read_only
+  input_hint.draw(chat)
   -- after a crash the buffer is newer than the log's copy of it: neither draft nor entries are taken again
   chat.ignore_restored = reattached and not fresh
   local stored = draft.take_stored(chat, event, has_draft)
@@ -389,7 +391,7 @@ function M.request_failed(chat, event)
     end
   end
   if chat.read_only then
-    return say.line(session.READ_ONLY, severity.WARN) -- the buffer has it
+    return say.line(session.READ_ONLY_LINES, severity.WARN) -- the buffer has it
   end
   say.chat(chat, event.error, severity.ERROR)
 end

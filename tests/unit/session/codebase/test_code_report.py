@@ -181,6 +181,19 @@ async def test_a_choice_is_in_the_log(tmp_path):
     assert edited.log.view.cycle == 1
 
 
+async def test_clearing_the_chat_keeps_the_pins(tmp_path):
+    """`/clear` empties what the model sees; what the user wants in every question is wanted in the next one, too."""
+    gatherer = FakeGatherer()
+    bench, session = await bench_with(tmp_path, gatherer)
+    await asked(bench, session, ask("first"))
+    await choose(session, F1, "pinned")
+    await session.clear()
+    assert session.log.view.messages == ()
+    await asked(bench, session, ask("second", 2))
+    assert gatherer.questions[-1].pinned == (F1,)
+    assert (await bench.resume("chat-1")).log.chosen.pinned == (F1,)
+
+
 async def test_the_edited_question_has_what_was_left_out_of_it(tmp_path):
     bench, session = await bench_with(tmp_path, FakeGatherer())
     await choose(session, F0, "left_out")
