@@ -381,7 +381,7 @@ def gathered_code(stage: Stage) -> None:
         say(terminal, "/context how are berths booked at night, and who pops the stack?")
         stage.shoot(terminal, "86-context", "leave out|tokens")
         terminal.keys("x")
-        stage.shoot(terminal, "86-context-left-out", "left it out")
+        stage.shoot(terminal, "86-context-left-out", "left (it )?out")
         terminal.keys("jp")
         stage.shoot(terminal, "86-context-pinned", "⚑")
         terminal.keys("q")

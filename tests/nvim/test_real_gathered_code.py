@@ -84,6 +84,18 @@ def test_under_codebuddy_the_question_decides(nvim_factory, tmp_path):
         chat.nvim.wait_screen("Policy codebuddy")
         chat.say("thank you, that is nice")
         assert sent(server) == ["thank you, that is nice"]
+        assert "No code" not in chat.text(), "nobody waits for any"
+        poem = "may roses rhyme with noses?"
+        chat.say(poem)
+        assert "· No code · taken as not about the project · #{codebase} sends it" in chat.text()
+        chat.send(f"/context {poem}")
+        screen = chat.nvim.wait_screen("Sent as it is: no code")
+        assert "(taken as not about the project, by keywords)" in " ".join(screen.replace("│", " ").split())
+        assert "code was asked for" not in screen
+        chat.nvim.feed("q")
+        chat.say("see @src/stack.py:2-3 and @src/ please")
+        assert "src/stack.py:2-3" in chat.text()
+        assert "@src/ was not read: it is a folder" in chat.text()
         chat.say("which function in this code base pops an item of the Stack class?")
         assert "def pop_item(self)" in sent(server)[-2]
 
