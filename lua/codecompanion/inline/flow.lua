@@ -1,5 +1,7 @@
 ---The order of what happens with ghost text: a key → a pause → a question → an answer → it is shown; and what a key
 ---does to a suggestion that is shown. Nothing here waits.
+---
+---Longer than other files because every step reads and changes one state: what is offered, what is asked.
 
 local eligible = require("codecompanion.inline.eligible")
 local ghost = require("codecompanion.inline.ghost")

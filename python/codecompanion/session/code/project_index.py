@@ -22,6 +22,7 @@ import msgspec
 
 from codecompanion.errors import StoreError
 from codecompanion.formats.text_files import decode
+from codecompanion.session.code.folder_listing import FolderListing
 from codecompanion.session.code.indexing import (
     Difference,
     compare,
@@ -37,9 +38,7 @@ from codecompanion.store.code_index.writer import FROM_BUFFER, IndexWriter
 from codecompanion.workspace.project_files import (
     Choice,
     LeftOut,
-    ListedFiles,
     belongs,
-    list_project_files,
     listed_among,
     read_project_file,
 )
@@ -104,8 +103,7 @@ class ProjectIndex:
         self._worker = WorkerProcess(self._take_progress)
         self._told: set[str] = set()
         self._unsaved: dict[str, str] = {}
-        self._listed: ListedFiles | None = None
-        self._folder_times: dict[str, int] = {}
+        self._listing = FolderListing(self.root, self.choice)
         self._known: dict[str, tuple[int, int]] = {}
         self._known_version = -1
         self._compared_at = -COMPARE_AGAIN_S
@@ -211,7 +209,7 @@ class ProjectIndex:
         known = self._known_files()
         if not known:
             self._told.clear()
-            return Freshness(False, self._files().paths), True
+            return Freshness(False, self._listing.files().paths), True
         is_complete = self.reader.meta("complete") == "1"
         difference, is_partial = self._difference(known)
         buffers = self._changed_buffers(known)
@@ -220,14 +218,14 @@ class ProjectIndex:
         written = self._try_to_write(own, buffers)
         pending = [*(difference.changed if is_much or written is None else ()), *(buffers if written is None else ())]
         if not is_complete and self._is_large(known):
-            pending += [path for path in self._files().paths if path not in known]
+            pending += [path for path in self._listing.files().paths if path not in known]
         return Freshness(is_complete, tuple(dict.fromkeys(pending)), written or 0), is_much or is_partial
 
     def _left_out(self) -> dict[str, LeftOut]:
         by_content: list[tuple[str, str]] = []
         with contextlib.suppress(FileNotFoundError):
             by_content = self.reader.left_out()
-        return left_out_files(self._files().left_out_by_name, by_content)
+        return left_out_files(self._listing.files().left_out_by_name, by_content)
 
     def _try_to_write(self, difference: Difference, buffers: Mapping[str, str]) -> int | None:
         """Return how many files were written, None: the worker is writing, or another Neovim, or the disk refuses."""
@@ -241,7 +239,7 @@ class ProjectIndex:
 
     def _is_large(self, known: Mapping[str, object]) -> bool:
         """Return whether looking at every file would be felt."""
-        return max(len(known), len(self._listed.paths) if self._listed else 0) > MAX_COMPARED
+        return max(len(known), self._listing.last_count) > MAX_COMPARED
 
     def _known_files(self) -> dict[str, tuple[int, int]]:
         """Return what is indexed, {} = there is no index that can be used."""
@@ -267,7 +265,7 @@ class ProjectIndex:
             if is_due:
                 self._compared_at = time.monotonic()
             return self._without_unsaved(found), is_due and not self._worker.is_running
-        return self._without_unsaved(compare(self.root, self._files().paths, known)), False
+        return self._without_unsaved(compare(self.root, self._listing.files().paths, known)), False
 
     def _without_unsaved(self, found: Difference) -> Difference:
         if not self._unsaved:
@@ -277,34 +275,12 @@ class ProjectIndex:
             tuple(path for path in found.gone if path not in self._unsaved),
         )
 
-    def _files(self) -> ListedFiles:
-        """Return the files of the project, listed again when a folder has changed."""
-        times = self._times()
-        if self._listed is None or times != self._folder_times:
-            self._listed = list_project_files(self.root, self.choice)
-            self._folder_times = self._times()
-            newest = max(self._folder_times.values(), default=0)
-            if abs(time.time_ns() - newest) < 100_000_000:
-                self._folder_times = {}  # another file may come with the same time
-        return self._listed
-
     def _listed_paths(self) -> tuple[str, ...]:
         """Return every file, to be searched as text; none when the folder itself cannot be read."""
         try:
-            return tuple(sorted(self._files().paths))
+            return tuple(sorted(self._listing.files().paths))
         except (StoreError, OSError):
             return ()
-
-    def _times(self) -> dict[str, int]:
-        """Return when files were added to, or taken from, each folder that has files of the project."""
-        times, base = {}, f"{self.root}/"
-        names = () if self._listed is None else self._listed.folders
-        for name in (*names, ".git/index"):
-            try:
-                times[name] = os.stat(base + name).st_mtime_ns  # noqa: PTH116 - every folder, at every question
-            except OSError:
-                times[name] = 0
-        return times
 
     def _changed_buffers(self, known: Mapping[str, tuple[int, int]]) -> dict[str, str]:
         """Return the unsaved texts that the index does not have."""

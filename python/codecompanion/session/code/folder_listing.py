@@ -1,0 +1,52 @@
+"""The files of a project, listed again only when one of its folders has changed."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from codecompanion.workspace.project_files import Choice, ListedFiles, list_project_files
+
+_SAME_TIME_NS = 100_000_000
+"""So soon after a change another file may come, and leave the folder with the same time."""
+
+
+class FolderListing:
+    """What was listed of the folder `root`, and when its folders had changed then. Each call blocks."""
+
+    def __init__(self, root: Path, choice: Choice) -> None:
+        """List nothing yet."""
+        self._root, self._choice = root, choice
+        self._listed: ListedFiles | None = None
+        self._times: dict[str, int] = {}
+
+    @property
+    def last_count(self) -> int:
+        """Return how many files were listed last, 0 = never."""
+        return len(self._listed.paths) if self._listed else 0
+
+    def files(self) -> ListedFiles:
+        """Return the files of the project.
+
+        Raises:
+            OSError: the folder cannot be read.
+        """
+        times = self._folder_times()
+        if self._listed is None or times != self._times:
+            self._listed = list_project_files(self._root, self._choice)
+            self._times = self._folder_times()
+            if abs(time.time_ns() - max(self._times.values(), default=0)) < _SAME_TIME_NS:
+                self._times = {}
+        return self._listed
+
+    def _folder_times(self) -> dict[str, int]:
+        """Return when files were added to, or taken from, each folder that has files of the project."""
+        times, base = {}, f"{self._root}/"
+        names = () if self._listed is None else self._listed.folders
+        for name in (*names, ".git/index"):
+            try:
+                times[name] = os.stat(base + name).st_mtime_ns  # noqa: PTH116 - every folder, at every question
+            except OSError:
+                times[name] = 0
+        return times
