@@ -59,7 +59,7 @@ def test_a_long_mistake_alone_gives_way_to_a_line_that_fits(
 def test_setup_that_is_called_late_says_the_same(nvim_factory: Callable[..., Nvim]) -> None:
     nvim = nvim_factory(size=(70, 15))
     nvim.command("lua require('codecompanion').setup({ a = 1, b = 2 })")
-    nvim.wait_screen("2 mistakes: :CodeCompanion problems")
+    nvim.wait_screen(r"2 mistakes in setup\(\): :CodeCompanion problems")
     assert not nvim.blocked()
     nvim.command("lua require('codecompanion').setup({})")
     nvim.command("CodeCompanion problems")
