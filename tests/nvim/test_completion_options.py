@@ -49,7 +49,7 @@ def test_what_is_set_reaches_the_host(config: Config) -> None:
         ("debounce = 49", "completion.debounce: got 49; the smallest value is 50"),
         ("endpoint = 'olama'", 'completion.endpoint: got "olama"'),
         ("trigger = 'auto'", 'completion.trigger: got "auto"'),
-        ("url = 'localhost:11434'", "completion.url: an address begins with http:// or https://"),
+        ("url = 'ftp://localhost'", "completion.url: an address begins with http:// or https://"),
         (f"api_key = '{SECRET}'", "completion.api_key: is not the name of an environment variable"),
         ("filetypes = { 'lua', 'python' }", "completion.filetypes: 1 = lua; expected names of filetypes"),
         ("keymaps = { acept = '<C-l>' }", "did you mean `completion.keymaps.accept`?"),
