@@ -17,6 +17,8 @@ CONFIDENCE_VALUES: dict[str, float] = {"high": 0.9, "medium": 0.7, "low": 0.4}
 
 NAMED_LINES = "lines"
 """The kind of a snippet that is the lines the user named of a file."""
+WHOLE_FILES = frozenset({"mention", "active"})
+"""The sources of snippets that are files, whole unless they are cut."""
 PIN_IS_GONE = "Pinned code is gone:"
 """How a note begins that says so."""
 

@@ -7,18 +7,16 @@ longer than its share the parts go first that the question asks for, then its be
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import groupby
 
 import msgspec
 
 from codecompanion.model.code import Definition
 from codecompanion.model.gathered import Dropped, Snippet, chars_to_tokens
+from codecompanion.retrieval.line_runs import not_shown, runs_of
 from codecompanion.retrieval.rendering import frame_chars
 from codecompanion.retrieval.selection import NO_ROOM_FOR_A_LINE, cut_to_budget, share_evenly
 from codecompanion.retrieval.smart_snippets import MAX_LINES_AFTER_START, find_elements, split_lines
-from codecompanion.retrieval.still_above import numbered_lines, part_of
 
-WHOLE_FILES = frozenset({"mention", "active"})
 RELATED_SHARE = 0.5
 """Of a file's share, for places the question does not name itself; the rest is its beginning."""
 _MIN_NAME = 3
@@ -131,19 +129,9 @@ def without_shared_lines(chosen: Sequence[Snippet]) -> list[Snippet]:
     """Return the snippets of one file so that none has a line of another: the longest stay as they are."""
     shown, parts = set[int](), list[Snippet]()
     for one in sorted(chosen, key=lambda one: one.start - one.end):
-        own = range(one.start, one.end + 1)
-        pieces = [one] if shown.isdisjoint(own) else runs_of(one, set(own) - shown)
-        parts += pieces
-        shown.update(own)
+        parts += not_shown(one, shown)
+        shown.update(range(one.start, one.end + 1))
     return sorted(parts, key=lambda one: one.start)
-
-
-def runs_of(one: Snippet, numbers: Collection[int]) -> list[Snippet]:
-    """Return the runs of those lines of a snippet that say something."""
-    if all(number in numbers for number in range(one.start, one.end + 1)):
-        return [one]
-    runs = groupby(numbered_lines(one), lambda pair: pair[0] in numbers)
-    return [part for is_in, run in runs if is_in and (part := part_of(one, list(run))) is not None]
 
 
 def by_path(chosen: Sequence[Snippet]) -> dict[str, list[Snippet]]:

@@ -12,7 +12,15 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from codecompanion.model.code import Definition
-from codecompanion.model.gathered import NAMED_LINES, Dropped, QuestionTypes, Selection, Snippet, chars_to_tokens
+from codecompanion.model.gathered import (
+    NAMED_LINES,
+    WHOLE_FILES,
+    Dropped,
+    QuestionTypes,
+    Selection,
+    Snippet,
+    chars_to_tokens,
+)
 from codecompanion.retrieval.active_file import active_pieces, active_room
 from codecompanion.retrieval.assembly import assemble
 from codecompanion.retrieval.chosen_files import Wanted, wanted_parts
@@ -196,7 +204,7 @@ def _map(selection: Selection, definitions: Definitions, room: int, above: Above
     best.update(dict.fromkeys(one.snippet.path for one in selection.dropped if one.why != TAKEN_OUT))
     shown = (*selection.snippets, *selection.above)
     covered = lines_of(shown)
-    files_shown = [one for one in shown if one.source in ("mention", "active") and one.kind != NAMED_LINES]
+    files_shown = [one for one in shown if one.source in WHOLE_FILES and one.kind != NAMED_LINES]
     whole = {one.path for one in files_shown if one.start == 1 and not one.is_cut}
     files = [(path, definitions(path)) for path in list(best)[:MAX_FILES] if path not in whole] if room > 0 else []
     hidden = {

@@ -7,15 +7,15 @@ stand there yet; a large class that words alone found gives way to its parts.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import groupby
 
 from codecompanion.formats.package_table import package_table
 from codecompanion.model.gathered import Dropped, Selection, Snippet, chars_to_tokens
 from codecompanion.retrieval.chosen_files import Wanted, by_path, fit_chosen, without_shared_lines
+from codecompanion.retrieval.line_runs import not_shown
 from codecompanion.retrieval.relevance import MIN_SCORE
 from codecompanion.retrieval.rendering import frame_chars, heading_chars
 from codecompanion.retrieval.selection import NO_ROOM, without_duplicates
-from codecompanion.retrieval.still_above import NOTHING_ABOVE, Above, name_seen, numbered_lines, part_of, split_seen
+from codecompanion.retrieval.still_above import NOTHING_ABOVE, Above, name_seen, split_seen
 from codecompanion.retrieval.worth_showing import FILLER, NOT_WORTH_IT, is_filler
 
 TOO_LARGE = "it is large, and places inside of it answer better"
@@ -67,7 +67,7 @@ def select_once(
             dropped.append(Dropped(one, FILLER))
             continue
         parts, known = split_seen(one, above)
-        pieces = [piece for part in parts for piece in _not_shown(part, covered.get(one.path, set()))]
+        pieces = [piece for part in parts for piece in not_shown(part, covered.get(one.path, set()))]
         if terms is not None and pieces != [one]:
             pieces = [piece for piece in pieces if not is_filler(piece, terms, is_piece=True)]
         chars = sum(frame_chars(piece) - heading_chars(one.path) + len(piece.text) for piece in pieces)
@@ -83,7 +83,7 @@ def select_once(
             free -= chars
             in_block.add(one.path)
         freed.is_above(known)
-        seen.take([part for run in known for part in _not_shown(run, covered.get(one.path, set()))], free)
+        seen.take([part for run in known for part in not_shown(run, covered.get(one.path, set()))], free)
         covered.setdefault(one.path, set()).update(*(range(part.start, part.end + 1) for part in (*pieces, *known)))
     missing = tuple(one for one in dropped if not is_shown(one.snippet, covered))
     return Selection(snippets=tuple(kept), dropped=missing, above=tuple(seen.parts), budget_tokens=budget_tokens)
@@ -151,12 +151,3 @@ def is_shown(snippet: Snippet, covered: Lines) -> bool:
 def _is_large_container(snippet: Snippet, budget_tokens: int) -> bool:
     is_by_words = snippet.source == "ast" and snippet.kind in _CONTAINERS
     return is_by_words and snippet.tokens > MAX_CONTAINER_SHARE * budget_tokens
-
-
-def _not_shown(snippet: Snippet, shown: set[int]) -> list[Snippet]:
-    """Return the runs of lines of a snippet that are not shown and say something."""
-    if shown.isdisjoint(range(snippet.start, snippet.end + 1)):
-        return [snippet]
-    runs = groupby(numbered_lines(snippet), lambda pair: pair[0] in shown)
-    parts = [part_of(snippet, list(run)) for is_shown, run in runs if not is_shown]
-    return [part for part in parts if part is not None]

@@ -13,9 +13,10 @@ from itertools import groupby
 import msgspec
 
 from codecompanion.formats.plural import counted
-from codecompanion.model.gathered import Snippet
+from codecompanion.model.gathered import WHOLE_FILES, Snippet
 from codecompanion.model.messages import GatheredPiece, Message
 from codecompanion.retrieval.assembly import CODE_TITLE, MAP_TITLE, section_of
+from codecompanion.retrieval.line_runs import joined_runs, numbered_lines, part_of
 from codecompanion.retrieval.rendering import file_heading, shown, snippet_heading
 
 STILL_ABOVE = "Already above, unchanged: "
@@ -25,7 +26,6 @@ MIN_SAVED_CHARS = 80
 """A part that is sent alone has a heading and a fence: so much it must save."""
 CHANGE_CONTEXT = 3
 """Lines that go again above and below a changed line of a file that stands above."""
-_FILES = frozenset({"mention", "active"})
 
 
 class Above(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ def split_seen(one: Snippet, above: Above) -> tuple[list[Snippet], list[Snippet]
     numbered = numbered_lines(one) if known else []
     if not known or not numbered:
         return [one], []
-    is_file = one.is_selected and one.source in _FILES
+    is_file = one.is_selected and one.source in WHOLE_FILES
     changed = [number for number, line in numbered if known.get(number, line) != line]
     if changed and not is_file:
         return [one], []
@@ -97,24 +97,6 @@ def _runs(
     yield from runs
 
 
-def numbered_lines(one: Snippet) -> list[tuple[int, str]]:
-    """Return the lines of a snippet with their numbers, [] when they cannot be told apart."""
-    count, lines = one.end - one.start + 1, one.text.split("\n")
-    if len(lines) == count + 1 and not lines[-1]:
-        lines = lines[:-1]
-    return list(enumerate(lines, one.start)) if len(lines) == count else []
-
-
-def part_of(one: Snippet, taken: Sequence[tuple[int, str]]) -> Snippet | None:
-    """Return these lines of a snippet without blank ones at both ends, None when they say nothing."""
-    says = [place for place, (_, line) in enumerate(taken) if line.strip()]
-    if not any(map(str.isalnum, "".join(taken[place][1] for place in says))):
-        return None
-    first, last = says[0], says[-1]
-    text = "\n".join(line for _, line in taken[first : last + 1])
-    return msgspec.structs.replace(one, start=taken[first][0], end=taken[last][0], text=text)
-
-
 def name_seen(snippets: Sequence[Snippet]) -> str:
     """Return the sentence that names what stands above, best first, lines of a file joined; "" = nothing does."""
     runs = dict[str, list[tuple[int, int]]]()
@@ -122,7 +104,7 @@ def name_seen(snippets: Sequence[Snippet]) -> str:
         runs.setdefault(one.path or _NAMES.get(one.source, one.source), []).append((one.start, one.end))
     named, used, left = list[str](), len(STILL_ABOVE), 0
     for path, found in runs.items():
-        spans = ", ".join(f"{start}-{end}" for start, end in _joined(found) if start)
+        spans = ", ".join(f"{start}-{end}" for start, end in joined_runs(found) if start)
         place = f"{shown(path)}:{spans}" if spans else shown(path)
         if used + len(place) > MAX_CHARS and named:
             left += 1
@@ -137,17 +119,6 @@ def name_seen(snippets: Sequence[Snippet]) -> str:
 
 
 _NAMES = {"memory": "memories", "team": "the team's text", "architecture": "the architecture"}
-
-
-def _joined(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return runs of lines from top to bottom, those that touch joined."""
-    joined = list[tuple[int, int]]()
-    for start, end in sorted(runs):
-        if joined and start <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((start, end))
-    return joined
 
 
 def _pieces_of(message: Message) -> Iterator[tuple[GatheredPiece, list[str]]]:

@@ -8,6 +8,7 @@ import msgspec
 
 from codecompanion.formats.plural import counted
 from codecompanion.model.gathered import NAMED_LINES, NamedLines, Snippet
+from codecompanion.retrieval.line_runs import joined_runs
 from codecompanion.retrieval.smart_snippets import split_lines
 
 
@@ -29,22 +30,11 @@ def named_lines(whole: Snippet, wanted: Sequence[NamedLines]) -> tuple[list[Snip
         if shown != (start, end):
             notes.append(f"Of {written} the lines {shown[0]}-{shown[1]} were read: {_why(whole, end > count, count)}.")
         runs.append(shown)
-    return [_part(whole, lines, start, end) for start, end in _joined(runs)], notes
+    return [_part(whole, lines, start, end) for start, end in joined_runs(runs)], notes
 
 
 def _why(whole: Snippet, is_beyond: bool, count: int) -> str:
     return f"{whole.path} has {counted(count, 'line')}" if is_beyond else "the first line is 1"
-
-
-def _joined(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the runs from top to bottom, those that touch as one."""
-    found = list[tuple[int, int]]()
-    for start, end in sorted(runs):
-        if found and start <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((start, end))
-    return found
 
 
 def _part(whole: Snippet, lines: Sequence[str], start: int, end: int) -> Snippet:

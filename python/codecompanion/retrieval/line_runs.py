@@ -1,0 +1,56 @@
+"""Runs of lines: of snippets of which a part is shown or wanted, and of places in a file.
+
+Lines are 1-based, both ends included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import groupby
+
+import msgspec
+
+from codecompanion.model.gathered import Snippet
+
+
+def numbered_lines(one: Snippet) -> list[tuple[int, str]]:
+    """Return the lines of a snippet with their numbers, [] when they cannot be told apart."""
+    count, lines = one.end - one.start + 1, one.text.split("\n")
+    if len(lines) == count + 1 and not lines[-1]:
+        lines = lines[:-1]
+    return list(enumerate(lines, one.start)) if len(lines) == count else []
+
+
+def part_of(one: Snippet, taken: Sequence[tuple[int, str]]) -> Snippet | None:
+    """Return these lines of a snippet without blank ones at both ends, None when they say nothing."""
+    says = [place for place, (_, line) in enumerate(taken) if line.strip()]
+    if not any(map(str.isalnum, "".join(taken[place][1] for place in says))):
+        return None
+    first, last = says[0], says[-1]
+    text = "\n".join(line for _, line in taken[first : last + 1])
+    return msgspec.structs.replace(one, start=taken[first][0], end=taken[last][0], text=text)
+
+
+def runs_of(one: Snippet, numbers: Collection[int]) -> list[Snippet]:
+    """Return the runs of those lines of a snippet that say something."""
+    if all(number in numbers for number in range(one.start, one.end + 1)):
+        return [one]
+    runs = groupby(numbered_lines(one), lambda pair: pair[0] in numbers)
+    return [part for is_in, run in runs if is_in and (part := part_of(one, list(run))) is not None]
+
+
+def not_shown(one: Snippet, shown: set[int]) -> list[Snippet]:
+    """Return the runs of lines of a snippet that are not shown and say something."""
+    own = range(one.start, one.end + 1)
+    return [one] if shown.isdisjoint(own) else runs_of(one, set(own) - shown)
+
+
+def joined_runs(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return runs of lines from top to bottom, those that touch joined."""
+    joined = list[tuple[int, int]]()
+    for start, end in sorted(runs):
+        if joined and start <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
