@@ -19,6 +19,7 @@ from codecompanion.adapters.keys.key_source import KeyReader
 from codecompanion.cli import progress
 from codecompanion.cli.environment import user_environment
 from codecompanion.errors import AdapterError, InputError, NotConfigured
+from codecompanion.model.embedding import Embedder
 from codecompanion.session.vectors.estimate import estimate_run
 from codecompanion.session.vectors.question import QuestionVectors
 from codecompanion.session.vectors.run import Run, make_vectors
@@ -36,7 +37,7 @@ class CommandVectors:
     """The vectors of one command, which may use several SPECs. Close it in the loop it was used in."""
 
     def __init__(self) -> None:
-        self._by_spec: dict[str, QuestionVectors] = {}
+        self._by_spec: dict[str, tuple[QuestionVectors, Embedder]] = {}
         self._filled: set[tuple[str, Path]] = set()
 
     def of(self, spec: str) -> QuestionVectors:
@@ -45,13 +46,16 @@ class CommandVectors:
         Raises:
             InputError: the SPEC is wrong, or names a folder without a model.
         """
+        return self._made(spec)[0]
+
+    def _made(self, spec: str) -> tuple[QuestionVectors, Embedder]:
         known = self._by_spec.get(spec)
         if known is None:
             try:
                 embedder = make_embedder(parse_spec(spec), KeyReader(environ=user_environment()))
             except NotConfigured as error:
                 raise InputError(str(error)) from error
-            known = self._by_spec[spec] = QuestionVectors(embedder, limit_s=60.0)
+            known = self._by_spec[spec] = QuestionVectors(embedder, limit_s=60.0), embedder
         return known
 
     async def fill(self, spec: str, root: Path, path: Path, choice: Choice) -> Run:
@@ -60,7 +64,7 @@ class CommandVectors:
         Raises:
             StoreUnavailable: the index cannot be read or written.
         """
-        embedder = self.of(spec).embedder
+        _, embedder = self._made(spec)
         if (spec, path) in self._filled:
             return Run()
         self._filled.add((spec, path))
@@ -89,6 +93,6 @@ class CommandVectors:
 
     async def aclose(self) -> None:
         """Close connections, let go of models."""
-        for vectors in self._by_spec.values():
+        for vectors, _ in self._by_spec.values():
             await vectors.aclose()
         self._by_spec.clear()

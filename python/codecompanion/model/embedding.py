@@ -42,14 +42,31 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         return bool(self.url or self.onnx)
 
 
-class Embedder(Protocol):
-    """A model that makes vectors. `name` is its identity in a cache: the same name makes comparable vectors.
+class QuestionEmbedder(Protocol):
+    """A model that makes vectors of questions. `name` is its identity in a cache: the same name, comparable vectors."""
+
+    name: str
+
+    async def embed_query(self, text: str) -> Vector:
+        """Return the vector of a question, empty for a blank one.
+
+        Raises:
+            AdapterError: with one sentence for the user.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections, let go of the model."""
+        ...
+
+
+class Embedder(QuestionEmbedder, Protocol):
+    """A model that makes vectors of pieces of code, too.
 
     `is_paid`: somebody may bill for it, so a large run is announced. `shortened` counts the texts that were cut because
     the model takes no longer ones, `unusable` those it gave nothing usable for.
     """
 
-    name: str
     is_paid: bool
     shortened: int
     unusable: int
@@ -65,14 +82,6 @@ class Embedder(Protocol):
         Raises:
             AdapterError: with one sentence for the user; none of the texts has a vector.
         """
-        ...
-
-    async def embed_query(self, text: str) -> Vector:
-        """Return the vector of a question, empty for a blank one; raises as `embed` does."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close connections, let go of the model."""
         ...
 
 

@@ -23,6 +23,8 @@ from codecompanion.workspace.project_files import Choice
 _log = logging.getLogger(__name__)
 
 END_S = 2.0
+_LINE_LIMIT = 1_000_000
+"""Bytes of a line a worker may write: the vector of a model with many dimensions."""
 
 
 class IndexJob(msgspec.Struct, frozen=True):
@@ -65,19 +67,9 @@ class WorkerProcess:
         """Start the job, in place of one that runs; return why that cannot be, "" = it runs."""
         await self.stop()
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", self._module),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                cwd="/" if os.name == "posix" else None,
-                env=worker_environment(),
-                start_new_session=True,
-            )
+            self._process = await start_worker(self._module, job)
         except OSError as error:
             return f"The code is not indexed: {error.strerror or error} ({sys.executable})"
-        assert self._process.stdin is not None  # noqa: S101 - asked for above
-        self._process.stdin.write(msgspec.json.encode(job) + b"\n")
         self._following = asyncio.create_task(self._follow(self._process))
         return ""
 
@@ -117,6 +109,23 @@ class WorkerProcess:
         else:
             why = last.why or f"The index was not finished (its process ended with {code}); the next question goes on."
             self._on_progress("unusable", last.done, last.total, why)
+
+
+async def start_worker(module: str, first: msgspec.Struct) -> asyncio.subprocess.Process:
+    """Start a module of ours in a process of its own, and write it its first line; raises `OSError`."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", module),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        cwd="/" if os.name == "posix" else None,
+        env=worker_environment(),
+        start_new_session=True,
+        limit=_LINE_LIMIT,
+    )
+    assert process.stdin is not None  # noqa: S101 - asked for above
+    process.stdin.write(msgspec.json.encode(first) + b"\n")
+    return process
 
 
 def worker_environment() -> dict[str, str]:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import os
-import sys
-from collections.abc import Sequence
 
 import msgspec
 
@@ -15,10 +12,8 @@ from codecompanion.adapters.embeddings.onnx_embedder import OnnxEmbedder
 from codecompanion.errors import NotConfigured
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.embedding import EmbeddingSettings, Vector
-from codecompanion.session.code.worker import worker_environment
+from codecompanion.session.code.worker import start_worker
 from codecompanion.store.code_index.vectors import from_blob
-
-_LINE_LIMIT = 1_000_000
 
 
 class VectorRequest(msgspec.Struct, frozen=True):
@@ -36,20 +31,16 @@ class VectorAnswer(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class ProcessEmbedder(OnnxEmbedder):
-    """Questions go to the process, which is started with the first of them. Runs of pieces of code have their own."""
+class ProcessEmbedder:
+    """A `QuestionEmbedder`: questions go to the process, which is started with the first of them."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
         """Look what the folder holds; raises `NotConfigured`."""
-        super().__init__(settings)
+        self.name = OnnxEmbedder(settings).name
         self._settings = settings
         self._process: asyncio.subprocess.Process | None = None
         self._asking = asyncio.Lock()
         self._last_id = 0
-
-    async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Refuse: the host makes no vectors of code."""
-        raise NotImplementedError
 
     async def embed_query(self, text: str) -> Vector:
         """Return the vector of a question.
@@ -102,18 +93,7 @@ class ProcessEmbedder(OnnxEmbedder):
         if self._process is not None and self._process.returncode is None:
             return self._process
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "codecompanion.engine.embed_worker"),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                cwd="/" if os.name == "posix" else None,
-                env=worker_environment(),
-                start_new_session=True,
-                limit=_LINE_LIMIT,
-            )
+            self._process = await start_worker("codecompanion.engine.embed_worker", self._settings)
         except OSError as error:
             raise NotConfigured(f"embeddings: the model cannot be run ({error.strerror or error}).") from error
-        if self._process.stdin is not None:
-            self._process.stdin.write(msgspec.json.encode(self._settings) + b"\n")
         return self._process

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from codecompanion.errors import AdapterError, NetworkFailed, StoreUnavailable
-from codecompanion.model.embedding import Embedder, Vector
+from codecompanion.model.embedding import QuestionEmbedder, Vector
 from codecompanion.retrieval.ranking.question import any_word_query, read_question
 from codecompanion.retrieval.search.cascade import TierUnavailable
 from codecompanion.session.code.search_options import NearestChunks
@@ -44,8 +44,8 @@ class Indexed(Protocol):
 class QuestionVectors:
     """Compares questions with the vectors of indexes. For one event loop; what it returns is called in a thread."""
 
-    def __init__(self, embedder: Embedder, *, limit_s: float = QUESTION_LIMIT_S) -> None:
-        self.embedder = embedder
+    def __init__(self, embedder: QuestionEmbedder, *, limit_s: float = QUESTION_LIMIT_S) -> None:
+        self._embedder = embedder
         self._limit_s = limit_s
         self._asked: OrderedDict[str, Vector] = OrderedDict()
         self._readers: dict[Path, VectorReader] = {}
@@ -73,14 +73,14 @@ class QuestionVectors:
         """Let go of vectors, model and connections."""
         with self._lock:
             self._readers.clear()
-        await self.embedder.aclose()
+        await self._embedder.aclose()
 
     async def _vector_of(self, question: str) -> Vector:
         known = self._asked.get(question)
         if known is None:
             try:
                 async with asyncio.timeout(self._limit_s):
-                    known = await self.embedder.embed_query(question)
+                    known = await self._embedder.embed_query(question)
             except TimeoutError:
                 raise NetworkFailed(f"embeddings: the question got no vector within {self._limit_s:g} s.") from None
             self._asked[question] = known
@@ -93,7 +93,7 @@ class QuestionVectors:
         with self._lock:
             known = self._readers.get(reader.path)
             if known is None:
-                known = self._readers[reader.path] = VectorReader(IndexReader(reader.path), self.embedder.name)
+                known = self._readers[reader.path] = VectorReader(IndexReader(reader.path), self._embedder.name)
             return known
 
     def _compare(self, vectors: VectorReader, question: str, query: Vector, k: int) -> dict[int, float]:
