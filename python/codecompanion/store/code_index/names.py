@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import zlib
 from collections.abc import Iterable
 
@@ -10,6 +11,12 @@ NAMED = "n.hash IN (SELECT value FROM json_each(?)) AND n.name IN (SELECT value 
 """The condition for the rows `n` of `names` that have one of some names; takes what `asked` returns."""
 
 IS_DEFINED = "EXISTS (SELECT 1 FROM definitions d WHERE d.name_id = n.id)"
+
+
+def ids_of_defined(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
+    """Return name → id of those of the names that the project defines."""
+    query = f"SELECT n.name, n.id FROM names n WHERE {NAMED} AND {IS_DEFINED}"  # noqa: S608 - our own names
+    return dict(connection.execute(query, asked(names)))
 
 
 def name_hash(name: str) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 
-from codecompanion.store.code_index.names import IS_DEFINED, NAMED, asked, name_hash
+from codecompanion.store.code_index.names import ids_of_defined, name_hash
 
 _MAX_USES = 255
 _FEW_NAMES = 16
@@ -29,7 +29,7 @@ def put_references(
     connection: sqlite3.Connection, file: int, uses: Mapping[str, int], id_of: IdOfName, *, is_finished: bool
 ) -> None:
     """Write the names a file uses, name → how often. Until a build has finished, each may turn out to be defined."""
-    defined = _defined(connection, uses) if is_finished else {name: id_of(name) for name in uses}
+    defined = ids_of_defined(connection, uses) if is_finished else {name: id_of(name) for name in uses}
     rows = [(name, file, uses[text]) for text, name in defined.items()]
     connection.executemany("INSERT OR REPLACE INTO refs VALUES (?, ?, ?)", rows)
     if len(defined) < len(uses):
@@ -73,12 +73,6 @@ def bring_back(connection: sqlite3.Connection, names: Iterable[str], id_of: IdOf
         if found:
             connection.executemany("INSERT OR IGNORE INTO refs VALUES (?, ?, ?)", found)
             connection.execute("UPDATE undefined_refs SET names = ? WHERE file_id = ?", (_to_bytes(left), file))
-
-
-def _defined(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
-    """Return name → id of those of the names that the project defines."""
-    query = f"SELECT n.name, n.id FROM names n WHERE {NAMED} AND {IS_DEFINED}"  # noqa: S608 - our own names
-    return dict(connection.execute(query, asked(names)))
 
 
 def _files_with(connection: sqlite3.Connection, wanted: Mapping[int, object]) -> Iterator[tuple[int, bytes]]:

@@ -18,7 +18,7 @@ import msgspec
 
 from codecompanion.formats.code_words import index_words
 from codecompanion.model.code import CodeChunk, ParsedFile
-from codecompanion.store.code_index.names import IS_DEFINED, NAMED, asked, name_hash
+from codecompanion.store.code_index.names import ids_of_defined, name_hash
 from codecompanion.store.code_index.outlines import pack_signatures
 from codecompanion.store.code_index.references import (
     bring_back,
@@ -210,10 +210,9 @@ class IndexWriter:
         return row is not None and row[0] == "1"
 
     def _defined_first(self, connection: sqlite3.Connection, parsed: ParsedFile) -> set[str]:
-        names = {one.name for one in parsed.definitions}
         """Return the names of the file's definitions that nothing has defined yet, its former text included."""
-        defined = f"SELECT n.name FROM names n WHERE {NAMED} AND {IS_DEFINED}"  # noqa: S608 - our own names
-        return names - {name for (name,) in connection.execute(defined, asked(names))}
+        names = {one.name for one in parsed.definitions}
+        return names - ids_of_defined(connection, names).keys()
 
     def _put_chunks(self, connection: sqlite3.Connection, file_id: int, one: IndexedFile, *, is_new: bool) -> None:
         """Write the chunks; those that are as they were keep their row."""
