@@ -19,8 +19,7 @@ from codecompanion.adapters.base import Adapter
 from codecompanion.cli import progress
 from codecompanion.cli.arguments import read_input, read_transcript, source_of, token_count
 from codecompanion.cli.commands.context_answer import write_answer
-from codecompanion.cli.jobs import JOBS_HELP
-from codecompanion.cli.json_lines import json_line
+from codecompanion.cli.jobs import JOBS_HELP, print_answer
 from codecompanion.context.editing.cache_state import find_cache_state
 from codecompanion.context.ledger.ledger import summarise
 from codecompanion.context.pipeline import compact, prepare
@@ -106,7 +105,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     if arguments.jobs:
         return _run_jobs(read_input(arguments.file, "jobs in JSON Lines"), source_of(arguments.file), options, out)
     _check(options)  # before standard input is waited for
-    _print(prepare_transcript(read_transcript(arguments.file), options), out)
+    print_answer(prepare_transcript(read_transcript(arguments.file), options), out)
     return 0
 
 
@@ -128,16 +127,10 @@ def _run_jobs(lines: Iterable[bytes], source: str, defaults: Options, out: TextI
         except CodeCompanionError as error:
             answer, status = {"error": f"{error}" if where in str(error) else f"{where}: {error}"}, 2
             print(answer["error"], file=sys.stderr)
-        _print(answer, out)
+        print_answer(answer, out)
     if number == 0:
         raise InputError(f"{source}: no job in it; expected at least one, {A_JOB} per line")
     return status
-
-
-def _print(answer: dict[str, Any], out: TextIO) -> None:
-    """Print the answer on one line; half a surrogate pair, which UTF-8 cannot say, is written as its escape."""
-    text = json_line(answer)
-    print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
 
 
 def _job(line: bytes, where: str) -> Job:
