@@ -71,13 +71,21 @@ local function why_not(bufnr, options)
   return why ~= "" and { why } or {}
 end
 
+---The address of the options, without a password or a query.
+---@param options table `completion` of the options
+---@return string
+local function plain_url(options)
+  local url = (options.url or ""):gsub("?.*$", ""):gsub("//[^/]*@", "//")
+  return url
+end
+
 ---What is used, and how.
 ---@param options table `completion` of the options
 ---@return string
 function M.settings(options)
   local pause = options.adaptive and "about %d ms" or "%d ms"
   local when = options.trigger == "manual" and "when you ask" or ("after a pause of " .. pause:format(options.debounce))
-  local url = (options.url or ""):gsub("?.*$", ""):gsub("//[^/]*@", "//") -- without a password
+  local url = plain_url(options)
   return ("%s at %s%s, %s"):format(options.model, options.endpoint, url ~= "" and " " .. url or "", when)
 end
 
@@ -85,7 +93,7 @@ end
 ---@param options table `completion` of the options
 ---@return string
 local function asked(options)
-  local url = (options.url or ""):gsub("?.*$", ""):gsub("//[^/]*@", "//") -- without a password
+  local url = plain_url(options)
   local where = address ~= "" and address or url
   return ("Completion is on (%s, %s%s)"):format(options.endpoint, options.model, where ~= "" and ", " .. where or "")
 end
