@@ -1,4 +1,4 @@
-"""The examples of README and help file are tried: configurations are checked by the plugin, names are looked up."""
+"""The examples of the pages (README, doc/*.md) and the help are tried: configurations are checked, names looked up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from test_generated import HELP, REPO, find_nvim
 
 from codecompanion.adapters.entries.resolve import resolve_adapters
 
-README = REPO / "README.md"
+PAGES = (REPO / "README.md", *sorted((REPO / "doc").glob("*.md")))
+"""The pages for users; those for developers are in `doc/dev`."""
 
 _CHECK = """
 vim.opt.runtimepath:prepend(%(root)s)
@@ -63,9 +64,14 @@ def messages_about(examples: list[str], tmp_path: Path) -> list[str]:
     return said
 
 
-def readme_blocks(language: str) -> list[str]:
-    """Return the code blocks of the README in a language."""
-    return re.findall(rf"(?ms)^```{language}\n(.*?)^```", README.read_text(encoding="utf-8"))
+def pages() -> str:
+    """Return the README and the pages it leads to, as one text."""
+    return "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+
+
+def page_blocks(language: str) -> list[str]:
+    """Return the code blocks of the pages in a language."""
+    return re.findall(rf"(?ms)^```{language}\n(.*?)^```", pages())
 
 
 def help_examples() -> list[str]:
@@ -74,8 +80,8 @@ def help_examples() -> list[str]:
     return [block for block in re.findall(r"(?ms)>lua\n(.*?)^(?:<|(?=\S))", text) if "→" not in block]
 
 
-def test_the_configurations_of_the_readme_have_no_mistakes(tmp_path: Path) -> None:
-    blocks = readme_blocks("lua")
+def test_the_configurations_of_the_pages_have_no_mistakes(tmp_path: Path) -> None:
+    blocks = page_blocks("lua")
     setups = [block for block in blocks if "setup({" in block]
     specs = [f"return ({block}).opts" for block in blocks if block.startswith("{")]
     assert len(setups) == 2
@@ -133,28 +139,46 @@ def test_every_lua_example_of_the_help_file_is_lua(tmp_path: Path) -> None:
     assert messages_about([code], tmp_path) == []
 
 
-def test_make_targets_and_folders_named_in_the_readme_exist() -> None:
-    text = README.read_text(encoding="utf-8")
+def test_make_targets_and_benches_named_in_the_pages_exist() -> None:
+    text = pages()
     makefile = REPO / "Makefile"
     if not makefile.exists():
         pytest.skip("there is no Makefile here")
     targets = set(re.findall(r"^([a-z-]+):", makefile.read_text(encoding="utf-8"), re.MULTILINE))
     assert set(re.findall(r"(?m)(?:^|`)make ([a-z-]+)", text)) - targets == set()
-    paths = re.findall(r"`((?:lua|python|rplugin|doc)/[\w./]+)`", text)
-    assert len(paths) > 5
-    assert [path for path in paths if not (REPO / path).exists()] == []
+    benches = re.findall(r"bench[./](\w+)(?:\.py)?`", text)
+    assert len(benches) > 5
+    assert [name for name in benches if not (REPO / "bench" / f"{name}.py").exists()] == []
 
 
-def test_commands_named_in_the_readme_and_the_help_file_exist() -> None:
+def test_commands_named_in_the_pages_and_the_help_file_exist() -> None:
     declared = set(re.findall(r'command\(\s*"(\w+)"', (REPO / "plugin/codecompanion.lua").read_text(encoding="utf-8")))
-    text = README.read_text(encoding="utf-8") + HELP.read_text(encoding="utf-8")
+    text = pages() + HELP.read_text(encoding="utf-8")
     named = set(re.findall(r":(CodeCompanion\w*)", text))
     assert named
     assert named - declared == set()
 
 
-def test_help_tags_named_in_the_readme_exist() -> None:
+def test_help_tags_named_in_the_pages_exist() -> None:
     tags = set(re.findall(r"\*(codecompanion[^*\s]*)\*", HELP.read_text(encoding="utf-8")))
-    named = set(re.findall(r":help (codecompanion[\w-]*)", README.read_text(encoding="utf-8")))
+    named = set(re.findall(r":help (codecompanion[\w-]*)", pages()))
     assert named
     assert named - tags - {"codecompanion"} == set()
+
+
+def test_links_of_the_pages_lead_somewhere() -> None:
+    """A link names a file of the repository, and the heading after `#` is one of that page."""
+    broken = []
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            name, _, heading = target.partition("#")
+            linked = page if not name else page.parent / name
+            if not linked.exists() or (heading and heading not in headings(linked)):
+                broken.append(f"{page.name}: {target}")
+    assert broken == []
+
+
+def headings(page: Path) -> set[str]:
+    """Return the headings of a page as a forge writes them in addresses."""
+    found = re.findall(r"(?m)^#+ (.+)$", page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
