@@ -120,6 +120,12 @@ function M.check()
   result()
 end
 
+---Take in mistakes that only those above the configuration can see, and say them.
+---@param problems string[]
+function M.add_mistakes(problems)
+  report(result(), problems)
+end
+
 ---What was found in the configuration, by the host too.
 ---@return CodeCompanion.Findings
 function M.findings()

@@ -27,7 +27,11 @@ function M.setup(opts)
     return -- nothing can be wrong with the defaults
   end
   local function check()
-    require("codecompanion.config").check()
+    local config = require("codecompanion.config")
+    config.check()
+    if next(config.options.interactions.chat.slash_commands) ~= nil then
+      config.add_mistakes(require("codecompanion.slash.registry").problems())
+    end
   end
   if vim.v.vim_did_enter == 1 then
     vim.schedule(check)

@@ -1118,6 +1118,7 @@
 ---@field roles? CodeCompanion.Options.interactions.chat.roles
 ---@field keymaps? CodeCompanion.Options.interactions.chat.keymaps
 ---@field tools? CodeCompanion.Options.interactions.chat.tools
+---@field slash_commands? CodeCompanion.Options.interactions.chat.slash_commands
 ---@field opts? CodeCompanion.Options.interactions.chat.opts
 
 ---The names in the headers of the chat buffer.
@@ -1211,6 +1212,19 @@
 ---@field save_with_autocmds? boolean
 ---@field guarded_files? string[]
 ---@field max_result_chars? integer
+
+---Slash commands of your own, see |codecompanion-own-slash|. Set a built-in one to false to switch it off.
+---@class CodeCompanion.Options.interactions.chat.slash_commands
+---@field [string] CodeCompanion.Options.interactions.chat.slash_commands.name|false
+
+---A slash command: your own, or a built-in one that you switch off.
+---@class CodeCompanion.Options.interactions.chat.slash_commands.name
+---@field callback? (fun(chat: CodeCompanion.SlashChat, argument: string): string?)
+---@field description? string
+---@field argument? string
+---@field multiline? boolean
+---@field complete? (fun(lead: string): string[])
+---@field enabled? boolean|(fun(): boolean)
 
 ---Behaviour of the chat.
 ---@class CodeCompanion.Options.interactions.chat.opts

@@ -153,7 +153,7 @@ def test_errors_of_the_provider_are_one_sentence_each(desk: Desk) -> None:
 MISTAKES = {
     "unknown key": {"interactions": {"chat": {"adaptor": "offline"}}},
     "unknown policy": {"interactions": {"chat": {"opts": {"policy": "codebudy"}}}},
-    "foreign": {"strategies": {"chat": {"adapter": "offline", "slash_commands": {"x": {}}}}, "prompt_library": {}},
+    "foreign": {"strategies": {"chat": {"adapter": "offline", "slash_commands": {"opts": {}}}}, "extensions": {}},
     "wrong types": {"interactions": "all", "display": {"chat": {"window": {"width": "wide"}}}, "rules": 7},
     "own policy": {"interactions": {"chat": {"opts": {"policies": {"mine": {"stage": ["x"]}}}}}},
     "many": {f"key_{number}": {} for number in range(40)},

@@ -108,7 +108,8 @@ ALL = {"15": V15, "17": V17, "19": V19}
 NOTHING: dict[str, set[str]] = {
     "15": {
         *("adapters.opts", "display.action_palette", "display.diff", "display.chat.show_settings", "opts.send_code"),
-        *("interactions.agent", "interactions.inline", "interactions.chat.agents", "interactions.chat.slash_commands"),
+        *("interactions.agent", "interactions.inline", "interactions.chat.agents"),
+        "interactions.chat.slash_commands.buffer.opts",
         *("interactions.chat.keymaps.close.index", "interactions.chat.keymaps.send.index"),
     },
     "17": {
@@ -122,7 +123,7 @@ NOTHING: dict[str, set[str]] = {
     "19": {
         *("adapters.acp", "adapters.opts", "adapters.http.opts.cache_models_for", "mcp", "rules.opts.show_presets"),
         *("interactions.background", "interactions.cli", "interactions.shared", "display.chat.floating_window"),
-        *("interactions.chat.editor_context", "interactions.chat.slash_commands", "display.chat.window.sticky"),
+        *("interactions.chat.editor_context", "interactions.chat.slash_commands.opts", "display.chat.window.sticky"),
         *("interactions.chat.opts.yank_jump_delay_ms", "interactions.chat.tools.web_search"),
         *("interactions.chat.tools.opts.notify_on_approval",),
         "interactions.chat.tools.run_command.opts.require_cmd_approval",

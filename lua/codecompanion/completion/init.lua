@@ -66,7 +66,7 @@ function M.items(chat, row, before)
     return mentions(before)
   end
   local slash = require("codecompanion.slash")
-  local name, lead = before:match("^/([%w_-]+)%s+(.*)$")
+  local name, lead = before:match("^/([%w_:-]+)%s+(.*)$")
   if name then
     local command = slash.get(name)
     if not command or not command.complete then
@@ -81,7 +81,7 @@ function M.items(chat, row, before)
         return { word = value, label = value, description = "" }
       end, command.complete(lead))
   end
-  local typed = before:match("^/([%w_-]*)$")
+  local typed = before:match("^/([%w_:-]*)$")
   if not typed then
     return nil, {}
   end

@@ -3,9 +3,8 @@
 ---space.
 
 local buffer = require("codecompanion.chat.buffer.text")
-local commands = require("codecompanion.slash.commands")
 local draft = require("codecompanion.chat.wire.draft")
-local nearest = require("codecompanion.config.nearest")
+local registry = require("codecompanion.slash.registry")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 local view = require("codecompanion.chat.buffer.view")
@@ -13,20 +12,8 @@ local view = require("codecompanion.chat.buffer.view")
 local M = {}
 
 ---All commands, in the order they are shown.
----@return CodeCompanion.SlashCommand[]
-function M.list()
-  return commands
-end
-
----@param name string
----@return CodeCompanion.SlashCommand?
-function M.get(name)
-  for _, command in ipairs(commands) do
-    if command.name == name then
-      return command
-    end
-  end
-end
+M.list = registry.list
+M.get = registry.get
 
 ---What is wrong with a command as it was typed.
 ---@param name string
@@ -35,12 +22,7 @@ end
 ---@return string? refusal
 local function problem_of(name, command, rest)
   if not command then
-    local near = nearest.word(
-      name,
-      vim.tbl_map(function(known)
-        return known.name
-      end, commands)
-    )
+    local near = registry.nearest(name)
     local advice = near and ("did you mean /%s?"):format(near) or "/help lists them."
     local text = "No command /%s; %s Nothing was sent. To send it as text, begin with a space."
     return text:format(name, advice)
@@ -60,10 +42,13 @@ end
 ---@return string? refusal Why it is a command that cannot be carried out
 function M.parse(text)
   local word, rest = text:match("^\n*/(%S+)(.*)$")
-  if not word or not word:find("^%a[%w_-]*$") then
+  if not word or not word:find("^%a[%w_:-]*$") then
     return nil, ""
   end
   local command = M.get(word)
+  if not command and word:find(":") and not registry.has_prefix(word:match("^[^:]*:")) then
+    return nil, "" -- no server brings commands that begin so
+  end
   if not command and vim.uv.fs_stat("/" .. word) then
     return nil, "" -- a path: `/tmp is full`
   end
@@ -96,7 +81,7 @@ function M.execute(chat, text)
       draft.set(chat, text)
       view.cursor_to_input(chat)
     end
-  end)
+  end, registry.list())
   return true
 end
 

@@ -1,11 +1,8 @@
 ---Sending what stands in the input: as a message, as a branch where an old one is edited, or as a slash command.
 
-local api = vim.api
 local buffer = require("codecompanion.chat.buffer.text")
 local draft = require("codecompanion.chat.wire.draft")
-local outgoing = require("codecompanion.chat.wire.outgoing")
-local session = require("codecompanion.chat.state.session")
-local view = require("codecompanion.chat.buffer.view")
+local message = require("codecompanion.chat.wire.message")
 
 local M = {}
 
@@ -25,20 +22,9 @@ function M.send(chat)
     return require("codecompanion.chat.ui.fork").send(chat, edit, text, M.send)
   end
   draft.sending(chat)
-  local sent ---@type CodeCompanion.Outgoing
-  buffer.edit(chat, function() -- one edit: what an edit costs beside its lines is most of what is felt
+  message.send(chat, text, function()
     draft.take(chat)
-    sent = outgoing.add(chat, text)
   end)
-  if api.nvim_get_current_buf() == chat.bufnr then
-    view.cursor_to_input(chat)
-  end
-  session.notify(chat, "submit", {
-    submit_id = sent.submit_id,
-    key = sent.key,
-    text = text,
-    snapshot = require("codecompanion.editor").snapshot(),
-  })
   chat.draft.saved = ""
 end
 

@@ -50,6 +50,13 @@ return {
     alias = { insert_edit_into_file = "insert_edit" },
   },
   {
+    name = "slash_commands",
+    description = "Slash commands of your own, see |codecompanion-own-slash|. Set a built-in one to false to switch it"
+      .. " off.",
+    fields = {},
+    values = require("codecompanion.config.options.slash_commands"),
+  },
+  {
     name = "opts",
     description = "Behaviour of the chat.",
     fields = {

@@ -1,0 +1,50 @@
+---Options of slash commands: `interactions.chat.slash_commands`. Which names are taken is known to
+---lua/codecompanion/slash/registry.lua.
+
+return {
+  name = "<name>",
+  description = "A slash command: your own, or a built-in one that you switch off.",
+  disable = true,
+  fields = {
+    {
+      name = "callback",
+      type = "function",
+      optional = true,
+      signature = "fun(chat: CodeCompanion.SlashChat, argument: string): string?",
+      description = "What your command does, see |codecompanion-own-slash|. A string that it returns is put into the"
+        .. " input. Built-in commands have none: a name that is taken is refused.",
+    },
+    {
+      name = "description",
+      type = "string",
+      optional = true,
+      description = "Text beside its name in the help and in completion.",
+    },
+    {
+      name = "argument",
+      type = "string",
+      optional = true,
+      description = "How its argument is written, such as `[words]`. Without it the command takes none.",
+    },
+    {
+      name = "multiline",
+      type = "boolean",
+      optional = true,
+      description = "The argument may have several lines.",
+    },
+    {
+      name = "complete",
+      type = "function",
+      optional = true,
+      signature = "fun(lead: string): string[]",
+      description = "Returns values of the argument that begin with `lead`.",
+    },
+    {
+      name = "enabled",
+      type = { "boolean", "function" },
+      optional = true,
+      signature = "fun(): boolean",
+      description = "False switches the command off. A function is called whenever commands are listed.",
+    },
+  },
+}

@@ -1,0 +1,32 @@
+---Slash commands that attach something to the chat.
+
+local buffers = require("codecompanion.slash.buffers")
+local paths = require("codecompanion.slash.paths")
+
+---@type CodeCompanion.SlashCommand[]
+return {
+  {
+    name = "file",
+    description = "Attach files or PDFs",
+    argument = "[paths]",
+    many = true,
+    complete = paths.complete,
+    run = paths.attach_files,
+  },
+  {
+    name = "buffer",
+    description = "Attach buffers, unsaved changes included",
+    argument = "[names or numbers]",
+    many = true,
+    complete = buffers.complete,
+    run = buffers.attach,
+  },
+  {
+    name = "image",
+    description = "Attach images",
+    argument = "[paths]",
+    many = true,
+    complete = paths.complete_images,
+    run = paths.attach_images,
+  },
+}

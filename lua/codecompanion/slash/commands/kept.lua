@@ -1,0 +1,56 @@
+---Slash commands about what stays: pins, memories, rules.
+
+---@type CodeCompanion.SlashCommand[]
+return {
+  {
+    name = "pin",
+    description = "Pin an instruction, or the newest message",
+    argument = "[text]",
+    multiline = true,
+    run = function(chat, argument, refuse)
+      require("codecompanion.chat.wire.history").pin(chat, { text = argument }, nil, refuse)
+    end,
+  },
+  {
+    name = "pins",
+    description = "List the pins",
+    run = function(chat)
+      require("codecompanion.chat.lists.recall").pins(chat)
+    end,
+  },
+  {
+    name = "unpin",
+    description = "Unpin a message by its number in /pins",
+    argument = "<number>",
+    run = function(chat, argument, refuse)
+      local number = tonumber(argument)
+      if number then
+        require("codecompanion.chat.wire.history").unpin(chat, { number = number }, nil, refuse)
+      elseif argument ~= "" then
+        refuse(("Nothing was unpinned: %q is not a number; /pins lists them."):format(argument))
+      else
+        require("codecompanion.chat.lists.recall").pins(chat)
+      end
+    end,
+  },
+  {
+    name = "memory",
+    description = "List what compactions remembered", -- R-446, R-447; the chosen one is opened
+    run = function()
+      require("codecompanion.chat.lists.pickers").memory(function(path)
+        require("codecompanion.files.show").file(path)
+      end)
+    end,
+  },
+  {
+    name = "rules",
+    description = "Add a group of rules", -- R-549
+    argument = "[group]",
+    run = function(chat, argument, refuse)
+      if argument == "" then
+        return require("codecompanion.chat.lists.pickers").rules(chat)
+      end
+      require("codecompanion.chat.state.session").command(chat, "add_rules", { group = argument }, refuse)
+    end,
+  },
+}
