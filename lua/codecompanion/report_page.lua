@@ -35,10 +35,33 @@ local function joined(lines)
   return table.concat(lines, "\n") .. "\n"
 end
 
+local chart_ns = vim.api.nvim_create_namespace("codecompanion.report.chart")
+local CHART_GROUPS = {
+  sent = "CodeCompanionChartSent",
+  without = "CodeCompanionChartWithout",
+  limit = "CodeCompanionChartLimit",
+  edit = "CodeCompanionCleared",
+  compaction = "CodeCompanionCompacted",
+}
+local OVER_TREESITTER = 200
+
+---Give the signs of a chart their colours; they can be told apart without.
+---@param bufnr integer
+---@param spans any[][] (line from 0, first byte, end, ink) of each
+local function colour(bufnr, spans)
+  api.nvim_buf_clear_namespace(bufnr, chart_ns, 0, -1)
+  for _, span in ipairs(spans) do
+    local line, first, end_col, ink = unpack(span)
+    local opts = { end_col = end_col, hl_group = CHART_GROUPS[ink], priority = OVER_TREESITTER }
+    api.nvim_buf_set_extmark(bufnr, chart_ns, line, first, opts)
+  end
+end
+
 ---Put the text into the buffer; cursor and folds stay where they are.
 ---@param bufnr integer
 ---@param text string
-function M.draw(bufnr, text)
+---@param spans? any[][] What has a colour of its own
+function M.draw(bufnr, text, spans)
   local lines = vim.split(text, "\n", { plain = true })
   local before = joined(api.nvim_buf_get_lines(bufnr, 0, -1, false))
   local hunks = vim.diff(before, joined(lines), { result_type = "indices" }) --[[@as integer[][] ]]
@@ -50,6 +73,7 @@ function M.draw(bufnr, text)
   end
   vim.bo[bufnr].modifiable = false
   vim.bo[bufnr].modified = false
+  colour(bufnr, spans or {})
 end
 
 ---@param win integer

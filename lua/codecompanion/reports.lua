@@ -80,12 +80,22 @@ local function width_of(bufnr)
   return win == -1 and vim.o.columns or api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff
 end
 
+---Whether a chart is drawn without Braille: the console of Linux has no such signs, and where ambiguous ones are wide
+---the lines around it would not fit.
+---@return boolean
+local function needs_ascii()
+  return vim.o.ambiwidth == "double" or vim.env.TERM == "linux"
+end
+
 ---@param report CodeCompanion.Report
 ---@param turn? integer
 ---@param on_result fun(result: table)
 ---@param refuse? fun(reason: string)
 local function ask(report, turn, on_result, refuse)
   local payload = { chat = report.chat, width = width_of(report.bufnr), turn = turn }
+  if report.verb == "show_cost" then
+    payload.ascii = needs_ascii()
+  end
   host.request(report.verb, payload, function(err, result)
     if err and refuse then
       return refuse(err)
@@ -132,7 +142,7 @@ end
 local function refresh(report)
   if vim.fn.bufwinid(report.bufnr) ~= -1 then
     ask(report, report.turn, function(result)
-      page.draw(report.bufnr, result.text)
+      page.draw(report.bufnr, result.text, result.spans)
       rename(report)
     end)
   end
@@ -155,7 +165,7 @@ local function go_to(report, turn)
   end
   ask(report, turn, function(result)
     stay(report, result)
-    page.draw(report.bufnr, result.text)
+    page.draw(report.bufnr, result.text, result.spans)
     api.nvim_win_set_cursor(vim.fn.bufwinid(report.bufnr), { 1, 0 })
   end)
 end
@@ -259,7 +269,7 @@ local function open(chat, verb, turn, refuse)
   ask(report, turn, function(result)
     report.bufnr = new_buffer()
     stay(report, result)
-    page.draw(report.bufnr, result.text)
+    page.draw(report.bufnr, result.text, result.spans)
     local current = registry.by_buffer(api.nvim_get_current_buf())
     report.beside = current and current.id == report.chat and current or nil
     show(report.bufnr)

@@ -763,11 +763,14 @@
 ---@field chat? string
 ---@field item string
 
----→ `{title, text}`: what the chat has cost, as Markdown (R-356). Read from the log: the chat need not be open.
+---→ `{title, text, spans}`: what the chat has cost, as Markdown (R-356). Read from the log: it need not be open.
+---
+---`spans` are the colours of its chart: (line from 0, first byte, end, ink). `ascii`: drawn without Braille.
 ---@class CodeCompanion.Request.ShowCost
 ---@field id? integer
 ---@field chat? string
 ---@field width? integer
+---@field ascii? boolean
 
 ---→ `{title, text, turn, turns}`: a turn call by call, the newest without a number (R-357). Read from the log.
 ---@class CodeCompanion.Request.ShowTrace

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from codecompanion.model.messages import Usage
 from codecompanion.store.opening import open_store
 from real_chat import KEY, RealChat, start_chat
 from tests.providers.chat.answers import Call, failure, reply
@@ -163,3 +164,48 @@ def test_a_budget_that_is_used_up_gives_the_message_back(nvim_factory, tmp_path)
         screen = chat.nvim.wait_screen("The budget of this chat is used up")
         assert screen.count("✗ The budget") == 1
         assert not [r for r in server.requests if r.path.endswith("/chat/completions")]
+
+
+def managed_chat() -> LogWriter:
+    """Return a chat of 30 requests that was edited and compacted."""
+    log, size = LogWriter(), 20_000
+    log.begin("Make the parser faster")
+    for number in range(30):
+        size += 5_000
+        if number in (12, 20):
+            log.change("compacted" if number == 20 else "edited", size, size // 2)
+            size //= 2
+        log.call(Usage(size, output_tokens=200), limits={"window": 128_000, "edit": 83_200})
+    log.end()
+    return log
+
+
+@pytest.mark.parametrize(("columns", "ambiwidth"), [(40, "single"), (100, "single"), (100, "double")])
+def test_the_chart_is_drawn_with_its_colours_in_any_window(nvim_factory, tmp_path, columns, ambiwidth):
+    """R-356: no line wraps; the signs have their groups; where Braille cannot be counted on it is ASCII."""
+    store_chat(tmp_path, managed_chat())
+    with ChatServerThread([], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(columns, 50))
+        chat.nvim.command("set listchars= fillchars=")
+        chat.nvim.command(f"set ambiwidth={ambiwidth}")
+        chat.nvim.lua("require('codecompanion.reports').cost({ id = 'stored' })")
+        wait_title(chat, "# Cost of this chat: $")
+        lines = chat.text().split("\n")
+        first, last = [at for at, line in enumerate(lines) if line == "```"]
+        drawn = lines[first + 1 : last]
+        assert any("edit" in line for line in drawn)
+        assert ("⣿" in "".join(drawn)) == (ambiwidth == "single")
+        assert "".join(drawn).isascii() == (ambiwidth == "double")
+        wide = "return vim.iter(vim.api.nvim_buf_get_lines(0, ...)):map(vim.fn.strdisplaywidth):totable()"
+        assert max(chat.nvim.lua(wide, first, last, False)) <= columns
+        marks = chat.nvim.lua(
+            "local ns = vim.api.nvim_get_namespaces()['codecompanion.report.chart']\n"
+            "return vim.iter(vim.api.nvim_buf_get_extmarks(0, ns, 0, -1, { details = true })):map(function(mark)\n"
+            "  return { mark[2], mark[4].hl_group }\n"
+            "end):totable()"
+        )
+        assert {group for _, group in marks} == {
+            "CodeCompanionChartSent", "CodeCompanionChartWithout", "CodeCompanionChartLimit", "CodeCompanionCleared",
+            "CodeCompanionCompacted",
+        }  # fmt: skip
+        assert all(first < line < last for line, _ in marks)

@@ -187,7 +187,8 @@ class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="r
     """What one provider request was: for `/trace`.
 
     `mix` is the estimate by parts: `prompt` (instructions), `conversation`, `tools`. `shaping` holds what was left out
-    of this request alone, in tokens: `prompt`, `tools`, `results`, `packet`, `packet_omitted`.
+    of this request alone, in tokens: `prompt`, `tools`, `results`, `packet`, `packet_omitted`. `limits`: the size of
+    the `window`, and from where on an `edit` and a `compaction` were due, in tokens; without what was off or unknown.
     """
 
     turn_id: str
@@ -199,6 +200,7 @@ class RequestSent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="r
     request_id: str = ""
     mix: dict[str, int] = {}
     shaping: dict[str, int] = {}
+    limits: dict[str, int] = {}
 
 
 class Retry(msgspec.Struct, frozen=True, omit_defaults=True):

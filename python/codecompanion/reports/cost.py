@@ -1,8 +1,9 @@
 """`/cost`: what a chat has cost, what its cache and its context management saved, expensive turns (R-356, R-359).
 
-    title · total · Tokens · Cache · Savings · Calls and tools · Budgets · Turns
+    title · total · Tokens per request · Tokens · Cache · Savings · Calls and tools · Budgets · Turns
 
-Every figure is of the log; savings are estimates and marked `~`.
+Every figure is of the log; savings are estimates and marked `~`. What the chart and the savings compare with is defined
+in `context_sizes`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
+
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import PolicyEvent
 from codecompanion.reports.budgets import Budget
+from codecompanion.reports.context_sizes import ContextSize, context_sizes, shaped_tokens, total_sent
+from codecompanion.reports.drawn.size_chart import ChartLine, size_chart
 from codecompanion.reports.markdown import (
     PRICE_UNKNOWN,
     Page,
@@ -25,25 +30,36 @@ from codecompanion.reports.markdown import (
     usd_text,
 )
 from codecompanion.reports.record import Call, Record, Stretch
-from codecompanion.reports.sums import Savings, Sums, estimate_savings, shaped_tokens, sum_calls
+from codecompanion.reports.sums import Savings, Sums, estimate_savings, sum_calls
 
+FENCE = "```"
 EMPTY = "Nothing has been sent yet, so nothing has been paid."
 
 
-def cost_report(record: Record, page: Page, budgets: Sequence[Budget] = ()) -> str:
-    """Return the report as Markdown."""
+class CostReport(msgspec.Struct, frozen=True):
+    """The report as Markdown. `spans`: what has a colour of its own, as (line from 0, first byte, end, ink)."""
+
+    text: str
+    spans: tuple[tuple[int, int, int, str], ...] = ()
+
+
+def cost_report(record: Record, page: Page, budgets: Sequence[Budget] = ()) -> CostReport:
+    """Return the report."""
     calls = record.calls
     branch = [f"A branch of “{one_line(record.forked_from)}”; what it copied is counted there.", ""]
     if not record.forked_from:
         branch = []
     if not calls:
-        return "\n".join(["# Cost of this chat", "", *branch, EMPTY, *_budgets(budgets)])
-    sums, savings = sum_calls(calls), estimate_savings(record)
+        return CostReport("\n".join(["# Cost of this chat", "", *branch, EMPTY, *_budgets(budgets)]))
+    sums, sizes = sum_calls(calls), context_sizes(record)
+    savings = estimate_savings(record, sizes)
+    chart = size_chart(sizes, page.width, ascii=page.ascii) if sizes else []
     lines = [
         f"# Cost of this chat: {_headline(sums)}",
         "",
         *branch,
         *_summary(record, sums, savings, page),
+        *_requests(chart, sizes, sums, savings, page),
         *_tokens(sums, page),
         *_cache(calls, page),
         *_savings(savings),
@@ -51,7 +67,46 @@ def cost_report(record: Record, page: Page, budgets: Sequence[Budget] = ()) -> s
         *_budgets(budgets),
         *_turns(record, page),
     ]
-    return page_text(lines)
+    text = page_text(lines)
+    return CostReport(text, _spans(text, chart))
+
+
+def _spans(text: str, chart: Sequence[ChartLine]) -> tuple[tuple[int, int, int, str], ...]:
+    """Return the colours of the chart, where it stands in the report."""
+    if not chart:
+        return ()
+    first = text.split("\n").index(FENCE) + 1
+    return tuple(
+        (line, span.first, span.end, span.ink) for line, drawn in enumerate(chart, first) for span in drawn.spans
+    )
+
+
+def _requests(
+    chart: Sequence[ChartLine], sizes: Sequence[ContextSize], sums: Sums, savings: Savings, page: Page
+) -> list[str]:
+    """Return the chart, and the two sums it shows, with the money."""
+    if not chart:
+        return []
+    lines = ["", "## Tokens per request", "", FENCE, *(line.text for line in chart), FENCE]
+    if not savings.tokens:
+        return lines
+    sent = total_sent(sizes)
+    paid = usd_text(sums.usd) if sums.priced else PRICE_UNKNOWN
+    would, saved = PRICE_UNKNOWN, PRICE_UNKNOWN
+    if savings.usd is not None:
+        would, saved = f"~{usd_text(sums.usd + savings.usd)}", f"~{usd_text(savings.usd)}"
+    rows = [
+        ("sent", tokens_text(sent), paid),
+        ("without", f"~{tokens_text(sent + savings.tokens)}", would),
+        ("saved", f"~{tokens_text(savings.tokens)}", saved),
+    ]
+    lines += ["", *table(("", "tokens", "money"), rows, page.width, "lrr")]
+    note = "Without: each request with everything still in it that edits, compactions and shaping had taken out."
+    if savings.too_large:
+        those = counted(savings.too_large, "request") if savings.too_large > 1 else "One request"
+        them = "count as large as it" if savings.too_large > 1 else "counts as large as it"
+        note += f" {those} would not have fit the window and {them}."
+    return [*lines, "", note]
 
 
 def _headline(sums: Sums) -> str:

@@ -16,11 +16,12 @@ PRICE_UNKNOWN = "pricing unavailable"
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """What a report is written for: columns of the window, time zone, and whose prices they are."""
+    """What a report is written for: columns of the window, time zone, whose prices they are; `ascii`: no Braille."""
 
     width: int = 80
     zone: tzinfo = UTC
     price_table: str = ""
+    ascii: bool = False
 
 
 def tokens_text(tokens: int) -> str:

@@ -66,6 +66,10 @@ class Call(msgspec.Struct):
         return 1 + (len(self.ended.retries) if self.ended else 0)
 
 
+Happening = Call | history.ViewChanged | history.ChangeUndone
+"""What decides how large the next request is, and the requests."""
+
+
 class Stretch(msgspec.Struct):
     """A turn, or what happened before, between and after turns (`number` 0)."""
 
@@ -86,14 +90,14 @@ class Stretch(msgspec.Struct):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A whole log. `order` holds calls and changes of the view as they came; `undone` ids of changes not in force.
+    """A whole log. `order` holds calls, changes of the view and undos as they came; `undone`: changes not in force.
 
     `forked_from`: the title of the chat this one is a branch of; what was copied from it is not in here.
     """
 
     turns: tuple[Stretch, ...]
     between: Stretch
-    order: tuple[Call | history.ViewChanged, ...]
+    order: tuple[Happening, ...]
     undone: frozenset[str]
     forked_from: str = ""
 
@@ -121,7 +125,7 @@ class LogReader:
         self.turns: list[Stretch] = []
         self.between = Stretch()
         self.now = self.between
-        self.order: list[Call | history.ViewChanged] = []
+        self.order: list[Happening] = []
         self.undone: set[str] = set()
         self._question = ""
         self._began: dict[str, history.CompactionStarted] = {}
@@ -167,7 +171,8 @@ class LogReader:
                     self._question = _AFTER_COMPACTION  # what the next turn answers, unless the user writes first
                 self.now.changes.append(change)
                 self.order.append(change)
-            case history.ChangeUndone(change_id=change_id, redone=redone):
+            case history.ChangeUndone(change_id=change_id, redone=redone) as undo:
+                self.order.append(undo)
                 (self.undone.discard if redone else self.undone.add)(change_id)
             case history.CompactionStarted() as began:
                 self._began[began.compaction_id] = began

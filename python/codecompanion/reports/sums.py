@@ -5,17 +5,16 @@ Money is tokens × the list prices of the day of each call. A call without a kno
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import Usage
+from codecompanion.reports.context_sizes import ContextSize, context_sizes
 from codecompanion.reports.record import Call, Record
 
 PER_MILLION = 1_000_000
-LEFT_OUT = ("prompt", "tools", "results", "packet_omitted")
-"""What `RequestSent.shaping` says was left out (R-338, R-354)."""
 WARM_S = 300.0
 """How long a provider's prompt cache is taken to last after a request."""
 
@@ -103,6 +102,7 @@ def _uncached(call: Call) -> float:
 class Savings(msgspec.Struct):
     """What edits and compactions saved, all estimates: tokens that were not sent, and money after all costs of it.
 
+    `too_large`: requests that without management would not have fit the window; they count as large as that.
     `usd` is what the same requests would have cost with everything still in them, less what they did cost, less the
     summaries: the cache that a change breaks is part of it, so that it may be negative. None = no prices.
     """
@@ -116,65 +116,51 @@ class Savings(msgspec.Struct):
     summary_usd: float = 0.0
     summary_tokens: int = 0
     broken_caches: int = 0
+    too_large: int = 0
 
 
-def shaped_tokens(call: Call, part: str) -> int:
-    """Return how much shaping left out of this request alone, or how large the context packet was (`packet`)."""
-    return call.sent.shaping.get(part, 0) if call.sent else 0
+def estimate_savings(record: Record, sizes: Sequence[ContextSize] | None = None) -> Savings:
+    """Return what managing the context saved in the whole chat, by estimate; `sizes` are its requests, if known.
 
-
-def estimate_savings(record: Record) -> Savings:
-    """Return what managing the context saved in the whole chat, by conservative estimate.
-
-    What an edit took out counts until the next compaction, which would have taken it out as well; what a compaction
-    took out counts until the next one. A call without usage counts when it was answered, but not in the money. That
-    compares with a request in which a cache, where the provider was seen to have one, still holds what the request
-    before it had.
+    Tokens: what each request would have held besides (`context_sizes`), at most what the window would have taken. A
+    call without usage counts when it was answered, but not in the money. That compares with a request in which a
+    cache, where the provider was seen to have one, still holds what the request before it had.
     """
-    savings, missing = Savings(), 0
-    last: Call | None = None
-    changed = False
-    for item in record.order:
-        if isinstance(item, ViewChanged):
-            if item.change_id in record.undone:
-                savings.undone += item.kind in ("edited", "compacted")
-                continue
-            missing, changed = _missing_after(item, missing), changed or item.kind in ("edited", "compacted")
-            savings.edits += item.kind == "edited"
-            savings.compactions += item.kind == "compacted"
-        elif item.purpose == "summary":
-            billed = sum(usage.prompt_tokens + usage.output_tokens for usage in item.passes)
-            savings.summary_tokens += billed or item.estimated_tokens
-            savings.summary_usd += item.cost_usd or 0.0
-        elif item.usage.prompt_tokens or item.estimated_tokens:
-            shaped = sum(shaped_tokens(item, part) for part in LEFT_OUT)
-            savings.shaped_tokens += shaped
-            savings.tokens += missing + shaped
-            if not item.usage.prompt_tokens:
-                continue
-            money = _saved_usd(item, last, missing + shaped)
-            if money is not None and missing + shaped:
-                savings.usd = (savings.usd or 0.0) + money
-            if changed and last is not None and item.usage.cache_read_tokens < last.usage.cache_read_tokens:
-                savings.broken_caches += 1
-            last, changed = item, False
+    savings = Savings()
+    for change in (item for item in record.order if isinstance(item, ViewChanged)):
+        if change.change_id in record.undone:
+            savings.undone += change.kind in ("edited", "compacted")
+            continue
+        savings.edits += change.kind == "edited"
+        savings.compactions += change.kind == "compacted"
+    for call in (call for call in record.calls if call.purpose == "summary"):
+        billed = sum(usage.prompt_tokens + usage.output_tokens for usage in call.passes)
+        savings.summary_tokens += billed or call.estimated_tokens
+        savings.summary_usd += call.cost_usd or 0.0
+    _save(savings, context_sizes(record) if sizes is None else sizes)
     if savings.usd is not None:
         savings.usd -= savings.summary_usd
     return savings
 
 
-def _missing_after(change: ViewChanged, missing: int) -> int:
-    """Return how many tokens the requests after the change lack."""
-    gone = max(0, change.tokens_before - change.tokens_after)
-    match change.kind:
-        case "edited":
-            return missing + gone
-        case "compacted":
-            return gone
-        case "cleared":
-            return 0
-        case _:
-            return missing
+def _save(savings: Savings, sizes: Sequence[ContextSize]) -> None:
+    """Add what each request saved."""
+    last: Call | None = None
+    changed = False
+    for size in sizes:
+        changed = changed or bool(size.marks)
+        savings.shaped_tokens += size.shaped
+        savings.tokens += size.saved
+        savings.too_large += size.is_too_large
+        call = size.call
+        if not call.usage.prompt_tokens:
+            continue
+        money = _saved_usd(call, last, size.saved)
+        if money is not None and size.saved:
+            savings.usd = (savings.usd or 0.0) + money
+        if changed and last is not None and call.usage.cache_read_tokens < last.usage.cache_read_tokens:
+            savings.broken_caches += 1
+        last, changed = call, False
 
 
 def _saved_usd(call: Call, last: Call | None, missing: int) -> float | None:

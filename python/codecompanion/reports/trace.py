@@ -16,6 +16,7 @@ from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cut_cells
 from codecompanion.formats.plural import cleared_words, counted
 from codecompanion.model.history import PolicyEvent, ViewChanged
+from codecompanion.reports.context_sizes import LEFT_OUT, shaped_tokens
 from codecompanion.reports.gathered_code import gathered_code
 from codecompanion.reports.markdown import (
     PRICE_UNKNOWN,
@@ -30,7 +31,7 @@ from codecompanion.reports.markdown import (
     usd_text,
 )
 from codecompanion.reports.record import Call, Record, Stretch
-from codecompanion.reports.sums import LEFT_OUT, shaped_tokens, sum_calls
+from codecompanion.reports.sums import sum_calls
 
 EMPTY = "No turn yet: send a message first."
 PARTS = {"prompt": "instructions", "conversation": "conversation", "tools": "tool schemas"}

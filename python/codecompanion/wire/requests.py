@@ -334,9 +334,13 @@ class ShowOriginal(Request, frozen=True, kw_only=True):
 
 
 class ShowCost(Request, frozen=True, kw_only=True):
-    """→ `{title, text}`: what the chat has cost, as Markdown (R-356). Read from the log: the chat need not be open."""
+    """→ `{title, text, spans}`: what the chat has cost, as Markdown (R-356). Read from the log: it need not be open.
+
+    `spans` are the colours of its chart: (line from 0, first byte, end, ink). `ascii`: drawn without Braille.
+    """
 
     width: int = 80
+    ascii: bool = False
 
 
 class ShowTrace(Request, frozen=True, kw_only=True):

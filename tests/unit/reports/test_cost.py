@@ -20,7 +20,7 @@ PAGE = Page(width=80, price_table="genai-prices 1")
 
 
 def written(log: LogWriter, *budgets: Budget, page: Page = PAGE) -> str:
-    return cost_report(read_log(log.events), page, budgets)
+    return cost_report(read_log(log.events), page, budgets).text
 
 
 def test_an_empty_chat_says_so() -> None:
@@ -106,7 +106,7 @@ def test_savings_stand_together_and_are_marked_as_estimates() -> None:
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[head : head + 4]]
     assert rows[0] == ["saved by", "tokens", "hits", "money"]
     assert rows[2] == ["the cache", "63.0k read", "36 %", "~$0.13"]
-    assert rows[3][:3] == ["context management", "~58.0k not sent", "broken 2×"]
+    assert rows[3][:3] == ["context management", "~88.0k not sent", "broken 2×"]
     assert rows[3][3].startswith("~")
 
 

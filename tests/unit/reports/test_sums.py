@@ -123,15 +123,27 @@ def test_breaking_a_cache_is_part_of_the_bill() -> None:
     assert only_first.broken_caches == 1
 
 
-def test_a_compaction_takes_over_from_the_edits_before_it() -> None:
-    """Conservative: the same tokens are not counted as saved twice."""
+def test_what_a_compaction_removed_comes_on_top_of_what_edits_had() -> None:
+    """Without management the second request would have held 90,000 tokens: each was removed once, by one of them."""
     log = LogWriter()
     log.begin("q")
     log.change("edited", 90_000, 60_000)
     log.call(Usage(60_000))
     log.change("compacted", 60_000, 10_000)
     log.call(Usage(10_000))
-    assert estimate_savings(read_log(log.events)).tokens == 30_000 + 50_000
+    assert estimate_savings(read_log(log.events)).tokens == 30_000 + 80_000
+
+
+def test_what_could_not_have_been_sent_is_no_saving() -> None:
+    """Lesson 60: a request that without management would not fit the window counts as large as the window."""
+    log = LogWriter()
+    log.begin("q")
+    log.change("compacted", 90_000, 10_000)
+    log.call(Usage(10_000), limits={"window": 100_000})
+    log.call(Usage(30_000))
+    savings = estimate_savings(read_log(log.events))
+    assert (savings.tokens, savings.too_large) == (80_000 + 70_000, 1)
+    assert savings.usd == pytest.approx(150_000 * 3 / 1e6)
 
 
 @pytest.mark.parametrize(("redone", "saved", "undone"), [(False, 0, 1), (True, 30_000, 0)])

@@ -37,6 +37,9 @@ M.groups = {
   { "CodeCompanionApprovalKey", "Special", "The keys of an approval" },
   { "CodeCompanionMeter", "Comment", "How full the context is" },
   { "CodeCompanionMeterHigh", "DiagnosticWarn", "How full the context is, from 80 % on" },
+  { "CodeCompanionChartSent", "Identifier", "The chart of /cost: what was sent" },
+  { "CodeCompanionChartWithout", "DiagnosticWarn", "The chart of /cost: what would have been sent without management" },
+  { "CodeCompanionChartLimit", "Comment", "The chart of /cost: limits, axes and numbers" },
   { "CodeCompanionMeterFull", "DiagnosticError", "How full the context is, from 95 % on" },
 }
 

@@ -31,15 +31,16 @@ class Reports:
         self._lock = threading.Lock()
 
     def show_cost(self, services: Services, request: ShowCost) -> dict[str, Any]:
-        """Return `{title, text}`.
+        """Return `{title, text, spans}`.
 
         Raises:
             StoreError: the log cannot be read.
         """
         budgets = Spending(services, request.chat).budgets()
         with self._lock:
-            text = cost_report(self._record(services, request.chat), _page(request.width), budgets)
-        return {"title": "Cost", "text": text}
+            page = _page(request.width, ascii=request.ascii)
+            report = cost_report(self._record(services, request.chat), page, budgets)
+        return {"title": "Cost", "text": report.text, "spans": report.spans}
 
     def show_trace(self, services: Services, request: ShowTrace) -> dict[str, Any]:
         """Return `{title, text, turn, turns}`.
@@ -64,6 +65,7 @@ class Reports:
         return reader.record()
 
 
-def _page(width: int) -> Page:
+def _page(width: int, *, ascii: bool = False) -> Page:
     zone = datetime.now().astimezone().tzinfo
-    return Page(width=max(40, width), price_table=catalog.table_name(), **({"zone": zone} if zone else {}))
+    table = catalog.table_name()
+    return Page(width=max(40, width), price_table=table, ascii=ascii, **({"zone": zone} if zone else {}))

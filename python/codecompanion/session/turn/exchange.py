@@ -15,7 +15,7 @@ from codecompanion.session.accounts.accounting import RequestRecord
 from codecompanion.session.chat import Chat
 from codecompanion.session.state import State
 from codecompanion.session.turn.reply import ReplySoFar, stream_reply
-from codecompanion.wire.events import ReplyFinished, ReplyStarted, Severity
+from codecompanion.wire.events import Meter, ReplyFinished, ReplyStarted, Severity
 
 
 class Exchange:
@@ -62,6 +62,7 @@ class Exchange:
             estimated_tokens=chat.control.shaper.current().measure.tokens,
             request_id=record.id,
             shaping=chat.control.shaper.savings(),
+            limits=_limits(chat.control.meter_event()),
         )
         chat.log.write_unawaited(chat.parts.described(request, sent))
         chat.enter(State.STREAMING, "waiting for the model")
@@ -194,3 +195,9 @@ class Exchange:
                 usage=finished.usage if finished else None,
             )
         )
+
+
+def _limits(meter: Meter) -> dict[str, int]:
+    """Return what a request is measured against, as it is logged with it (R-360); what is off is left out."""
+    limits = {"window": meter.window, "edit": meter.edit_at, "compaction": meter.compact_at}
+    return {name: tokens for name, tokens in limits.items() if tokens}

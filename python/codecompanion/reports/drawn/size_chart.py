@@ -1,0 +1,223 @@
+"""The chart of `/cost`: tokens of each request, what it would have held without management, limits, and marks.
+
+    window ⠂⠂⠂⠂⠂⠂⠂⡠⠔⠂⠂     ← one line for each limit that is on the chart
+           ⢀⣀⣠⣴⠊⢀⣀⣠⣴      ← the area is what was sent, the line what would have been
+         0 ⣿⣿⣿⣿⣿⣿⣿⣿⣿
+               ✂    ◆      ← what changed before the request above it
+
+More requests than there is room for are drawn several to a column, by the largest of them. The line may leave the
+chart at the top: what could never have been sent does not make the rest of it flat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from codecompanion.reports.context_sizes import ContextSize, Mark
+from codecompanion.reports.drawn.dots import Dots, Span
+from codecompanion.reports.markdown import tokens_text
+
+NARROW = 60
+LABEL_CELLS_NARROW, LABEL_CELLS = 7, 14
+ROWS_NARROW, ROWS = 8, 12
+MAX_CELLS_A_REQUEST = 4
+ROOM_ABOVE = 2.0
+"""The chart is at most so many times as high as what was sent."""
+MARGIN = 1.02
+"""So much more, or a limit at the very top would be lost."""
+_SIGNS: dict[Mark, str] = {"edit": "✂", "compaction": "◆", "undo": "↶"}
+_ASCII_SIGNS: dict[Mark, str] = {"edit": "e", "compaction": "C", "undo": "u"}
+_FRONT: tuple[Mark, ...] = ("compaction", "edit", "undo")
+"""Of several marks in one cell the first of these is shown."""
+_LEGEND: tuple[Mark, ...] = ("edit", "compaction", "undo")
+_INK_OF: dict[Mark, str] = {"edit": "edit", "compaction": "compaction", "undo": "limit"}
+
+
+class ChartLine(msgspec.Struct, frozen=True):
+    """One line of the chart, with its colours."""
+
+    text: str
+    spans: tuple[Span, ...] = ()
+
+
+class _Bin(msgspec.Struct, frozen=True):
+    """One column: the largest of its requests, and what changed before any of them."""
+
+    sent: int
+    without: int
+    marks: frozenset[Mark]
+
+
+class _Look(msgspec.Struct, frozen=True):
+    """How the chart is drawn. `label` cells stand left of the axis, `across` dots are in a cell."""
+
+    width: int
+    label: int
+    rows: int
+    ascii: bool
+
+    @property
+    def across(self) -> int:
+        return 1 if self.ascii else 2
+
+    @property
+    def cells(self) -> int:
+        return self.width - self.label - 1
+
+    @property
+    def margin(self) -> str:
+        return " " * (self.label + 1)
+
+    @property
+    def signs(self) -> dict[Mark, str]:
+        return _ASCII_SIGNS if self.ascii else _SIGNS
+
+
+def size_chart(sizes: Sequence[ContextSize], width: int, *, ascii: bool = False) -> list[ChartLine]:
+    """Return the chart of at least one request, at most `width` cells wide, 40 or more."""
+    narrow = width < NARROW
+    label, rows = (LABEL_CELLS_NARROW, ROWS_NARROW) if narrow else (LABEL_CELLS, ROWS)
+    look = _Look(width, label, rows, ascii)
+    bins, step = _bins(sizes, look.cells, look.across)
+    dots = Dots(-(-len(bins) * step // look.across), rows, ascii=ascii)
+    limits = _limits(sizes[-1])
+    top = _top(bins, [tokens for _, tokens in limits])
+
+    def level(tokens: float) -> int:
+        return round(tokens / top * dots.height)
+
+    _draw(dots, bins, step, level, limits)
+    labels = _labels(limits, top, level, look)
+    named = zip(reversed(range(rows)), dots.lines(), strict=True)
+    lines = [_labelled(labels.get(row, ""), look, *line) for row, line in named]
+    numbers = _numbers(len(sizes), dots.width // look.across, look)
+    return [*lines, *_mark_line(bins, step, look), numbers, *_legend(sizes, bins, look)]
+
+
+def _bins(sizes: Sequence[ContextSize], cells: int, across: int) -> tuple[list[_Bin], int]:
+    """Return the columns, and how many dots wide each is; whole cells where there is room, for the marks below."""
+    room = cells * across
+    each = -(-len(sizes) // room)
+    groups = [sizes[at : at + each] for at in range(0, len(sizes), each)]
+    bins = [
+        _Bin(
+            max(size.sent for size in group),
+            max(size.without for size in group),
+            frozenset(mark for size in group for mark in size.marks),
+        )
+        for group in groups
+    ]
+    step = max(1, min(MAX_CELLS_A_REQUEST * across, room // len(bins)))
+    return bins, step - step % across if step > across else step
+
+
+def _limits(newest: ContextSize) -> list[tuple[str, int]]:
+    """Return the limits of the newest request by name, the most important first."""
+    named = (("window", newest.window), ("compact", newest.compact_at), ("edit", newest.edit_at))
+    return [(name, tokens) for name, tokens in named if tokens]
+
+
+def _top(bins: Sequence[_Bin], limits: Sequence[int]) -> float:
+    """Return how many tokens the upper edge stands for."""
+    sent, without = max(one.sent for one in bins), max(one.without for one in bins)
+    highest = max([sent, *(limit for limit in limits if limit <= ROOM_ABOVE * sent)])
+    return MARGIN * max(highest, min(without, ROOM_ABOVE * highest), 1)
+
+
+def _draw(
+    dots: Dots, bins: Sequence[_Bin], step: int, level: Callable[[float], int], limits: Sequence[tuple[str, int]]
+) -> None:
+    for _, limit in limits:
+        for x in range(0, dots.width, dots.across):
+            dots.dot(x, level(limit) - 1, "limit")
+    before = 0
+    for at, one in enumerate(bins):
+        height, line = max(1, level(one.sent)), level(one.without)
+        for x in range(at * step, (at + 1) * step):
+            dots.column(x, 0, height, "sent")
+            if one.without > one.sent or before > height:
+                low, high = sorted((line - 1, max(before, height) if before else line - 1))
+                dots.column(x, max(height, low), high + 1, "without")
+            before = line - 1 if one.without > one.sent else 0
+            if line > dots.height and x % 4 == 0:
+                dots.dot(x, dots.height - 1, "without")
+
+
+def _labels(
+    limits: Sequence[tuple[str, int]], top: float, level: Callable[[float], int], look: _Look
+) -> dict[int, str]:
+    """Return what stands left of each row, from the bottom."""
+    up = 1 if look.ascii else 4
+    labels = {0: "0"}
+    for name, tokens in limits:
+        row = (level(tokens) - 1) // up
+        if 0 < row < look.rows:
+            said = name if look.label == LABEL_CELLS_NARROW else f"{name} {tokens_text(tokens)}"
+            labels.setdefault(row, said)
+    labels.setdefault(look.rows - 1, tokens_text(round(top / MARGIN)))
+    return labels
+
+
+def _labelled(label: str, look: _Look, text: str, spans: Sequence[Span]) -> ChartLine:
+    before = f"{label:>{look.label}} "
+    moved = tuple(Span(span.first + len(before), span.end + len(before), span.ink) for span in spans)
+    colour = (Span(0, len(before), "limit"),) if label else ()
+    return ChartLine((before + text).rstrip(), (*colour, *moved))
+
+
+def _mark_line(bins: Sequence[_Bin], step: int, look: _Look) -> Iterator[ChartLine]:
+    """Yield the line with a sign below each request before which something changed; none when nothing did."""
+    cells: dict[int, set[Mark]] = {}
+    for at, one in enumerate(bins):
+        if one.marks:
+            cells.setdefault(at * step // look.across, set()).update(one.marks)
+    if not cells:
+        return
+    text, spans = look.margin, list[Span]()
+    for cell in range(max(cells) + 1):
+        mark = next((mark for mark in _FRONT if mark in cells.get(cell, ())), None)
+        first = len(text.encode())
+        text += look.signs[mark] if mark else " "
+        if mark:
+            spans.append(Span(first, len(text.encode()), _INK_OF[mark]))
+    yield ChartLine(text, tuple(spans))
+
+
+def _numbers(requests: int, cells: int, look: _Look) -> ChartLine:
+    """Return the line that says which requests these are."""
+    last = str(requests)
+    gap = cells - 1 - len(last)
+    between = "requests".center(gap) if gap > 12 else " " * max(1, gap)
+    text = look.margin + ("1" if requests == 1 else f"1{between}{last}")
+    return ChartLine(text, (Span(0, len(text), "limit"),))
+
+
+def _legend(sizes: Sequence[ContextSize], bins: Sequence[_Bin], look: _Look) -> Iterator[ChartLine]:
+    """Yield what the signs mean, only those that are there."""
+    there = {mark for one in bins for mark in one.marks}
+    most = max(one.sent for one in bins), max(one.without for one in bins)
+    words = [("#" if look.ascii else "⣿", f"sent, up to {tokens_text(most[0])}", "sent")]
+    if any(one.without > one.sent for one in bins):
+        said = "without" if look.label == LABEL_CELLS_NARROW else "without management"
+        words.append(("*" if look.ascii else "⠒", f"{said}, up to {tokens_text(most[1])}", "without"))
+    marks: list[tuple[str, str, str]] = [(look.signs[mark], mark, _INK_OF[mark]) for mark in _LEGEND if mark in there]
+    for line in [[word] for word in words] if look.width < NARROW else [words]:
+        yield _legend_line(line, look)
+    if marks:
+        yield _legend_line(marks, look)
+    each = -(-len(sizes) // len(bins))
+    if each > 1:
+        text = f"{look.margin}each column: the largest of {each}"
+        yield ChartLine(text, (Span(0, len(text), "limit"),))
+
+
+def _legend_line(words: Sequence[tuple[str, str, str]], look: _Look) -> ChartLine:
+    text, spans = look.margin, list[Span]()
+    for sign, meaning, ink in words:
+        first = len(text.encode())
+        text += sign
+        spans.append(Span(first, len(text.encode()), ink))
+        text += f" {meaning}   "
+    return ChartLine(text.rstrip(), tuple(spans))
