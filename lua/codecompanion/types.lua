@@ -143,6 +143,27 @@
 ---@field chat string
 ---@field text string
 
+---Whole lines of the code that arrives for an edit in place; `edit_ended` brings all of them as they belong.
+---@class CodeCompanion.Event.EditText
+---@field type "edit_text"
+---@field chat string
+---@field lines string[]
+---@field placement "after"|"before"|"chat"|"new"|"replace"
+
+---The reply to an edit in place: exactly one for each, after the end of its turn.
+---
+---`proposal`: `lines` for `placement`, in `language` (as the reply calls it); `note` is a sentence of warning.
+---`answer`: it is to be read in the chat. `failed`: nothing came of it, `error` says why ("" = it was cancelled).
+---@class CodeCompanion.Event.EditEnded
+---@field type "edit_ended"
+---@field chat string
+---@field outcome "answer"|"failed"|"proposal"
+---@field placement "after"|"before"|"chat"|"new"|"replace"
+---@field lines string[]
+---@field language string
+---@field note string
+---@field error string
+
 ---A piece of the model's reasoning, shown folded.
 ---@class CodeCompanion.Event.Reasoning
 ---@field type "reasoning"
@@ -523,7 +544,8 @@
 
 ---Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once.
 ---
----`key` is unique among all editors; it is logged with the message.
+---`key` is unique among all editors; it is logged with the message. With `edit` the text is the instruction of an edit
+---in place: no tools are offered in its turn, and its reply also comes as `edit_text` and `edit_ended`.
 ---@class CodeCompanion.Request.Submit
 ---@field id? integer
 ---@field chat? string
@@ -531,6 +553,7 @@
 ---@field text string
 ---@field snapshot CodeCompanion.Wire.Snapshot
 ---@field key? string
+---@field edit? CodeCompanion.Wire.EditTarget|nil
 
 ---Stop whatever runs in the chat (stream, tool, compaction, retry wait). Queued submits go back as drafts.
 ---@class CodeCompanion.Request.Cancel
@@ -979,6 +1002,8 @@
 ---| CodeCompanion.Event.SubmitFailed
 ---| CodeCompanion.Event.ReplyStarted
 ---| CodeCompanion.Event.Text
+---| CodeCompanion.Event.EditText
+---| CodeCompanion.Event.EditEnded
 ---| CodeCompanion.Event.Reasoning
 ---| CodeCompanion.Event.ReplyFinished
 ---| CodeCompanion.Event.Ask

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codecompanion.errors import InputError
 from codecompanion.model.change_report import ChangeReport
@@ -30,8 +30,11 @@ from codecompanion.session.history.view_edits import ViewEdits
 from codecompanion.session.services import Services
 from codecompanion.session.state import State
 from codecompanion.session.turn.turn import Turn
-from codecompanion.wire.events import ModelChanged, Queued, Severity, TurnFinished
+from codecompanion.wire.events import Event, ModelChanged, Queued, Severity, TurnFinished
 from codecompanion.wire.requests import Snapshot, Submit
+
+if TYPE_CHECKING:
+    from codecompanion.session.edit_in_place.edit_turn import EditTurn
 
 
 class Session(Chat):
@@ -42,10 +45,13 @@ class Session(Chat):
         self.edits = ViewEdits(self)
         self.changes = Reverter(self)
         self.spending = Spending(services, self.chat_id)
+        self.queue.words_of = lambda submit: self._edit.instruction if submit.edit and self._edit else submit.text
         self._goes_on = False
         """Whether the model goes on once a `/compact` is done."""
         self.turn: Turn | None = None
         """The turn that runs, or ran last."""
+        self._edit: EditTurn | None = None
+        """The edit in place whose reply is awaited."""
 
     # ---- what the user may ask
 
@@ -53,11 +59,17 @@ class Session(Chat):
         """Take a message: sent at once when idle, else queued and shown (lesson 16). Returns at once.
 
         Raises:
-            InputError: the text is empty.
+            InputError: the text is empty, or an edit in place finds the chat busy.
         """
         if not request.text.strip():
             raise InputError("Nothing to send: the input is empty.")
         self.snapshot = request.snapshot
+        if request.edit is not None:
+            self.must_be_idle("The chat of this edit is working; wait until its reply is complete.")
+            from codecompanion.session.edit_in_place.edit_turn import EditTurn, composed  # most chats have none
+
+            self._edit = EditTurn(self.chat_id, request.text, request.edit)
+            request = composed(request, request.edit, self.control.fitting.room)
         self.queue.add(request)
         if self.task is not None:
             self.emit(Queued(chat=self.chat_id, submit_id=request.submit_id))
@@ -207,10 +219,24 @@ class Session(Chat):
         await self.log.write_late()
         await self.effects.close()
 
+    def emit(self, event: Event) -> None:
+        """Hand an event to the editor, and after it what it means for an edit in place."""
+        super().emit(event)
+        if self._edit is not None:
+            self._tell_of_edit(self._edit.take(event))
+
+    def _tell_of_edit(self, told: tuple[Event, ...]) -> None:
+        if self._edit is not None and self._edit.is_over:
+            self._edit = None
+        for event in told:
+            super().emit(event)
+
     # ---- inside
 
     def _finished(self) -> None:
         """Go on with what came meanwhile."""
+        if self._edit is not None:
+            self._tell_of_edit(self._edit.give_up("Nothing came of it; :CodeCompanion log says why."))
         if self.queue:
             self.begin(self._turns)
         elif self.compaction_request is not None:
@@ -249,6 +275,7 @@ class Session(Chat):
 
     async def _run_turn(self, cycle: int, turn_id: str = "") -> bool:
         """Run one turn; return whether it ended well."""
+        self.control.may_use_tools = self.queue.wants_tools
         self.turn = Turn(self, turn_id or self.services.new_token(), cycle)
         reason = await self.turn.run()
         self.effects.turn_ended()

@@ -172,6 +172,28 @@ class Text(Event, frozen=True, kw_only=True, tag="text"):
     text: str
 
 
+class EditText(Event, frozen=True, kw_only=True, tag="edit_text"):
+    """Whole lines of the code that arrives for an edit in place; `edit_ended` brings all of them as they belong."""
+
+    lines: tuple[str, ...]
+    placement: Literal["replace", "after", "before", "new", "chat"] = "replace"
+
+
+class EditEnded(Event, frozen=True, kw_only=True, tag="edit_ended"):
+    """The reply to an edit in place: exactly one for each, after the end of its turn.
+
+    `proposal`: `lines` for `placement`, in `language` (as the reply calls it); `note` is a sentence of warning.
+    `answer`: it is to be read in the chat. `failed`: nothing came of it, `error` says why ("" = it was cancelled).
+    """
+
+    outcome: Literal["proposal", "answer", "failed"]
+    placement: Literal["replace", "after", "before", "new", "chat"] = "replace"
+    lines: tuple[str, ...] = ()
+    language: str = ""
+    note: str = ""
+    error: str = ""
+
+
 class Reasoning(Event, frozen=True, kw_only=True, tag="reasoning"):
     """A piece of the model's reasoning, shown folded."""
 

@@ -92,16 +92,36 @@ class OpenChat(Request, frozen=True, kw_only=True):
     shown: str = ""
 
 
+class EditTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The lines an edit in place is about: `region`, from line `first` (1-based) on, and what stands around them.
+
+    No `region`: a place between two lines. `tabs` and `width`: how the file is indented. A follow-up is about what an
+    edit of this chat has made of the lines.
+    """
+
+    path: str
+    first: int
+    region: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    filetype: str = ""
+    tabs: bool = False
+    width: int = 4
+    is_follow_up: bool = False
+
+
 class Submit(Request, frozen=True, kw_only=True):
     """Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once.
 
-    `key` is unique among all editors; it is logged with the message.
+    `key` is unique among all editors; it is logged with the message. With `edit` the text is the instruction of an edit
+    in place: no tools are offered in its turn, and its reply also comes as `edit_text` and `edit_ended`.
     """
 
     submit_id: int
     text: str
     snapshot: Snapshot
     key: str = ""
+    edit: EditTarget | None = None
 
 
 class Cancel(Request, frozen=True, kw_only=True):

@@ -40,10 +40,17 @@ class OutboundQueue:
         self._services, self._log, self._meter, self._refuse = services, log, meter, refuse
         self._gathering = gathering
         self._waiting: deque[Submit] = deque()
+        self.words_of: Callable[[Submit], str] = lambda submit: submit.text
+        """What the user has said in it: by that it is called, and code is gathered for it."""
 
     def __bool__(self) -> bool:
         """Return whether anything waits."""
         return bool(self._waiting)
+
+    @property
+    def wants_tools(self) -> bool:
+        """Return whether what waits may be answered with the help of tools: an edit in place is a text alone."""
+        return all(submit.edit is None for submit in self._waiting)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -119,7 +126,7 @@ class OutboundQueue:
             return NOTHING
         tell = Gathering(chat=self._log.chat_id, submit_id=submit.submit_id)
         begin = partial(self._services.emit, tell)
-        return await self._gathering.before(submit.text, submit.snapshot, turn_id, cycle, begin)
+        return await self._gathering.before(self.words_of(submit), submit.snapshot, turn_id, cycle, begin)
 
     def give_back(self, why: str) -> None:
         """Return what waits to the user as drafts, so that nothing typed is lost."""
@@ -173,7 +180,7 @@ class OutboundQueue:
         payloads: list[EventPayload] = [*before, MessageAdded(message=message, submit=submit.key)]
         is_untitled = not self._log.title
         if is_untitled:  # only once: no compaction and no /clear gives a chat another title
-            payloads.insert(0, TitleSet(title=title_of(submit.text)))
+            payloads.insert(0, TitleSet(title=title_of(self.words_of(submit))))
         try:
             await self._log.write(*payloads)
         except CodeCompanionError:

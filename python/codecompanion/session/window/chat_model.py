@@ -38,6 +38,8 @@ class ChatModel:
         self.chosen_policy = ""
         """The policy the chat chose, "" when it follows the configuration."""
         self.policy = services.policy({})
+        self.may_use_tools = True
+        """Whether this turn may: some ask for nothing but a text."""
         self.system_message = self._system_message()
         self.meter = ContextMeter(
             MessageCounter(services.count_text), Calibration(), checks_usage=services.checks_usage
@@ -83,7 +85,7 @@ class ChatModel:
 
     def _offered_tools(self) -> tuple[ToolSpec, ...]:
         services = self.services
-        if not services.settings.tools.enabled:
+        if not (services.settings.tools.enabled and self.may_use_tools):
             return ()
         return services.tools.specs(something_removed=self.log.has_removed, window=self.meter.window)
 

@@ -1,0 +1,211 @@
+"""How a reply is read: where its code belongs, and the code; or that it is no edit but an answer.
+
+Asked for is a first line `placement: …` and one fenced block (`prompts/edit_in_place.md`): text that streams, which
+JSON does not. Read is much more: models leave the line out, answer in JSON, as a diff or without a fence, explain
+before and after, repeat what stands around the code. What is left is an answer to be read in a chat.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+from codecompanion.edit_in_place.fences import Block, OpenBlock, blocks_of, opening, whole_block
+from codecompanion.edit_in_place.fit import fitted, left_out
+from codecompanion.edit_in_place.patch import DIFFS, patched
+from codecompanion.edit_in_place.place import Place, Placement, resembles
+
+_WORDS: dict[str, Placement] = {
+    "replace": "replace",
+    "add": "after",
+    "after": "after",
+    "before": "before",
+    "new": "new",
+    "chat": "chat",
+}
+_NAMED = re.compile(r"^\W{0,4}placement\W{1,6}(replace|add|after|before|new|chat)\W*$", re.IGNORECASE)
+_ALONE = re.compile(r"^[\s*`\[<#]{0,4}(replace|add|after|before|new|chat)[\s*`\]>.:]{0,4}$", re.IGNORECASE)
+_THOUGHTS = re.compile(r"^\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
+_SENTENCE = re.compile(r"^\s*(?:[-*]\s+)?[A-Z'\"“].*[.!?:]\s*$")
+_MAX_PROSE_WORDS = 60
+"""A reply that says more than this around a block it has not announced explains something."""
+_MARKDOWN = frozenset({"markdown", "md", "quarto", "rmd", "mdx"})
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What a whole reply is: code for a placement, or (`chat`) an answer. `note`: a sentence to show with the edit."""
+
+    placement: Placement
+    lines: tuple[str, ...] = ()
+    language: str = ""
+    note: str = ""
+
+
+ANSWER = Reading("chat")
+
+
+def read_reply(text: str, place: Place) -> Reading:
+    """Return what a complete reply is; `place` is where its code would go."""
+    lines = _lines(_THOUGHTS.sub("", text, count=1))
+    head, header = _header(lines)
+    if header == "chat":
+        return ANSWER
+    body = lines[head:]
+    found = _from_json(body)
+    if found is not None:
+        placement, code = found
+        return ANSWER if placement == "chat" else _edit(placement, Block("", code, 0, 0), place)
+    block = _chosen(body, place, is_announced=header is not None)
+    return ANSWER if block is None else _edit(header or "replace", block, place)
+
+
+def _edit(placement: Placement, block: Block, place: Place) -> Reading:
+    code = block.lines
+    if block.language in DIFFS and place.filetype not in DIFFS:
+        whole = patched(code, place.region) if placement == "replace" else None
+        return ANSWER if whole is None else Reading("replace", whole)
+    code = fitted(code, place, placement)
+    if placement != "replace" and not any(line.strip() for line in code):
+        return ANSWER
+    missing = left_out(code, place) if placement == "replace" else ""
+    note = f"The reply leaves code out: {missing[:60]}" if missing else ""
+    return Reading(placement, code, block.language, note)
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    """Return the lines of a text, the last one without the line end that most texts have."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return tuple(lines[:-1] if lines[-1] == "" else lines)
+
+
+# ---- the line that says where
+
+
+def placement_in(line: str, *, is_first: bool) -> Placement | None:
+    """Return the placement that a line names; a word alone does so only in the first line."""
+    found = _NAMED.match(line) or (_ALONE.match(line) if is_first else None)
+    return _WORDS[found[1].lower()] if found is not None else None
+
+
+def _header(lines: tuple[str, ...]) -> tuple[int, Placement | None]:
+    """Return the line after the one that names the placement, and it; (0, None) when none does, before any code."""
+    is_first = True
+    for at, line in enumerate(lines):
+        named = placement_in(line, is_first=is_first)
+        if named is not None:
+            return at + 1, named
+        if opening(line) is not None:
+            inside = at + 1 < len(lines) and is_first
+            named = placement_in(lines[at + 1], is_first=False) if inside else None
+            return (0, None) if named is None else _inside_fence(lines, at, named)
+        is_first = is_first and not line.strip()
+    return 0, None
+
+
+def _inside_fence(lines: tuple[str, ...], at: int, named: Placement) -> tuple[int, Placement | None]:
+    """Take a header that stands in the fence with the code, or in one of its own."""
+    own = len(lines) > at + 2 and opening(lines[at + 2]) is not None
+    return (at + 3, named) if own else (at + 2, named)
+
+
+# ---- the code
+
+
+def _chosen(body: tuple[str, ...], place: Place, *, is_announced: bool) -> Block | None:
+    """Return the block that is the edit, None where none is."""
+    blocks = blocks_of(body)
+    if place.filetype in _MARKDOWN and len(blocks) > 1 and (whole := whole_block(body)) is not None:
+        blocks = (whole,)
+    if not blocks or (len(blocks) == 1 and is_announced and not blocks[0].is_closed and not blocks[0].lines):
+        return _unfenced(body, place, is_announced=is_announced)
+    if is_announced:
+        return blocks[0]
+    alike = [block for block in blocks if resembles(block.lines, place.region)]
+    if len(alike) == 1:
+        return alike[0]
+    if len(blocks) > 1:
+        return None
+    around = (*body[: blocks[0].start], *body[blocks[0].end :])
+    return blocks[0] if sum(len(line.split()) for line in around) <= _MAX_PROSE_WORDS else None
+
+
+def _unfenced(body: tuple[str, ...], place: Place, *, is_announced: bool) -> Block | None:
+    """Return a reply without fences as code, if it is: announced and no prose, or much like what it replaces."""
+    # A header inside the only fence leaves the closing one over.
+    lines = tuple(line for line in body if opening(line) is None)
+    said = [line for line in lines if line.strip()]
+    if not said:
+        return None
+    is_prose = 2 * sum(bool(_SENTENCE.match(line)) and len(line.split()) > 3 for line in said) >= len(said)
+    if resembles(lines, place.region) or (is_announced and not is_prose):
+        return Block("", lines, 0, len(body))
+    return None
+
+
+def _from_json(body: tuple[str, ...]) -> tuple[Placement, tuple[str, ...]] | None:
+    """Return placement and code of a reply in JSON, the way other tools ask for it."""
+    text = "\n".join(body).strip()
+    blocks = blocks_of(body)
+    if len(blocks) == 1 and blocks[0].language in ("json", ""):
+        text = "\n".join(blocks[0].lines).strip()
+    if not (text.startswith("{") and text.endswith("}")):
+        return None
+    try:
+        value: Any = json.loads(text, strict=False)
+    except ValueError:
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("placement"), str):
+        return None
+    placement, code = _WORDS.get(value["placement"].strip().lower()), value.get("code", "")
+    if placement is None or not isinstance(code, str):
+        return None
+    return placement, _lines(code)
+
+
+class ReplyReader:
+    """Reads a reply as it arrives, so that its code can be shown line by line; `read_reply` then has the last word."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.placement: Placement | None = None
+        self._rest = ""
+        self._open: OpenBlock | None = None
+        self._lines_seen = 0
+        self._is_over = self._goes_on = False
+
+    def go_on(self) -> None:
+        """Expect the rest of a reply that ended at a limit: it may open its block again."""
+        self._goes_on = True
+
+    def feed(self, piece: str) -> tuple[str, ...]:
+        """Return the whole lines of code that a piece of the reply completes."""
+        if self._goes_on and piece.strip():
+            self._goes_on = False
+            piece = self._without_opening(piece)
+        self.text += piece
+        *whole, self._rest = (self._rest + piece).split("\n")
+        found = [self._take(line.rstrip("\r")) for line in whole]
+        return tuple(line for line in found if line is not None)
+
+    def _without_opening(self, piece: str) -> str:
+        first, newline, rest = piece.partition("\n")
+        return rest if self._open is not None and newline and opening(first) is not None else piece
+
+    def _take(self, line: str) -> str | None:
+        is_first, self._lines_seen = self._lines_seen == 0, self._lines_seen + bool(line.strip())
+        if self._is_over:
+            return None
+        if self._open is not None:
+            taken = self._open.take(line)
+            if taken is None:
+                self._is_over, self._open = True, None
+            return taken
+        self.placement = self.placement or placement_in(line, is_first=is_first)
+        if self.placement != "chat":
+            self._open = opening(line)
+            if self._open is not None and self._open.language in (*DIFFS, "json"):
+                self._is_over, self._open = True, None
+        return None

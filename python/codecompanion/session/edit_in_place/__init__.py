@@ -1,0 +1,1 @@
+"""Edits in place as a chat carries them out: what is sent, and what its reply becomes."""
