@@ -36,7 +36,7 @@ command("CodeCompanion", "run", "Manage CodeCompanion: install, restart, log, he
   nargs = "*",
   complete = "complete",
 })
-command("CodeCompanionChat", "chat", "Open a chat; with a range, add the lines to its draft", {
+command("CodeCompanionChat", "chat", "Open a chat, or ask it the words that follow; a range goes along", {
   nargs = "*",
   range = true,
   complete = "complete_chat",

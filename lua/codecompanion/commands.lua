@@ -96,58 +96,18 @@ function M.complete_now()
   end
 end
 
----@type table<string, fun(arguments: string[])>
-local chat_actions = {
-  Toggle = function()
-    require("codecompanion.chat").toggle()
-  end,
-  Resume = function(arguments)
-    require("codecompanion.chat").resume(table.concat(arguments, " "), { check = true })
-  end,
-  New = function()
-    require("codecompanion.chat").open()
-  end,
-}
-
----`:[range]CodeCompanionChat [Toggle|Resume|New]`
----@param args { fargs: string[], range: integer, line1: integer, line2: integer }
+---`:[range]CodeCompanionChat [Add|New|Resume|Toggle]`, or options and a question
+---@param args { args: string, range: integer, line1: integer, line2: integer }
 function M.chat(args)
-  if is_refused() then
-    return
+  if not is_refused() then
+    require("codecompanion.chat_command").run(args)
   end
-  local name = args.fargs[1]
-  if name then
-    for known, action in pairs(chat_actions) do
-      if known:lower() == name:lower() then
-        return action(vim.list_slice(args.fargs, 2))
-      end
-    end
-    return refuse_name("CodeCompanionChat", name, sorted_names(chat_actions))
-  end
-  if args.range == 0 then
-    return require("codecompanion.chat").open({ reuse = true })
-  end
-  local lines = vim.api.nvim_buf_get_lines(0, args.line1 - 1, args.line2, false)
-  require("codecompanion.chat").add_selection(lines, { args.line1, args.line2 })
 end
 
----@param lead string
----@param line string
----@param position integer
+---@param ... any Of a completion of the command line
 ---@return string[]
-function M.complete_chat(lead, line, position)
-  if is_first_argument(line, position) then
-    return starting_with(sorted_names(chat_actions), lead)
-  end
-  local typed = line:sub(1, position):match("CodeCompanionChat!?%s+[Rr]esume%s+(.*)$")
-  if not typed then
-    return {}
-  end
-  -- Neovim replaces the last word only
-  local done = #typed - #lead
-  return vim.tbl_map(function(name)
-    return name:sub(done + 1)
-  end, require("codecompanion.chat.lists.resume_list").names(typed))
+function M.complete_chat(...)
+  return require("codecompanion.chat_command").complete(...)
 end
 
 ---@param show fun(chat: CodeCompanion.Chat)

@@ -100,7 +100,7 @@ def test_an_unknown_subcommand_names_the_known_ones(nvim_factory: Callable[..., 
     nvim.command("CodeCompanionChat Tuggle")
     messages = nvim.wait_for(lambda: "Tuggle" in nvim.messages() and nvim.messages())
     assert "No command isntall; did you mean install?" in messages
-    assert "No command Tuggle; did you mean Toggle? :CodeCompanionChat takes New, Resume, Toggle" in messages
+    assert "No command Tuggle; did you mean Toggle? :CodeCompanionChat takes Add, New, Resume, Toggle" in messages
     assert not nvim.blocked()
 
 
@@ -110,7 +110,12 @@ def test_an_unknown_subcommand_names_the_known_ones(nvim_factory: Callable[..., 
         ("CodeCompanion re", ["restart", "restore", "resume"]),
         ("CodeCompanion install ", ["semantic"]),
         ("CodeCompanion complete ", ["off", "on", "status"]),
-        ("CodeCompanionChat ", ["New", "Resume", "Toggle"]),
+        ("CodeCompanionChat ", ["Add", "New", "Resume", "Toggle", "adapter=", "model=", "policy="]),
+        ("CodeCompanionChat a", ["Add", "adapter="]),
+        ("CodeCompanionChat adapter=offline ", ["model=", "policy="]),
+        ("CodeCompanionChat adapter=anth", ["adapter=anthropic"]),
+        ("CodeCompanionChat adapter=offline policy=cow", ["policy=cowork", "policy=cowork_chat"]),
+        ("CodeCompanionChat why does ad", []),
         ("CodeCompanionChat t", ["Toggle"]),
         ("'<,'>CodeCompanionChat T", ["Toggle"]),
     ],

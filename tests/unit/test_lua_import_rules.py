@@ -34,7 +34,7 @@ ORDER = (
     ),
     ("completion",),
     ("chat",),
-    ("", "commands", "subcommands", "reload", "health"),
+    ("", "commands", "chat_command", "subcommands", "reload", "health"),
 )
 MAX_FILES_IN_A_ROOM = 14
 

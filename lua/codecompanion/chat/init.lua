@@ -97,25 +97,34 @@ function M.go_to_approval()
   require("codecompanion.say").line(approval.NONE)
 end
 
----Put a selection into the draft of the current chat (a new one when there is none) and show it.
+---Lines of a file as they stand in a message: where they are, and a fence.
 ---@param lines string[]
 ---@param range { [1]: integer, [2]: integer } 1-based line numbers
 ---@param path? string The current buffer's file when not given
-function M.add_selection(lines, range, path)
+---@return string
+function M.quoted(lines, range, path)
   path = path or api.nvim_buf_get_name(0)
   local filetype = api.nvim_buf_get_name(0) == path and vim.bo.filetype or vim.filetype.match({ filename = path }) or ""
   local fence = require("codecompanion.chat.draw.blocks").fence(table.concat(lines, "\n"))
   local shown = path ~= "" and vim.fn.fnamemodify(path, ":.") or "(no file)"
   local text = { ("%s:%d-%d"):format(shown, range[1], range[2]), fence .. filetype }
   vim.list_extend(text, lines)
-  vim.list_extend(text, { fence, "" })
+  return table.concat(vim.list_extend(text, { fence, "" }), "\n")
+end
+
+---Put a selection into the draft of the current chat (a new one when there is none) and show it.
+---@param lines string[]
+---@param range { [1]: integer, [2]: integer } 1-based line numbers
+---@param path? string The current buffer's file when not given
+function M.add_selection(lines, range, path)
+  local text = M.quoted(lines, range, path)
   local chat = registry.current() or life.open()
   life.load(chat)
   local present = require("codecompanion.chat.buffer.text").input_text(chat)
   if present ~= "" and present:sub(-1) ~= "\n" then
     present = present .. "\n"
   end
-  require("codecompanion.chat.wire.draft").set(chat, present .. table.concat(text, "\n"))
+  require("codecompanion.chat.wire.draft").set(chat, present .. text)
   life.show(chat)
   require("codecompanion.chat.buffer.view").cursor_to_input(chat)
 end

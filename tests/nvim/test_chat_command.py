@@ -1,0 +1,136 @@
+"""`:[range]CodeCompanionChat` with options and words: a chat is opened and asked (issue 12, section 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from codecompanion.model.history import PolicySet
+from harness import Nvim
+from real_chat import KEY, RealChat, start_chat
+from tests.providers.chat.answers import reply
+from tests.providers.chat.thread import ChatServerThread
+
+PARSE = "return { require('codecompanion.chat_command').parse(...) }"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("why does this fail?", {}, "why does this fail?"),
+        ("adapter=openai why?", {"adapter": "openai"}, "why?"),
+        ("policy=cowork model=a/b:c adapter=x why?", {"policy": "cowork", "model": "a/b:c", "adapter": "x"}, "why?"),
+        ("why adapter=openai?", {}, "why adapter=openai?"),
+        ("x=1 is what?", {}, "x=1 is what?"),
+        ("-- model=x is what?", {}, "model=x is what?"),
+        ("adapter=openai -- Resume the work", {"adapter": "openai"}, "Resume the work"),
+    ],
+)
+def test_options_stand_in_front_of_the_words(nvim: Nvim, text: str, options: dict[str, str], words: str) -> None:
+    """They are the first words; later ones are the question's."""
+    found = nvim.lua(PARSE, text)
+    assert (found[0] or {}) == options
+    assert found[1] == words
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("adaptr=openai why?", "did you mean adapter="),
+        ("adapter= why?", "adapter= needs a name"),
+        ("model=a model=b why?", "model= is there twice"),
+    ],
+)
+def test_a_mistyped_option_sends_nothing(nvim: Nvim, text: str, why: str) -> None:
+    """Nothing is silently sent to another model than was meant."""
+    nvim.command("CodeCompanionChat " + text)
+    nvim.wait_for(lambda: why in nvim.messages())
+    assert nvim.lua("return #require('codecompanion.chat').list()") == 0
+
+
+@pytest.fixture
+def asking(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Iterator[tuple[RealChat, ChatServerThread]]:
+    """Return a Neovim with a real host where no chat is open yet, and its server."""
+    with ChatServerThread(default=lambda received: reply("Because."), key=KEY) as server:
+        yield start_chat(nvim_factory, tmp_path, server, opened=False, size=(100, 40)), server
+
+
+def asked(server: ChatServerThread) -> list[str]:
+    """Return the last user message of each request."""
+    return [r.json["messages"][-1]["content"] for r in server.requests if r.path.endswith("/chat/completions")]
+
+
+def test_words_open_a_chat_and_are_sent(asking: tuple[RealChat, ChatServerThread]) -> None:
+    """The issue's example; spaces stay as they were typed."""
+    chat, server = asking
+    chat.nvim.command("CodeCompanionChat why does  this fail?")
+    chat.nvim.wait_for(lambda: "Because." in chat.text())
+    assert asked(server) == ["why does  this fail?"]
+
+
+def test_a_range_goes_along(asking: tuple[RealChat, ChatServerThread]) -> None:
+    """The lines stand above the question, fenced, with their place; another model is asked."""
+    chat, server = asking
+    chat.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, { 'one', '```', 'three' })")
+    chat.nvim.command("1,2CodeCompanionChat model=other why?")  # which the server does not know
+    chat.nvim.wait_for(lambda: asked(server))
+    assert asked(server) == ["(no file):1-2\n````\none\n```\n````\nwhy?"]
+    assert server.requests[-1].json["model"] == "other"
+
+
+def test_a_question_may_begin_with_a_command(asking: tuple[RealChat, ChatServerThread]) -> None:
+    """Only what stands alone is a command where nothing can follow it."""
+    chat, server = asking
+    chat.nvim.command("CodeCompanionChat add a test for this")
+    chat.nvim.wait_for(lambda: "Because." in chat.text())
+    chat.nvim.command("CodeCompanionChat -- Resume the work")
+    chat.nvim.wait_for(lambda: len(asked(server)) == 2)
+    assert asked(server) == ["add a test for this", "Resume the work"]
+
+
+def test_what_cannot_be_chosen_keeps_the_words(asking: tuple[RealChat, ChatServerThread]) -> None:
+    """A policy nobody knows: nothing is sent, the words wait in the input."""
+    chat, server = asking
+    chat.nvim.command("CodeCompanionChat policy=nonsense why?")
+    chat.nvim.wait_for(lambda: "Your message is in the input" in chat.text())
+    assert "nonsense" in chat.text()
+    assert chat.draft() == "why?"
+    assert not asked(server)
+
+
+def test_an_unknown_adapter_keeps_the_words(asking: tuple[RealChat, ChatServerThread]) -> None:
+    """The chat cannot be opened with it; it is said and nothing is lost."""
+    chat, server = asking
+    chat.nvim.command("CodeCompanionChat adapter=nonsense why?")
+    chat.nvim.wait_for(lambda: "nonsense" in chat.text() and "why?" in chat.text())
+    print(chat.nvim.screen())
+    assert not asked(server)
+
+
+def test_a_policy_manages_the_chat(asking: tuple[RealChat, ChatServerThread]) -> None:
+    """It is set before the question is sent."""
+    chat, server = asking
+    chat.nvim.command("CodeCompanionChat policy=cowork why?")
+    chat.nvim.wait_for(lambda: "Because." in chat.text())
+    assert [e.payload.policy for e in chat.log() if isinstance(e.payload, PolicySet)] == ["cowork"]
+    assert asked(server) == ["why?"]
+
+
+def test_add_puts_the_selection_into_the_last_chat(nvim: Nvim) -> None:
+    """By a range, or by a mapping with <Cmd> in Visual mode; without either it is said."""
+    input_text = "return require('codecompanion.chat.buffer.text').input_text(require('codecompanion.chat').current())"
+    nvim.command("CodeCompanionChat")
+    nvim.command("new")
+    nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, { 'one', 'two', 'three' })")
+    nvim.command("CodeCompanionChat Add")
+    nvim.wait_for(lambda: "Nothing was added" in nvim.messages())
+    nvim.lua("_G.work = vim.api.nvim_get_current_win()")
+    nvim.command("1CodeCompanionChat Add")
+    assert nvim.lua(input_text) == "(no file):1-1\n```\none\n```\n"
+    nvim.lua("vim.api.nvim_set_current_win(_G.work)")
+    nvim.lua("vim.keymap.set('x', '<Space>a', '<Cmd>CodeCompanionChat Add<CR>')")
+    nvim.feed("2GVj<Space>a")
+    nvim.wait_for(lambda: "three" in nvim.lua(input_text))
+    assert nvim.lua(input_text).endswith("(no file):2-3\n```\ntwo\nthree\n```\n")
