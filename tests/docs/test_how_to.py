@@ -77,9 +77,9 @@ def test_the_python_is_python(page: str, parts: int) -> None:
 
 def test_the_adapter_has_the_fields_of_its_neighbours() -> None:
     (text,) = blocks("adapter.md", "json")
-    adapter = json.loads(f"{{{text.strip().rstrip(',')}}}")["groq"]
-    assert set(adapter) <= {"about", *AdapterSettings.__struct_fields__}
-    assert set(adapter) <= set(builtin_adapters()["xai"])
+    adapter = json.loads(f"{{{text.strip().rstrip(',')}}}")["somehost"]
+    assert set(adapter) <= {"about", "key_page", "documented_at", *AdapterSettings.__struct_fields__}
+    assert set(adapter) <= set(builtin_adapters()["groq"])
 
 
 def test_the_slash_command_has_the_shape_of_its_neighbours() -> None:

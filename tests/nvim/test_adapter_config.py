@@ -27,6 +27,13 @@ KEYS = {
     "kimi": "MOONSHOT_API_KEY",
     "novita": "NOVITA_API_KEY",
     "huggingface": "HUGGINGFACE_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "together": "TOGETHER_API_KEY",
+    "fireworks": "FIREWORKS_API_KEY",
+    "cerebras": "CEREBRAS_API_KEY",
+    "zai": "ZAI_API_KEY",
+    "minimax": "MINIMAX_API_KEY",
+    "nebius": "NEBIUS_API_KEY",
     "azure_openai": "AZURE_OPENAI_API_KEY",
 }
 NO_KEYS = ("offline", "openai_compatible", "ollama", "llama_cpp", "vllm", "lmstudio")
@@ -347,3 +354,9 @@ def test_extend_with_the_wrong_arguments_says_what_it_takes(child: Nvim) -> None
     child.lua(FRESH)
     said = child.lua('return select(2, pcall(extend, "openai", "x"))')
     assert 'extend("openai_compatible", { … })' in said
+
+
+def test_a_service_that_was_closed_is_told_apart_from_a_slip(child: Nvim) -> None:
+    """Configurations of other plugins still name it."""
+    adapters = Adapters(child, '{ mine = { extends = "github_models" } }')
+    assert "GitHub closed GitHub Models on 30 July 2026" in adapters.said

@@ -24,7 +24,8 @@ LOCAL = {
     "vllm": ("http://localhost:8000", "/v1/models"),
     "lmstudio": ("http://localhost:1234", "/api/v0/models"),
 }
-CLOUD = ("openai", "openrouter", "deepseek", "mistral", "xai", "gemini", "kimi", "novita", "huggingface")
+HOSTED = ("groq", "together", "fireworks", "cerebras", "zai", "minimax", "nebius")
+CLOUD = ("openai", "openrouter", "deepseek", "mistral", "xai", "gemini", "kimi", "novita", "huggingface", *HOSTED)
 CHAT = (*LOCAL, *CLOUD, "azure_openai", "openai_compatible")
 TOOL = ToolSpec("weather", "Tell the weather", {"type": "object", "properties": {"city": {"type": "string"}}})
 
@@ -86,7 +87,7 @@ def test_a_ready_made_endpoint_renders_what_it_can_take(ready: Adapters, name: s
     assert own == {"reasoning_details"}
     assert last == ({entry.options.get("reasoning_field") or "reasoning"} if wanted else set())
     bare = [{k: v for k, v in message.items() if k not in fields} for message in body["messages"]]
-    plain = {**body, "messages": bare}
+    plain = {key: value for key, value in body.items() if key not in entry.parameters} | {"messages": bare}
     assert refusal_of(plain, models=(), window=0) is None
     assert schema_problems("openai.chat", plain) == []
     assert body[entry.max_tokens_field] == 100

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codecompanion.adapters.entries.options import adapter_options
+from codecompanion.settings import builtin_adapters
 from codecompanion.tools.files.code_files import GROUPS
 from tools.docgen.option_help import keymap_lines, option_lines, tool_lines
 from tools.docgen.schema import Dump
@@ -83,6 +84,17 @@ def _options(dump: Dump) -> Iterator[str]:
         yield _right(tagged[1], tagged[2]) if tagged and not line.startswith(" ") else line
 
 
+def _adapters(_: Dump) -> Iterator[str]:
+    for name, about in builtin_adapters().items():
+        key, model = about.get("key"), about.get("model")
+        lines = [f"{key} · {model}", about["key_page"]] if key else [about["about"].rstrip(".")]
+        for number, line in enumerate(lines):
+            label = f"    `{name}`" if number == 0 else ""
+            first, *rest = wrapped(line, 25)
+            yield f"{label:<24} {first.lstrip()}"
+            yield from rest
+
+
 def _adapter_opts(_: Dump) -> Iterator[str]:
     for name, opt in sorted(adapter_options().items()):
         kinds = f"; {', '.join(opt.kinds)}" if opt.kinds else ""
@@ -132,6 +144,7 @@ _LISTS: dict[str, Lister] = {
     "options": _options,
     "keymaps": lambda dump: keymap_lines(dump.schema),
     "tools": lambda dump: tool_lines(dump.schema),
+    "adapters": _adapters,
     "adapter_opts": _adapter_opts,
     "slash": _slash,
     "autocmds": _autocmds,

@@ -6,6 +6,8 @@
 ---@field formatted_name string What headers and pickers show
 ---@field base_url string
 ---@field key string Where the key is: ENV_NAME or "" for none
+---@field key_page? string Where one gets a key
+---@field documented_at? string The page its entry was written from
 ---@field model string "" = the first the endpoint lists
 ---@field about string For the help file
 ---@field address_variable? string Names the address, where it is set

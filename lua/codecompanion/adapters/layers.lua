@@ -29,12 +29,20 @@ local FOREIGN_KEYS = {
   vendor = true,
 }
 
+---Adapters that others have, or had, for services that are no more.
+local CLOSED = {
+  github_models = "GitHub closed GitHub Models on 30 July 2026",
+}
+
 local M = {}
 
 ---@param name string
 ---@param known string[]
 ---@return string
 function M.no_such_adapter(name, known)
+  if CLOSED[name] then
+    return ('there is no adapter "%s": %s'):format(name, CLOSED[name])
+  end
   local near = nearest.word(name, known)
   return ('there is no adapter "%s"%s'):format(
     name,

@@ -20,7 +20,12 @@ from codecompanion.counting.model_windows import ModelLimits, documented_window,
 from codecompanion.model.messages import Usage
 
 _log = logging.getLogger(__name__)
-
+_SAME_HOST = {"api.together.ai": "https://api.together.xyz"}
+"""Addresses that the table knows by an older name."""
+_COPILOT = ".githubcopilot.com"
+"""Business and Enterprise accounts have hosts of their own below it; the models and their windows are the same."""
+_NO_PRICES = frozenset(["api.tokenfactory.nebius.com"])
+"""Hosts of open models whose prices the table does not have: those of another host would be wrong."""
 
 _found = FoundModels("")
 _file: Path | None = None
@@ -59,7 +64,9 @@ def keep(address: str, model: str) -> None:
 
 
 def _look_up(provider_hint: str, model: str) -> ModelFacts | None:
-    found = _find(provider_hint or None, model)
+    host = urlsplit(provider_hint).hostname or ""
+    known_as = "https://api" + _COPILOT if host.endswith(_COPILOT) else _SAME_HOST.get(host, provider_hint)
+    found = _find(known_as or None, model)
     if found is None and provider_hint:
         found = _find(None, model)
     if found is None and "/" in model:
@@ -68,7 +75,10 @@ def _look_up(provider_hint: str, model: str) -> ModelFacts | None:
     if found is None:
         return None
     provider, info = found
-    return ModelFacts(provider=provider.id, model=info.id, context_window=info.context_window or 0)
+    priced_by = "" if host in _NO_PRICES else provider.id
+    # Some of the table's own names do not match their entry (all of Fireworks).
+    named = info.id if _find(None, info.id, provider.id) else model
+    return ModelFacts(provider=priced_by, model=named, context_window=info.context_window or 0)
 
 
 def limits_of(address: str, model: str) -> ModelLimits | None:
@@ -91,16 +101,18 @@ def table_name() -> str:
     return f"genai-prices {version('genai-prices')}"
 
 
-def _find(address: str | None, model: str) -> tuple[Any, Any] | None:
+def _find(address: str | None, model: str, provider: str | None = None) -> tuple[Any, Any] | None:
     from genai_prices.data_snapshot import get_snapshot
 
     try:
-        return get_snapshot().find_provider_model(model, None, None, address)
+        return get_snapshot().find_provider_model(model, None, provider, address)
     except LookupError:
         return None
 
 
 def _price(provider: str, model: str, usage: Usage) -> float | None:
+    if not provider:
+        return None
     import genai_prices
 
     counts = genai_prices.Usage(

@@ -22,7 +22,10 @@ MAX_ANSWERS = 100
 
 
 class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a model. `provider` and `model` are the table's names; the window is in tokens, 0 = unknown."""
+    """What is known of a model. `provider` and `model` are names the table finds it by.
+
+    `provider` "" = the table has the model, but not what it costs here. The window is in tokens, 0 = unknown.
+    """
 
     provider: str
     model: str

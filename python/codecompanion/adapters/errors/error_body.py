@@ -23,6 +23,17 @@ _MAX_QUOTE_LENGTH = 300
 _DEEPEST = 4
 _INNER = ("error", "Error", "Response", "base_resp")
 _TEXTS = ("message", "Message", "msg", "error_msg", "status_msg", "error_message", "detail", "title")
+# MiniMax's numbers, by the names others have for the same (https://platform.minimax.io/docs/api-reference/errorcode).
+_BASE_RESP = {
+    "1002": "rate_limit_exceeded",
+    "1004": "invalid_api_key",
+    "2049": "invalid_api_key",
+    "1008": "insufficient_balance",
+    "1026": "content_filter",
+    "1027": "content_filter",
+    "1039": "context_length_exceeded",
+    **dict.fromkeys(("1000", "1013", "1024", "1033"), "server_error"),
+}
 _CODES = ("code", "Code", "error_code", "status_code")
 
 
@@ -72,6 +83,8 @@ def _read(body: object, depth: int) -> tuple[str, str]:
     if inner is None:
         return outer
     code, sentence = _read(inner, depth + 1)
+    if inner is body.get("base_resp"):
+        code = _BASE_RESP.get(code, code)
     return code or outer[0], sentence or outer[1]
 
 

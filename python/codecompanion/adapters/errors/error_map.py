@@ -171,6 +171,8 @@ def _of_payload(told: Said, endpoint: Endpoint) -> AdapterError:
         return EncryptedRefused(endpoint.say(refusal))
     if code in error_words.KEY_NAMES:
         return AuthenticationFailed(endpoint.say(_key_sentence(0, endpoint)))
+    if error_words.NO_CREDIT.search(f"{code} {quote}"):
+        return _final(RateLimited(endpoint.say(f"the account has no credit left.{said}")))
     if code in error_words.RATE_NAMES:
         return RateLimited(endpoint.say(f"too many requests.{said}"), error_words.read_wait(quote))
     if code in error_words.OVERLOAD_NAMES or "overloaded" in quote.lower():

@@ -30,7 +30,8 @@ _ENCRYPTED = regex(
     re.IGNORECASE,
 )
 FILTER = regex(
-    r"content[ _](?:filter|policy|management policy)|flagged|safety system|moderation|bio_policy|policy_violation",
+    r"content[ _](?:filter|policy|management policy)|flagged|safety system|moderation|bio_policy|policy_violation"
+    r"|unsafe or sensitive content",
     re.IGNORECASE,
 )
 NO_CREDIT = regex(r"insufficient[_ ](?:quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE)

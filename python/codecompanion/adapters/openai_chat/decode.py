@@ -72,6 +72,7 @@ class _Chunk(msgspec.Struct):
     choices: list[_Choice] | None = None
     usage: Any = None
     error: Any = None
+    base_resp: Any = None
     object: Any = None
     model: Any = None
     x_groq: Any = None
@@ -125,7 +126,7 @@ class ChatDecoder(ReplyDecoder):
         except NOT_READABLE:
             self.problem = self._malformed("a chunk is not JSON")
             return
-        if chunk.error or chunk.object == "error":
+        if chunk.error or chunk.object == "error" or _has_failed(chunk.base_resp):
             self._fail(payload)
             return
         if chunk.usage is not None:
@@ -246,3 +247,8 @@ class ChatDecoder(ReplyDecoder):
             # They may come in pieces up to the end, so the block is complete only now.
             events.append(ReasoningDone(self._origin, details))
         events.append(Finished(stop, calls, normalise_usage(self._usage), self._model))
+
+
+def _has_failed(base_resp: object) -> bool:
+    """Return whether MiniMax says so: a number other than 0, in any chunk."""
+    return isinstance(base_resp, Mapping) and base_resp.get("status_code") not in (0, None)
