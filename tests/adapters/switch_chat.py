@@ -61,7 +61,7 @@ class SwitchingChat:
         chat = {"max_provider_requests_per_turn": -1, **settings}
         first = providers[next(self._route)]
         self.bench = Bench(root, first.adapter, settings=chat, tools={"max_result_chars": 10_000_000})  # type: ignore[arg-type]
-        self.bench.services.tools = self._tools.registry
+        self.bench.services.tools = self._tools.toolbox
         for provider in providers.values():
             self.bench.services.adapters.add(provider.adapter, provider.settings)
         self.session = await self.bench.open()

@@ -19,7 +19,9 @@ from codecompanion.adapters.offline.playback import Playback
 from codecompanion.errors import ToolInputInvalid
 from codecompanion.model.messages import DocumentPart, ImagePart, Message, TextPart, ToolCall, ToolSpec
 from codecompanion.tools.base import Tool, ToolContext, ToolOutput
+from codecompanion.tools.provider import GivenTools
 from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.toolbox import Toolbox
 
 Ending = Literal["", "cut", "length", "paused", "stopped", "failed"]
 """How a reply ends early: its stream breaks, it reaches the output limit, the provider pauses it (where there is such a
@@ -163,7 +165,8 @@ class StoryTools:
     def __post_init__(self) -> None:
         self._results: defaultdict[tuple[str, str], deque[StoryCall]] = defaultdict(deque)
         names = {call.name for turn in self.story for step in turn.steps for call in step.calls}
-        self.registry = ToolRegistry([self._tool(name) for name in sorted(names) if name.replace("_", "").isalnum()])
+        tools = [self._tool(name) for name in sorted(names) if name.replace("_", "").isalnum()]
+        self.registry, self.toolbox = ToolRegistry(tools), Toolbox([GivenTools("the story", tools)])
         self._first = self.stopping = False
 
     def expect(self, calls: Sequence[StoryCall]) -> list[str | None]:

@@ -29,7 +29,8 @@ from codecompanion.session.session import Session
 from codecompanion.session.state import State
 from codecompanion.store import Store, open_store
 from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.provider import GivenTools
+from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import (
     CompactionFailed,
     MessageSent,
@@ -70,7 +71,9 @@ class Host(Bench):
         self.services.adapters.add(adapter, settings)
         self.services.clock = lambda: now[0]
         self.services.lookup = lambda name, model: None
-        self.services.tools = ToolRegistry((*BUILTIN_TOOLS, RAISING_TOOL), self.services.settings.tools.entries)
+        self.services.tools = Toolbox(
+            [GivenTools("built in", (*BUILTIN_TOOLS, RAISING_TOOL))], self.services.settings.tools.entries
+        )
 
 
 class Scene:

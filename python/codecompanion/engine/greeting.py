@@ -26,7 +26,9 @@ from codecompanion.store.opening import open_memory_store, open_store
 from codecompanion.store.store import Store
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.commands.command_environment import is_plain_name
-from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.provider import GivenTools
+from codecompanion.tools.registry import BUILT_IN
+from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import Event, Notice, Severity
 from codecompanion.wire.requests import Hello
 
@@ -67,7 +69,7 @@ async def build_services(
         settings=loaded,
         store=store,
         adapters=adapters,
-        tools=ToolRegistry(BUILTIN_TOOLS, loaded.tools.entries),
+        tools=Toolbox([GivenTools(BUILT_IN, BUILTIN_TOOLS)], loaded.tools.entries, tell),
         emit=emit,
         clock=time.time,
         lookup=lambda adapter, model: _limits(adapters, adapter, model),

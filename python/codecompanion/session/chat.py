@@ -26,7 +26,7 @@ from codecompanion.session.codebase.gathering import CodeGathering
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.entries import ASKED_TO_GO_ON
 from codecompanion.session.history.recall import Removed
-from codecompanion.session.services import Services
+from codecompanion.session.services import DEFAULT_TOOL_TIMEOUT_S, Services
 from codecompanion.session.state import State, step
 from codecompanion.session.turn.answer import Answer
 from codecompanion.session.turn.approval_desk import ApprovalDesk
@@ -56,7 +56,8 @@ class Chat:
         self.control.shaper.snapshot = lambda: self.snapshot
         self.context = ContextBlock(services, log, self.control, self.must_be_idle)
         tools = services.settings.tools
-        approvals = Approvals(services.tools.settings, yolo=tools.yolo, guarded_files=tools.guarded_files)
+        self.control.tools.root = self.root
+        approvals = Approvals(self.control.tools.offered().settings, yolo=tools.yolo, guarded_files=tools.guarded_files)
         self.desk = ApprovalDesk(
             self.chat_id, approvals, services.emit, self._on_waiting, self.cancel, lambda given: self.grants.keep(given)
         )
@@ -265,10 +266,12 @@ class Chat:
 
     def tool_round(self, calls: tuple[ToolCall, ...], cycle: int, turn_id: str) -> ToolRound:
         """Return the round that runs these calls."""
+        tools = self.control.tools.offered()
+        self.desk.approvals = msgspec.structs.replace(self.desk.approvals, settings=tools.settings)
         parts = RoundParts(
             services=self.services,
             log=self.log,
-            tools=self.services.tools.only({spec.name for spec in self.control.specs}),
+            tools=tools.only({spec.name for spec in self.control.specs}),
             desk=self.desk,
             context=self._tool_context,
             counted=self.meter.counted,
@@ -292,4 +295,5 @@ class Chat:
         return self.services.root(self.snapshot)
 
     def _tool_context(self, name: str) -> ToolContext:
-        return msgspec.structs.replace(self.services.tool_context(self.snapshot, name), recall=self.removed)
+        timeout_s = self.control.tools.offered().timeout_s(name, DEFAULT_TOOL_TIMEOUT_S)
+        return msgspec.structs.replace(self.services.tool_context(self.snapshot, timeout_s), recall=self.removed)

@@ -31,7 +31,7 @@ from codecompanion.tools.base import ToolContext
 from codecompanion.tools.code_lookup import CodeLookup, LookupKind, no_code_lookup
 from codecompanion.tools.commands.command_environment import HiddenVariables
 from codecompanion.tools.files.open_files import Editor, NoEditor
-from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import Event
 from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.files import walk
@@ -65,7 +65,7 @@ class Services(msgspec.Struct):
     settings: Settings
     store: Store
     adapters: AdapterRegistry
-    tools: ToolRegistry
+    tools: Toolbox
     emit: Callable[[Event], None]
     clock: Callable[[], float]
     lookup: Callable[[str, str], ModelLimits | None]
@@ -209,8 +209,8 @@ class Services(msgspec.Struct):
         """Return the workspace: the configured folder, else the editor's working folder."""
         return Path(self.settings.workspace.root or snapshot.cwd or ".").expanduser()
 
-    def tool_context(self, snapshot: Snapshot, name: str) -> ToolContext:
-        """Return what a call of the tool may know."""
+    def tool_context(self, snapshot: Snapshot, timeout_s: float = DEFAULT_TOOL_TIMEOUT_S) -> ToolContext:
+        """Return what a call that may take so many seconds may know."""
         workspace = Workspace(self.root(snapshot))
         return ToolContext(
             root=workspace.root,
@@ -218,7 +218,7 @@ class Services(msgspec.Struct):
             memory_dir=self.memory_dir,
             snapshot=snapshot,
             read_stored=lambda sha256: self.store.read_blob(sha256).decode("utf-8", "surrogatepass"),
-            timeout_s=self.tools.timeout_s(name, DEFAULT_TOOL_TIMEOUT_S),
+            timeout_s=timeout_s,
             walk=walk,
             environment=self.environment,
             hidden=self.hidden_variables(),

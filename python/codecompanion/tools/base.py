@@ -14,6 +14,7 @@ import msgspec
 
 from codecompanion.model.history import FileChangeState
 from codecompanion.model.messages import ToolSpec
+from codecompanion.settings import ToolSettings
 from codecompanion.tools.code_lookup import CodeLookup, no_code_lookup
 from codecompanion.tools.commands.command_environment import HiddenVariables
 from codecompanion.tools.files.open_files import Editor, NoEditor, Opened
@@ -221,6 +222,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     not lost. `only_when_removed`: offered to the model only once something was taken out of the chat.
     `min_window`: offered only in context windows of so many tokens and more, 0 = in all.
     `looks_at`: what of the editor the tool must know: the open file at its argument `path`, or all unsaved texts.
+    `settings` are in force unless the user's configuration says something of this tool.
     """
 
     spec: ToolSpec
@@ -232,3 +234,4 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     only_when_removed: bool = False
     min_window: int = 0
     looks_at: Literal["", "path", "unsaved"] = ""
+    settings: ToolSettings | None = None

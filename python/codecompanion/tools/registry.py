@@ -21,6 +21,8 @@ from codecompanion.tools.base import Tool
 
 OTHER_NAMES = {"insert_edit_into_file": "insert_edit"}
 """CodeCompanion's names for tools that are named differently here: accepted in settings and in calls."""
+BUILT_IN = "built in"
+"""The source of the tools that come with the plugin."""
 _ELSEWHERE = {
     **dict.fromkeys(
         ("edit", "edit_file", "multi_edit", "str_replace", "apply_patch", "replace_in_file"), "insert_edit"
@@ -46,13 +48,20 @@ class ToolRegistry:
         ConfigError: a setting names a tool that does not exist, or two tools have one name.
     """
 
-    def __init__(self, tools: Iterable[Tool], settings: Mapping[str, ToolSettings] | None = None) -> None:
+    def __init__(
+        self, tools: Iterable[Tool | tuple[str, Tool]], settings: Mapping[str, ToolSettings] | None = None
+    ) -> None:
+        """Take the tools, those that are not built in with the name of their source."""
         known: dict[str, Tool] = {}
-        for tool in tools:
+        self.settings: dict[str, ToolSettings] = {}
+        self.sources: dict[str, str] = {}
+        for one in tools:
+            source, tool = one if isinstance(one, tuple) else (BUILT_IN, one)
             if tool.spec.name in known:
                 raise ConfigError(f"interactions.chat.tools.{tool.spec.name}", "two tools have this name")
-            known[tool.spec.name] = tool
-        self.settings: dict[str, ToolSettings] = {}
+            known[tool.spec.name], self.sources[tool.spec.name] = tool, source
+            if tool.settings is not None:
+                self.settings[tool.spec.name] = tool.settings
         for name, setting in (settings or {}).items():
             ours = OTHER_NAMES.get(name, name)
             if ours not in known:
@@ -88,10 +97,14 @@ class ToolRegistry:
             raise ToolInputInvalid(f"There is no tool named {name[:_SHOWN_CHARS]!r}.{hint} The tools are: {names}.")
         return tool
 
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the tools, in their order."""
+        return tuple(self._tools)
+
     def only(self, offered: Collection[str]) -> ToolRegistry:
         """Return the tools among those: what a request did not offer can neither be called nor is it proposed."""
         some = ToolRegistry(())
-        some.settings = self.settings
+        some.settings, some.sources = self.settings, self.sources
         some._tools = {name: tool for name, tool in self._tools.items() if name in offered}
         return some
 

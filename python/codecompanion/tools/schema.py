@@ -1,13 +1,13 @@
 """The part of JSON Schema that tool parameters use: what is wrong with a value, in words a model can act on.
 
 Checked: type, enum, const, required, properties, additionalProperties, items, minimum/maximum and their exclusive
-forms, minLength/maxLength, minItems/maxItems, pattern, anyOf. Other keywords are ignored.
+forms, minLength/maxLength, minItems/maxItems, anyOf. Other keywords are ignored, `pattern` too: one from outside could
+take for ever to match. What is no table where a schema is expected (`true`, a list) allows everything.
 """
 
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from typing import Any
@@ -42,8 +42,10 @@ def problems(value: Any, schema: dict[str, Any], name: str = "") -> list[str]:
     return list(_problems(value, schema, name))
 
 
-def cleaned(value: Any, schema: dict[str, Any]) -> Any:
+def cleaned(value: Any, schema: Any) -> Any:
     """Return a fitting value without optional `null`s, with whole floats as integers where integers are expected."""
+    if not isinstance(schema, dict):
+        return value
     if isinstance(value, dict):
         properties = schema.get("properties", {})
         return {
@@ -69,7 +71,9 @@ def shown(value: Any) -> str:
     return "null" if value is None else f"the {kinds[type(value)]} {text}"
 
 
-def _problems(value: Any, schema: dict[str, Any], name: str) -> Iterator[str]:
+def _problems(value: Any, schema: Any, name: str) -> Iterator[str]:
+    if not isinstance(schema, dict):
+        return
     choices = schema.get("anyOf")
     if choices and all(problems(value, choice, name) for choice in choices):
         yield from _problems(value, choices[0], name)
@@ -125,12 +129,10 @@ def _size_problems(value: str | list[Any], schema: dict[str, Any], label: str) -
             yield f"{label} must have at least {schema[least]} {unit}, not {len(value)}"
         if isinstance(value, kind) and most in schema and len(value) > schema[most]:
             yield f"{label} must have at most {schema[most]} {unit}, not {len(value)}"
-    if isinstance(value, str) and "pattern" in schema and not re.search(schema["pattern"], value):
-        yield f"{label} must match {schema['pattern']}, not {shown(value)}"
 
 
-def _expected_types(schema: dict[str, Any]) -> tuple[str, ...]:
-    kind = schema.get("type", ())
+def _expected_types(schema: Any) -> tuple[str, ...]:
+    kind = schema.get("type", ()) if isinstance(schema, dict) else ()
     return (kind,) if isinstance(kind, str) else tuple(kind)
 
 

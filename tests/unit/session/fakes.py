@@ -30,7 +30,8 @@ from codecompanion.session.storage.open_chat import open_new, open_stored
 from codecompanion.store.opening import open_memory_store
 from codecompanion.store.store import Store
 from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.provider import GivenTools
+from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import Event
 from codecompanion.wire.requests import OpenChat, Snapshot, Submit
 from tests.patience import PATIENCE_S
@@ -158,7 +159,7 @@ class Bench:
             settings=loaded,
             store=self.store,
             adapters=registry,
-            tools=ToolRegistry(BUILTIN_TOOLS, loaded.tools.entries),
+            tools=Toolbox([GivenTools("built in", BUILTIN_TOOLS)], loaded.tools.entries),
             emit=self._take,
             clock=lambda: 1000.0,
             lookup=lambda adapter, model: ModelLimits(),

@@ -244,7 +244,7 @@ class Reverter:
 
     def _context(self, opened: Opened) -> ToolContext:
         services, chat = self._chat.services, self._chat
-        context = services.tool_context(chat.snapshot, "insert_edit")
+        context = services.tool_context(chat.snapshot)
         log = FileLog(chat.log.write, services.store.put_blob, services.new_token)
         return msgspec.structs.replace(context, opened=opened, recorder=log)
 

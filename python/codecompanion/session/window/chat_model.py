@@ -23,6 +23,7 @@ from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.compaction.watch import Standing
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
+from codecompanion.session.toolbox.chat_tools import ChatTools
 from codecompanion.wire.events import Notice, Severity
 
 
@@ -44,6 +45,7 @@ class ChatModel:
         self.meter = ContextMeter(
             MessageCounter(services.count_text), Calibration(), checks_usage=services.checks_usage
         )
+        self.tools = ChatTools(services.tools)
         self.specs = self._offered_tools()
         self.meter.set_fixed_part(self.system_message, self.specs)
 
@@ -87,12 +89,13 @@ class ChatModel:
         services = self.services
         if not (services.settings.tools.enabled and self.may_use_tools):
             return ()
-        return services.tools.specs(something_removed=self.log.has_removed, window=self.meter.window)
+        return self.tools.offered().specs(something_removed=self.log.has_removed, window=self.meter.window)
 
     def offer_tools(self) -> bool:
         """Offer what brings removed messages back as soon as there are any; the prompt cache is lost then anyway.
 
-        As it is when the window turns out to be too small for one of the tools, or large enough.
+        As it is when the window turns out to be too small for one of the tools, or large enough, and when a provider
+        brings other tools than before.
 
         Returns whether it was not offered before.
         """
@@ -109,7 +112,7 @@ class ChatModel:
         services = self.services
         if self.log.has_removed or not services.settings.tools.enabled:
             return 0
-        offered = services.tools.specs(something_removed=True, window=self.meter.window)
+        offered = self.tools.offered().specs(something_removed=True, window=self.meter.window)
         more = self.meter.counter.tools(offered) - self.meter.counter.tools(self.specs)
         return round(self.meter.calibration.ratio * more)
 

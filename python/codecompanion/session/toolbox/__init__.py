@@ -1,0 +1,1 @@
+"""Which tools a chat has: what providers bring, what was chosen in it."""

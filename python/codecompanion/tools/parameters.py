@@ -1,0 +1,72 @@
+"""The schema of a tool's arguments, as somebody else wrote it: whether it can be sent and checked against.
+
+Only the shape of what `schema` reads is looked at; what it does not know is passed on to the model as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from codecompanion.formats.outside_text import NOT_READABLE
+
+_MAX_CHARS = 100_000
+_MAX_DEPTH = 32
+_TYPES = frozenset({"object", "array", "string", "boolean", "integer", "number", "null"})
+_NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_SIZES = ("minLength", "maxLength", "minItems", "maxItems")
+
+
+def problem_with_parameters(parameters: object) -> str:
+    """Return why this cannot be the schema of a tool's arguments, "" when it can."""
+    if not isinstance(parameters, dict):
+        return "its schema is not an object"
+    if parameters.get("type") != "object":
+        return 'its schema is not of type "object"'
+    try:
+        size = len(msgspec.json.encode(parameters))
+    except (*NOT_READABLE, TypeError) as error:
+        return f"its schema is not JSON ({error})"
+    if size > _MAX_CHARS:
+        return f"its schema is longer than {_MAX_CHARS:,} characters"
+    return next(_problems(parameters, "", 0), "")
+
+
+def _problems(schema: object, where: str, depth: int) -> Iterator[str]:
+    """Yield what `schema` could not work with."""
+    if depth > _MAX_DEPTH:
+        yield f"its schema is nested deeper than {_MAX_DEPTH} levels"
+    elif isinstance(schema, Mapping):
+        yield from _wrong_keywords(schema, f" at {where}" if where else "")
+        for name, inner in _parts(schema):
+            yield from _problems(inner, f"{where}.{name}" if where else name, depth + 1)
+
+
+def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping):
+        yield from properties.items()
+    if "items" in schema:
+        yield "items", schema["items"]
+    more = schema.get("additionalProperties")
+    if isinstance(more, Mapping):
+        yield "additionalProperties", more
+    choices = schema.get("anyOf")
+    if isinstance(choices, list):
+        yield from ((f"anyOf[{number}]", choice) for number, choice in enumerate(choices))
+
+
+def _wrong_keywords(schema: Mapping[str, Any], at: str) -> Iterator[str]:
+    kinds = schema.get("type", "object")
+    named = [kinds] if isinstance(kinds, str) else kinds
+    if not isinstance(named, list) or not named or any(kind not in _TYPES for kind in named):
+        yield f"its schema has the type {kinds!r}{at}; the types are {', '.join(sorted(_TYPES))}"
+    for keyword, kind in (("properties", Mapping), ("required", list), ("enum", list), ("anyOf", list)):
+        if keyword in schema and not isinstance(schema[keyword], kind):
+            yield f"its schema has a wrong {keyword!r}{at}"
+    for keyword in (*_NUMBERS, *_SIZES):
+        value = schema.get(keyword, 0)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            yield f"its schema has a wrong {keyword!r}{at}"

@@ -1,0 +1,103 @@
+"""The tools of all providers as one registry: the order of the providers, then their own.
+
+The first of two tools with one name counts. What cannot be offered, because of its name, its schema or an error of its
+provider, is left out and said once; the others are not affected.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from codecompanion.errors import CodeCompanionError
+from codecompanion.settings import ToolSettings
+from codecompanion.tools.base import Tool
+from codecompanion.tools.parameters import problem_with_parameters
+from codecompanion.tools.provider import ToolProvider
+from codecompanion.tools.registry import OTHER_NAMES, ToolRegistry
+
+_log = logging.getLogger(__name__)
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What every provider of models takes as the name of a tool."""
+_MAX_DESCRIPTION_CHARS = 20_000
+_MAX_FOLDERS = 32
+
+
+class Toolbox:
+    """Every tool there is, as providers bring them."""
+
+    def __init__(
+        self,
+        providers: Iterable[ToolProvider],
+        settings: Mapping[str, ToolSettings] | None = None,
+        tell: Callable[[str], None] = _log.warning,
+    ) -> None:
+        """`settings` are the user's for single tools; `tell` takes a sentence about what was left out."""
+        self._providers, self._settings, self._tell = list(providers), settings or {}, tell
+        self._made: dict[Path, tuple[tuple[tuple[ToolProvider, tuple[Tool, ...]], ...], ToolRegistry]] = {}
+        self._told: set[str] = set()
+
+    def add(self, provider: ToolProvider) -> None:
+        """Take another provider; its tools come after those of the others."""
+        self._providers.append(provider)
+
+    def remove(self, provider: ToolProvider) -> None:
+        """Take a provider away; one that is not there is no mistake."""
+        if provider in self._providers:
+            self._providers.remove(provider)
+
+    def registry(self, root: Path) -> ToolRegistry:
+        """Return the tools for chats in the folder; the same object as long as no provider brings others."""
+        given = tuple((provider, self._given_by(provider, root)) for provider in self._providers)
+        made, known = self._made.get(root, (None, None))
+        if known is not None and made == given:
+            return known
+        registry = ToolRegistry(self._good(given), self._settings)
+        if len(self._made) >= _MAX_FOLDERS:
+            self._made.pop(next(iter(self._made)))
+        self._made[root] = given, registry
+        return registry
+
+    def _given_by(self, provider: ToolProvider, root: Path) -> tuple[Tool, ...]:
+        try:
+            return tuple(provider.tools(root))
+        except CodeCompanionError as error:
+            self._say(f"The tools of {provider.source} are missing: {error}")
+        except Exception as error:
+            _log.error("tools of %s", provider.source, exc_info=error)
+            self._say(f"The tools of {provider.source} are missing: {type(error).__name__}: {error}")
+        return ()
+
+    def _good(self, given: Iterable[tuple[ToolProvider, tuple[Tool, ...]]]) -> Iterator[tuple[str, Tool]]:
+        """Yield the tools that can be offered, each with its source."""
+        sources: dict[str, str] = {}
+        for provider, tools in given:
+            for tool in tools:
+                name = tool.spec.name
+                problem = _problem_with(tool)
+                ours = OTHER_NAMES.get(name, name) if isinstance(name, str) else name
+                if not problem and ours in sources:
+                    problem = f"there is another one of that name, of {sources[ours]}"
+                if problem:
+                    self._say(f"The tool {str(name)[:80]} of {provider.source} is not offered: {problem}.")
+                else:
+                    sources[name] = provider.source
+                    yield provider.source, tool
+
+    def _say(self, sentence: str) -> None:
+        if sentence not in self._told:
+            self._told.add(sentence)
+            self._tell(sentence)
+
+
+def _problem_with(tool: Tool) -> str:
+    spec = tool.spec
+    if not isinstance(spec.name, str) or not _NAME.fullmatch(spec.name):
+        return "a name has 1 to 64 letters, digits, “_” and “-”"
+    if not isinstance(spec.description, str) or not spec.description.strip():
+        return "it has no description"
+    if len(spec.description) > _MAX_DESCRIPTION_CHARS:
+        return f"its description is longer than {_MAX_DESCRIPTION_CHARS:,} characters"
+    return problem_with_parameters(spec.parameters)
