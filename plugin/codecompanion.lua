@@ -41,6 +41,10 @@ command("CodeCompanionChat", "chat", "Open a chat, or ask it the words that foll
   range = true,
   complete = "complete_chat",
 })
+command("CodeCompanionCmd", "command_line", "Turn words into a command line; it is shown, not run", {
+  nargs = "*",
+  range = true,
+})
 command(
   "CodeCompanionRestore",
   "restore",

@@ -110,6 +110,14 @@ function M.complete_chat(...)
   return require("codecompanion.chat_command").complete(...)
 end
 
+---`:[range]CodeCompanionCmd [words]`
+---@param args { args: string, range: integer, line1: integer, line2: integer }
+function M.command_line(args)
+  if not is_refused() then
+    require("codecompanion.command_line").run(args.args, args.range > 0 and { args.line1, args.line2 } or nil)
+  end
+end
+
 ---@param show fun(chat: CodeCompanion.Chat)
 local function with_chat(show)
   if is_refused() then

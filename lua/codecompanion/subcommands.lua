@@ -68,6 +68,15 @@ return {
       require("codecompanion.chat").toggle()
     end,
   },
+  cancel = {
+    description = "stop what is being written without a chat window: a command line, a commit message",
+    run = function()
+      local stopped = require("codecompanion.headless_chat").cancel_all()
+      if #stopped == 0 then
+        say.line("Nothing runs without a chat window")
+      end
+    end,
+  },
   approval = {
     description = "go to the tool call that is waiting for your approval",
     run = function()

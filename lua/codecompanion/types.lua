@@ -530,11 +530,14 @@
 ---
 ---`unconfirmed`: keys of submits of which the editor does not know whether they were stored. `copy`: which copy of
 ---the chat this is, unique among all editors; its own draft stands in its input. `shown`: what it shows of the reply
----that a host was receiving when it was killed.
+---that a host was receiving when it was killed. `purpose`: a new chat without a window, for requests of one kind: its
+---system prompt is `prompts/purpose_<purpose>.md`, it has no tools, no rules and no gathered code, and stands in the
+---list of chats only once the user gives it a title.
 ---@class CodeCompanion.Request.OpenChat
 ---@field id? integer
 ---@field chat? string
 ---@field snapshot CodeCompanion.Wire.Snapshot
+---@field purpose? ""|"command_line"|"commit_message"
 ---@field adapter? string
 ---@field model? string
 ---@field resume? string
@@ -1146,6 +1149,8 @@
 ---Ways to talk to a model.
 ---@class CodeCompanion.Options.interactions
 ---@field chat? CodeCompanion.Options.interactions.chat
+---@field cmd? CodeCompanion.Options.interactions.cmd
+---@field commit? CodeCompanion.Options.interactions.commit
 
 ---The chat buffer.
 ---@class CodeCompanion.Options.interactions.chat
@@ -1316,6 +1321,16 @@
 ---@field min_token_savings? integer|string
 ---@field adapter? string|table
 ---@field fallback_to_chat_adapter? boolean
+
+---A command line from words, see |:CodeCompanionCmd|.
+---@class CodeCompanion.Options.interactions.cmd
+---@field adapter? string|table
+---@field timeout? integer
+
+---A commit message from the staged changes.
+---@class CodeCompanion.Options.interactions.commit
+---@field adapter? string|table
+---@field timeout? integer
 
 ---Code that is looked for when you ask about the project, see |codecompanion-gather|.
 ---@class CodeCompanion.Options.context

@@ -30,6 +30,7 @@
 
 local rules = require("codecompanion.config.options.rules")
 local adapters = require("codecompanion.config.options.adapters")
+local words = require("codecompanion.config.options.words")
 
 ---@type CodeCompanion.Option
 return {
@@ -57,6 +58,8 @@ return {
           description = "The chat buffer.",
           fields = require("codecompanion.config.options.chat"),
         },
+        words[1],
+        words[2],
       },
     },
     {

@@ -26,12 +26,13 @@ class Payload(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class ChatCreated(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="chat_created"):
-    """First event of every chat."""
+    """First event of every chat; `purpose` as in `requests.OpenChat`, "" for a chat with a window."""
 
     adapter: str
     model: str
     policy: str
     cwd: str
+    purpose: str = ""
 
 
 class TitleSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="title_set"):

@@ -80,10 +80,13 @@ class OpenChat(Request, frozen=True, kw_only=True):
 
     `unconfirmed`: keys of submits of which the editor does not know whether they were stored. `copy`: which copy of
     the chat this is, unique among all editors; its own draft stands in its input. `shown`: what it shows of the reply
-    that a host was receiving when it was killed.
+    that a host was receiving when it was killed. `purpose`: a new chat without a window, for requests of one kind: its
+    system prompt is `prompts/purpose_<purpose>.md`, it has no tools, no rules and no gathered code, and stands in the
+    list of chats only once the user gives it a title.
     """
 
     snapshot: Snapshot
+    purpose: Literal["", "command_line", "commit_message"] = ""
     adapter: str = ""
     model: str = ""
     resume: str = ""

@@ -67,7 +67,7 @@ class CodeGathering:
 
     async def wish(self, text: str, snapshot: Snapshot) -> Wish | None:
         """Return what a message asks for, None when nothing is to be done about it."""
-        if self._services.gatherer is None:
+        if self._services.gatherer is None or self._control.purpose:
             return None
         enabled = self._services.settings.context.enabled
         return await wish_of(text, snapshot, self._services.root(snapshot), enabled, self._control.policy.gathers)

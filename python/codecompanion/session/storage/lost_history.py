@@ -152,7 +152,11 @@ def _live_chat(session: Session, new_id: str) -> LiveChat:
     log, control, view = session.log, session.control, session.log.view
     opening: list[EventPayload] = [
         ChatCreated(
-            adapter=control.adapter_name, model=control.model, policy=control.policy.name, cwd=session.snapshot.cwd
+            adapter=control.adapter_name,
+            model=control.model,
+            policy=control.policy.name,
+            cwd=session.snapshot.cwd,
+            purpose=control.purpose,
         )
     ]
     if log.title:

@@ -35,6 +35,7 @@ async def open_new(services: Services, request: OpenChat) -> Session:
     chat = services.settings.chat
     adapter_name = request.adapter or chat.adapter
     session.control.use_model(adapter_name, request.model or (chat.model if adapter_name == chat.adapter else ""))
+    session.control.serve(request.purpose)
     await durable(services.store.acquire(request.chat))
     await session.log.write(
         ChatCreated(
@@ -42,8 +43,12 @@ async def open_new(services: Services, request: OpenChat) -> Session:
             model=session.model,
             policy=session.control.policy.name,
             cwd=request.snapshot.cwd,
+            purpose=request.purpose,
         )
     )
+    if request.purpose:
+        _announce(session, resumed=False)
+        return session
     messages, problems = await session.context.rules.autoload(services.root(request.snapshot))
     for problem in problems:
         services.emit(Notice(chat=request.chat, level=Severity.WARN, text=problem))

@@ -38,6 +38,8 @@ class ChatModel:
         self.overrides: Mapping[str, Any] = {}
         self.chosen_policy = ""
         """The policy the chat chose, "" when it follows the configuration."""
+        self.purpose = ""
+        """What a chat without a window is for (`requests.OpenChat`), "" for any other."""
         self.policy = services.policy({})
         self.may_use_tools = True
         """Whether this turn may: some ask for nothing but a text."""
@@ -63,6 +65,9 @@ class ChatModel:
     def fragments(self) -> tuple[Fragment, ...]:
         """Return the parts of the system prompt: the agent's, and how long replies shall be (R-344, R-348, K16)."""
         chat = self.services.settings.chat
+        if self.purpose:
+            text = prompts.load(f"purpose_{self.purpose}")
+            return (Fragment("system_prompt", "system prompt", full=text, compact=text, source="built_in"),)
         own = chat.system_prompt is not None
         agent = Fragment(
             key="system_prompt",
@@ -78,6 +83,13 @@ class ChatModel:
         """Return the system prompt in full."""
         return Message(id="system", role="system", content=join_fragments(self.fragments()))
 
+    def serve(self, purpose: str) -> None:
+        """Send requests of one kind only: with a system prompt of their own, and without tools."""
+        if purpose:
+            self.purpose, self.specs = purpose, ()
+            self.system_message = self._system_message()
+            self.meter.set_fixed_part(self.system_message, self.specs)
+
     def compose_prompt(self) -> None:
         """Take in what the policy in force says of the system prompt (K16)."""
         system = self._system_message()
@@ -87,7 +99,7 @@ class ChatModel:
 
     def _offered_tools(self) -> tuple[ToolSpec, ...]:
         services = self.services
-        if not (services.settings.tools.enabled and self.may_use_tools):
+        if not services.settings.tools.enabled or not self.may_use_tools or self.purpose:
             return ()
         return self.tools.offered().specs(something_removed=self.log.has_removed, window=self.meter.window)
 
@@ -110,7 +122,7 @@ class ChatModel:
     def recall_tokens(self) -> int:
         """Return what brings removed messages back will take once it is offered, 0 = it is."""
         services = self.services
-        if self.log.has_removed or not services.settings.tools.enabled:
+        if self.log.has_removed or self.purpose or not services.settings.tools.enabled:
             return 0
         offered = self.tools.offered().specs(something_removed=True, window=self.meter.window)
         more = self.meter.counter.tools(offered) - self.meter.counter.tools(self.specs)

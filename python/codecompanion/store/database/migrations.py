@@ -126,6 +126,10 @@ MIGRATIONS: tuple[Migration, ...] = (
         # What stands in an older file was learned with another counting of marks: 0 is no version of today's figures.
         "ALTER TABLE calibration ADD COLUMN figures INTEGER NOT NULL DEFAULT 0",
     ),
+    (
+        # Chats without a window (command lines, commit messages) are counted and kept, but not listed.
+        "ALTER TABLE chats ADD COLUMN purpose TEXT NOT NULL DEFAULT ''",
+    ),
 )
 
 

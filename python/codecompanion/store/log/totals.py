@@ -13,7 +13,7 @@ from codecompanion.store.log.previews import preview_of
 
 _TOTALS = (
     "title, cwd, adapter, model, created, updated, messages, last_seq, cost_usd, unpriced, "
-    "first_question, last_question, forked_from, family"
+    "first_question, last_question, forked_from, family, purpose"
 )
 _SELECT_TOTALS = f"SELECT {_TOTALS} FROM chats WHERE chat_id = ?"  # noqa: S608 - a constant
 _MARKS = ", ".join("?" * len(_TOTALS.split(",")))
@@ -67,6 +67,7 @@ class Totals(msgspec.Struct):
     last_question: str = ""
     forked_from: str = ""
     family: str = ""
+    purpose: str = ""
 
     def count(self, payload: history.EventPayload, ts: float) -> None:
         """Take one more event into account. A new name makes a chat no newer."""
@@ -76,12 +77,15 @@ class Totals(msgspec.Struct):
         match payload:
             case history.ChatCreated():
                 self.adapter, self.model, self.cwd = map(storable, (payload.adapter, payload.model, payload.cwd))
+                self.purpose = storable(payload.purpose)
             case history.ModelSet():
                 self.adapter, self.model = storable(payload.adapter), storable(payload.model)
             case history.TitleSet():
                 self.title = storable(payload.title)
+                self.purpose = "" if payload.by_user else self.purpose  # whoever names a chat wants to find it
             case history.ChatForked():
                 self.forked_from, self.family = payload.from_chat, payload.family
+                self.purpose = ""
                 self.cost_usd, self.unpriced = 0.0, 0  # what was copied was paid for in the other chat
             case history.MessageAdded(message=message) if is_typed_by_user(message):
                 self.messages += 1
@@ -137,13 +141,13 @@ def list_rows(
 ) -> list[tuple[SessionInfo, str | None]]:
     """Return the chats worth resuming (something was said, or a draft waits), newest first, each with its owner.
 
-    `empty`: the others, too.
+    Those without a window (`purpose`) are found by their id alone. `empty`: those in which nothing was said, too.
     """
     rows = connection.execute(
         """SELECT owner, chats.chat_id, title, updated, messages, cwd, adapter, model, 0, created, first_question,
             last_question, forked_from, family
         FROM chats LEFT JOIN leases ON leases.chat_id = chats.chat_id
-        WHERE (?1 IS NULL OR cwd = ?1) AND (?2 IS NULL OR chats.chat_id = ?2)
+        WHERE (?1 IS NULL OR cwd = ?1) AND (chats.chat_id = ?2 OR (?2 IS NULL AND purpose = ''))
           AND (?3 IS NULL OR family = ?3 OR chats.chat_id = ?3)
           AND (?5 OR messages > 0 OR EXISTS (SELECT 1 FROM scratch WHERE scratch.chat_id = chats.chat_id))
         ORDER BY updated DESC, chats.chat_id LIMIT ?4""",

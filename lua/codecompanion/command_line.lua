@@ -1,0 +1,192 @@
+---`:CodeCompanionCmd {words}`: a command line from words. The model writes it, the user reads it and presses <CR>;
+---nothing here ever runs it.
+---
+---What a model answers is text from outside. It is typed into the command line key by key, without mappings; so it must
+---be one line without a character that is a key of the command line or that would not be seen there. And it is typed
+---only when nobody else is typing: a <CR> that was meant for something else would run it.
+
+local api = vim.api
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+local SHOWN_CHARS = 4000 -- of the range, for the model
+local LINE_CHARS = 500 -- of the cursor's line
+local QUIET_MS = 400 -- so long nobody may have typed
+local MAX_CHARS = 1000
+
+---@class CodeCompanion.CommandLineWish
+---@field words string
+---@field bufnr integer
+---@field range? { [1]: integer, [2]: integer } 1-based lines
+
+---Characters that are not seen: they could hide what a command line does.
+local INVISIBLE = {
+  "\226\128[\139-\143]",
+  "\226\128[\168-\174]",
+  "\226\129[\160-\175]",
+  "\239\187\191",
+  "\194\173",
+  "\216\156",
+}
+
+---@param text string
+---@return string? problem
+local function unsafe(text)
+  if text:find("[%z\1-\31\127]") or text:find("\194[\128-\159]") then
+    return "it holds control characters, which are keys of the command line"
+  end
+  for _, pattern in ipairs(INVISIBLE) do
+    if text:find(pattern) then
+      return "it holds invisible characters"
+    end
+  end
+  if vim.fn.strchars(text) > MAX_CHARS then
+    return ("it is longer than %d characters"):format(MAX_CHARS)
+  end
+  if vim.fn.strtrans(text) ~= text then
+    return "it holds characters that cannot be shown"
+  end
+end
+
+---Read the model's answer.
+---@param answer string
+---@return string? command Without its colon
+---@return string? problem Why it is none
+function M.read(answer)
+  local text = vim.trim(answer)
+  local fenced = text:match("^```[%w_-]*\n(.-)\n?```$") or text:match("^`([^`\n]+)`$")
+  text = vim.trim(fenced or text)
+  local lines = vim.split(text, "\n", { plain = true })
+  if text == "" then
+    return nil, "The model answered with nothing."
+  elseif #lines > 1 then
+    return nil, ("The model answered with %d lines instead of one command line."):format(#lines)
+  end
+  text = vim.trim((text:gsub("^:+", "")))
+  if text == "" then
+    return nil, "The model answered with nothing."
+  end
+  local problem = unsafe(text)
+  if problem then
+    return nil, ("The model's command line is not shown: %s."):format(problem)
+  end
+  if text:sub(1, 1) == '"' then
+    return nil, ("The model found no command line: %s"):format(vim.trim((text:gsub('^"+', ""))))
+  end
+  return text
+end
+
+---What the model is told of the editor.
+---@param wish CodeCompanion.CommandLineWish
+---@return string
+function M.question(wish)
+  local version = vim.version()
+  local name = api.nvim_buf_get_name(wish.bufnr)
+  local lines = {
+    "Wish: " .. wish.words,
+    "",
+    ("Neovim %d.%d.%d"):format(version.major, version.minor, version.patch),
+    ("File: %s"):format(name == "" and "(no name)" or vim.fn.fnamemodify(name, ":.")),
+    ("Filetype: %s"):format(vim.bo[wish.bufnr].filetype == "" and "(none)" or vim.bo[wish.bufnr].filetype),
+    ("Lines: %d"):format(api.nvim_buf_line_count(wish.bufnr)),
+  }
+  if not wish.range then
+    local row = api.nvim_win_get_cursor(0)[1]
+    lines[#lines + 1] = ("Cursor: line %d"):format(row)
+    local text = api.nvim_buf_get_lines(wish.bufnr, row - 1, row, false)[1] or ""
+    lines[#lines + 1] = "Its text: " .. vim.fn.strcharpart(text, 0, LINE_CHARS)
+    return table.concat(lines, "\n")
+  end
+  local first, last = wish.range[1], wish.range[2]
+  local text = table.concat(api.nvim_buf_get_lines(wish.bufnr, first - 1, last, false), "\n")
+  local shown = vim.fn.strcharpart(text, 0, SHOWN_CHARS)
+  lines[#lines + 1] = ("Selected lines: %d to %d; their range is written %d,%d"):format(first, last, first, last)
+  lines[#lines + 1] = #shown < #text and "Their text, of which the end is left out:" or "Their text:"
+  lines[#lines + 1] = ""
+  lines[#lines + 1] = shown
+  return table.concat(lines, "\n")
+end
+
+---Type a command line, without its <CR>.
+---@param command string As `read` returns it
+local function type_in(command)
+  -- "n": no mappings, no abbreviations; "t": as if typed, so that it is remembered once the user runs it. The text
+  -- has no byte that means a key: `escape_ks` takes care of those inside letters.
+  api.nvim_feedkeys(":" .. command, "nt", true)
+end
+
+---@return boolean
+local function is_free()
+  local mode = api.nvim_get_mode()
+  return mode.mode == "n" and not mode.blocking and vim.fn.getcmdwintype() == "" and vim.fn.reg_executing() == ""
+end
+
+---Open the command line once the user is in normal mode and has typed nothing for a moment.
+---@param command string
+function M.open(command)
+  local ns = api.nvim_create_namespace("codecompanion.command_line")
+  local quiet_since, told = vim.uv.now() - QUIET_MS, false
+  vim.on_key(function()
+    quiet_since = vim.uv.now()
+  end, ns)
+  local function try()
+    vim.uv.update_time()
+    if is_free() and vim.uv.now() - quiet_since >= QUIET_MS then
+      vim.on_key(nil, ns)
+      return type_in(command)
+    end
+    if not is_free() and not told then
+      told = true
+      say.line("The command line is ready; it opens in normal mode")
+    end
+    vim.defer_fn(try, 50)
+  end
+  try()
+end
+
+---@param wish CodeCompanion.CommandLineWish
+local function ask(wish)
+  local options = require("codecompanion.config").options.interactions.cmd
+  require("codecompanion.headless_chat").ask({
+    purpose = "command_line",
+    what = "the command line",
+    adapter = options.adapter,
+    timeout_ms = options.timeout,
+    on_done = function(answer)
+      if answer.error then
+        return say.line(answer.error, answer.stopped and severity.INFO or severity.ERROR)
+      end
+      local command, problem = M.read(answer.text)
+      if not command then
+        return say.line(problem --[[@as string]], severity.WARN)
+      end
+      M.open(command)
+    end,
+  }, M.question(wish))
+  say.line({
+    "Asking for a command line; :CodeCompanion cancel stops it",
+    "Asking; :CodeCompanion cancel stops it",
+    "Asking …",
+  })
+end
+
+---`:[range]CodeCompanionCmd {words}`; without words the user is asked for them.
+---@param words string
+---@param range? { [1]: integer, [2]: integer } 1-based lines
+function M.run(words, range)
+  local bufnr = api.nvim_get_current_buf()
+  words = vim.trim(words)
+  if words ~= "" then
+    return ask({ words = words, bufnr = bufnr, range = range })
+  end
+  require("codecompanion.screen.choose").input({ prompt = "What shall the command line do? " }, function(text)
+    text = vim.trim(text or "")
+    if text ~= "" and api.nvim_buf_is_valid(bufnr) then
+      ask({ words = text, bufnr = bufnr, range = range })
+    end
+  end)
+end
+
+return M
