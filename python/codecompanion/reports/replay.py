@@ -90,6 +90,11 @@ def read_recording(messages: Sequence[Message], counter: MessageCounter | None =
 
 def walk(recording: Recording, policy: Policy | None, window: int, cache: CacheKind) -> Figures:
     """Return the figures of a session under a policy, None = nothing is managed."""
+    return sum(walk_requests(recording, policy, window, cache), Figures())
+
+
+def walk_requests(recording: Recording, policy: Policy | None, window: int, cache: CacheKind) -> tuple[Figures, ...]:
+    """Return the figures of each request of a session; what is read again after a fault belongs to its request."""
     sizes = recording.sizes
     walker = _Walker(recording, policy, window, PrefixCache(cache, fixed=sizes.fixed, ratio=sizes.ratio))
     recorded = 0
@@ -98,11 +103,16 @@ def walk(recording: Recording, policy: Policy | None, window: int, cache: CacheK
             walker.send(place, message, would_fit=sizes.request(recorded) <= window)
         walker.view = append(walker.view, message)
         recorded += message.tokens
-    return walker.figures
+    return tuple(walker.figures)
+
+
+def relative_cost(figures: Figures, unmanaged: Figures) -> float:
+    """Return the cost of what would have fit anyway as a ratio to no management; 1 when there is nothing to compare."""
+    return figures.compared_cost / unmanaged.compared_cost if unmanaged.compared_cost else 1.0
 
 
 class _Walker:
-    """One walk: the view as it stands, and the figures so far."""
+    """One walk: the view as it stands, and the figures of the requests so far."""
 
     def __init__(self, recording: Recording, policy: Policy | None, window: int, cache: PrefixCache) -> None:
         self._recording, self._policy, self._window, self._cache = recording, policy, window, cache
@@ -110,7 +120,7 @@ class _Walker:
         self._folds = Folds()
         self._kept, self._kept_cycle = Kept(), 0
         self.view = View()
-        self.figures = Figures()
+        self.figures: list[Figures] = []
 
     def send(self, place: int, reply: Message, *, would_fit: bool) -> None:
         """Prepare the request that was answered by the reply, pay for it, look for faults and pay for those.
@@ -130,7 +140,7 @@ class _Walker:
                 sent = self.view.messages
                 shown = {message.id: message for message in sent}
         compared = Figures(compared_requests=1, compared_cost=done.cost) if would_fit else Figures()
-        self.figures += done + compared + Figures(requests=1, text_edits=len(needs), faults=len(faults))
+        self.figures.append(done + compared + Figures(requests=1, text_edits=len(needs), faults=len(faults)))
 
     def _request(self, sent: Messages, now: float) -> Figures:
         """Return what one request comes to; the cache holds it from then on."""

@@ -3,24 +3,28 @@
 `--json` prints one object: `{"window", "cache", "files": [{"file", "policies": […]}], "total": [{"policy", "requests",
 "prompt_tokens", "peak", "edits", "compactions", "cost", "relative_cost", "faults", "text_edits", …}]}`; the first entry
 of each list is `"(none)"`, no management, which all relative costs refer to. They compare `compared_requests`, those
-that fit the window even so: a request that could not have been sent is no saving.
+that fit the window even so: a request that could not have been sent is no saving. `--html FILE` writes the same as a
+page with charts, beside what is printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, TextIO
 
+from codecompanion import __version__
 from codecompanion.cli import progress
-from codecompanion.cli.arguments import read_transcript, token_count
+from codecompanion.cli.arguments import read_transcript, source_of, token_count
 from codecompanion.cli.json_lines import json_line
 from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.policy.schema import Policy
 from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
 from codecompanion.reports.cache_price import LIFETIME_S, READ_PRICE, WRITE_PRICE, CacheKind
-from codecompanion.reports.replay import Figures, read_recording, walk
+from codecompanion.reports.replay import Figures, read_recording, relative_cost, walk_requests
 
 WINDOW = 200_000
 UNMANAGED = "(none)"
@@ -39,6 +43,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--cache", choices=list(LIFETIME_S), default="5m", help="how long the prompt cache lives")
     parser.add_argument("--json", action="store_true", help="print one JSON object, figures of each file included")
+    parser.add_argument("--html", type=Path, metavar="PAGE", help="also write a page with charts to this file")
     parser.add_argument("file", nargs="+", metavar="FILE|-", help="a transcript in JSON Lines")
     parser.set_defaults(run=run)
 
@@ -49,9 +54,12 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
         raise InputError(f"--window {arguments.window}: expected 1 or more tokens")
     names = list(dict.fromkeys(arguments.policy)) or list(policy_names())
     policies: list[tuple[str, Policy | None]] = [(UNMANAGED, None), *((name, load_policy(name)) for name in names)]
-    per_file = [replay_file(name, policies, arguments.window, arguments.cache) for name in arguments.file]
+    walks = [replay_file(name, policies, arguments.window, arguments.cache) for name in arguments.file]
+    per_file = [[sum(requests, Figures()) for requests in by_policy] for by_policy in walks]
     totals = [sum((figures[row] for figures in per_file), Figures()) for row in range(len(policies))]
     labels = [name for name, _ in policies]
+    if arguments.html:
+        _write_page(arguments, labels, walks, totals)
     if arguments.json:
         files = [
             {"file": name, "policies": describe(labels, figures)}
@@ -66,8 +74,8 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 def replay_file(
     name: str, policies: Sequence[tuple[str, Policy | None]], window: int, cache: CacheKind
-) -> list[Figures]:
-    """Return the figures of one file under each policy.
+) -> list[tuple[Figures, ...]]:
+    """Return the figures of each request of one file, under each policy.
 
     Raises:
         InputError: the file cannot be read, or holds no message.
@@ -76,8 +84,36 @@ def replay_file(
     figures = []
     for label, policy in policies:
         progress.step(f"{name} under {label}")
-        figures.append(walk(recording, policy, window, cache))
+        figures.append(walk_requests(recording, policy, window, cache))
     return figures
+
+
+def _write_page(
+    arguments: argparse.Namespace,
+    labels: Sequence[str],
+    walks: Sequence[Sequence[Sequence[Figures]]],
+    totals: Sequence[Figures],
+) -> None:
+    """Write the page.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    from codecompanion.reports.pages.replay_page import Replayed, Session, replay_page
+
+    sessions = [Session(source_of(name), walked) for name, walked in zip(arguments.file, walks, strict=True)]
+    command = shlex.join(["codecompanion", "replay", *_options(arguments, labels[1:]), *arguments.file])
+    replayed = Replayed(labels, sessions, totals, arguments.window, arguments.cache, command, __version__)
+    try:
+        arguments.html.write_text(replay_page(replayed), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--html {arguments.html}: {error.strerror}; expected a file that can be written") from error
+
+
+def _options(arguments: argparse.Namespace, policies: Sequence[str]) -> list[str]:
+    """Return the options that make the same page again."""
+    named = [part for name in policies for part in ("--policy", name)] if arguments.policy else []
+    return [*named, "--window", str(arguments.window), "--cache", arguments.cache, "--html", str(arguments.html)]
 
 
 def describe(labels: Sequence[str], figures: Sequence[Figures]) -> list[dict[str, Any]]:
@@ -102,11 +138,6 @@ def describe(labels: Sequence[str], figures: Sequence[Figures]) -> list[dict[str
         }
         for label, row in zip(labels, figures, strict=True)
     ]
-
-
-def relative_cost(figures: Figures, unmanaged: Figures) -> float:
-    """Return the cost of what would have fit anyway as a ratio to no management; 1 when there is nothing to compare."""
-    return figures.compared_cost / unmanaged.compared_cost if unmanaged.compared_cost else 1.0
 
 
 def print_table(
