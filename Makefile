@@ -80,12 +80,14 @@ doc: setup ## generate doc/codecompanion.txt from the option schema
 doc-check: setup ## fail when the generated files are out of date
 	@$(PYTHON_ENV) -m tools.docgen --check
 
-lock: ## solve the dependencies anew: uv.lock, requirements.lock, requirements-semantic.lock (needs uv)
+lock: ## solve the dependencies anew: uv.lock and the requirements*.lock made of it (needs uv)
 	@uv lock --no-config --default-index https://pypi.org/simple
-	@uv export --no-header --no-config --locked --no-dev --no-emit-project \
-	  --format requirements-txt --default-index https://pypi.org/simple --quiet --output-file requirements.lock
-	@uv export --no-header --no-config --locked --no-dev --no-emit-project --extra semantic \
-	  --format requirements-txt --default-index https://pypi.org/simple --quiet --output-file requirements-semantic.lock
+	@for extras in '' semantic mcp 'semantic mcp'; do \
+	  set -- $$extras; \
+	  uv export --no-header --no-config --locked --no-dev --no-emit-project $${1:+--extra $$1} $${2:+--extra $$2} \
+	    --format requirements-txt --default-index https://pypi.org/simple --quiet \
+	    --output-file "requirements$${1:+-$$1}$${2:+-$$2}.lock" || exit 1; \
+	done
 
 bench: setup ## measure start-up, first paint, stalls, passes; BENCH=--quick; PEER=checkout of codecompanion.nvim
 	@$(PYTHON_ENV) -m bench.editor $(BENCH) $(if $(PEER),--peer $(PEER))

@@ -34,31 +34,43 @@ function M.data_dir()
   return vim.fn.stdpath("data") .. "/codecompanion"
 end
 
----@return string path Of the file that says that the extra `semantic` is wanted too
-local function mark()
-  return M.data_dir() .. "/with-semantic"
+---Packages that only some need, in the order their names have in those of lock files.
+---@type table<string, string> Extra → what a Python of the user's own needs of it
+M.EXTRAS = { semantic = "onnxruntime tokenizers numpy", mcp = "mcp" }
+local ORDER = { "semantic", "mcp" }
+
+---@param extra string
+---@return string path Of the file that says that the extra is wanted too
+local function mark(extra)
+  return M.data_dir() .. "/with-" .. extra
 end
 
+---@param extra string
 ---@return boolean
-function M.wants_semantic()
-  return uv.fs_stat(mark()) ~= nil
+function M.wants(extra)
+  return uv.fs_stat(mark(extra)) ~= nil
 end
 
----Say whether the packages of the extra `semantic` belong to the environment, in this installation and in later ones.
+---Say whether the packages of an extra belong to the environment, in this installation and in later ones.
+---@param extra string
 ---@param wanted boolean
 ---@return boolean done
-function M.want_semantic(wanted)
+function M.want(extra, wanted)
   if not wanted then
-    return uv.fs_unlink(mark()) == true
+    return uv.fs_unlink(mark(extra)) == true
   end
   pcall(vim.fn.mkdir, M.data_dir(), "p", 448) -- 0700
-  local file = io.open(mark(), "w")
+  local file = io.open(mark(extra), "w")
   return file ~= nil and file:close() == true
 end
 
 ---@return string path Of the packages and their hashes
 function M.lock_path()
-  return M.root() .. (M.wants_semantic() and "/requirements-semantic.lock" or "/requirements.lock")
+  local name = "requirements"
+  for _, extra in ipairs(ORDER) do
+    name = name .. (M.wants(extra) and "-" .. extra or "")
+  end
+  return ("%s/%s.lock"):format(M.root(), name)
 end
 
 ---@param path string

@@ -15,6 +15,7 @@ M.root = environment.root
 M.environment = environment.find
 M.data_dir = environment.data_dir
 M.discard = environment.discard
+M.extras = environment.EXTRAS
 M.log_path = make.log_path
 
 local WAIT_MS = 250
@@ -159,23 +160,24 @@ local function short_log_path()
   return vim.fn.fnamemodify(M.log_path(), ":~")
 end
 
----`:CodeCompanion install semantic`: from now on with the packages of that extra (onnxruntime, tokenizers, numpy).
+---`:CodeCompanion install {extra}`: from now on with the packages of that extra.
+---@param extra string Of `environment.EXTRAS`
 ---@param done fun(problem: string?)?
-function M.add_semantic(done)
+function M.add(extra, done)
   local say, severity = require("codecompanion.say"), require("codecompanion.severity")
   local python = (require("codecompanion.config").options.python or {}).host_prog
   if python then
-    local text = "python.host_prog is your own Python: run %s -m pip install onnxruntime tokenizers numpy"
-    return say.line(text:format(python), severity.WARN)
+    local text = "python.host_prog is your own Python: run %s -m pip install %s"
+    return say.line(text:format(python, environment.EXTRAS[extra]), severity.WARN)
   end
-  local had = environment.wants_semantic()
-  if not had and not environment.want_semantic(true) then
+  local had = environment.wants(extra)
+  if not had and not environment.want(extra, true) then
     local folder = vim.fn.fnamemodify(environment.data_dir(), ":~")
     return say.line("Nothing was installed: the data folder cannot be written: " .. folder, severity.ERROR)
   end
   M.run_visibly(function(problem)
     if problem and not had then
-      environment.want_semantic(false)
+      environment.want(extra, false)
     end
     if done then
       done(problem)
@@ -298,6 +300,9 @@ function M.resolve(done, is_told)
       return done(("python.host_prog is not executable: %s"):format(configured))
     end
     return done(nil, path)
+  end
+  if not environment.wants("mcp") and require("codecompanion.mcp.wanted").are_configured() then
+    environment.want("mcp", true) -- the environment does not fit its lock file any more
   end
   local current = environment.find()
   if current and current.fresh then

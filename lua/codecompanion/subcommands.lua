@@ -106,8 +106,9 @@ return {
     end,
   },
   install = {
-    description = "create the Python environment again; `semantic`: with what a model on this machine needs",
-    arguments = { "semantic" },
+    description = "create the Python environment again; `semantic`: with what a model on this machine needs;"
+      .. " `mcp`: with what MCP servers need",
+    arguments = { "mcp", "semantic" },
     run = function(arguments)
       local function restart(problem)
         local host = require("codecompanion.host")
@@ -116,11 +117,11 @@ return {
         end
       end
       local install = require("codecompanion.install")
-      if arguments[1] == "semantic" then
-        return install.add_semantic(restart)
+      if install.extras[arguments[1]] then
+        return install.add(arguments[1], restart)
       end
       if arguments[1] then
-        local text = "There is nothing called %s to install; expected `semantic`, or nothing"
+        local text = "There is nothing called %s to install; expected `semantic`, `mcp`, or nothing"
         return require("codecompanion.say").line(text:format(arguments[1]), require("codecompanion.severity").ERROR)
       end
       install.run_visibly(restart)

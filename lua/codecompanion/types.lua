@@ -1099,6 +1099,7 @@
 ---@field interactions? CodeCompanion.Options.interactions
 ---@field context? CodeCompanion.Options.context
 ---@field completion? CodeCompanion.Options.completion
+---@field mcp? CodeCompanion.Options.mcp
 ---@field rules? CodeCompanion.Options.rules
 ---@field models? CodeCompanion.Options.models
 ---@field workspace? CodeCompanion.Options.workspace
@@ -1423,6 +1424,42 @@
 ---@field previous? string|string[]
 ---@field dismiss? string|string[]
 ---@field complete? string|string[]
+
+---Servers of the Model Context Protocol, see |codecompanion-mcp|.
+---@class CodeCompanion.Options.mcp
+---@field enabled? boolean
+---@field start_with_chat? boolean
+---@field wait? integer
+---@field project_file? boolean
+---@field claude_desktop? boolean
+---@field servers? CodeCompanion.Options.mcp.servers
+
+---Servers by name.
+---@class CodeCompanion.Options.mcp.servers
+---@field [string] CodeCompanion.Options.mcp.servers.server|false
+
+---A server: `cmd` or `url`.
+---@class CodeCompanion.Options.mcp.servers.server
+---@field enabled? boolean
+---@field cmd? string[]
+---@field env? table
+---@field cwd? string
+---@field url? string
+---@field headers? table
+---@field require_approval_before? boolean
+---@field timeout? integer
+---@field start_timeout? integer
+---@field tools? CodeCompanion.Options.mcp.servers.server.tools
+
+---Single tools, by the names the server gives them.
+---@class CodeCompanion.Options.mcp.servers.server.tools
+---@field [string] CodeCompanion.Options.mcp.servers.server.tools.tool|false
+
+---A tool.
+---@class CodeCompanion.Options.mcp.servers.server.tools.tool
+---@field enabled? boolean
+---@field require_approval_before? boolean
+---@field timeout? integer
 
 ---Groups of files with instructions for the model.
 ---@class CodeCompanion.Options.rules

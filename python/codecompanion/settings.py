@@ -22,7 +22,7 @@ import msgspec
 
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import ConfigError
-from codecompanion.settings_sections import GatheringSettings
+from codecompanion.settings_sections import GatheringSettings, McpServerSettings, McpSettings
 from codecompanion.settings_sections import Section as _Section
 
 ResponseStyle = Literal["default", "terse"]
@@ -178,6 +178,7 @@ class Settings(_Section, frozen=True):
     rules: RulesSettings
     context: GatheringSettings
     completion: CompletionSettings
+    mcp: McpSettings
     workspace: WorkspaceSettings
     log_level: LogLevel
 
@@ -197,6 +198,7 @@ _KEY_PATHS = (
     ("context.timeout_s", "context.timeout"),
     ("context.utility_model", "context.utility.model"),
     ("completion.timeout_s", "completion.timeout"),
+    ("mcp.wait_s", "mcp.wait"),
     ("log_level", "opts.log_level"),
 )
 
@@ -204,6 +206,7 @@ _NAMED_TABLES: dict[str, type[msgspec.Struct]] = {
     "models": ModelLimits,
     "tools.entries": ToolSettings,
     "rules.groups": RuleGroup,
+    "mcp.servers": McpServerSettings,
 }
 
 

@@ -77,3 +77,40 @@ class GatheringSettings(Section, frozen=True):
     embedding: EmbeddingSettings
     memories: GatheredMemorySettings
     team: TeamSettings
+
+
+class McpToolSettings(Section, frozen=True):
+    """What the user says of one tool of a server; None = as its server's entry says."""
+
+    enabled: bool | None = None
+    require_approval_before: bool | None = None
+    timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
+
+
+class McpServerSettings(Section, frozen=True):
+    """One MCP server: `cmd` for stdio or `url` for HTTP. Texts of `env` and `headers` may hold `${NAME}`, `cmd:…`."""
+
+    enabled: bool
+    cmd: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str = ""
+    url: str = ""
+    headers: dict[str, str] = {}
+    require_approval_before: bool = True
+    timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    start_timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    tools: dict[str, McpToolSettings] = {}
+
+    def __repr__(self) -> str:
+        return "McpServerSettings()"  # env and headers hold keys
+
+
+class McpSettings(Section, frozen=True):
+    """MCP servers. `wait_s`: how long a message waits for servers that are starting."""
+
+    enabled: bool
+    start_with_chat: bool
+    wait_s: Annotated[float, msgspec.Meta(ge=0)]
+    project_file: bool
+    claude_desktop: bool
+    servers: dict[str, McpServerSettings]

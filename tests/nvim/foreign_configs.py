@@ -121,7 +121,7 @@ NOTHING: dict[str, set[str]] = {
         "interactions.chat.tools.insert_edit.opts.user_confirmation",
     },
     "19": {
-        *("adapters.acp", "adapters.opts", "adapters.http.opts.cache_models_for", "mcp", "rules.opts.show_presets"),
+        *("adapters.acp", "adapters.opts", "adapters.http.opts.cache_models_for", "rules.opts.show_presets"),
         *("interactions.background", "interactions.cli", "interactions.shared", "display.chat.floating_window"),
         *("interactions.chat.editor_context", "interactions.chat.slash_commands.opts", "display.chat.window.sticky"),
         *("interactions.chat.opts.yank_jump_delay_ms", "interactions.chat.tools.web_search"),

@@ -370,7 +370,9 @@ def test_the_extra_is_installed_from_its_own_lock_file_and_stays(start: Callable
     """`:CodeCompanion install semantic`, and what is installed later."""
     nvim = start()
     assert install(nvim) == ""
-    nvim.lua("_G.done = false; install.add_semantic(function(problem) _G.done, _G.problem = true, problem or '' end)")
+    nvim.lua(
+        "_G.done = false; install.add('semantic', function(problem) _G.done, _G.problem = true, problem or '' end)"
+    )
     nvim.wait_lua("return _G.done")
     assert nvim.lua("return _G.problem") == ""
     made = environment(nvim)
@@ -391,10 +393,23 @@ def test_an_extra_that_cannot_be_installed_changes_nothing(start: Callable[..., 
     assert install(nvim) == ""
     before = environment(nvim)
     nvim.lua("vim.env.FAKE_FAIL, vim.env.FAKE_OUTPUT = 'pip', 'ERROR: No matching distribution found for onnxruntime'")
-    nvim.lua("_G.done = false; install.add_semantic(function(problem) _G.done, _G.problem = true, problem or '' end)")
+    nvim.lua(
+        "_G.done = false; install.add('semantic', function(problem) _G.done, _G.problem = true, problem or '' end)"
+    )
     nvim.wait_lua("return _G.done")
     assert "not for this system" in str(nvim.lua("return _G.problem"))
     after = environment(nvim)
     assert before is not None
     assert after is not None
     assert (after["dir"], after["fresh"]) == (before["dir"], True)
+
+
+def test_extras_are_installed_together_once_both_are_wanted(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """`:CodeCompanion install mcp` after `:CodeCompanion install semantic` takes nothing away."""
+    nvim = start()
+    for extra in ("semantic", "mcp"):
+        nvim.lua(f"_G.done = false; install.add('{extra}', function(problem) _G.done, _G.problem = true, problem end)")
+        nvim.wait_lua("return _G.done")
+        assert nvim.lua("return _G.problem") is None
+    names = [Path(name).name for name in re.findall(r"-r (\S+)", (tmp_path / "calls").read_text())]
+    assert names == ["requirements-semantic.lock", "requirements-semantic-mcp.lock"]

@@ -23,9 +23,7 @@ PROJECT = tomllib.loads((REPO / "pyproject.toml").read_text())
 SHIPPED = ("python", "rplugin")
 DEVELOPED = ("tests", "bench", "tools")
 # Declared, and not imported yet: what waits for it.
-WAITING = {
-    "mcp": "issue 12, optional",
-}
+WAITING: dict[str, str] = {}
 # Declared, and used without an import of ours.
 USED_BY_OTHERS = {"msgpack": "pynvim's wire, chosen by us for its wheels"}
 # Programs and plugins of the development groups.

@@ -8,6 +8,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from codecompanion.engine.__main__ import NEEDED
 
 REPO = Path(__file__).resolve().parents[2]
@@ -17,7 +19,9 @@ MAKE_TARGETS = (
 )
 
 
-LOCKS = ("requirements.lock", "requirements-semantic.lock")
+EXTRAS = {"": (), "-semantic": ("semantic",), "-mcp": ("mcp",), "-semantic-mcp": ("semantic", "mcp")}
+"""What the name of a lock file says that is in it."""
+LOCKS = tuple(f"requirements{name}.lock" for name in EXTRAS)
 
 
 def locked(name: str = "requirements.lock") -> dict[str, str]:
@@ -38,21 +42,23 @@ def test_every_runtime_dependency_is_locked_with_hashes() -> None:
     assert not names & {"pytest", "ruff"}, "no development tools in the user's environment"
 
 
-def test_both_lock_files_name_the_same_versions() -> None:
-    """`make lock` writes both; one alone would mean that tests run with other packages than users."""
+def test_all_lock_files_name_the_same_versions() -> None:
+    """`make lock` writes them all; one alone would mean that tests run with other packages than users."""
     packages = tomllib.loads((REPO / "uv.lock").read_text())["package"]
     versions = {package["name"]: package.get("version", "") for package in packages}
     for lock in LOCKS:
         assert {name: versions.get(name) for name in locked(lock)} == locked(lock)
 
 
-def test_the_extra_s_lock_file_is_the_users_with_the_extra() -> None:
-    """`:CodeCompanion install semantic` installs from it in place of the other."""
+@pytest.mark.parametrize("name", EXTRAS)
+def test_the_lock_file_of_an_extra_is_the_users_with_the_extra(name: str) -> None:
+    """`:CodeCompanion install semantic` and `install mcp` install from it in place of the other."""
     project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
-    extra = {re.split(r"[<>=\[ ]", text)[0] for text in project["optional-dependencies"]["semantic"]}
-    plain, semantic = locked(), locked("requirements-semantic.lock")
-    assert plain.items() <= semantic.items()
-    assert extra <= set(semantic) - set(plain)
+    wanted = (text for extra in EXTRAS[name] for text in project["optional-dependencies"][extra])
+    extra = {re.split(r"[<>=\[ ]", text)[0] for text in wanted}
+    plain, with_extra = locked(), locked(f"requirements{name}.lock")
+    assert plain.items() <= with_extra.items()
+    assert extra <= set(with_extra) - set(plain)
 
 
 def test_no_lock_file_knows_the_machine_it_was_made_on() -> None:

@@ -7,7 +7,11 @@
 local KEYS = {
   ["constants"] = true,
   ["extensions"] = true,
-  ["mcp"] = true,
+  ["mcp.opts"] = "the options of all servers are in `mcp`",
+  ["mcp.servers.*.register_roots_list_changes"] = "the workspace is the root",
+  ["mcp.servers.*.roots"] = "the workspace is the root",
+  ["mcp.servers.*.server_instructions"] = true,
+  ["mcp.servers.*.tool_defaults"] = true,
   ["prompt_library"] = true,
   ["adapters.acp"] = true,
   ["adapters.non_llms"] = true,

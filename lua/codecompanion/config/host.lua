@@ -261,6 +261,7 @@ function M.settings(options, given)
     rules = rules(options, evaluation),
     context = require("codecompanion.config.gathering")(options.context, M.adapter_reference),
     completion = completion(options.completion),
+    mcp = require("codecompanion.config.mcp")(options.mcp),
     workspace = { root = root and root ~= "" and vim.fs.normalize(root) or "" },
     log_level = options.opts.log_level,
   }

@@ -73,6 +73,11 @@ return {
       fields = require("codecompanion.config.options.completion"),
     },
     {
+      name = "mcp",
+      description = "Servers of the Model Context Protocol, see |codecompanion-mcp|.",
+      fields = require("codecompanion.config.options.mcp"),
+    },
+    {
       name = "rules",
       description = "Groups of files with instructions for the model.",
       fields = rules.fields,

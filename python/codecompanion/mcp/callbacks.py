@@ -1,0 +1,87 @@
+"""What a server may ask of us, in the SDK's words: replies of a model, values of the user, folders; and what it tells.
+
+Whatever is not granted is refused in the protocol's own way, so that the server can go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from codecompanion.mcp import content
+from codecompanion.mcp.base import ElicitationRequest, McpError, Refused, ServerListener
+
+_REFUSED = -1
+"""The code that the specification shows for a request the user rejected."""
+_CHANGES = (
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+)
+
+
+class Callbacks:
+    """The callbacks of one session."""
+
+    def __init__(self, listener: ServerListener, on_list_changed: Callable[[], None]) -> None:
+        self._listener, self._on_list_changed = listener, on_list_changed
+
+    async def sample(self, context: Any, params: Any) -> Any:
+        """Answer `sampling/createMessage`."""
+        from mcp.types import CreateMessageResult, ErrorData, TextContent
+
+        try:
+            reply = await self._listener.sample(content.sampling_request(params))
+        except (Refused, McpError) as error:
+            return ErrorData(code=_REFUSED, message=str(error))
+        return CreateMessageResult(
+            role="assistant",
+            content=TextContent(type="text", text=reply.text),
+            model=reply.model,
+            stop_reason="maxTokens" if reply.was_cut else "endTurn",
+        )
+
+    async def elicit(self, context: Any, params: Any) -> Any:
+        """Answer `elicitation/create`."""
+        from mcp.types import ElicitResult
+
+        schema = getattr(params, "requested_schema", None) or {}
+        fields = schema.get("properties")
+        required = schema.get("required")
+        request = ElicitationRequest(
+            message=params.message[:2_000],
+            fields={
+                name: field
+                for name, field in (fields.items() if isinstance(fields, dict) else ())
+                if isinstance(field, dict)
+            },
+            required=tuple(name for name in required if isinstance(name, str)) if isinstance(required, list) else (),
+            url=str(getattr(params, "url", "") or ""),
+        )
+        try:
+            values = await self._listener.elicit(request)
+        except Refused:
+            return ElicitResult(action="decline")
+        if values is None:
+            return ElicitResult(action="cancel")
+        return ElicitResult(action="accept", content=None if request.url else values)
+
+    async def list_roots(self, context: Any) -> Any:
+        """Answer `roots/list`."""
+        from mcp.types import ListRootsResult, Root
+
+        roots = [Root(uri=Path(folder).as_uri(), name=Path(folder).name) for folder in self._listener.roots()]  # type: ignore[arg-type]
+        return ListRootsResult(roots=roots)
+
+    async def log(self, params: Any) -> None:
+        """Take in `notifications/message`."""
+        logger = f"{params.logger[:60]}: " if params.logger else ""
+        self._listener.on_log(params.level, logger + content.log_text(params.data))
+
+    async def notice(self, message: Any) -> None:
+        """Take in every other notification, and faults of the transport."""
+        if isinstance(message, Exception):
+            self._listener.on_log("warning", f"a message could not be read: {type(message).__name__}")
+        elif message.method in _CHANGES:
+            self._on_list_changed()

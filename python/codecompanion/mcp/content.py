@@ -1,0 +1,155 @@
+"""What a server gave, as text and images: results, resources, prompts, and what it asks of the model.
+
+Nothing here trusts a size or a type: texts are bounded, an image that cannot be decoded is said, what has no form for
+a model (sound, archives) is named.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from codecompanion.mcp.base import Given, Image, McpError, SamplingRequest
+
+MAX_TEXT_CHARS = 4_000_000
+"""More than this of one result is not kept, not even in the log."""
+MAX_IMAGES = 10
+MAX_IMAGE_BYTES = 10_000_000
+_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+
+class _Joined:
+    """Texts and images in the order they came, bounded."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.images: list[Image] = []
+        self._room = MAX_TEXT_CHARS
+
+    def add(self, text: str) -> None:
+        if self._room <= 0:
+            return
+        if len(text) > self._room:
+            text = text[: self._room] + f"\n[… {len(text) - self._room:,} more characters were not kept …]"
+        self._room -= len(text)
+        self.texts.append(text)
+
+    def add_image(self, mime: str, encoded: str) -> None:
+        what = f"an image ({mime[:60]})"
+        if mime not in _IMAGES:
+            return self.add(f"[{what} is left out: only PNG, JPEG, GIF and WebP can be shown to a model]")
+        if len(encoded) > MAX_IMAGE_BYTES * 4 // 3 + 4:
+            return self.add(f"[{what} is left out: it is larger than {MAX_IMAGE_BYTES // 1_000_000} MB]")
+        if len(self.images) >= MAX_IMAGES:
+            return self.add(f"[{what} is left out: there were {MAX_IMAGES} already]")
+        try:
+            self.images.append(Image(mime, base64.b64decode(encoded, validate=True)))
+        except (binascii.Error, ValueError):
+            self.add(f"[{what} is left out: its data are damaged]")
+
+    def given(self, *, is_error: bool = False) -> Given:
+        return Given(text="\n".join(self.texts), images=tuple(self.images), is_error=is_error)
+
+
+def result_given(result: Any) -> Given:
+    """Return what a `CallToolResult` says; structured content only where no text says the same."""
+    joined = _Joined()
+    for block in result.content:
+        _add(joined, block)
+    structured = result.structured_content
+    if structured is not None and not _is_said(structured, joined.texts):
+        joined.add(_as_json(structured))
+    return joined.given(is_error=bool(result.is_error))
+
+
+def resource_given(contents: Iterable[Any]) -> Given:
+    """Return what a `ReadResourceResult` holds."""
+    joined = _Joined()
+    for one in contents:
+        _add_resource(joined, one)
+    return joined.given()
+
+
+def prompt_given(messages: Sequence[Any]) -> Given:
+    """Return a prompt's messages as one text; what the model is to have said stands under a line of its own."""
+    joined = _Joined()
+    for message in messages:
+        if message.role == "assistant":
+            joined.add("[The prompt continues with a reply, as an example:]")
+        _add(joined, message.content)
+    return joined.given()
+
+
+def sampling_request(params: Any) -> SamplingRequest:
+    """Return what a `CreateMessageRequestParams` asks for.
+
+    Raises:
+        McpError: it asks for what cannot be given (tools, images, sound).
+    """
+    if params.tools:
+        raise McpError("it asks for a reply that calls tools")
+    messages = []
+    for message in params.messages:
+        blocks = message.content if isinstance(message.content, list) else [message.content]
+        if any(block.type != "text" for block in blocks):
+            raise McpError("it sends something else than text")
+        messages.append((message.role, "\n".join(block.text for block in blocks)))
+    return SamplingRequest(messages=tuple(messages), system=params.system_prompt or "", max_tokens=params.max_tokens)
+
+
+def log_text(data: Any) -> str:
+    """Return what a logging message says, in one line."""
+    text = data if isinstance(data, str) else _as_json(data)
+    return " ".join(text[:2_000].split())
+
+
+def _add(joined: _Joined, block: Any) -> None:
+    match block.type:
+        case "text":
+            joined.add(block.text)
+        case "image":
+            joined.add_image(block.mime_type, block.data)
+        case "audio":
+            joined.add(f"[sound ({block.mime_type[:60]}) is left out: it cannot be shown to the model]")
+        case "resource_link":
+            name = block.title or block.name
+            about = f": {block.description}" if block.description else ""
+            joined.add(f"[resource {name} at {block.uri}{about}]")
+        case "resource":
+            _add_resource(joined, block.resource)
+        case _:
+            joined.add(f"[content of the unknown kind {str(block.type)[:40]!r} is left out]")
+
+
+def _add_resource(joined: _Joined, resource: Any) -> None:
+    text = getattr(resource, "text", None)
+    if text is not None:
+        return joined.add(text)
+    mime = resource.mime_type or "of an unknown type"
+    if mime in _IMAGES:
+        return joined.add_image(mime, resource.blob)
+    size = len(resource.blob) * 3 // 4
+    return joined.add(f"[{resource.uri} is left out: {size:,} bytes {mime[:60]}, no text]")
+
+
+def _is_said(structured: Any, texts: Sequence[str]) -> bool:
+    """Return whether one of the texts is this structure, as servers for older clients repeat it."""
+    single = list(structured.values()) if isinstance(structured, dict) else []
+    for text in texts:
+        try:
+            said = json.loads(text)
+        except (ValueError, RecursionError):
+            said = text
+        if said == structured or single in ([said], [text]):
+            return True
+    return False
+
+
+def _as_json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=1)
+    except (TypeError, ValueError, RecursionError):
+        return "[structured content that cannot be shown]"

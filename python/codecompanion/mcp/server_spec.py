@@ -1,0 +1,43 @@
+"""How one server is started or reached, wherever it was configured; texts with `${…}` are expanded already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+
+class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user said of one tool of a server; None = as the server's entry says."""
+
+    enabled: bool | None = None
+    require_approval_before: bool | None = None
+    timeout_s: float | None = None
+
+
+class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A server: `command` for stdio or `url` for HTTP. `source` is "" for the configuration, else the file it is from.
+
+    `tools` holds choices by the server's own names of its tools. `require_approval_before` None = every tool asks.
+    """
+
+    name: str
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    cwd: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = {}
+    enabled: bool = True
+    tools: Mapping[str, ToolChoice] = {}
+    require_approval_before: bool = True
+    timeout_s: float = 60.0
+    start_timeout_s: float = 30.0
+    source: str = ""
+
+    def __repr__(self) -> str:
+        return f"ServerSpec({self.name!r})"  # env and headers hold keys
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Return the values that must not be shown."""
+        return (*self.env.values(), *self.headers.values())

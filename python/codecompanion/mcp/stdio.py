@@ -1,0 +1,216 @@
+"""The stdio transport: a server below a warden, lines with bounds, standard error kept apart.
+
+The SDK's own transport starts servers as direct children, which a killed host leaves behind, and keeps a line without
+an end in memory; this one has the same two streams and neither fault. SDK: modelcontextprotocol python-sdk 2.x, its
+class `Transport`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from codecompanion.mcp.base import McpError
+
+MAX_LINE_BYTES = 16_000_000
+"""A longer message is none that a model could be shown: the connection is closed."""
+MAX_STRAY_LINES = 1_000
+"""So many lines that are no message are passed over; after that whatever prints them is no MCP server."""
+LEAVE_S = 1.0
+"""How long a server has to end after its input was closed."""
+END_S = 5.0
+"""How long the warden has to end it after that."""
+_Pipe = TypeVar("_Pipe")
+_CHUNK = 65_536
+_MAX_STDERR_LINE = 4_000
+_WARDEN = Path(__file__).with_name("warden.py")
+
+
+def find_program(command: Sequence[str], env: Mapping[str, str], cwd: str) -> str:
+    """Return the path of the program to run.
+
+    Raises:
+        McpError: there is none, or no such folder.
+    """
+    if cwd and not Path(cwd).is_dir():
+        raise McpError(f"The folder {cwd} to run it in is not there")
+    program = os.path.expanduser(command[0])  # noqa: PTH111 also "~user" and no path at all
+    if os.sep in program and not Path(program).is_absolute():
+        program = str(Path(cwd or ".") / program)
+    found = shutil.which(program, path=env.get("PATH"))
+    if found is None:
+        where = "" if os.sep in program else " on the PATH"
+        raise McpError(f"There is no program {command[0]}{where}")
+    return found
+
+
+@contextlib.asynccontextmanager
+async def stdio_streams(
+    command: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str,
+    on_stderr: Callable[[str], None],
+    on_fault: Callable[[str], None],
+    on_end: Callable[[], None],
+) -> AsyncIterator[Any]:
+    """Start a server and give the two streams the SDK's session reads and writes.
+
+    `on_fault` gets a sentence why the connection is over when the server is to blame; `on_end` is called once no more
+    messages come.
+
+    Raises:
+        McpError: the program or the folder is not there, or it cannot be started.
+    """
+    import anyio
+
+    program = await asyncio.to_thread(find_program, command, env, cwd)
+    lifeline, held = os.pipe()
+    argv = [sys.executable, "-I", "-S", str(_WARDEN), str(lifeline), program, *command[1:]]
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=cwd or None,
+            env=dict(env),
+            pass_fds=(lifeline,),
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        os.close(held)
+        raise McpError(f"{command[0]} cannot be started: {getattr(error, 'strerror', None) or error}") from error
+    finally:
+        os.close(lifeline)
+    incoming, read_stream = anyio.create_memory_object_stream[Any](0)
+    write_stream, outgoing = anyio.create_memory_object_stream[Any](0)
+    pipes = [
+        asyncio.create_task(_read_messages(_pipe(process.stdout), incoming, on_stderr, on_fault, on_end)),
+        asyncio.create_task(_write_messages(_pipe(process.stdin), outgoing, incoming)),
+    ]
+    stderr = asyncio.create_task(_read_stderr(_pipe(process.stderr), on_stderr))
+    try:
+        yield read_stream, write_stream
+    finally:
+        await asyncio.shield(asyncio.create_task(_end(process, held, [*pipes, stderr])))
+        for stream in (incoming, read_stream, write_stream, outgoing):
+            stream.close()
+
+
+def _pipe(stream: _Pipe | None) -> _Pipe:
+    if stream is None:  # asked for above
+        raise McpError("it cannot be spoken with")
+    return stream
+
+
+async def _read_messages(
+    stdout: asyncio.StreamReader,
+    incoming: Any,
+    on_stray: Callable[[str], None],
+    on_fault: Callable[[str], None],
+    on_end: Callable[[], None],
+) -> None:
+    """Pass on one message a line; the stream ends with the server's output, or with what cannot be one."""
+    from mcp.shared.message import SessionMessage
+    from mcp.types import jsonrpc_message_adapter
+
+    stray = 0
+    with contextlib.suppress(Exception):  # the session has gone
+        async for line in _lines(stdout):
+            if line is None:
+                on_fault(f"it sent a message longer than {MAX_LINE_BYTES // 1_000_000} million bytes")
+                break
+            try:
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except (ValueError, RecursionError):
+                if not line.strip():
+                    continue
+                stray += 1
+                if stray <= 20:
+                    on_stray(f"(no message) {line[:200].decode('utf-8', 'replace')}")
+                if stray > MAX_STRAY_LINES:
+                    on_fault(f"it printed {MAX_STRAY_LINES:,} lines that are no messages")
+                    break
+                continue
+            await incoming.send(SessionMessage(message))
+        else:
+            on_fault("it ended")
+    incoming.close()
+    on_end()
+    with contextlib.suppress(Exception):
+        while await stdout.read(_CHUNK):  # a full pipe would keep it from ending
+            pass
+
+
+async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
+    """Yield the lines without their ends, None for one that is too long; a line is put together once."""
+    parts: list[bytes] = []
+    size = 0
+    while chunk := await stream.read(_CHUNK):
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            yield b"".join((*parts, end))
+            parts, size = [], 0
+        if rest:
+            parts.append(rest)
+            size += len(rest)
+        if size > MAX_LINE_BYTES:
+            yield None
+            return
+    if parts:
+        yield b"".join(parts)
+
+
+async def _write_messages(stdin: asyncio.StreamWriter, outgoing: Any, incoming: Any) -> None:
+    try:
+        async for message in outgoing:
+            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            stdin.write(text.encode("utf-8", "surrogatepass") + b"\n")
+            await stdin.drain()
+    except Exception:  # it does not read any more: the session sees the connection end
+        incoming.close()
+
+
+async def _read_stderr(stderr: asyncio.StreamReader, on_line: Callable[[str], None]) -> None:
+    rest = b""
+    while chunk := await stderr.read(_CHUNK):
+        *lines, rest = (rest + chunk).split(b"\n")
+        rest = rest[-_MAX_STDERR_LINE:]
+        for line in lines:
+            on_line(line[:_MAX_STDERR_LINE].decode("utf-8", "replace").rstrip())
+    if rest:
+        on_line(rest.decode("utf-8", "replace"))
+
+
+async def _end(process: asyncio.subprocess.Process, held: int, tasks: list[asyncio.Task[None]]) -> None:
+    """Close the server's input, wait for it, then have everything it started ended."""
+    if process.stdin is not None:
+        process.stdin.close()
+    await _ended(process, LEAVE_S)
+    os.close(held)
+    if not await _ended(process, END_S):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await _ended(process, END_S)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    transport = getattr(process, "_transport", None)
+    if transport is not None:
+        transport.close()  # a process that escaped may hold the pipes
+
+
+async def _ended(process: asyncio.subprocess.Process, limit_s: float) -> bool:
+    deadline = asyncio.get_running_loop().time() + limit_s
+    while process.returncode is None:
+        if asyncio.get_running_loop().time() > deadline:
+            return False
+        await asyncio.sleep(0.01)
+    return True

@@ -1,0 +1,115 @@
+"""A listener that writes down what a server did, and a way to connect to the hostile server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from codecompanion.mcp.base import ElicitationRequest, Refused, SamplingReply, SamplingRequest
+from codecompanion.mcp.connection import Connection
+from codecompanion.mcp.server_spec import ServerSpec
+from tests.patience import PATIENCE_S
+
+HOSTILE = Path(__file__).with_name("hostile.py")
+
+
+class Listener:
+    """Grants nothing."""
+
+    def __init__(self) -> None:
+        self.logs: list[str] = []
+        self.changes = 0
+        self.ended: list[str] = []
+
+    async def on_changed(self) -> None:
+        self.changes += 1
+
+    def on_log(self, level: str, text: str) -> None:
+        self.logs.append(f"{level}: {text}")
+
+    def on_ended(self, problem: str) -> None:
+        self.ended.append(problem)
+
+    def roots(self) -> Sequence[str]:
+        return ()
+
+    async def sample(self, request: SamplingRequest) -> SamplingReply:
+        raise Refused("no")
+
+    async def elicit(self, request: ElicitationRequest) -> dict[str, Any] | None:
+        raise Refused("no")
+
+
+def spec(*ways: str, **more: Any) -> ServerSpec:
+    """Return how the hostile server is started to behave in these ways."""
+    more = {"start_timeout_s": PATIENCE_S, "timeout_s": PATIENCE_S, **more}
+    return ServerSpec(name="hostile", command=(sys.executable, str(HOSTILE), *ways), **more)
+
+
+def connection(one: ServerSpec, listener: Listener, record: Path | None = None) -> Connection:
+    """Return a connection that is not open yet."""
+    env = {**os.environ, **({"RECORD": str(record)} if record else {})}
+    return Connection(one, env, listener)
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    *ways: str, listener: Listener | None = None, record: Path | None = None, **more: Any
+) -> AsyncIterator[Connection]:
+    """Give an open connection to the hostile server over stdio; the process has ended afterwards."""
+    one = connection(spec(*ways, **more), listener or Listener(), record)
+    await one.open()
+    try:
+        yield one
+    finally:
+        await one.close()
+
+
+@contextlib.asynccontextmanager
+async def over_http(
+    *ways: str, record: Path | None = None, headers: Any = None, **more: Any
+) -> AsyncIterator[Connection]:
+    """Give a connection to the hostile server over HTTP, not open yet."""
+    env = {**os.environ, **({"RECORD": str(record)} if record else {})}
+    server = await asyncio.create_subprocess_exec(
+        sys.executable, str(HOSTILE), "--http", *ways, stdout=asyncio.subprocess.PIPE, env=env
+    )
+    assert server.stdout is not None
+    port = int(await server.stdout.readline())
+    more = {"start_timeout_s": PATIENCE_S, "timeout_s": PATIENCE_S, **more}
+    one = Connection(
+        ServerSpec(name="hostile", url=f"http://127.0.0.1:{port}/mcp", headers=headers or {}, **more), {}, Listener()
+    )
+    try:
+        yield one
+    finally:
+        await one.close()
+        server.kill()
+        await server.communicate()
+
+
+def recorded(path: Path) -> list[dict[str, Any]]:
+    """Return what the server wrote down."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+async def until(is_so: Callable[[], bool], what: str) -> None:
+    """Wait for something to be so."""
+    deadline = asyncio.get_running_loop().time() + PATIENCE_S
+    while not is_so():
+        assert asyncio.get_running_loop().time() < deadline, f"there was never {what}"
+        await asyncio.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether the process runs; one that has ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,29 @@
+"""An MCP server made with the official SDK, of the protocol of 2026: tools, a resource, a prompt."""
+
+from __future__ import annotations
+
+from mcp.server import MCPServer
+
+server = MCPServer("proper", version="1.2.3", instructions="Be kind.")
+
+
+@server.tool()
+def add(one: int, other: int) -> int:
+    """Add two numbers."""
+    return one + other
+
+
+@server.resource("note://today", name="today", mime_type="text/plain")
+def today() -> str:
+    """What is to be done."""
+    return "Water the plants."
+
+
+@server.prompt()
+def greet(name: str) -> str:
+    """Greet somebody."""
+    return f"Say hello to {name}."
+
+
+if __name__ == "__main__":
+    server.run()
