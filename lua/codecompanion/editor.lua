@@ -38,6 +38,7 @@ local function buffers()
         name = api.nvim_buf_get_name(bufnr),
         filetype = vim.bo[bufnr].filetype,
         modified = vim.bo[bufnr].modified,
+        tick = api.nvim_buf_get_changedtick(bufnr),
       }
     end
   end

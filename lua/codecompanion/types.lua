@@ -122,6 +122,15 @@
 ---@field tokens integer
 ---@field duration_ms integer
 
+---What has changed in a live attachment stands before the message sent last: one line, and the diff in a fold.
+---@class CodeCompanion.Event.FileUpdated
+---@field type "file_updated"
+---@field chat string
+---@field message_id string
+---@field title string
+---@field body string
+---@field tokens integer
+
 ---A submit could not be stored; the text goes back into the input region.
 ---@class CodeCompanion.Event.SubmitFailed
 ---@field type "submit_failed"
@@ -274,12 +283,15 @@
 ---@field paused boolean
 
 ---One line of the context block: `kind` is the message tag, `label` the path or name, `note` more to show.
+---
+---`live`: the model is told what changes in it.
 ---@class CodeCompanion.Wire.ContextItem
 ---@field id string
 ---@field kind string
 ---@field label string
 ---@field tokens? integer
 ---@field note? string
+---@field live? boolean
 
 ---The whole context block as it is now: attachments and rules in the order they are sent.
 ---@class CodeCompanion.Event.ContextItems
@@ -409,12 +421,12 @@
 
 ---One entry of a restored chat, in buffer order.
 ---
----kind: `user` | `gathered` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `note`; fields
----as in the live events. `change_id` names the change that made `edited`, `compacted` and `cleared`, `undone` that
----it does not count now. `gone`: the message is not in the view, by the kind of change that took it out. `opens`:
----the model's side of a turn, or a new answer to the same message, begins with it. `kept_percent`: so much is still
----sent of a tool result that was cut, or of each that an edit cut. `level` is that of a note; one that tells of the
----end of a turn has in `ended` how that was.
+---kind: `user` | `updated` | `gathered` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` |
+---`note`; fields as in the live events. `change_id` names the change that made `edited`, `compacted` and `cleared`,
+---`undone` that it does not count now. `gone`: the message is not in the view, by the kind of change that took it out.
+---`opens`: the model's side of a turn, or a new answer to the same message, begins with it. `kept_percent`: so much is
+---still sent of a tool result that was cut, or of each that an edit cut. `level` is that of a note; one that tells of
+---the end of a turn has in `ended` how that was.
 ---@class CodeCompanion.Wire.Entry
 ---@field kind string
 ---@field text? string
@@ -502,11 +514,12 @@
 ---@field secrets? table<string, string>
 ---@field environment? table<string, string>
 
----A listed buffer of the snapshot: name, filetype, whether it has unsaved changes.
+---A listed buffer of the snapshot: name, filetype, whether it has unsaved changes, its `b:changedtick`.
 ---@class CodeCompanion.Wire.Buffer
 ---@field name string
 ---@field filetype? string
 ---@field modified? boolean
+---@field tick? integer
 
 ---A diagnostic: path, 1-based line, severity name, source, message.
 ---@class CodeCompanion.Wire.Diagnostic
@@ -574,19 +587,28 @@
 
 ---Attach a file, buffer or image to the next request. `text` is the buffer's content (kind `buffer` only).
 ---
----A file that is a PDF by its name is attached as a document.
+---A file that is a PDF by its name is attached as a document. `live`: the model is told when the file or buffer
+---changes; None = as configured.
 ---@class CodeCompanion.Request.Attach
 ---@field id? integer
 ---@field chat? string
 ---@field kind "buffer"|"diagnostics"|"file"|"image"|"quickfix"|"selection"
 ---@field path string
 ---@field text? string
+---@field live? boolean|nil
 
 ---Remove context items (a line of the context block was deleted) from the next request.
 ---@class CodeCompanion.Request.Detach
 ---@field id? integer
 ---@field chat? string
 ---@field items string[]
+
+---→ one sentence. Tell the model what changes in these context items from here on, or no more.
+---@class CodeCompanion.Request.SetLive
+---@field id? integer
+---@field chat? string
+---@field items string[]
+---@field live boolean
 
 ---Add a group of rules to the chat (`/rules`).
 ---@class CodeCompanion.Request.AddRules
@@ -1002,6 +1024,7 @@
 ---| CodeCompanion.Event.MessageSent
 ---| CodeCompanion.Event.Gathering
 ---| CodeCompanion.Event.CodeGathered
+---| CodeCompanion.Event.FileUpdated
 ---| CodeCompanion.Event.SubmitFailed
 ---| CodeCompanion.Event.ReplyStarted
 ---| CodeCompanion.Event.Text
@@ -1038,6 +1061,7 @@
 ---@field compact CodeCompanion.Request.Compact
 ---@field attach CodeCompanion.Request.Attach
 ---@field detach CodeCompanion.Request.Detach
+---@field set_live CodeCompanion.Request.SetLive
 ---@field add_rules CodeCompanion.Request.AddRules
 ---@field approve CodeCompanion.Request.Approve
 ---@field answer CodeCompanion.Request.Answer
@@ -1185,6 +1209,7 @@
 ---@field next_header? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field previous_header? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field change_adapter? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field toggle_live? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field toggle_fold? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field debug? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field preview? CodeCompanion.Options.interactions.chat.keymaps.key|false
@@ -1284,6 +1309,7 @@
 ---@field compaction_timeout? integer
 ---@field checkpoint_every_messages? integer|boolean
 ---@field memory? CodeCompanion.Options.interactions.chat.opts.memory
+---@field live_attachments? boolean
 ---@field response_style? "default"|"terse"
 ---@field context_packet? CodeCompanion.Options.interactions.chat.opts.context_packet
 ---@field context_management? CodeCompanion.Options.interactions.chat.opts.context_management

@@ -78,6 +78,7 @@ class ChatSettings(_Section, frozen=True):
     checkpoint_every_messages: int
     memory: MemorySettings
     response_style: ResponseStyle | None
+    live_attachments: bool
     context_packet: ContextPacketSettings
     context_management: dict[str, Any]
 

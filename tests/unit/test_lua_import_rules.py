@@ -16,7 +16,7 @@ LUA = REPO / "lua"
 ORDER = (
     ("chat.state",),
     ("chat.buffer",),
-    ("chat.draw",),
+    ("chat.draw", "sources.updates"),
     ("chat.question",),
     ("chat.wire",),
     ("chat.window",),
@@ -24,6 +24,7 @@ ORDER = (
     (
         "chat.ui",
         "slash",
+        "sources",
         "reports",
         "report_page",
         "files.list",

@@ -135,6 +135,7 @@ local function chat(options, given, evaluation)
     tokenizer = opts.tokenizer,
     compaction_timeout_s = opts.compaction_timeout / 1000,
     response_style = opts.response_style or vim.NIL,
+    live_attachments = opts.live_attachments,
     context_packet = { enabled_sections = opts.context_packet.enabled_sections },
     checkpoint_every_messages = opts.checkpoint_every_messages or 0,
     memory = { enabled = opts.memory.enabled, exclude = opts.memory.exclude },

@@ -2,6 +2,7 @@
 
 local api = vim.api
 local choose = require("codecompanion.screen.choose")
+local live = require("codecompanion.sources.live")
 local paths = require("codecompanion.slash.paths")
 local session = require("codecompanion.chat.state.session")
 
@@ -22,12 +23,14 @@ end
 
 ---@param chat CodeCompanion.Chat
 ---@param bufnr integer
-local function send(chat, bufnr)
+---@param is_live? boolean As configured when nil
+local function send(chat, bufnr, is_live)
   vim.fn.bufload(bufnr)
   session.notify(chat, "attach", {
     kind = "buffer",
     path = api.nvim_buf_get_name(bufnr),
-    text = table.concat(api.nvim_buf_get_lines(bufnr, 0, -1, false), "\n") .. "\n",
+    text = require("codecompanion.files.buffers").text(bufnr),
+    live = is_live,
   })
 end
 
@@ -65,6 +68,9 @@ end
 ---@param lead string
 ---@return string[]
 function M.complete(lead)
+  if vim.startswith(lead, "-") then
+    return live.options(lead)
+  end
   local wanted = lead:gsub("\\ ", " ")
   return vim
     .iter(vim.tbl_map(name_of, candidates()))
@@ -82,6 +88,8 @@ end
 ---@param argument string
 ---@param refuse fun(reason: string)
 function M.attach(chat, argument, refuse)
+  local is_live
+  is_live, argument = live.option(argument)
   local buffers = candidates()
   if #buffers == 0 then
     return refuse("Nothing to attach: no open buffer has a file.")
@@ -92,14 +100,14 @@ function M.attach(chat, argument, refuse)
       return refuse(("Nothing was attached: no buffer %s."):format(table.concat(missing, ", ")))
     end
     for _, bufnr in ipairs(found) do
-      send(chat, bufnr)
+      send(chat, bufnr, is_live)
     end
     return
   end
   local options = { prompt = "Attach buffers", kind = "codecompanion.buffer", format_item = name_of }
   choose.select_many(buffers, options, function(chosen)
     for _, bufnr in ipairs(chosen or {}) do
-      send(chat, bufnr)
+      send(chat, bufnr, is_live)
     end
   end)
 end

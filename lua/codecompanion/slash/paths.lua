@@ -1,6 +1,7 @@
 ---Paths for `/file` and `/image`: completion, and a list to choose from.
 
 local choose = require("codecompanion.screen.choose")
+local live = require("codecompanion.sources.live")
 local life = require("codecompanion.chat.ui.life")
 local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
@@ -103,8 +104,9 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param kind "file"|"image"
 ---@param path string
-local function attach(chat, kind, path)
-  session.notify(chat, "attach", { kind = kind, path = absolute(path) })
+---@param is_live? boolean As configured when nil
+local function attach(chat, kind, path, is_live)
+  session.notify(chat, "attach", { kind = kind, path = absolute(path), live = is_live })
 end
 
 ---Attach what an argument names; if anything of it cannot be read, nothing is attached.
@@ -114,7 +116,8 @@ end
 ---@param refuse fun(reason: string)
 ---@param accept? fun(path: string): boolean
 ---@param wanted? string What it accepts
-local function attach_all(chat, kind, argument, refuse, accept, wanted)
+---@param is_live? boolean
+local function attach_all(chat, kind, argument, refuse, accept, wanted, is_live)
   local found, missing = parse(argument)
   local wrong = vim.tbl_filter(function(path)
     return accept ~= nil and not accept(path)
@@ -126,7 +129,7 @@ local function attach_all(chat, kind, argument, refuse, accept, wanted)
     return refuse(("Nothing was attached: %s is not %s."):format(table.concat(wrong, ", "), wanted))
   end
   for _, path in ipairs(found) do
-    attach(chat, kind, path)
+    attach(chat, kind, path, is_live)
   end
 end
 
@@ -155,7 +158,8 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param kind "file"|"image"
 ---@param accept fun(path: string): boolean
-local function pick(chat, kind, accept)
+---@param is_live? boolean
+local function pick(chat, kind, accept, is_live)
   list(function(paths)
     local choices = vim.tbl_filter(accept, paths)
     if #choices == 0 then
@@ -166,7 +170,7 @@ local function pick(chat, kind, accept)
     local options = { prompt = prompt, kind = "codecompanion." .. kind }
     choose.select_many(choices, options, function(chosen)
       for _, path in ipairs(chosen or {}) do
-        attach(chat, kind, path)
+        attach(chat, kind, path, is_live)
       end
     end)
   end)
@@ -177,12 +181,21 @@ end
 ---@param argument string
 ---@param refuse fun(reason: string)
 function M.attach_files(chat, argument, refuse)
+  local is_live
+  is_live, argument = live.option(argument)
   if argument ~= "" then
-    return attach_all(chat, "file", argument, refuse)
+    return attach_all(chat, "file", argument, refuse, nil, nil, is_live)
   end
   pick(chat, "file", function()
     return true
-  end)
+  end, is_live)
+end
+
+---What may go on from `lead` after `/file`: the options, and paths.
+---@param lead string
+---@return string[]
+function M.complete_files(lead)
+  return vim.list_extend(vim.startswith(lead, "-") and live.options(lead) or {}, M.complete(lead))
 end
 
 ---@param path string

@@ -53,6 +53,8 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
             await session.attach(await read_attachment(services, request, session.root()))
         case requests.Detach():
             await session.detach(request.items)
+        case requests.SetLive():
+            return await session.context.set_live(request.items, request.live)
         case requests.AddRules():
             await _add_rules(services, session, request.group)
         case requests.Approve():

@@ -33,6 +33,8 @@ GO_ON_TAG = "go_on"
 """A user message of ours that asks the model to go on with a reply that was cut; it opens no cycle."""
 GATHERED_TAG = "gathered_context"
 """Code that was gathered for the question it stands in front of (R-253); it opens no cycle (R-002)."""
+UPDATE_TAG = "file_update"
+"""What has changed in an attached file since the model saw it; it stands in front of the question, too."""
 
 
 class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
@@ -156,13 +158,25 @@ class GatheredPiece(msgspec.Struct, frozen=True, omit_defaults=True):
     is_above: bool = False
 
 
+class AttachedFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Which text of a file a message shows: its sha256, or why there is none (`model.live_files`).
+
+    `live`: the model is told when the file changes. `is_diff`: the message holds only what is different from before.
+    """
+
+    sha256: str
+    live: bool = False
+    is_diff: bool = False
+
+
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     """One message of the history or the view (R-001).
 
     `tokens` is the cached, uncalibrated estimate of the whole message (0: not counted yet). `blob` is the sha256 of
     the full text when `content` is only its head and tail. `cut` marks a reply whose stream ended early. `left_out`: so
     many characters of a tool result were left out so that it fits (0 = none, or a placeholder stands for all of it).
-    `gathered`: what a message of gathered code is made of; it stays when the code itself is cleared.
+    `gathered`: what a message of gathered code is made of; it stays when the code itself is cleared. `file`: which text
+    of which file an attachment, or what has changed in it, shows.
     """
 
     id: str
@@ -186,6 +200,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     tokens: int = 0
     usage: Usage | None = None
     gathered: tuple[GatheredPiece, ...] = ()
+    file: AttachedFile | None = None
 
     @property
     def text(self) -> str:

@@ -22,6 +22,7 @@ from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall
 from codecompanion.session.accounts.accounting import RequestParts
 from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.attachments.context_block import ContextBlock
+from codecompanion.session.attachments.live_updates import LiveUpdates
 from codecompanion.session.codebase.gathering import CodeGathering
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.entries import ASKED_TO_GO_ON
@@ -64,7 +65,9 @@ class Chat:
         self.grants = Grants(services, self.chat_id, self.desk, self.root)
         self.parts = RequestParts(self.control.meter.counter)
         self.gathering = CodeGathering(services, self.control, self._on_gathering)
-        self.queue = OutboundQueue(services, log, self.control.meter, self.control.fitting.refuse, self.gathering)
+        updates = LiveUpdates(services, self.control)
+        refuse = self.control.fitting.refuse
+        self.queue = OutboundQueue(services, log, self.control.meter, refuse, self.gathering, updates)
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts
         self.removed = Removed(services.store, log, self.root)

@@ -151,6 +151,15 @@ class CodeGathered(Event, frozen=True, kw_only=True, tag="code_gathered"):
     duration_ms: int = 0
 
 
+class FileUpdated(Event, frozen=True, kw_only=True, tag="file_updated"):
+    """What has changed in a live attachment stands before the message sent last: one line, and the diff in a fold."""
+
+    message_id: str
+    title: str
+    body: str
+    tokens: int = 0
+
+
 class SubmitFailed(Event, frozen=True, kw_only=True, tag="submit_failed"):
     """A submit could not be stored; the text goes back into the input region."""
 
@@ -318,13 +327,17 @@ class Meter(Event, frozen=True, kw_only=True, tag="meter"):
 
 
 class ContextItem(msgspec.Struct, frozen=True):
-    """One line of the context block: `kind` is the message tag, `label` the path or name, `note` more to show."""
+    """One line of the context block: `kind` is the message tag, `label` the path or name, `note` more to show.
+
+    `live`: the model is told what changes in it.
+    """
 
     id: str
     kind: str
     label: str
     tokens: int = 0
     note: str = ""
+    live: bool = False
 
 
 class ContextItems(Event, frozen=True, kw_only=True, tag="context_items"):
@@ -464,12 +477,12 @@ class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a restored chat, in buffer order.
 
-    kind: `user` | `gathered` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` | `note`; fields
-    as in the live events. `change_id` names the change that made `edited`, `compacted` and `cleared`, `undone` that
-    it does not count now. `gone`: the message is not in the view, by the kind of change that took it out. `opens`:
-    the model's side of a turn, or a new answer to the same message, begins with it. `kept_percent`: so much is still
-    sent of a tool result that was cut, or of each that an edit cut. `level` is that of a note; one that tells of the
-    end of a turn has in `ended` how that was.
+    kind: `user` | `updated` | `gathered` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` |
+    `note`; fields as in the live events. `change_id` names the change that made `edited`, `compacted` and `cleared`,
+    `undone` that it does not count now. `gone`: the message is not in the view, by the kind of change that took it out.
+    `opens`: the model's side of a turn, or a new answer to the same message, begins with it. `kept_percent`: so much is
+    still sent of a tool result that was cut, or of each that an edit cut. `level` is that of a note; one that tells of
+    the end of a turn has in `ended` how that was.
     """
 
     kind: str

@@ -27,11 +27,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Buffer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A listed buffer of the snapshot: name, filetype, whether it has unsaved changes."""
+    """A listed buffer of the snapshot: name, filetype, whether it has unsaved changes, its `b:changedtick`."""
 
     name: str
     filetype: str = ""
     modified: bool = False
+    tick: int = 0
 
 
 class Diagnostic(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -144,18 +145,27 @@ class Compact(Request, frozen=True, kw_only=True):
 class Attach(Request, frozen=True, kw_only=True):
     """Attach a file, buffer or image to the next request. `text` is the buffer's content (kind `buffer` only).
 
-    A file that is a PDF by its name is attached as a document.
+    A file that is a PDF by its name is attached as a document. `live`: the model is told when the file or buffer
+    changes; None = as configured.
     """
 
     kind: Literal["file", "buffer", "image", "selection", "diagnostics", "quickfix"]
     path: str
     text: str = ""
+    live: bool | None = None
 
 
 class Detach(Request, frozen=True, kw_only=True):
     """Remove context items (a line of the context block was deleted) from the next request."""
 
     items: tuple[str, ...]
+
+
+class SetLive(Request, frozen=True, kw_only=True):
+    """→ one sentence. Tell the model what changes in these context items from here on, or no more."""
+
+    items: tuple[str, ...]
+    live: bool
 
 
 class AddRules(Request, frozen=True, kw_only=True):

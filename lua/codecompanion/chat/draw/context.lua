@@ -13,10 +13,14 @@ local M = {}
 M.ns = api.nvim_create_namespace("codecompanion.chat.context")
 M.notes = api.nvim_create_namespace("codecompanion.chat.context_notes")
 
+---Before what the model is told the changes of.
+local LIVE = "↻ "
+
 ---@param item table
 ---@return string
 local function line_of(item)
-  return ("> - <%s>%s</%s>"):format(item.kind, (item.label:gsub("[\r\n]+", " ")), item.kind)
+  local mark = item.live and LIVE or ""
+  return ("> - %s<%s>%s</%s>"):format(mark, item.kind, (item.label:gsub("[\r\n]+", " ")), item.kind)
 end
 
 ---What stands at the right of a line: how many pages, how many tokens.
@@ -96,7 +100,7 @@ end
 ---@param item table
 ---@param line string
 function M.decorate(chat, row, item, line)
-  local open = #"> - <" + #item.kind + 1
+  local open = #"> - <" + (item.live and #LIVE or 0) + #item.kind + 1
   local close = #line - #item.kind - 3
   local id = api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, {
     end_col = #line,

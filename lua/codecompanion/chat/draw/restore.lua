@@ -41,6 +41,10 @@ local function add_entry(chat, entry, list, header)
     local item = { message_id = entry.message_id, pinned = entry.pinned, number = entry.number }
     list[#list + 1] = blocks.user(entry.text or "", item, blocks.tokens(entry.tokens))
     return false
+  elseif entry.kind == "updated" then
+    local block = vim.tbl_extend("force", entry, { body = entry.text or "" })
+    list[#list + 1] = require("codecompanion.sources.updates").block(block, chat.cleared[entry.message_id])
+    return false
   elseif entry.kind == "gathered" then
     local cleared = chat.cleared[entry.message_id]
     if cleared == nil and entry.cleared == true and not chat.marked then

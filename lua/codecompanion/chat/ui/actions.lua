@@ -277,6 +277,12 @@ function M.open_file(chat)
   require("codecompanion.files.show").file(vim.fn.fnamemodify(path, ":p"))
 end
 
+---Tell the model what changes in the attachment under the cursor from here on, or no more; on the heading of the block,
+---all of them.
+function M.toggle_live(chat)
+  require("codecompanion.sources.live").toggle(chat, view.cursor_row())
+end
+
 function M.undo(chat)
   travel(chat, -1)
 end

@@ -87,6 +87,8 @@ function M.gathering(chat, event)
   keep(chat, event.submit_id, "gathering code")
 end
 
+function M.file_updated() end
+
 function M.code_gathered(chat, event)
   autocmds.fire(chat, "CodeGathered", event)
 end

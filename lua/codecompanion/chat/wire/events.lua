@@ -169,6 +169,10 @@ function M.gathering(chat, event)
   outgoing.gathering(chat, event.submit_id)
 end
 
+function M.file_updated(chat, event)
+  require("codecompanion.sources.updates").add(chat, event)
+end
+
 function M.code_gathered(chat, event)
   tools.gathered(chat, event)
   autocmds.fire(chat, "CodeGathered", event)

@@ -204,6 +204,13 @@ return {
         },
       },
       {
+        name = "live_attachments",
+        type = "boolean",
+        default = true,
+        description = "Whether what `/file` and `/buffer` attach is live, see |codecompanion-live|: before each of your"
+          .. " messages the model is told what changed in it. With false it is sent once, as it was.",
+      },
+      {
         name = "response_style",
         type = "string",
         enum = { "default", "terse" },

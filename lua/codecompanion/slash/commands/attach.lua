@@ -8,15 +8,15 @@ return {
   {
     name = "file",
     description = "Attach files or PDFs",
-    argument = "[paths]",
+    argument = "[--once] [paths]",
     many = true,
-    complete = paths.complete,
+    complete = paths.complete_files,
     run = paths.attach_files,
   },
   {
     name = "buffer",
     description = "Attach buffers, unsaved changes included",
-    argument = "[names or numbers]",
+    argument = "[--once] [names]",
     many = true,
     complete = buffers.complete,
     run = buffers.attach,

@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from codecompanion.errors import InputError
+from codecompanion.model.live_files import NO_FILES, Files
 from codecompanion.model.messages import (
     GATHERED_TAG,
     GO_ON_TAG,
     PIN_TAG,
     SUMMARY_TAG,
+    UPDATE_TAG,
+    AttachedFile,
     DocumentPart,
     ImagePart,
     Message,
@@ -27,16 +30,15 @@ MAX_DOCUMENT_BYTES = 32_000_000
 _FENCED = {"file": "The content of `{path}`:", "buffer": "The buffer `{path}`:", "selection": "Selected in `{path}`:"}
 
 
-def text_attachment(kind: str, path: str, text: str, message_id: str) -> Message:
+def text_attachment(kind: str, path: str, text: str, message_id: str, file: AttachedFile | None = None) -> Message:
     """Return a text attachment, fenced so that its own fences cannot end it."""
     fence = "```"
     while fence in text:
         fence += "`"
     language = Path(path).suffix.lstrip(".") if kind in _FENCED else ""
     intro = _FENCED.get(kind, "{path}").format(path=path)
-    return Message(
-        id=message_id, role="user", tag=kind, path=path, content=f"{intro}\n{fence}{language}\n{text}\n{fence}"
-    )
+    content = f"{intro}\n{fence}{language}\n{text}\n{fence}"
+    return Message(id=message_id, role="user", tag=kind, path=path, content=content, file=file)
 
 
 def image_attachment(path: str, data: bytes, message_id: str) -> tuple[Message, str]:
@@ -83,8 +85,11 @@ def _pages(part: DocumentPart) -> str:
     return f"{part.pages} page{'s' if part.pages > 1 else ''}"
 
 
-def context_items(messages: Iterable[Message]) -> tuple[ContextItem, ...]:
-    """Return the context block: what the user attached to the next request, in order; placeholders are not."""
+def context_items(messages: Iterable[Message], files: Files = NO_FILES) -> tuple[ContextItem, ...]:
+    """Return the context block: what the user attached to the next request, in order.
+
+    Placeholders are not, but for those of live `files`: what changes in them is still told.
+    """
     return tuple(
         ContextItem(
             id=message.id,
@@ -92,15 +97,26 @@ def context_items(messages: Iterable[Message]) -> tuple[ContextItem, ...]:
             label=title_of(message) if message.tag == PIN_TAG else message.path or message.id,
             tokens=message.tokens,
             note=_note(message),
+            live=_is_live(message, files),
         )
         for message in messages
         if message.role == "user"
         and message.tag
-        and message.tag not in (SUMMARY_TAG, GO_ON_TAG, GATHERED_TAG)
-        and not message.compacted
+        and message.tag not in (SUMMARY_TAG, GO_ON_TAG, GATHERED_TAG, UPDATE_TAG)
+        and (not message.compacted or _is_live(message, files))
     )
 
 
+def _is_live(message: Message, files: Files) -> bool:
+    """Return whether the model is told what changes in the attachment; one that waits to join says so itself."""
+    known = files.get(message.path or "") if message.file is not None else None
+    if known is None or known.item != message.id:
+        return message.file is not None and message.file.live and not message.compacted
+    return known.live
+
+
 def _note(message: Message) -> str:
+    if message.compacted:
+        return "summarised, changes still told"
     parts = () if isinstance(message.content, str) else message.content
     return next((_pages(part) for part in parts if isinstance(part, DocumentPart) and part.pages), "")

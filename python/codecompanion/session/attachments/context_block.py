@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.formats.plural import counted
 from codecompanion.model.change_report import NO_REPORT, ChangeReport
 from codecompanion.model.history import ChangeKind, EventPayload, MessageAdded, ViewChanged
-from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, RULES_TAG, Message, with_changes
+from codecompanion.model.live_files import live_event
+from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, RULES_TAG, UPDATE_TAG, Message, with_changes
 from codecompanion.session.attachments.attached import context_items
 from codecompanion.session.attachments.pins import title_of
 from codecompanion.session.attachments.rules_sync import RuleKeeper
@@ -21,6 +26,7 @@ from codecompanion.session.history.undo import Chain, marks
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.events import ContextItems
+from codecompanion.workspace.secret_files import is_secret
 
 _CHANGES = (REVERTED_TAG, REAPPLIED_TAG)
 """What was done last to a file counts."""
@@ -46,7 +52,7 @@ class ContextBlock:
     def show(self) -> None:
         """Show the context block: what is in the view, and what waits to join it."""
         self._shown_at = self._log.changes
-        items = context_items((*self._log.view.messages, *self._waiting))
+        items = context_items((*self._log.view.messages, *self._waiting), self._log.files)
         self._services.emit(ContextItems(chat=self._log.chat_id, items=items))
 
     def show_changes(self) -> None:
@@ -108,12 +114,44 @@ class ContextBlock:
             InputError: a turn is running, which has already sent them.
         """
         self._waiting = deque(message for message in self._waiting if message.id not in items)
-        known = tuple(message.id for message in self._log.view.messages if message.tag and message.id in items)
+        known = self._with_updates(
+            message for message in self._log.view.messages if message.tag and message.id in items
+        )
         if known:
             self._must_be_idle("Wait until the reply is complete, or stop it with q, then change the context.")
             self.rules.forget(m.path or "" for m in self._log.view.messages if m.id in known and m.tag == RULES_TAG)
             names = [message.path or title_of(message) for message in self._log.view.messages if message.id in known]
             await self.remove("detached", known, ChangeReport(names=tuple(names)))
+
+    def _with_updates(self, items: Iterable[Message]) -> tuple[str, ...]:
+        """Return the ids of attachments with those of what was told of their changes since."""
+        removed = tuple(items)
+        paths = {message.path for message in removed if message.file is not None}
+        updates = (m.id for m in self._log.view.messages if m.tag == UPDATE_TAG and m.path in paths)
+        return (*(message.id for message in removed), *updates)
+
+    async def set_live(self, items: tuple[str, ...], live: bool) -> str:
+        """Tell the model what changes in attachments from here on, or no more; return a sentence about it.
+
+        Raises:
+            InputError: one of them is no file or buffer, or holds secrets by its name; nothing was changed.
+        """
+        known = [m for m in (*self._log.view.messages, *self._waiting) if m.id in items]
+        paths = [message.path or "" for message in known if message.file is not None]
+        if len(paths) < len(items):
+            raise InputError("Only files and buffers that are attached as text can be live; attach them again.")
+        secret = next((path for path in paths if live and is_secret(path)), None)
+        if secret:
+            raise InputError(
+                f"{secret} is a file of keys or passwords by its name; it is sent only when you attach it."
+            )
+        self._waiting = deque(_turned(one, live) if one.id in items else one for one in self._waiting)
+        joined = {message.path: None for message in known if all(message.id != one.id for one in self._waiting)}
+        if joined:
+            await self._log.write_beside(*(live_event(path or "", live) for path in joined))
+        self.show()
+        what = paths[0] if len(paths) == 1 else counted(len(paths), "attachment")
+        return f"{what} is live: changes are sent with your messages." if live else f"{what} stays as it was sent."
 
     async def remove(self, kind: ChangeKind, removed: tuple[str, ...], report: ChangeReport = NO_REPORT) -> None:
         """Log that messages left the view."""
@@ -143,6 +181,15 @@ class ContextBlock:
 def _older(messages: Sequence[Message], message: Message) -> tuple[str, ...]:
     """Return the attachments whose place the message takes."""
     tags = _CHANGES if message.tag in _CHANGES else (message.tag,)
+    if message.file is not None:
+        tags = (*tags, UPDATE_TAG)
     return tuple(
         known.id for known in messages if known.tag in tags and known.path == message.path and not known.compacted
+    )
+
+
+def _turned(message: Message, live: bool) -> Message:
+    """Return an attachment that waits, live or not."""
+    return with_changes(
+        message, file=None if message.file is None else msgspec.structs.replace(message.file, live=live)
     )

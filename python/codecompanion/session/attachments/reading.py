@@ -7,7 +7,8 @@ from pathlib import Path
 
 from codecompanion.errors import InputError
 from codecompanion.formats import text_files
-from codecompanion.model.messages import Message
+from codecompanion.model.live_files import LIVE_TAGS
+from codecompanion.model.messages import AttachedFile, Message
 from codecompanion.session.attachments.attached import (
     document_attachment,
     image_attachment,
@@ -16,6 +17,7 @@ from codecompanion.session.attachments.attached import (
 )
 from codecompanion.session.services import Services
 from codecompanion.wire.requests import Attach
+from codecompanion.workspace.secret_files import is_secret
 
 
 async def read_attachment(services: Services, request: Attach, root: Path) -> Message:
@@ -36,13 +38,30 @@ async def read_attachment(services: Services, request: Attach, root: Path) -> Me
         if stored != digest:
             raise InputError(f"{request.path} changed while it was being read; attach it again")
         return message
-    text = request.text
+    text, file = request.text, None
     if request.kind == "file":
         real = await asyncio.to_thread(_real_path, root, request.path)
         opened = (await services.editor.look([real])).at(real)
         unsaved = opened.text if opened is not None and opened.modified else None
         text = unsaved if unsaved is not None else await asyncio.to_thread(_read_text, real)
-    return text_attachment(request.kind, path, text, token)
+    if request.kind in LIVE_TAGS:
+        text = text_files.printable(text)
+        sha256 = await asyncio.to_thread(services.store.put_blob, text.encode())
+        file = AttachedFile(sha256=sha256, live=_is_live(services, request, path))
+    return text_attachment(request.kind, path, text, token, file)
+
+
+def _is_live(services: Services, request: Attach, path: str) -> bool:
+    """Return whether the model is told what changes in an attachment.
+
+    Raises:
+        InputError: it shall be, and is a file of secrets by its name.
+    """
+    if is_secret(path):
+        if request.live:
+            raise InputError(f"{path} is a file of keys or passwords by its name; it cannot be live.")
+        return False
+    return services.settings.chat.live_attachments if request.live is None else request.live
 
 
 def _read_bytes(root: Path, path: str) -> bytes:

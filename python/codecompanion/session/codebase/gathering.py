@@ -21,7 +21,7 @@ from codecompanion.session.codebase.shown_code import TOLD_EVENT
 from codecompanion.session.codebase.wish import GATHERING_OFF, Wish, wish_of
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
-from codecompanion.wire.events import CodeGathered, Notice, Severity
+from codecompanion.wire.events import CodeGathered, FileUpdated, Notice, Severity
 from codecompanion.wire.requests import Snapshot
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Found(msgspec.Struct, frozen=True):
     """What is logged before a message, and what the editor is told of it once it is sent."""
 
     payloads: tuple[EventPayload, ...] = ()
-    told: tuple[CodeGathered | Notice, ...] = ()
+    told: tuple[FileUpdated | CodeGathered | Notice, ...] = ()
 
 
 NOTHING = Found()

@@ -14,6 +14,7 @@ import msgspec
 from codecompanion.errors import StoreError
 from codecompanion.model.chosen_code import NOTHING_CHOSEN, chosen_after, chosen_in
 from codecompanion.model.history import ChangeUndone, EventPayload, LogEvent, MessageAdded, TitleSet, ViewChanged
+from codecompanion.model.live_files import NO_FILES, files_after, files_in
 from codecompanion.model.messages import Message, is_typed_by_user
 from codecompanion.model.view import View, apply, project
 from codecompanion.session.history.gone import gone_from, take_out
@@ -59,6 +60,8 @@ class ChatLog:
         """Under which key `recall` gives a message back, by its id."""
         self.chosen = NOTHING_CHOSEN
         """Which code the user pinned, or left out of the next question."""
+        self.files = NO_FILES
+        """The attached files, by path, and what the model knows of each."""
         self.typed = 0
         """How many messages of the user's the log has."""
         self._late: tuple[EventPayload, ...] = ()
@@ -141,6 +144,7 @@ class ChatLog:
                 self.chain = chain_after(self.chain, event.payload)
                 self.rest = self.rest.after(event.payload, self.view.cycle)
                 self.chosen = chosen_after(self.chosen, event.payload)
+                self.files = files_after(self.files, event.payload)
                 if isinstance(event.payload, TitleSet):
                     self.title = event.payload.title
                 if isinstance(event.payload, MessageAdded):
@@ -173,6 +177,7 @@ class ChatLog:
     def _read_undos(self, events: Sequence[LogEvent]) -> None:
         self.rest, self.undone, self.chain = rest_of(events), undone_ids(events), chain_of(events)
         self.gone = gone_from(events, self.undone)
+        self.files = files_in(events, self.undone)
 
     async def undo(self, change_ids: Sequence[str], *, by_user: bool = False) -> None:
         """Log that these changes no longer count, and project the view without them (R-542, R-545).

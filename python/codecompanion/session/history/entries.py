@@ -18,12 +18,14 @@ from codecompanion.model.messages import (
     GATHERED_TAG,
     GO_ON_TAG,
     SUMMARY_TAG,
+    UPDATE_TAG,
     Message,
     ReasoningPart,
     is_typed_by_user,
 )
 from codecompanion.model.summary_frame import bare_summary
 from codecompanion.placeholders import kept_percent
+from codecompanion.session.attachments.update_text import body_of_update, title_of_update
 from codecompanion.session.codebase.shown_code import body_of_gathered, title_of_gathered
 from codecompanion.session.files.change_list import changes_of
 from codecompanion.session.history.gone import gone_from, pages, summary_ids
@@ -35,7 +37,7 @@ from codecompanion.wire.events import Entry, Severity
 FIRST_PIECE, PIECE = 60, 100
 ASKED_TO_GO_ON = "Asked the model to continue its reply."
 """What stands for the message that asks for the rest of a reply."""
-_ASKED = ("user", "gathered")
+_ASKED = ("user", "updated", "gathered")
 INTERRUPTED = "Interrupted: Neovim or its host ended before the reply was complete."
 
 
@@ -74,7 +76,7 @@ class _Drawing:
         }
         self._calls: dict[str, tuple[str, str, str]] = {}
         self._code: list[Entry] = []
-        """Gathered code whose question has not come yet: it is drawn below it, and stands before it in the request."""
+        """Changes of files, and gathered code, whose question has not come yet: drawn below it, sent before it."""
         self._below: list[Entry] = []
         """Sentences that stand below the message that comes next (R-213)."""
         self._said: tuple[Entry, ...] = ()
@@ -160,7 +162,10 @@ class _Drawing:
             self._code, self._below = [], []
         elif message.tag == GATHERED_TAG:
             title, body = title_of_gathered(message), body_of_gathered(message)
-            self._code = [Entry(kind="gathered", title=title, text=body, tokens=message.tokens, **common)]
+            self._code.append(Entry(kind="gathered", title=title, text=body, tokens=message.tokens, **common))
+        elif message.tag == UPDATE_TAG:
+            title, body = title_of_update(message), body_of_update(message)
+            self._code.append(Entry(kind="updated", title=title, text=body, tokens=message.tokens, **common))
         elif message.tag == GO_ON_TAG:
             yield Entry(kind="note", text=ASKED_TO_GO_ON)
         elif message.tag == SUMMARY_TAG:

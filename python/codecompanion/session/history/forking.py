@@ -28,7 +28,16 @@ from codecompanion.model.history import (
     TurnStarted,
     ViewChanged,
 )
-from codecompanion.model.messages import GATHERED_TAG, GO_ON_TAG, PIN_TAG, SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.model.live_files import files_in, live_event
+from codecompanion.model.messages import (
+    GATHERED_TAG,
+    GO_ON_TAG,
+    PIN_TAG,
+    SUMMARY_TAG,
+    UPDATE_TAG,
+    Message,
+    is_typed_by_user,
+)
 from codecompanion.model.view import View, project
 from codecompanion.session.codebase.shown_code import TOLD_EVENT
 from codecompanion.session.history.undo import undone_ids
@@ -39,7 +48,7 @@ from codecompanion.store.store import durable
 from codecompanion.wire.requests import ForkChat
 
 _NUMBER = regex(r" \((\d{1,9})\)$")
-_OURS = frozenset({GATHERED_TAG, GO_ON_TAG, PIN_TAG, SUMMARY_TAG})
+_OURS = frozenset({GATHERED_TAG, GO_ON_TAG, PIN_TAG, SUMMARY_TAG, UPDATE_TAG})
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -80,6 +89,7 @@ def cut_before(events: Sequence[LogEvent], message_id: str) -> Cut:
     before = project([event for event in kept if event.seq not in left_out])
     more.extend(_attached_since(events, place, before))
     more.extend(_pinned_since(events, [event for event in kept if event.seq not in left_out]))
+    more.extend(live_event(file.path, file.live) for file in files_in(events, undone_ids(events)).values())
     return Cut(last_seq, frozenset(left_out), tuple(more), is_untitled)
 
 
@@ -138,7 +148,7 @@ def _is_said_in(event: LogEvent, turn_id: str) -> bool:
     payload = event.payload
     if not isinstance(payload, MessageAdded) or payload.message.turn_id != turn_id:
         return False
-    return not _is_attached(payload.message) and not _is_gathered(event)
+    return not _is_attached(payload.message) and payload.message.tag not in (GATHERED_TAG, UPDATE_TAG)
 
 
 def _is_gathered(event: LogEvent) -> bool:

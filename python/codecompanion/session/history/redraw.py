@@ -49,7 +49,7 @@ async def _read(chat: Chat) -> tuple[list[Restored], Sequence[LogEvent]]:
 def restored(chat_id: str, events: Sequence[LogEvent], scaled: Callable[[int], int]) -> list[Restored]:
     """Return what the buffer shows of a log, in pieces, the newest first; `scaled`: an estimate as the model counts."""
     drawn = [
-        msgspec.structs.replace(entry, tokens=scaled(entry.tokens)) if entry.kind == "gathered" else entry
+        msgspec.structs.replace(entry, tokens=scaled(entry.tokens)) if entry.kind in ("gathered", "updated") else entry
         for entry in entries(events)
     ]
     return [Restored(chat=chat_id, entries=shown, first=first, last=last) for shown, first, last in pieces(drawn)]

@@ -26,6 +26,7 @@ from codecompanion.model.history import (
     TurnEnded,
     TurnStarted,
 )
+from codecompanion.model.live_files import live_event
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
@@ -166,6 +167,7 @@ def _live_chat(session: Session, new_id: str) -> LiveChat:
     opening += [choice_event(piece, "pinned") for piece in log.chosen.pinned]
     text = f"Written again after the chat history file was lost: {_messages(len(view.messages))}. {_NOT_KEPT}."
     closing: list[EventPayload] = [PolicyEvent(name="session_restored", fields={"chat": session.chat_id, "note": text})]
+    closing += [live_event(file.path, file.live) for file in log.files.values()]
     turn = session.turn
     if turn is not None and session.state in _IN_TURN:
         closing.append(TurnStarted(turn_id=turn.turn_id, cycle=turn.cycle))

@@ -13,6 +13,7 @@ from codecompanion.errors import CodeCompanionError
 from codecompanion.model.history import EventPayload, MessageAdded, TitleSet
 from codecompanion.model.messages import Message, is_typed_by_user
 from codecompanion.session.accounts.meter import ContextMeter
+from codecompanion.session.attachments.live_updates import LiveUpdates
 from codecompanion.session.codebase.gathering import NOTHING, CodeGathering, Found
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
@@ -26,7 +27,8 @@ from codecompanion.wire.requests import Submit
 class OutboundQueue:
     """The submits of one chat that wait for a request boundary.
 
-    `refuse` says why a text cannot be sent, None when it can; `gathering` finds the code that goes before it.
+    `refuse` says why a text cannot be sent, None when it can; `gathering` finds the code that goes before it, `updates`
+    what has changed in the attached files.
     """
 
     def __init__(
@@ -36,9 +38,10 @@ class OutboundQueue:
         meter: ContextMeter,
         refuse: Callable[[str], Awaitable[Refusal | None]],
         gathering: CodeGathering,
+        updates: LiveUpdates,
     ) -> None:
         self._services, self._log, self._meter, self._refuse = services, log, meter, refuse
-        self._gathering = gathering
+        self._gathering, self._updates = gathering, updates
         self._waiting: deque[Submit] = deque()
         self.words_of: Callable[[Submit], str] = lambda submit: submit.text
         """What the user has said in it: by that it is called, and code is gathered for it."""
@@ -126,7 +129,9 @@ class OutboundQueue:
             return NOTHING
         tell = Gathering(chat=self._log.chat_id, submit_id=submit.submit_id)
         begin = partial(self._services.emit, tell)
-        return await self._gathering.before(self.words_of(submit), submit.snapshot, turn_id, cycle, begin)
+        changed = await self._updates.before(submit.text, submit.snapshot, turn_id, cycle)
+        found = await self._gathering.before(self.words_of(submit), submit.snapshot, turn_id, cycle, begin)
+        return Found((*changed.payloads, *found.payloads), (*changed.told, *found.told)) if changed.told else found
 
     def give_back(self, why: str) -> None:
         """Return what waits to the user as drafts, so that nothing typed is lost."""

@@ -1,0 +1,103 @@
+---What has changed in a live attachment, told to the model before a message: one line below it, the diff in a fold.
+
+local api = vim.api
+local blocks = require("codecompanion.chat.draw.blocks")
+local draw = require("codecompanion.chat.draw.put")
+local fit = require("codecompanion.screen.fit")
+local numbers = require("codecompanion.screen.numbers")
+
+local M = {}
+
+local MARK = "↻ "
+local MAX_LINES = 200
+local HINT = "K show"
+local MIN_GAP = 2
+
+---@param item table
+---@return string
+local function size(item)
+  return item.tokens > 0 and (" · %s tokens"):format(numbers.short(item.tokens)) or ""
+end
+
+---The line of the closed fold, the size and then the hint left out where there is no room.
+---@param item table
+---@param width? integer Cells there are
+---@return { [1]: string, [2]: string }[]
+local function chunks_of(item, width)
+  local outcome = blocks.shortened(item.cleared) or size(item)
+  local head = "▸ " .. MARK
+  local room = width and width - api.nvim_strwidth(head .. outcome)
+  if room and room < api.nvim_strwidth(item.title) then
+    room, outcome = width - api.nvim_strwidth(head), ""
+  end
+  local chunks = {
+    { head, "CodeCompanionFoldMark" },
+    { room and fit.squeeze(item.title, room) or item.title, "CodeCompanionTool" },
+    { outcome, item.cleared and "CodeCompanionCleared" or "CodeCompanionToolSummary" },
+  }
+  local gap = width and width - fit.width(chunks) - #HINT or 0
+  if gap >= MIN_GAP then
+    chunks[4] = { (" "):rep(gap) .. HINT, "CodeCompanionHint" }
+  end
+  return width and fit.cut_chunks(chunks, width) or chunks
+end
+
+---@param line string
+---@return string
+local function group_of(line)
+  local sign = line:sub(1, 1)
+  return sign == "+" and "CodeCompanionAdded" or sign == "-" and "CodeCompanionRemoved" or "CodeCompanionToolOutput"
+end
+
+---@param entry { message_id: string, title: string, body: string, tokens: integer, pinned?: boolean }
+---@param cleared? boolean|integer
+---@return CodeCompanion.Block
+function M.block(entry, cleared)
+  local item = {
+    message_id = entry.message_id,
+    title = blocks.one_line(entry.title),
+    tokens = entry.tokens or 0,
+    cleared = cleared or nil,
+    pinned = entry.pinned,
+  }
+  local line = "▾ " .. MARK .. item.title .. size(item)
+  local block = {
+    kind = "updated",
+    lines = { line },
+    item = item,
+    marks = { { row = 0, from = 0, to = #line, group = "CodeCompanionTool" } },
+  }
+  local body = blocks.split(entry.body)
+  for index, text in ipairs(body) do
+    if index > MAX_LINES then
+      block.lines[#block.lines + 1] = ("  … %d more · K shows all"):format(#body - MAX_LINES)
+      break
+    end
+    local shown = "  " .. blocks.plain(text)
+    block.lines[#block.lines + 1] = shown
+    block.marks[#block.marks + 1] = { row = #block.lines - 1, from = 0, to = #shown, group = group_of(text) }
+  end
+  block.folds = {
+    {
+      first = 0,
+      last = #block.lines - 1,
+      key = "updated:" .. entry.message_id,
+      closed = true,
+      text = function(width)
+        return chunks_of(item, width)
+      end,
+    },
+  }
+  return block
+end
+
+---What has changed stands before the message sent last: drawn below it, where what was done about it stands.
+---@param chat CodeCompanion.Chat
+---@param event table file_updated
+function M.add(chat, event)
+  if not chat.by_message[event.message_id] then -- else the log had it when the buffer was drawn
+    draw.append(chat, M.block(event))
+  end
+end
+
+return M

@@ -1,0 +1,103 @@
+"""What the model reads when an attached file has changed: its new text, or a diff where that is shorter. Pure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.model.live_files import GONE, UNREADABLE
+from codecompanion.model.messages import UPDATE_TAG, AttachedFile, Message
+from codecompanion.tools.files.diff import count_lines, file_diff
+
+_WHOLE = "`{path}` has changed since you last saw it. All of it, as it is now:"
+_AGAIN = "`{path}` is there again. All of it, as it is now:"
+_DIFF = "`{path}` has changed since you last saw it:"
+_NOT_ABOVE = (
+    "`{path}` has changed. Its earlier text is no longer in this conversation; this is the difference to what you were"
+    " shown of it last, and read_file shows the whole:"
+)
+_NO_NEWLINE = "(The last line now has no newline at its end.)"
+_NEWLINE = "(The last line now has a newline at its end.)"
+_GONE = "`{path}` is gone since you last saw it: deleted or moved."
+_RENAMED = "`{path}` is gone since you last saw it; `{new}` beside it has the text that it had."
+_UNREADABLE = "`{path}` can no longer be read as text: {why}"
+TOO_LARGE = "`{path}` has changed since you last saw it, in more places than fit here. Read it when you need it."
+
+
+class Now(msgspec.Struct, frozen=True):
+    """What a file is now: `text`, None where there is none; then `why` says why it cannot be read, "" = it is gone."""
+
+    sha256: str
+    text: str | None = None
+    why: str = ""
+    renamed: str = ""
+
+
+def whole_text(path: str, now: Now, message_id: str, *, again: bool = False) -> Message:
+    """Return the message with all of the file's text."""
+    text = now.text or ""
+    fence = _fence(text)
+    language = Path(path).suffix.lstrip(".")
+    content = f"{(_AGAIN if again else _WHOLE).format(path=path)}\n{fence}{language}\n{text}\n{fence}"
+    return _message(path, content, AttachedFile(sha256=now.sha256), message_id)
+
+
+def difference(path: str, base: str, now: Now, message_id: str, *, is_above: bool = True) -> Message:
+    """Return the message with the difference between what the model knows and what there is now."""
+    text = now.text or ""
+    diff = file_diff(path, base, text)
+    fence = _fence(diff)
+    ends = base.endswith("\n") or not base, text.endswith("\n") or not text
+    end = "" if ends[0] == ends[1] else "\n" + (_NEWLINE if ends[1] else _NO_NEWLINE)
+    content = f"{(_DIFF if is_above else _NOT_ABOVE).format(path=path)}\n{fence}diff\n{diff}{fence}{end}"
+    return _message(path, content, AttachedFile(sha256=now.sha256, is_diff=True), message_id)
+
+
+def absence(path: str, now: Now, message_id: str) -> Message:
+    """Return the message that says that a file is gone, or is no text any more."""
+    if now.sha256 == UNREADABLE:
+        content = _UNREADABLE.format(path=path, why=now.why)
+    else:
+        content = (_RENAMED if now.renamed else _GONE).format(path=path, new=now.renamed)
+    return _message(path, content, AttachedFile(sha256=now.sha256), message_id)
+
+
+def too_large(path: str, message_id: str) -> Message:
+    """Return the message for a change that does not fit; what the model knows of the file stays the base."""
+    return Message(id=message_id, role="user", tag=UPDATE_TAG, path=path, content=TOO_LARGE.format(path=path))
+
+
+def title_of_update(message: Message) -> str:
+    """Return a message of this module in a few words: what has become of the file."""
+    path, file = message.path or "", message.file
+    if file is None:
+        return f"{path} · changed, too large to send"
+    if file.sha256 == GONE:
+        return f"{path} · gone"
+    if file.sha256 == UNREADABLE:
+        return f"{path} · not readable"
+    if not file.is_diff:
+        return f"{path} · whole"
+    added, removed = count_lines(body_of_update(message))
+    return f"{path} · +{added} −{removed}"
+
+
+def body_of_update(message: Message) -> str:
+    """Return what is shown in the fold: the diff or the text, without what stands around it."""
+    lines = message.text.split("\n")
+    fences = [at for at, line in enumerate(lines) if line.startswith("```")]
+    if len(fences) < 2 or message.file is None or message.file.sha256 in (GONE, UNREADABLE):
+        return message.text
+    return "\n".join(lines[fences[0] + 1 : fences[-1]])
+
+
+def _fence(text: str) -> str:
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return fence
+
+
+def _message(path: str, content: str, file: AttachedFile, message_id: str) -> Message:
+    return Message(id=message_id, role="user", tag=UPDATE_TAG, path=path, content=content, file=file)
