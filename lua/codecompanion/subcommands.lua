@@ -93,6 +93,17 @@ return {
       require("codecompanion.chat.lists.grants").open(chat)
     end,
   },
+  export = {
+    description = "write the chat to a file to share: `html` or `md`, and a path",
+    arguments = { "html", "md" },
+    run = function(arguments)
+      local chat = require("codecompanion.chat").current()
+      if not chat then
+        return say.line("No chat is open; :CodeCompanionChat opens one")
+      end
+      require("codecompanion.export").run(chat, arguments)
+    end,
+  },
   resume = {
     description = "resume a stored chat",
     run = function(arguments)

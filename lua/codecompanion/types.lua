@@ -734,6 +734,17 @@
 ---@field chat? string
 ---@field title string
 
+---→ `{path, text}`: write a stored chat to a file that can be shared; `text` is one sentence.
+---
+---`path` is absolute, "" = a name of the chat's title in `cwd`. A file that is there is not written over. Keys are
+---hidden, the home folder is `~`.
+---@class CodeCompanion.Request.ExportChat
+---@field id? integer
+---@field chat? string
+---@field cwd string
+---@field path? string
+---@field form? "html"|"md"
+
 ---→ one sentence. Delete the stored chat `chat` for good; an open one is refused. The editor has asked before.
 ---@class CodeCompanion.Request.DeleteSession
 ---@field id? integer
@@ -1080,6 +1091,7 @@
 ---@field save_draft CodeCompanion.Request.SaveDraft
 ---@field list_sessions CodeCompanion.Request.ListSessions
 ---@field rename_session CodeCompanion.Request.RenameSession
+---@field export_chat CodeCompanion.Request.ExportChat
 ---@field delete_session CodeCompanion.Request.DeleteSession
 ---@field fork_chat CodeCompanion.Request.ForkChat
 ---@field list_branches CodeCompanion.Request.ListBranches

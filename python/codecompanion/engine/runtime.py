@@ -75,6 +75,10 @@ class Runtime:
                 from codecompanion.session.history.forking import list_branches
 
                 return await list_branches(self.services, chat_id)
+            case requests.ExportChat():
+                from codecompanion.session.storage.sharing import export_chat
+
+                return await asyncio.to_thread(export_chat, self.services, request)
             case requests.DeleteSession(chat=chat_id):
                 from codecompanion.session.storage import stored_chats
 

@@ -291,6 +291,18 @@ class RenameSession(Request, frozen=True, kw_only=True):
     title: str
 
 
+class ExportChat(Request, frozen=True, kw_only=True):
+    """→ `{path, text}`: write a stored chat to a file that can be shared; `text` is one sentence.
+
+    `path` is absolute, "" = a name of the chat's title in `cwd`. A file that is there is not written over. Keys are
+    hidden, the home folder is `~`.
+    """
+
+    cwd: str
+    path: str = ""
+    form: Literal["html", "md"] = "html"
+
+
 class DeleteSession(Request, frozen=True, kw_only=True):
     """→ one sentence. Delete the stored chat `chat` for good; an open one is refused. The editor has asked before."""
 

@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from codecompanion.adapters.keys.known_secrets import KnownSecrets
+from codecompanion.adapters.keys.redact import redact
 from codecompanion.cli import progress
 from codecompanion.cli.arguments import tell_nothing_found
 from codecompanion.cli.commands.restore import add_restore, in_column, state_dir
+from codecompanion.cli.environment import user_environment
 from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
@@ -42,6 +45,10 @@ def add_parser(commands: Any) -> None:
     export = actions.add_parser("export", help="print a chat in the transcript format")
     export.add_argument("chat", help="id, or the beginning of it")
     export.add_argument("--view", action="store_true", help="what the model would be sent, instead of everything")
+    form = export.add_mutually_exclusive_group()
+    form.add_argument("--html", dest="form", action="store_const", const="html", help="a page for a browser, to share")
+    form.add_argument("--md", dest="form", action="store_const", const="md", help="Markdown, to share")
+    export.add_argument("--no-images", action="store_true", help="leave images out of --html and --md")
     export.set_defaults(act=_export)
     search = actions.add_parser("search", help="find messages, also cleared and compacted ones, best first")
     search.add_argument("words", nargs="+", metavar="WORDS", help="a question, or words; the last may be a beginning")
@@ -167,12 +174,34 @@ def _show_message(message: Message, when: str, out: TextIO) -> None:
 
 def _export(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
     events = _events(store, arguments.chat)
+    if arguments.form:
+        return _share(store, events, arguments, out)
+    if arguments.no_images:
+        raise InputError("--no-images goes with --html or --md; the transcript format names images only")
     if arguments.view:
         messages: Sequence[Message] = project(events).messages
     else:
         messages = [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
     for message in messages:
         print(json_line(write_message(message)), file=out)
+    return 0
+
+
+def _share(store: Store, events: Sequence[LogEvent], arguments: argparse.Namespace, out: TextIO) -> int:
+    """Print the chat in a form that can be shared."""
+    from codecompanion.session.storage.sharing import shared_text
+
+    known = KnownSecrets()
+    known.learn_environment(user_environment())
+    text = shared_text(
+        events,
+        arguments.form,
+        store,
+        redact=lambda text: redact(known.hide(text)),
+        images=not arguments.no_images,
+        view_only=arguments.view,
+    )
+    print(text.encode("utf-8", "replace").decode("utf-8"), end="", file=out)
     return 0
 
 

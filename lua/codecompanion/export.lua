@@ -1,0 +1,40 @@
+---`:CodeCompanion export [html|md] [path]`: the current chat as a file that can be shared. The host writes it.
+
+local host = require("codecompanion.host")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+M.FORMS = { "html", "md" }
+
+---What was typed: the form and the path. Without a form the path's ending tells it.
+---@param arguments string[]
+---@return "html"|"md" form
+---@return string path Absolute, "" when none was given
+local function read(arguments)
+  local rest, form = vim.list_slice(arguments), nil
+  if vim.tbl_contains(M.FORMS, rest[1]) then
+    form = table.remove(rest, 1)
+  end
+  local path = table.concat(rest, " ")
+  if not form then
+    form = path:lower():match("%.md$") and "md" or "html"
+  end
+  return form, path ~= "" and vim.fn.fnamemodify(vim.fs.normalize(path), ":p") or ""
+end
+
+---@param chat { id: string }
+---@param arguments string[]
+function M.run(chat, arguments)
+  local form, path = read(arguments)
+  local payload = { chat = chat.id, form = form, path = path, cwd = vim.fn.getcwd() }
+  host.request("export_chat", payload, function(err, result)
+    if err then
+      return say.line(err, severity.ERROR)
+    end
+    say.line(result.text)
+  end)
+end
+
+return M

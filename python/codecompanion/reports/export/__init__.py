@@ -1,0 +1,1 @@
+"""A chat as a document that can be shared."""

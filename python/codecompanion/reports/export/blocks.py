@@ -1,0 +1,51 @@
+"""A text in Markdown as blocks of prose and of code: fences are found as CommonMark finds them.
+
+Both forms of an export write the fences themselves, so that nothing that stands in a chat can open or close one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from codecompanion.formats.regex import regex
+
+_FENCE = regex(r" {0,3}(?P<mark>`{3,}|~{3,})(?P<language>[^`]*)$")
+_LANGUAGE = regex(r"[A-Za-z0-9_+#.-]{1,30}")
+
+
+class Block(msgspec.Struct, frozen=True):
+    """Lines of prose, or of code in a `language` ("" = not said)."""
+
+    text: str
+    is_code: bool = False
+    language: str = ""
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    """Yield the blocks of a text; a fence that is never closed ends with the text."""
+    prose: list[str] = []
+    code: list[str] = []
+    mark, language = "", ""
+    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        if mark:
+            stripped = line.strip()
+            if len(stripped) >= len(mark) and set(stripped) == {mark[0]} and len(line) - len(line.lstrip(" ")) < 4:
+                yield Block("\n".join(code), True, language)
+                code, mark = [], ""
+            else:
+                code.append(line)
+            continue
+        found = _FENCE.match(line)
+        if not found or (found["mark"][0] == "`" and "`" in found["language"]):
+            prose.append(line)
+            continue
+        if any(part.strip() for part in prose):
+            yield Block("\n".join(prose).strip("\n"))
+        named = _LANGUAGE.match(found["language"].strip())
+        prose, mark, language = [], found["mark"], named[0] if named else ""
+    if mark:
+        yield Block("\n".join(code), True, language)
+    if any(part.strip() for part in prose):
+        yield Block("\n".join(prose).strip("\n"))

@@ -1,0 +1,35 @@
+"""`:CodeCompanion export`: the current chat as a file to share, written by the real host."""
+
+from __future__ import annotations
+
+from real_chat import KEY, start_chat
+from tests.providers.chat.answers import reply
+from tests.providers.chat.thread import ChatServerThread
+
+
+def test_a_chat_is_exported_and_nothing_is_written_over(nvim_factory, tmp_path):
+    """The way of a user: nothing to export, a page, Markdown by its ending, a name that is taken, no such folder."""
+    with ChatServerThread([reply("Because <b>it</b> is.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(160, 30))
+        chat.nvim.command("CodeCompanion export")
+        chat.nvim.wait_screen("Nothing was exported: nothing has been said in this chat yet.")
+        chat.say(f"Why is it red? My key is {KEY}")
+        chat.nvim.command(f"cd {tmp_path}")
+        chat.nvim.command("CodeCompanion export")
+        chat.nvim.wait_screen("Exported to ")
+        (page,) = tmp_path.glob("*.html")
+        assert page.name.startswith("why-is-it-red")
+        text = page.read_text()
+        assert "Because &lt;b&gt;it&lt;/b&gt; is." in text
+        assert KEY not in text
+        assert KEY not in page.name
+        chat.nvim.command("CodeCompanion export")
+        chat.nvim.wait_for(lambda: len(list(tmp_path.glob("*.html"))) == 2, "a second page")
+        chat.nvim.command("CodeCompanion export my chat.md")
+        chat.nvim.wait_for(lambda: (tmp_path / "my chat.md").exists(), "a Markdown file")
+        assert "## CodeCompanion" in (tmp_path / "my chat.md").read_text()
+        chat.nvim.command("CodeCompanion export html my chat.md")
+        chat.nvim.wait_screen("my chat.md is there already; give the export another name.")
+        assert "## CodeCompanion" in (tmp_path / "my chat.md").read_text()
+        chat.nvim.command("CodeCompanion export md no/where.md")
+        chat.nvim.wait_screen("cannot be written: No such file or directory.")
