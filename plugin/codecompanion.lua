@@ -32,8 +32,9 @@ local function command(name, run, desc, opts)
   end, opts)
 end
 
-command("CodeCompanion", "run", "Manage CodeCompanion: install, restart, log, health …", {
+command("CodeCompanion", "run", "Edit lines as you say, or manage CodeCompanion: install, log, health …", {
   nargs = "*",
+  range = true,
   complete = "complete",
 })
 command("CodeCompanionChat", "chat", "Open a chat, or ask it the words that follow; a range goes along", {

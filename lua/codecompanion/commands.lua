@@ -51,13 +51,33 @@ local function is_first_argument(line, position)
   return line:sub(1, position):match("^.-CodeCompanion%a*!?%s+%S*$") ~= nil
 end
 
----`:CodeCompanion {subcommand}`
----@param args { fargs: string[] }
+---Whether `:CodeCompanion` was given an instruction for an edit in place: anything with a range but a subcommand alone,
+---and several words that do not begin with one, nor with a mistyped one.
+---@param args { fargs: string[], range: integer }
+---@return boolean
+local function is_instruction(args)
+  local words = args.fargs
+  local name = (words[1] or ""):lower()
+  if args.range > 0 then
+    return #words ~= 1 or not subcommands[name]
+  elseif #words < 2 or subcommands[name] then
+    return false
+  end
+  local near = #words == 2 and require("codecompanion.config.nearest").word(name, vim.tbl_keys(subcommands))
+  return not near or not vim.list_contains(subcommands[near].arguments or {}, words[2]:lower())
+end
+
+---`:CodeCompanion {subcommand}` and `:[range]CodeCompanion {instruction}`
+---@param args { fargs: string[], args: string, range: integer, line1: integer, line2: integer }
 function M.run(args)
   if is_refused() then
     return
   end
   local name = (args.fargs[1] or ""):lower()
+  if is_instruction(args) then
+    local range = args.range > 0 and { args.line1, args.line2 } or nil
+    return require("codecompanion.edit_in_place").start(vim.trim(args.args), range)
+  end
   local subcommand = subcommands[name]
   if subcommand then
     return subcommand.run(vim.list_slice(args.fargs, 2))

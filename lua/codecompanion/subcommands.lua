@@ -116,6 +116,12 @@ return {
       require("codecompanion.chat").restore(arguments[1])
     end,
   },
+  edits = {
+    description = "open the chat of the last edit in place",
+    run = function()
+      require("codecompanion.edit_in_place").open_chat()
+    end,
+  },
   install = {
     description = "create the Python environment again; `semantic`: with what a model on this machine needs;"
       .. " `mcp`: with what MCP servers need",

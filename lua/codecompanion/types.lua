@@ -1186,6 +1186,7 @@
 ---Ways to talk to a model.
 ---@class CodeCompanion.Options.interactions
 ---@field chat? CodeCompanion.Options.interactions.chat
+---@field inline? CodeCompanion.Options.interactions.inline
 ---@field cmd? CodeCompanion.Options.interactions.cmd
 ---@field commit? CodeCompanion.Options.interactions.commit
 
@@ -1360,6 +1361,147 @@
 ---@field min_token_savings? integer|string
 ---@field adapter? string|table
 ---@field fallback_to_chat_adapter? boolean
+
+---Edits in place, see |codecompanion-edit|.
+---@class CodeCompanion.Options.interactions.inline
+---@field adapter? string|table
+---@field keymaps? CodeCompanion.Options.interactions.inline.keymaps
+
+---Keys of a buffer while a proposal stands in it; afterwards they are what they were. Each is { modes = { n = … } }, or
+---false for no key.
+---@class CodeCompanion.Options.interactions.inline.keymaps
+---@field options? CodeCompanion.Options.interactions.inline.keymaps.options|false
+---@field accept_change? CodeCompanion.Options.interactions.inline.keymaps.accept_change|false
+---@field reject_change? CodeCompanion.Options.interactions.inline.keymaps.reject_change|false
+---@field stop? CodeCompanion.Options.interactions.inline.keymaps.stop|false
+---@field accept_hunk? CodeCompanion.Options.interactions.inline.keymaps.accept_hunk|false
+---@field reject_hunk? CodeCompanion.Options.interactions.inline.keymaps.reject_hunk|false
+---@field next_hunk? CodeCompanion.Options.interactions.inline.keymaps.next_hunk|false
+---@field previous_hunk? CodeCompanion.Options.interactions.inline.keymaps.previous_hunk|false
+---@field retry? CodeCompanion.Options.interactions.inline.keymaps.retry|false
+---@field follow_up? CodeCompanion.Options.interactions.inline.keymaps.follow_up|false
+---@field show_diff? CodeCompanion.Options.interactions.inline.keymaps.show_diff|false
+---@field open_chat? CodeCompanion.Options.interactions.inline.keymaps.open_chat|false
+
+---Show the keys
+---@class CodeCompanion.Options.interactions.inline.keymaps.options
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.options.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.options.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Accept all changes
+---@class CodeCompanion.Options.interactions.inline.keymaps.accept_change
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.accept_change.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.accept_change.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Reject all changes, or stop the reply
+---@class CodeCompanion.Options.interactions.inline.keymaps.reject_change
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.reject_change.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.reject_change.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Stop the reply
+---@class CodeCompanion.Options.interactions.inline.keymaps.stop
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.stop.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.stop.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Accept the change under the cursor
+---@class CodeCompanion.Options.interactions.inline.keymaps.accept_hunk
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.accept_hunk.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.accept_hunk.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Reject the change under the cursor
+---@class CodeCompanion.Options.interactions.inline.keymaps.reject_hunk
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.reject_hunk.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.reject_hunk.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Next change
+---@class CodeCompanion.Options.interactions.inline.keymaps.next_hunk
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.next_hunk.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.next_hunk.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Previous change
+---@class CodeCompanion.Options.interactions.inline.keymaps.previous_hunk
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.previous_hunk.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.previous_hunk.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Ask again in other words, about the lines as they are
+---@class CodeCompanion.Options.interactions.inline.keymaps.retry
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.retry.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.retry.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Say what the proposal should be like instead
+---@class CodeCompanion.Options.interactions.inline.keymaps.follow_up
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.follow_up.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.follow_up.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Show all of it as a diff
+---@class CodeCompanion.Options.interactions.inline.keymaps.show_diff
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.show_diff.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.show_diff.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Open the chat of the edit
+---@class CodeCompanion.Options.interactions.inline.keymaps.open_chat
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.open_chat.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.open_chat.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
 
 ---A command line from words, see |:CodeCompanionCmd|.
 ---@class CodeCompanion.Options.interactions.cmd

@@ -108,13 +108,13 @@ ALL = {"15": V15, "17": V17, "19": V19}
 NOTHING: dict[str, set[str]] = {
     "15": {
         *("adapters.opts", "display.action_palette", "display.diff", "display.chat.show_settings", "opts.send_code"),
-        *("interactions.agent", "interactions.inline", "interactions.chat.agents"),
+        *("interactions.agent", "interactions.chat.agents"),
         "interactions.chat.slash_commands.buffer.opts",
         *("interactions.chat.keymaps.close.index", "interactions.chat.keymaps.send.index"),
     },
     "17": {
         *("adapters.acp", "extensions", "prompt_library", "opts.job_start_delay", "display.chat.child_window"),
-        *("interactions.cmd", "interactions.inline", "interactions.chat.variables", "rules.opts.show_defaults"),
+        *("interactions.chat.variables", "rules.opts.show_defaults"),
         *("interactions.chat.opts.completion_provider", "interactions.chat.opts.goto_file_action"),
         *("interactions.chat.tools.groups", "interactions.chat.tools.next_edit_suggestion"),
         *("interactions.chat.tools.opts.auto_submit_errors", "interactions.chat.tools.opts.default_tools"),

@@ -194,7 +194,7 @@ def test_a_mistake_names_its_key_path_and_what_would_be_right(config: Config, op
     [
         "adapters.acp",
         "adapters.opts",
-        "interactions.inline",
+        "interactions.inline.opts",
         "interactions.chat.slash_commands.opts",
         "interactions.chat.slash_commands.file.keymaps",
         "interactions.chat.tools.groups",

@@ -35,6 +35,7 @@ ORDER = (
     ),
     ("completion",),
     ("chat",),
+    ("edit_in_place",),
     ("", "commands", "chat_command", "subcommands", "reload", "health"),
 )
 MAX_FILES_IN_A_ROOM = 14

@@ -58,6 +58,11 @@ return {
           description = "The chat buffer.",
           fields = require("codecompanion.config.options.chat"),
         },
+        {
+          name = "inline",
+          description = "Edits in place, see |codecompanion-edit|.",
+          fields = require("codecompanion.config.options.edit_in_place"),
+        },
         words[1],
         words[2],
       },

@@ -56,6 +56,7 @@ M.swapped = {
 function M.documented()
   local found = vim.list_slice(M.groups)
   vim.list_extend(found, require("codecompanion.inline.highlights").groups)
+  vim.list_extend(found, require("codecompanion.screen.edit_highlights").groups)
   for _, group in ipairs(M.swapped) do
     found[#found + 1] = { group[1], "NONE", ("%s of %s"):format(group[3], group[2]) }
   end

@@ -44,9 +44,10 @@ local KEYS = {
   { "show_diff", { n = "d" }, "On an approval: show the diff (as K does)" },
 }
 
+---The keys of an action by mode, as an option.
 ---@param modes table<string, string|string[]>
 ---@return CodeCompanion.Option
-local function modes_option(modes)
+function M.modes(modes)
   local fields = {}
   for _, mode in ipairs(MODES) do
     fields[#fields + 1] = {
@@ -71,7 +72,7 @@ end
 ---@return CodeCompanion.Option[]
 local function fields_of(modes, description)
   return {
-    modes_option(modes),
+    M.modes(modes),
     {
       name = "description",
       type = "string",

@@ -1,0 +1,189 @@
+---What the keys of a proposal do. Their names are those of `interactions.inline.keymaps`.
+
+local api = vim.api
+local asking = require("codecompanion.edit_in_place.asking")
+local conversation = require("codecompanion.edit_in_place.conversation")
+local edits = require("codecompanion.edit_in_place.edits")
+local keys = require("codecompanion.edit_in_place.keys")
+local proposals = require("codecompanion.edit_in_place.proposal")
+local region = require("codecompanion.edit_in_place.region")
+local say = require("codecompanion.say")
+
+local M = {}
+
+---@param count integer
+---@param what string
+---@return string
+local function counted(count, what)
+  return ("%d change%s %s"):format(count, count == 1 and "" or "s", what)
+end
+
+---Whether there is something to decide about; if not, the user is told.
+---@param edit CodeCompanion.Edit
+---@return boolean
+local function is_proposed(edit)
+  if edit.is_asking then
+    say.hint("The model is still answering" .. keys.hint({ { "stop", "stops it" } }, " · "))
+  elseif not vim.bo[edit.bufnr].modifiable then
+    say.hint("This buffer cannot be changed (nomodifiable)")
+  else
+    proposals.refresh(edit.proposal)
+    return true
+  end
+  return false
+end
+
+---@param edit CodeCompanion.Edit
+function M.accept_change(edit)
+  if not is_proposed(edit) then
+    return
+  end
+  local proposal = edit.proposal --[[@as CodeCompanion.Proposal]]
+  local clear = vim.tbl_filter(function(one)
+    return not one.is_conflict
+  end, proposal.placed)
+  local left = #proposal.placed - #clear
+  if #clear == 0 and left > 0 then
+    local choice = keys.hint({ { "accept_hunk", "takes the new ones" } }, " · ")
+    return say.hint("You have changed these lines, too" .. choice)
+  end
+  edits.without_moving(edit, function()
+    proposals.accept(proposal, clear)
+  end)
+  if left == 0 then
+    return edits.finish(edit, counted(#clear, "accepted") .. " · u undoes it")
+  end
+  edits.draw(edit)
+  say.hint(("%s, %d left that meet yours"):format(counted(#clear, "accepted"), left))
+end
+
+---@param edit CodeCompanion.Edit
+function M.reject_change(edit)
+  if edit.is_asking then
+    return asking.stop(edit)
+  end
+  edits.finish(edit, "Rejected; the buffer was not changed by it.")
+end
+
+---@param edit CodeCompanion.Edit
+function M.stop(edit)
+  if edit.is_asking then
+    asking.stop(edit)
+  else
+    say.hint("The reply is complete" .. keys.hint({ { "reject_change", "rejects it" } }, " · "))
+  end
+end
+
+---@param edit CodeCompanion.Edit
+---@return CodeCompanion.PlacedHunk?
+local function under_cursor(edit)
+  if not is_proposed(edit) then
+    return nil
+  end
+  local one = proposals.at(edit.proposal, api.nvim_win_get_cursor(0)[1] - 1)
+  if not one then
+    say.hint("No change on this line" .. keys.hint({ { "next_hunk", "goes to the next one" } }, " · "))
+  end
+  return one
+end
+
+---@param edit CodeCompanion.Edit
+function M.accept_hunk(edit)
+  local one = under_cursor(edit)
+  if one then
+    edits.without_moving(edit, function()
+      proposals.accept(edit.proposal, { one })
+    end)
+    edits.draw(edit)
+  end
+end
+
+---@param edit CodeCompanion.Edit
+function M.reject_hunk(edit)
+  local one = under_cursor(edit)
+  if one then
+    proposals.reject(edit.proposal, one)
+    edits.draw(edit)
+  end
+end
+
+---@param edit CodeCompanion.Edit
+---@param step 1|-1
+local function go(edit, step)
+  if vim.wo.diff then
+    return vim.cmd.normal({ step == 1 and "]c" or "[c", bang = true })
+  elseif edit.is_asking or not is_proposed(edit) then
+    return
+  end
+  local row, index = proposals.next_row(edit.proposal, api.nvim_win_get_cursor(0)[1] - 1, step)
+  if not row then
+    return say.hint(step == 1 and "No change below" or "No change above")
+  end
+  vim.cmd.normal({ "m'", bang = true })
+  api.nvim_win_set_cursor(0, { math.min(row + 1, api.nvim_buf_line_count(0)), 0 })
+  vim.cmd.normal({ "zv", bang = true })
+  say.hint(("change %d of %d"):format(index, #edit.proposal.placed))
+end
+
+---@param edit CodeCompanion.Edit
+function M.next_hunk(edit)
+  go(edit, 1)
+end
+
+---@param edit CodeCompanion.Edit
+function M.previous_hunk(edit)
+  go(edit, -1)
+end
+
+---@param edit CodeCompanion.Edit
+---@param prompt string
+---@param default string
+---@param lines fun(): string[]
+local function ask(edit, prompt, default, lines)
+  if edit.is_asking then
+    return say.hint("The model is still answering" .. keys.hint({ { "stop", "stops it" } }, " · "))
+  end
+  vim.ui.input({ prompt = prompt, default = default }, function(instruction)
+    if instruction and instruction:find("%S") and edits.is_alive(edit) and not edit.is_asking then
+      asking.ask(edit, instruction, lines(), true)
+    end
+  end)
+end
+
+---@param edit CodeCompanion.Edit
+function M.retry(edit)
+  ask(edit, "Instead: ", edit.instruction, function()
+    return region.lines(edit.region)
+  end)
+end
+
+---@param edit CodeCompanion.Edit
+function M.follow_up(edit)
+  ask(edit, "Change the proposal: ", "", function()
+    return proposals.result(edit.proposal)
+  end)
+end
+
+---@param edit CodeCompanion.Edit
+function M.open_chat(edit)
+  if edit.is_asking then
+    return say.hint("The model is still answering" .. keys.hint({ { "stop", "stops it" } }, " · "))
+  end
+  conversation.show(edit.conversation)
+end
+
+---@param edit CodeCompanion.Edit
+function M.show_diff(edit)
+  if is_proposed(edit) then
+    local first, last = region.rows(edit.region)
+    require("codecompanion.edit_in_place.diff_tab").open(edit.bufnr, first, last, proposals.result(edit.proposal))
+  end
+end
+
+---The keys.
+function M.options()
+  local lines = keys.lines()
+  require("codecompanion.screen.float").open({ title = "Edit in place", lines = lines, footer = { "q close" } })
+end
+
+return M

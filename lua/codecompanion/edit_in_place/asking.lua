@@ -1,0 +1,144 @@
+---Asking the model for an edit, and what its answer becomes.
+
+local api = vim.api
+local conversation = require("codecompanion.edit_in_place.conversation")
+local edits = require("codecompanion.edit_in_place.edits")
+local proposals = require("codecompanion.edit_in_place.proposal")
+local region = require("codecompanion.edit_in_place.region")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+local target = require("codecompanion.edit_in_place.target")
+
+local M = {}
+
+---Nothing came of it: what was proposed before stands again.
+---@param edit CodeCompanion.Edit
+---@param reason string
+local function fail(edit, reason)
+  local was_stopped = reason == ""
+  local text = { reason .. " The buffer was not changed.", reason }
+  if was_stopped then
+    text = { "Stopped; the buffer was not changed.", "Stopped" }
+  end
+  local level = was_stopped and severity.INFO or severity.ERROR
+  if not edit.proposal then
+    return edits.finish(edit, text, level)
+  end
+  edits.end_progress(edit)
+  edits.draw(edit)
+  say.line(text, level)
+end
+
+---The text of a new buffer.
+---@param edit CodeCompanion.Edit
+---@param event table edit_ended
+local function show_new_buffer(edit, event)
+  local filetype = vim.bo[edit.bufnr].filetype
+  local named = event.language ~= "" and vim.filetype.match({ filename = "x." .. event.language })
+  local known = vim.fn.getcompletion(event.language, "filetype")
+  filetype = vim.list_contains(known, event.language) and event.language or named or filetype
+  edits.finish(edit)
+  vim.cmd.new()
+  api.nvim_buf_set_lines(0, 0, -1, false, event.lines)
+  vim.bo.filetype = filetype
+end
+
+---@param edit CodeCompanion.Edit
+---@param event table edit_ended
+local function propose(edit, event)
+  local lines = edits.made_of(edit.asked, event.placement, event.lines)
+  edits.end_progress(edit)
+  edit.proposal = proposals.new(edit.region, edit.base, lines)
+  local placed = proposals.refresh(edit.proposal)
+  if placed and #placed == 0 then
+    return edits.finish(edit, "The model proposes no change.")
+  end
+  edits.draw(edit)
+  edits.unfold(edit)
+  if event.note ~= "" then
+    say.line(event.note, severity.WARN)
+  end
+end
+
+---@param edit CodeCompanion.Edit
+---@param event table edit_ended
+local function ended(edit, event)
+  if event.outcome == "failed" then
+    fail(edit, event.error)
+  elseif event.outcome == "answer" then
+    edits.end_progress(edit)
+    edits.finish(edit)
+    conversation.show(edit.conversation)
+  elseif event.placement == "new" then
+    show_new_buffer(edit, event)
+  else
+    propose(edit, event)
+  end
+end
+
+---@type table<string, fun(edit: CodeCompanion.Edit, event: table)>
+local TAKEN = {
+  state = function(edit, event)
+    edit.label = event.label
+  end,
+  gathering = function(edit)
+    edit.label = "gathering code"
+  end,
+  retrying = function(edit, event)
+    edit.label = event.brief ~= "" and event.brief or event.reason
+  end,
+  edit_text = function(edit, event)
+    edit.placement = event.placement
+    vim.list_extend(edit.arrived, event.lines)
+    edits.draw_soon(edit)
+  end,
+  edit_ended = ended,
+  request_failed = function(edit, event)
+    if event.verb == "open_chat" or event.verb == "submit" then
+      fail(edit, event.error)
+    end
+  end,
+  host_exit = function(edit, event)
+    conversation.lost(edit.conversation)
+    fail(edit, event.text)
+  end,
+}
+
+---@param edit CodeCompanion.Edit
+---@param event table
+function M.take(edit, event)
+  if event.type == "host_exit" then
+    conversation.lost(edit.conversation)
+  end
+  local take = TAKEN[event.type]
+  if take and edits.is_alive(edit) and edit.is_asking then
+    take(edit, event)
+  end
+end
+
+---Ask the model about the lines of an edit, as they are or as they are proposed.
+---@param edit CodeCompanion.Edit
+---@param instruction string
+---@param lines string[] What the reply is to be about
+---@param is_follow_up boolean The chat knows the rest of the file already
+function M.ask(edit, instruction, lines, is_follow_up)
+  local first, last = region.rows(edit.region)
+  if not first or not last then
+    return
+  end
+  edit.base, edit.asked = region.lines(edit.region), lines
+  edit.instruction, edit.label, edit.arrived, edit.placement = instruction, "", {}, "replace"
+  local payload = target.payload(edit.bufnr, first, last, lines)
+  payload.is_follow_up = is_follow_up
+  edits.begin_progress(edit)
+  conversation.submit(edit.conversation, instruction, payload)
+end
+
+---Stop the reply.
+---@param edit CodeCompanion.Edit
+function M.stop(edit)
+  conversation.cancel(edit.conversation)
+  fail(edit, "")
+end
+
+return M

@@ -1,0 +1,266 @@
+---A proposal as it stands in the buffer: lines that would go are marked, lines that would come are virtual lines below
+---them. The text itself is not touched, and the line under the cursor stays where it is on the screen.
+
+local api = vim.api
+local fit = require("codecompanion.screen.fit")
+local keys = require("codecompanion.edit_in_place.keys")
+
+local M = {}
+
+M.namespace = api.nvim_create_namespace("codecompanion.edit_in_place.shown")
+
+local MIN_WIDTH = 10
+---So many rows of the window are left beside the new lines of one change; what does not fit is counted.
+local ROWS_BESIDE, MIN_ROWS = 6, 6
+
+---A window that shows the buffer, the current one before others.
+---@param bufnr integer
+---@return integer?
+local function window_of(bufnr)
+  local current = api.nvim_get_current_win()
+  if api.nvim_win_get_buf(current) == bufnr then
+    return current
+  end
+  return vim.fn.win_findbuf(bufnr)[1]
+end
+
+---@class CodeCompanion.EditRoom
+---@field width integer Cells for the text of a line
+---@field gutter integer Cells left of it
+---@field rows integer New lines that may be shown of one change
+---@field wraps boolean
+---@field tabstop integer
+
+---@param bufnr integer
+---@return CodeCompanion.EditRoom
+local function room_in(bufnr)
+  local win = window_of(bufnr)
+  local info = win and vim.fn.getwininfo(win)[1]
+  local gutter = info and info.textoff or 0
+  return {
+    width = math.max(MIN_WIDTH, (info and info.width or vim.o.columns) - math.max(gutter, 2)),
+    gutter = math.max(gutter, 2),
+    rows = math.max(MIN_ROWS, (info and info.height or vim.o.lines) - ROWS_BESIDE),
+    wraps = win == nil or vim.wo[win].wrap,
+    tabstop = vim.bo[bufnr].tabstop,
+  }
+end
+
+---A line as it looks: tabs as spaces, what cannot be shown spelled out.
+---@param line string
+---@param tabstop integer
+---@return string
+local function visible(line, tabstop)
+  line = fit.without_nul(line)
+  if line:find("\t", 1, true) then
+    local parts, column = {}, 0
+    for text, tab in line:gmatch("([^\t]*)(\t?)") do
+      column = column + api.nvim_strwidth(text)
+      local spaces = tab ~= "" and tabstop - column % tabstop or 0
+      parts[#parts + 1] = text .. (" "):rep(spaces)
+      column = column + spaces
+    end
+    line = table.concat(parts)
+  end
+  return line:find("%c") and vim.fn.strtrans(line) or line
+end
+
+---Break a line into rows of at most `width` cells.
+---@param line string
+---@param width integer
+---@return string[]
+local function rows_of(line, width)
+  if api.nvim_strwidth(line) <= width then
+    return { line }
+  end
+  local rows, row, used = {}, {}, 0
+  for _, char in ipairs(vim.fn.split(line, "\\zs")) do
+    local cells = api.nvim_strwidth(char)
+    if used + cells > width then
+      rows[#rows + 1], row, used = table.concat(row), {}, 0
+    end
+    row[#row + 1], used = char, used + cells
+  end
+  rows[#rows + 1] = table.concat(row)
+  return rows
+end
+
+---@param text string
+---@param width integer
+---@return string
+local function padded(text, width)
+  return text .. (" "):rep(math.max(0, width - api.nvim_strwidth(text)))
+end
+
+---The new lines of a change as virtual lines.
+---@param lines string[]
+---@param room CodeCompanion.EditRoom
+---@param group string
+---@return { [1]: string, [2]: string }[][]
+local function added(lines, room, group)
+  local shown = {}
+  local plus = padded((" "):rep(room.gutter - 2) .. "+", room.gutter)
+  for at, line in ipairs(lines) do
+    if #shown >= room.rows and at < #lines then
+      local more = ("… %d more lines"):format(#lines - at + 1) .. keys.hint({ { "show_diff", "shows all" } }, " · ")
+      shown[#shown + 1] = { { (" "):rep(room.gutter) .. more, "CodeCompanionEditHint" } }
+      break
+    end
+    local text = visible(line, room.tabstop)
+    local rows = room.wraps and rows_of(text, room.width) or { text }
+    for index, row in ipairs(rows) do
+      local mark = index == 1 and plus or (" "):rep(room.gutter)
+      shown[#shown + 1] = { { mark, "CodeCompanionEditHint" }, { padded(row, room.width), group } }
+    end
+  end
+  return shown
+end
+
+---@param bufnr integer
+---@param first integer
+---@param last integer
+---@param group string
+local function mark_removed(bufnr, first, last, group)
+  for row = first, last - 1 do
+    api.nvim_buf_set_extmark(bufnr, M.namespace, row, 0, {
+      end_row = row + 1,
+      hl_group = group,
+      hl_eol = true,
+      priority = 250,
+      strict = false,
+      virt_text = { { " −", "CodeCompanionEditHint" } },
+    })
+  end
+end
+
+---Below which row virtual lines stand; above the first one for -1.
+---@param bufnr integer
+---@param row integer
+---@param lines table[]
+local function put_below(bufnr, row, lines)
+  if #lines == 0 then
+    return
+  end
+  local options = { virt_lines = lines, virt_lines_above = row < 0, virt_lines_leftcol = true }
+  local function set()
+    api.nvim_buf_set_extmark(bufnr, M.namespace, math.max(0, row), 0, options)
+  end
+  options.virt_lines_overflow = vim.fn.has("nvim-0.11") == 1 and "scroll" or nil
+  set()
+  if row < 0 then
+    for _, win in ipairs(vim.fn.win_findbuf(bufnr)) do
+      api.nvim_win_call(win, function()
+        if vim.fn.line("w0") == 1 then
+          vim.fn.winrestview({ topline = 1, topfill = #lines })
+        end
+      end)
+    end
+  end
+end
+
+---Draw, and leave the cursor's line where it is in every window.
+---@param bufnr integer
+---@param draw fun()
+function M.without_moving(bufnr, draw)
+  local before = {}
+  for _, win in ipairs(vim.fn.win_findbuf(bufnr)) do
+    before[win] = api.nvim_win_call(win, vim.fn.winline)
+  end
+  draw()
+  if api.nvim_get_mode().mode:find("^[iR]") then
+    return
+  end
+  for win, row in pairs(before) do
+    api.nvim_win_call(win, function()
+      local lines = vim.fn.winline() - row
+      if lines ~= 0 then
+        local key = lines > 0 and "\5" or "\25" -- CTRL-E, CTRL-Y
+        pcall(vim.cmd.normal, { math.abs(lines) .. key, bang = true })
+      end
+    end)
+  end
+end
+
+---@class CodeCompanion.EditShown
+---@field first integer 0-based row of the region
+---@field hunks CodeCompanion.PlacedHunk[]
+---@field hint string[] What stands below the first change: the first that fits
+---@field progress? string At the end of the first line, while the model answers
+
+---Draw what stands in a buffer; what was drawn before goes.
+---@param bufnr integer
+---@param shown CodeCompanion.EditShown
+function M.draw(bufnr, shown)
+  M.without_moving(bufnr, function()
+    api.nvim_buf_clear_namespace(bufnr, M.namespace, 0, -1)
+    local room = room_in(bufnr)
+    for index, one in ipairs(shown.hunks) do
+      local first = shown.first + one.first
+      local last = first + one.count
+      mark_removed(bufnr, first, last, one.is_conflict and "CodeCompanionEditConflict" or "CodeCompanionEditRemoved")
+      local lines = added(one.lines, room, "CodeCompanionEditAdded")
+      local hint = {}
+      if one.is_conflict then
+        local choice = keys.hint({ { "accept_hunk", "takes the new ones" }, { "reject_hunk", "keeps yours" } }, " · ")
+        hint = { "you have changed these lines, too" .. choice, "you changed these, too" }
+      elseif index == 1 then
+        hint = shown.hint
+      end
+      for at, text in ipairs(hint) do
+        if api.nvim_strwidth(text) <= room.width or at == #hint then
+          local group = one.is_conflict and "CodeCompanionEditConflict" or "CodeCompanionEditHint"
+          lines[#lines + 1] = { { (" "):rep(room.gutter) .. fit.cut(text, room.width), group } }
+          break
+        end
+      end
+      put_below(bufnr, last - 1, lines)
+    end
+  end)
+end
+
+local progress = api.nvim_create_namespace("codecompanion.edit_in_place.progress")
+
+---Say at the end of a line what is happening; nothing takes it away.
+---@param bufnr integer
+---@param row integer
+---@param text? string
+function M.progress(bufnr, row, text)
+  api.nvim_buf_clear_namespace(bufnr, progress, 0, -1)
+  if text then
+    api.nvim_buf_set_extmark(bufnr, progress, math.min(row, api.nvim_buf_line_count(bufnr) - 1), 0, {
+      virt_text = { { "  " .. text, "CodeCompanionEditProgress" } },
+      virt_text_pos = "eol",
+      hl_mode = "combine",
+    })
+  end
+end
+
+---Open the folds that hide a change.
+---@param bufnr integer
+---@param shown CodeCompanion.EditShown
+function M.unfold(bufnr, shown)
+  for _, win in ipairs(vim.fn.win_findbuf(bufnr)) do
+    api.nvim_win_call(win, function()
+      for _, one in ipairs(shown.hunks) do
+        local last = math.min(api.nvim_buf_line_count(bufnr), shown.first + one.first + math.max(one.count, 1))
+        for line = shown.first + one.first + 1, last do
+          if vim.fn.foldclosed(line) > 0 then
+            pcall(vim.cmd, ("silent! %dfoldopen!"):format(line))
+          end
+        end
+      end
+    end)
+  end
+end
+
+---@param bufnr integer
+function M.clear(bufnr)
+  if api.nvim_buf_is_loaded(bufnr) then
+    M.without_moving(bufnr, function()
+      api.nvim_buf_clear_namespace(bufnr, M.namespace, 0, -1)
+      api.nvim_buf_clear_namespace(bufnr, progress, 0, -1)
+    end)
+  end
+end
+
+return M

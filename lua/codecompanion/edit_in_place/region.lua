@@ -1,0 +1,60 @@
+---The lines of a buffer that an edit is about, wherever they move while the user goes on typing.
+
+local api = vim.api
+
+local M = {}
+
+M.namespace = api.nvim_create_namespace("codecompanion.edit_in_place.region")
+
+---@class CodeCompanion.EditRegion
+---@field bufnr integer
+---@field top integer Extmark at the first line
+---@field bottom integer Extmark at the line after the last one
+
+---@param region { bufnr: integer, top?: integer, bottom?: integer }
+---@param first integer 0-based row
+---@param last integer 0-based row after the last line
+---@return CodeCompanion.EditRegion
+function M.set(region, first, last)
+  local function mark(id, row, right)
+    return api.nvim_buf_set_extmark(region.bufnr, M.namespace, row, 0, {
+      id = id,
+      right_gravity = right,
+      strict = false,
+    })
+  end
+  region.top, region.bottom = mark(region.top, first, false), mark(region.bottom, last, true)
+  return region --[[@as CodeCompanion.EditRegion]]
+end
+
+---The rows of the region now, nil when the buffer or its marks are gone.
+---@param region CodeCompanion.EditRegion
+---@return integer? first
+---@return integer? last
+function M.rows(region)
+  if not api.nvim_buf_is_loaded(region.bufnr) then
+    return nil
+  end
+  local top = api.nvim_buf_get_extmark_by_id(region.bufnr, M.namespace, region.top, {})
+  local bottom = api.nvim_buf_get_extmark_by_id(region.bufnr, M.namespace, region.bottom, {})
+  if not top[1] or not bottom[1] then
+    return nil
+  end
+  return top[1], math.min(math.max(bottom[1], top[1]), api.nvim_buf_line_count(region.bufnr))
+end
+
+---@param region CodeCompanion.EditRegion
+---@return string[]
+function M.lines(region)
+  local first, last = M.rows(region)
+  return first and api.nvim_buf_get_lines(region.bufnr, first, last --[[@as integer]], false) or {}
+end
+
+---@param region CodeCompanion.EditRegion
+function M.clear(region)
+  if api.nvim_buf_is_loaded(region.bufnr) then
+    api.nvim_buf_clear_namespace(region.bufnr, M.namespace, 0, -1)
+  end
+end
+
+return M

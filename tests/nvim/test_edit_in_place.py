@@ -1,0 +1,375 @@
+"""Edits in place with the real host: shown in the buffer, accepted as one step, never in the way of what is typed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+
+import pytest
+
+from real_chat import KEY, RealChat, read_log, start_chat
+from tests.forked_python import process_of
+from tests.providers.chat.answers import failure, reply
+from tests.providers.chat.thread import ChatServerThread
+
+OLD = [
+    "import sys",
+    "",
+    "",
+    "def fact(n):",
+    "    if n < 2:",
+    "        return 1",
+    "    return n * fact(n - 1)",
+    "",
+    "fact(3)",
+]
+NEW = ["def fact(n):", "    result = 1", "    for i in range(2, n + 1):", "        result *= i", "    return result"]
+EDITED = [*OLD[:3], *NEW, *OLD[7:]]
+TWO = ["def fact(number):", "    if n < 2:", "        return 1", "    return number * fact(number - 1)"]
+
+
+def code(lines: list[str], placement: str = "replace") -> str:
+    body = "\n".join(lines)
+    return f"placement: {placement}\n```python\n{body}\n```\n"
+
+
+class Desk:
+    """A file in a Neovim whose model answers as scripted."""
+
+    def __init__(self, chat: RealChat, server: ChatServerThread) -> None:
+        self.chat, self.server, self.nvim = chat, server, chat.nvim
+
+    def edit(self, command: str, *, lines: list[str] | None = None, name: str = "fact.py") -> None:
+        self.nvim.command(f"edit {name}")
+        if lines is not None:
+            self.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, ...); vim.bo.modified = false", lines)
+        self.ask(command)
+
+    def ask(self, command: str) -> None:
+        self.nvim.feed(f":{command}<CR>")
+
+    def state(self) -> dict:
+        return self.nvim.lua("return vim.b.codecompanion_edit or vim.empty_dict()")
+
+    def wait_proposed(self, changes: int | None = None) -> None:
+        def found():
+            now = self.state()
+            return now.get("state") == "proposed" and (changes is None or now["changes"] == changes)
+
+        self.nvim.wait_for(found, "a proposal")
+
+    def wait_over(self) -> None:
+        self.nvim.wait_for(lambda: not self.state(), "the end of the edit")
+
+    def lines(self) -> list[str]:
+        return self.nvim.lines()
+
+
+@pytest.fixture
+def desk(nvim_factory, tmp_path):
+    """Return a maker of desks: scripted answers, then options."""
+    stack = contextlib.ExitStack()
+
+    def make(*answers, size=(80, 24), **more) -> Desk:
+        server = stack.enter_context(ChatServerThread(answers, key=KEY))
+        files = [("fact.py", "\n".join(OLD) + "\n"), ("other.py", "x = 1\n")]
+        chat = start_chat(nvim_factory, tmp_path, server, files=files, opened=False, size=size, **more)
+        chat.nvim.command(f"cd {tmp_path}/work")
+        return Desk(chat, server)
+
+    with stack:
+        yield make
+
+
+def test_a_selection_is_changed_as_said_in_one_step(desk):
+    """The whole way: diff in the buffer, nothing touched, `ga`, `u`."""
+    here = desk(reply(code(NEW)))
+    here.edit("4,7CodeCompanion make it iterative")
+    here.wait_proposed()
+    assert here.lines() == OLD
+    screen = here.nvim.wait_screen(r"\+ +    result = 1")
+    assert "ga accept" in screen
+    assert "def fact(n):" in screen
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines() == EDITED
+    here.nvim.feed("u")
+    here.nvim.wait_for(lambda: here.lines() == OLD, "the old text")
+    here.nvim.feed("<C-r>")
+    here.nvim.wait_for(lambda: here.lines() == EDITED, "the new text")
+
+
+def test_what_is_rejected_leaves_text_and_keys_as_they_were(desk):
+    here = desk(reply(code(NEW)))
+    here.nvim.command("edit fact.py")
+    here.nvim.lua("vim.keymap.set('n', 'ga', 'iMine<Esc>', { buffer = 0 })")
+    here.ask("4,7CodeCompanion make it iterative")
+    here.wait_proposed()
+    here.nvim.feed("gr")
+    here.wait_over()
+    assert here.lines() == OLD
+    assert here.nvim.lua("return vim.bo.modified") is False
+    assert here.nvim.lua("return #vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, {})") == 0
+    assert here.nvim.lua("return vim.fn.maparg('gr', 'n', false, true).buffer") != 1
+    here.nvim.feed("ggga")
+    assert here.lines()[0] == "Mineimport sys"
+
+
+def test_changes_are_decided_one_by_one(desk):
+    here = desk(reply(code(TWO)))
+    here.edit("4,7CodeCompanion call it number")
+    here.wait_proposed(2)
+    here.nvim.feed("gg]c")
+    here.nvim.wait_for(lambda: here.nvim.lua("return vim.fn.line('.')") == 4, "the first change")
+    here.nvim.feed("dr")
+    here.wait_proposed(1)
+    here.nvim.feed("]cdo")
+    here.wait_over()
+    assert here.lines() == [*OLD[:6], TWO[3], *OLD[7:]]
+
+
+def test_an_undo_brings_the_proposal_of_an_accepted_change_back(desk):
+    here = desk(reply(code(TWO)))
+    here.edit("4,7CodeCompanion call it number")
+    here.wait_proposed(2)
+    here.nvim.feed("4Gdo")
+    here.wait_proposed(1)
+    assert here.lines()[3] == TWO[0]
+    here.nvim.feed("u")
+    here.wait_proposed(2)
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines() == [*OLD[:3], *TWO, *OLD[7:]]
+
+
+def test_what_is_typed_while_the_model_answers_stays(desk):
+    """Above, in and below the lines; a change that meets one of the user's is theirs to decide."""
+    gate = asyncio.Event()
+    here = desk(reply(code(TWO), gate=gate, gate_after=10))
+    here.edit("4,7CodeCompanion call it number")
+    here.nvim.wait_for(lambda: here.state().get("state") == "asking", "a question")
+    here.nvim.feed("ggOimport os<Esc>Gofact(4)<Esc>:8s/fact/mine/<CR>")
+    here.nvim.wait_for(lambda: "mine" in here.lines()[7], "what was typed")
+    here.server.release(gate)
+    here.wait_proposed(2)
+    here.nvim.feed("ga")
+    here.wait_proposed(1)
+    typed = ["import os", *OLD[:3], TWO[0], *OLD[4:6], "    return n * mine(n - 1)", *OLD[7:], "fact(4)"]
+    assert here.lines() == typed
+    assert "you have changed these lines" in here.nvim.wait_screen("changed these lines")
+    here.nvim.feed("ga")
+    assert here.lines() == typed
+    here.nvim.feed("8Gdo")
+    here.wait_over()
+    assert here.lines()[7] == TWO[3]
+
+
+@pytest.mark.parametrize("key", ["<C-c>", "gr"])
+def test_a_key_stops_the_reply_and_nothing_is_changed(desk, key):
+    gate = asyncio.Event()
+    here = desk(reply(code(NEW), gate=gate, gate_after=24))
+    here.edit("4,7CodeCompanion make it iterative")
+    here.nvim.wait_screen(r"\+ +def fact|result")
+    here.nvim.feed(key)
+    here.wait_over()
+    assert here.lines() == OLD
+    here.nvim.wait_screen("Stopped; the buffer was not changed")
+
+
+def test_a_dead_host_leaves_the_buffer_as_it_was_and_the_next_edit_works(desk):
+    gate = asyncio.Event()
+    here = desk(reply(code(NEW), gate=gate, gate_after=24), reply(code(NEW)))
+    here.edit("4,7CodeCompanion make it iterative")
+    here.nvim.wait_for(lambda: here.nvim.lua("return vim.b.codecompanion_edit.changes") > 0, "code that arrives")
+    os.kill(process_of(here.chat.job_pid()), signal.SIGKILL)
+    here.wait_over()
+    assert here.lines() == OLD
+    assert here.nvim.lua("return #vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, {})") == 0
+    here.nvim.wait_screen("The Python host ended")
+    here.ask("4,7CodeCompanion make it iterative")
+    here.wait_proposed()
+
+
+def test_a_failure_is_one_sentence(desk):
+    here = desk(failure(401, "invalid key"))
+    here.edit("4,7CodeCompanion make it iterative")
+    here.wait_over()
+    assert here.lines() == OLD
+    here.nvim.wait_for(lambda: "LOOP_KEY was refused" in here.nvim.messages(), "a sentence")
+    assert not here.nvim.blocked()
+
+
+def test_it_goes_on_in_a_chat(desk):
+    """The conversation is an ordinary chat of the history, counted, with tools from there on."""
+    here = desk(reply(code(NEW)), reply("Because loops are fast."))
+    here.edit("4,7CodeCompanion make it iterative")
+    here.wait_proposed()
+    chat_id = here.state()["chat"]
+    here.nvim.feed("gO")
+    here.chat.wait_ready()
+    assert here.chat.id == chat_id
+    here.nvim.wait_screen("make it iterative")
+    here.chat.say("why?")
+    assert "Because loops are fast." in here.chat.text()
+    assert here.server.requests[1].json["tools"]
+    assert "tools" not in here.server.requests[0].json
+    assert read_log(here.chat.root, chat_id)
+
+
+def test_a_follow_up_is_about_the_proposal(desk):
+    here = desk(reply(code(NEW)), reply(code([*NEW[:4], "    return int(result)"])))
+    here.edit("4,7CodeCompanion make it iterative")
+    here.wait_proposed()
+    here.nvim.feed("g.return an int<CR>")
+    here.nvim.wait_screen(r"return int\(result\)")
+    here.wait_proposed()
+    asked = here.server.requests[1].json["messages"][-1]["content"]
+    assert "result *= i" in asked
+    assert asked.startswith("return an int")
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines() == [*OLD[:3], *NEW[:4], "    return int(result)", *OLD[7:]]
+
+
+def test_a_failed_follow_up_leaves_the_proposal_standing(desk):
+    here = desk(reply(code(NEW)), failure(401, "invalid key"))
+    here.edit("4,7CodeCompanion make it iterative")
+    here.wait_proposed()
+    here.nvim.feed("g.return an int<CR>")
+    here.nvim.wait_for(lambda: "LOOP_KEY was refused" in here.nvim.messages(), "a sentence")
+    here.wait_proposed()
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines() == EDITED
+
+
+def test_an_answer_in_words_opens_as_a_chat(desk):
+    here = desk(reply("placement: chat\nIt calls itself."))
+    here.edit("4,7CodeCompanion why is it slow?")
+    here.nvim.wait_screen("It calls itself.")
+    here.nvim.command("buffer fact.py")
+    assert here.lines() == OLD
+
+
+def test_a_new_buffer_gets_what_belongs_into_one(desk):
+    here = desk(reply(code(["def test_fact():", "    assert fact(3) == 6"], "new")))
+    here.edit("4,7CodeCompanion write a test")
+    here.nvim.wait_for(lambda: here.lines()[0] == "def test_fact():", "a new buffer")
+    assert here.nvim.lua("return { vim.bo.filetype, vim.fn.bufname() }") == ["python", ""]
+
+
+@pytest.mark.parametrize(("placement", "at"), [("after", 7), ("before", 3)])
+def test_lines_are_added_beside_those_that_stay(desk, placement, at):
+    here = desk(reply(code(["x = 1"], placement)))
+    here.edit("4,7CodeCompanion add x")
+    here.wait_proposed(1)
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines() == [*OLD[:at], "x = 1", *OLD[at:]]
+
+
+def test_without_a_selection_it_is_about_what_is_around_the_cursor(desk):
+    here = desk(reply(code(NEW)))
+    here.nvim.command("edit fact.py")
+    here.nvim.feed("6G")
+    here.ask("CodeCompanion make it iterative")
+    here.wait_proposed()
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines() == EDITED
+
+
+STRANGE = {
+    "an empty buffer": ([""], "%", ["a", "b"]),
+    "the last line": (["a", "b"], "2", ["c", "d"]),
+    "the first line": (["a", "b"], "1", ["c", "d"]),
+    "everything away": (["a", "b"], "%", []),
+    "a NUL": (["a\0b", "c"], "2", ["d"]),
+    "wide and combining": (["日本語 é e\u0301 👩‍💻", "x"], "%", ["日本語 👩‍💻", "y"]),
+    "tabs": (["if x {", "\ty()", "}"], "%", ["if x {", "\tz()", "}"]),
+}
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_strange_texts_are_edited_and_come_back(desk, what):
+    old, range_, new = STRANGE[what]
+    here = desk(reply(code(new)))
+    here.nvim.command("enew")
+    here.nvim.lua("vim.bo.expandtab = false; vim.api.nvim_buf_set_lines(0, 0, -1, false, ...)", old)
+    here.ask(f"{range_}CodeCompanion change it")
+    here.wait_proposed()
+    assert here.lines() == old
+    here.nvim.feed("ga")
+    here.wait_over()
+    kept = {"2": old[:1], "1": [], "%": []}[range_]
+    assert here.lines() == ([*kept, *new, *(old[1:] if range_ == "1" else [])] or [""])
+    here.nvim.feed("u")
+    here.nvim.wait_for(lambda: here.lines() == old, "the old text")
+
+
+def test_line_ends_and_a_missing_one_stay(desk, tmp_path):
+    here = desk(reply(code(["x = 2"])))
+    path = tmp_path / "work" / "dos.py"
+    path.write_bytes(b"x = 1\r\ny = 1")
+    here.edit("1CodeCompanion two", name="dos.py")
+    here.wait_proposed()
+    here.nvim.feed("ga")
+    here.wait_over()
+    here.nvim.command("set nofixeol | write")
+    assert path.read_bytes() == b"x = 2\r\ny = 1"
+
+
+def test_what_cannot_be_edited_says_so(desk):
+    here = desk()
+    here.edit("help", lines=None)
+    for setting, words in (("nomodifiable", "cannot be changed"), ("modifiable filetype=codecompanion", "is a chat")):
+        here.nvim.command(f"enew | setlocal {setting}")
+        here.ask("1CodeCompanion change it")
+        here.nvim.wait_for(lambda words=words: words in here.nvim.messages(), words)
+    assert here.server.requests == []
+
+
+def test_two_buffers_are_edited_at_once_and_one_only_once(desk):
+    gate = asyncio.Event()
+    here = desk(reply(code(NEW), gate=gate, gate_after=10), reply(code(["x = 2"])))
+    here.edit("4,7CodeCompanion make it iterative")
+    here.nvim.wait_for(lambda: len(here.server.requests) == 1, "the first request")
+    here.ask("4,7CodeCompanion again please")
+    here.nvim.wait_screen("waiting for you")
+    here.edit("1CodeCompanion two", name="other.py")
+    here.wait_proposed()
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines() == ["x = 2"]
+    here.server.release(gate)
+    here.nvim.command("buffer fact.py")
+    here.wait_proposed()
+
+
+def test_words_are_an_instruction_and_a_mistyped_name_is_not(desk):
+    here = desk()
+    here.nvim.command("edit fact.py")
+    for command, words in (
+        ("CodeCompanion heath", "did you mean health"),
+        ("CodeCompanion complet off", "did you mean complete"),
+        ("CodeCompanion complete this function", "takes on, off, status"),
+    ):
+        here.ask(command)
+        here.nvim.wait_for(lambda words=words: words in here.nvim.messages(), words)
+    assert here.state() == {}
+    assert here.server.requests == []
+
+
+def test_a_proposal_is_readable_in_40_columns_and_nothing_moves(desk):
+    long = 'value = "' + "x" * 60 + ' end"'
+    here = desk(reply(code(["\tfirst = 1", long])), size=(40, 24))
+    here.nvim.command("set number")
+    here.edit("2,3CodeCompanion lengthen it", lines=["top", "\tfirst = 1", "second", "cursor", "last"])
+    here.nvim.feed("4G")
+    row = here.nvim.lua("return vim.fn.winline()")
+    here.wait_proposed()
+    screen = here.nvim.wait_screen("ga accept")
+    assert "ga accept · gr reject" in screen
+    assert here.nvim.lua("return vim.fn.winline()") == row or here.nvim.lua("return vim.fn.line('w0')") == 1
