@@ -191,8 +191,10 @@
 ---A question of a tool to the editor, answered by the verb `answer` with this `ask_id` (0 = no answer wanted).
 ---
 ---`look`: which of `paths` are open (without: all files with unsaved changes) → `{files}`. `change`: make `text` the
----content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: load again what changed on disk. Once
----`until_ms` (milliseconds since the epoch, 0 = never) has passed it must not be begun: the host has gone on.
+---content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: load again what changed on disk.
+---`run_tool`: call the user's own tool `name` with `arguments` → `{text, is_error}`, as late as it likes; `stop_tool`:
+---nobody waits for the answer to `ask_id` any more. Once `until_ms` (milliseconds since the epoch, 0 = never) has
+---passed it must not be begun: the host has gone on.
 ---@class CodeCompanion.Event.Ask
 ---@field type "ask"
 ---@field chat string
@@ -1258,7 +1260,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Tools that the model can call. Set a tool to false to switch it off.
+---Tools that the model can call. Set a tool to false to switch it off. Other names are tools of your own.
 ---@class CodeCompanion.Options.interactions.chat.tools
 ---@field read_file? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field file_search? CodeCompanion.Options.interactions.chat.tools.tool|false
@@ -1272,6 +1274,7 @@
 ---@field memory? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field recall? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field opts? CodeCompanion.Options.interactions.chat.tools.opts
+---@field [string] CodeCompanion.Options.interactions.chat.tools.name|false
 
 ---Reads a file, or a range of its lines.
 ---@class CodeCompanion.Options.interactions.chat.tools.tool
@@ -1291,6 +1294,21 @@
 ---@field save_with_autocmds? boolean
 ---@field guarded_files? string[]
 ---@field max_result_chars? integer
+
+---A tool of your own, in Lua or in Python, see |codecompanion-own-tools|.
+---@class CodeCompanion.Options.interactions.chat.tools.name
+---@field description? string
+---@field schema? table
+---@field callback? (fun(arguments: table, context: CodeCompanion.ToolContext, done: fun(result: any)): any)|table
+---@field python? string
+---@field enabled? boolean|(fun(): boolean)
+---@field opts? CodeCompanion.Options.interactions.chat.tools.name.opts
+
+---How the tool runs.
+---@class CodeCompanion.Options.interactions.chat.tools.name.opts
+---@field require_approval_before? boolean
+---@field allowed_in_yolo_mode? boolean
+---@field timeout? integer
 
 ---Slash commands of your own, see |codecompanion-own-slash|. Set a built-in one to false to switch it off.
 ---@class CodeCompanion.Options.interactions.chat.slash_commands

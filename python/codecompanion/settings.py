@@ -105,8 +105,22 @@ class ToolSettings(_Section, frozen=True):
     hide_variables: tuple[str, ...] = ()
 
 
+class OwnToolSettings(_Section, frozen=True):
+    """A tool of the user's own: a function in Python (`module:function`, `file.py:function`), or "" = one in Lua.
+
+    `parameters` is the JSON schema of the arguments, None when it has to be found out, or when there are none.
+    """
+
+    python: str
+    description: str
+    parameters: Any
+    settings: ToolSettings
+
+
 class ToolsSettings(_Section, frozen=True):
     """The tools. `entries` names every built-in tool; `yolo`: new chats start with approvals switched off.
+
+    `own` are the user's, by name.
 
     `max_result_chars`: a longer result is kept whole in the log and shown to the model as head and tail.
     `guarded_files`: patterns of files whose change is always asked about, besides those built in; `!` takes files out.
@@ -117,6 +131,7 @@ class ToolsSettings(_Section, frozen=True):
     max_result_chars: int
     guarded_files: tuple[str, ...]
     entries: dict[str, ToolSettings]
+    own: dict[str, OwnToolSettings]
 
 
 class RuleFile(_Section, frozen=True):

@@ -144,11 +144,25 @@ local function chat(options, given, evaluation)
 end
 
 ---@param options table
+---@param evaluation CodeCompanion.Evaluation
 ---@return table
-local function tools(options)
-  local entries = {}
-  for name, tool in pairs(options.interactions.chat.tools) do
-    if name ~= "opts" then
+local function tools(options, evaluation)
+  local entries, own, is_built_in = {}, {}, {}
+  for _, option in ipairs(require("codecompanion.config.options.tools")) do
+    is_built_in[option.name] = true
+  end
+  local function is_on(path, value)
+    return evaluation:value(path, value, "boolean", false)
+  end
+  for name, tool in require("codecompanion.config.sorted")(options.interactions.chat.tools) do
+    if not is_built_in[name] then
+      local told, problem
+      if tool then
+        told, problem = require("codecompanion.config.own_tools").told(name, tool, is_on)
+      end
+      own[name] = told
+      table.insert(evaluation.problems, problem)
+    elseif name ~= "opts" then
       local opts = tool and tool.opts
       entries[name] = tool
           and {
@@ -170,6 +184,7 @@ local function tools(options)
     max_result_chars = opts.max_result_chars,
     guarded_files = opts.guarded_files,
     entries = entries,
+    own = object(own),
   }
 end
 
@@ -258,7 +273,7 @@ function M.settings(options, given)
   local settings = {
     chat = chat(options, given, evaluation),
     models = object(vim.tbl_map(object, options.models)),
-    tools = tools(options),
+    tools = tools(options, evaluation),
     rules = rules(options, evaluation),
     context = require("codecompanion.config.gathering")(options.context, M.adapter_reference),
     completion = completion(options.completion),

@@ -1,4 +1,5 @@
----Questions of the host's tools about open files, and changes of them: the `ask` event, answered by the verb `answer`.
+---Questions of the host's tools about open files, changes of them, and calls of the user's own tools: the `ask` event,
+---answered by the verb `answer`.
 ---
 ---Nothing here waits for the host, and the host does not wait for ever: what it has given up must not be begun.
 
@@ -17,6 +18,18 @@ local HANDLERS = {
   reload = function(fields)
     require("codecompanion.files.reload").all(fields.deleted)
     return {}
+  end,
+  stop_tool = function(fields)
+    require("codecompanion.own_tools").stop(fields.ask_id)
+    return {}
+  end,
+}
+
+---Those whose answer comes later: `done(ok, result)` gives it.
+---@type table<string, fun(ask_id: integer, fields: table, done: fun(ok: boolean, result: any))>
+local SLOW = {
+  run_tool = function(ask_id, fields, done)
+    require("codecompanion.own_tools").run(ask_id, fields, done)
   end,
 }
 
@@ -55,7 +68,12 @@ local function carry_out(ask, reply)
       carry_out(ask, reply)
     end, RETRY_MS)
   end
-  local handler = HANDLERS[ask.what]
+  local handler, slow = HANDLERS[ask.what], SLOW[ask.what]
+  if slow then
+    return slow(ask.ask_id, ask.fields or {}, function(ok, result)
+      finish(ask, reply, ok, result)
+    end)
+  end
   if not handler then
     return finish(ask, reply, false, ("the editor does not know %q"):format(ask.what))
   end

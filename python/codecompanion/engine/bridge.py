@@ -27,6 +27,7 @@ import pynvim
 
 from codecompanion import __version__
 from codecompanion.engine import log
+from codecompanion.engine.channel import keep_channel
 from codecompanion.engine.loop import EngineLoop, Guard, one_sentence
 from codecompanion.engine.outbox import Outbox, Pacer
 from codecompanion.engine.request_order import RequestOrder
@@ -299,6 +300,7 @@ def serve(plugin: Path) -> int:
     """Run the remote plugin `plugin` on stdin/stdout until the editor leaves; return the exit status."""
     sys.argv[:] = ["codecompanion.engine", str(plugin)]  # start_host() takes every argument ending in .py for a plugin
     status = 0
+    keep_channel()
     try:
         pynvim.start_host()
     except (EOFError, OSError):

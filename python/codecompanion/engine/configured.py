@@ -50,8 +50,18 @@ def configure(services: Services, request: Hello) -> None:
     services.indexes = ProjectIndexes(Path(request.cache_dir), services.emit) if request.cache_dir else None
     services.vectors = _vectors(services)
     services.gatherer = _gatherer(services)
+    _add_own_tools(services)
     _check_patterns(services)
     _check_policies(services)
+
+
+def _add_own_tools(services: Services) -> None:
+    """Let the user's own tools be offered; imported only where there are any."""
+    own = services.settings.tools.own
+    if own:
+        from codecompanion.tools.own.provider import OwnTools
+
+        services.tools.add(OwnTools(own, lambda text: services.emit(Notice(level=Severity.WARN, text=text))))
 
 
 def _vectors(services: Services) -> ProjectVectors | None:

@@ -1,5 +1,6 @@
 """THE ORDER: everything that happens before a request leaves, top to bottom (R-518; the way of one message).
 
+     0  providers of tools that are not ready are waited for                    `tools.toolbox`
      1  rule files that have changed are read again                        R-549  `attachments.rules_sync`
      2  a checkpoint, when one is due                                      R-464  `compaction.effects`
      3  the `/compact` that was typed meanwhile                            R-533  `window.context_control`
@@ -42,6 +43,7 @@ async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bo
         ContextOverflow: it does not fit the window, and nothing more can be taken out.
         CodeCompanionError: something could not be stored; the view is as before.
     """
+    await chat.control.tools.settle()
     await chat.reread_rules()
     chat.effects.boundary()
     wanted = None if is_continued else chat.take_compaction_request()

@@ -299,4 +299,5 @@ class Chat:
 
     def _tool_context(self, name: str) -> ToolContext:
         timeout_s = self.control.tools.offered().timeout_s(name, DEFAULT_TOOL_TIMEOUT_S)
-        return msgspec.structs.replace(self.services.tool_context(self.snapshot, timeout_s), recall=self.removed)
+        context = self.services.tool_context(self.snapshot, timeout_s)
+        return msgspec.structs.replace(context, recall=self.removed, chat_id=self.chat_id)

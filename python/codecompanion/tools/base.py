@@ -153,7 +153,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     which variables of it a program that the model runs does not get. `recall` is what was taken out of the chat.
     `accepted` is the proposal as the user left it, None unless the user edited it: the tool writes exactly that.
     `opened` is what of the tool's files was open when `editor` was asked last; `recorder` logs changes of files;
-    `look_up_code` asks the project's index.
+    `look_up_code` asks the project's index. `chat_id` is "" outside of a chat.
     """
 
     root: Path
@@ -171,6 +171,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     opened: Opened = Opened()
     recorder: Recorder = NotRecorded()
     look_up_code: CodeLookup = no_code_lookup
+    chat_id: str = ""
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):

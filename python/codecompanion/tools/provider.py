@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from codecompanion.tools.base import Tool
 
@@ -26,6 +26,18 @@ class ToolProvider(Protocol):
         the very same objects as long as nothing has changed. A tool that brings `settings` needs no entry in the
         user's configuration. What it raises costs its tools and one sentence.
         """
+
+
+@runtime_checkable
+class SettlingProvider(Protocol):
+    """A provider that has to find out what it has: it loads something, it connects."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether it knows what it has; asked before each request."""
+
+    async def settle(self, root: Path) -> None:
+        """Find it out. A request waits for that for a few seconds; then it goes on in its own time."""
 
 
 class GivenTools:

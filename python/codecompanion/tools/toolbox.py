@@ -6,6 +6,7 @@ provider, is left out and said once; the others are not affected.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,13 +16,15 @@ from codecompanion.errors import CodeCompanionError
 from codecompanion.settings import ToolSettings
 from codecompanion.tools.base import Tool
 from codecompanion.tools.parameters import problem_with_parameters
-from codecompanion.tools.provider import ToolProvider
+from codecompanion.tools.provider import SettlingProvider, ToolProvider
 from codecompanion.tools.registry import OTHER_NAMES, ToolRegistry
 
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every provider of models takes as the name of a tool."""
 _MAX_DESCRIPTION_CHARS = 20_000
+SETTLE_S = 5.0
+"""So long a request waits for providers that are not ready; what comes later counts from the next one on."""
 _MAX_FOLDERS = 32
 
 
@@ -38,6 +41,7 @@ class Toolbox:
         self._providers, self._settings, self._tell = list(providers), settings or {}, tell
         self._made: dict[Path, tuple[tuple[tuple[ToolProvider, tuple[Tool, ...]], ...], ToolRegistry]] = {}
         self._told: set[str] = set()
+        self._settling: dict[SettlingProvider, asyncio.Task[None]] = {}
 
     def add(self, provider: ToolProvider) -> None:
         """Take another provider; its tools come after those of the others."""
@@ -47,6 +51,24 @@ class Toolbox:
         """Take a provider away; one that is not there is no mistake."""
         if provider in self._providers:
             self._providers.remove(provider)
+
+    async def settle(self, root: Path) -> None:
+        """Wait for providers that are still finding out what they have: the first request shall have all schemas."""
+        waiting = [one for one in self._providers if isinstance(one, SettlingProvider) and not one.is_settled]
+        if not waiting:
+            return
+        for one in waiting:
+            if one not in self._settling:
+                self._settling[one] = asyncio.create_task(self._settled(one, root))
+        await asyncio.wait([self._settling[one] for one in waiting], timeout=SETTLE_S)
+
+    async def _settled(self, provider: SettlingProvider, root: Path) -> None:
+        try:
+            await provider.settle(root)
+        except Exception as error:
+            _log.error("settling %r", provider, exc_info=error)
+        finally:
+            self._settling.pop(provider, None)
 
     def registry(self, root: Path) -> ToolRegistry:
         """Return the tools for chats in the folder; the same object as long as no provider brings others."""

@@ -222,8 +222,10 @@ class Ask(Event, frozen=True, kw_only=True, tag="ask"):
     """A question of a tool to the editor, answered by the verb `answer` with this `ask_id` (0 = no answer wanted).
 
     `look`: which of `paths` are open (without: all files with unsaved changes) → `{files}`. `change`: make `text` the
-    content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: load again what changed on disk. Once
-    `until_ms` (milliseconds since the epoch, 0 = never) has passed it must not be begun: the host has gone on.
+    content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: load again what changed on disk.
+    `run_tool`: call the user's own tool `name` with `arguments` → `{text, is_error}`, as late as it likes; `stop_tool`:
+    nobody waits for the answer to `ask_id` any more. Once `until_ms` (milliseconds since the epoch, 0 = never) has
+    passed it must not be begun: the host has gone on.
     """
 
     ask_id: int

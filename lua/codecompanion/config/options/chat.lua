@@ -45,8 +45,10 @@ return {
   },
   {
     name = "tools",
-    description = "Tools that the model can call. Set a tool to false to switch it off.",
+    description = "Tools that the model can call. Set a tool to false to switch it off. Other names are tools of your"
+      .. " own.",
     fields = require("codecompanion.config.options.tools"),
+    values = require("codecompanion.config.options.own_tools"),
     alias = { insert_edit_into_file = "insert_edit" },
   },
   {

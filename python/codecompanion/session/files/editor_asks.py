@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from codecompanion.tools.files.open_files import Changed, Opened, OpenFile
+from codecompanion.errors import ToolError
+from codecompanion.formats.plural import counted
+from codecompanion.tools.files.open_files import Changed, Opened, OpenFile, ToolAnswer
 from codecompanion.wire.events import Ask, Event
 from codecompanion.wire.requests import Answer
 
@@ -76,9 +78,31 @@ class EditorAsks:
         fields: dict[str, object] = {} if deleted is None else {"deleted": str(deleted)}
         self._emit(Ask(ask_id=0, what="reload", until_ms=0, fields=fields))
 
-    async def _ask(self, what: str, fields: dict[str, Any], start_s: float, limit_s: float) -> Answer | None:
+    async def run_tool(self, name: str, fields: Mapping[str, Any], limit_s: float) -> ToolAnswer:
+        """Run a tool of the user's own in the editor; it is told when nobody waits for it any more.
+
+        Raises:
+            ToolError: the editor did not answer in time, or does not have it; says what is known.
+        """
+        number, answered = next(self._numbers), False
+        try:
+            start_s = min(self._look_limit_s, limit_s)
+            answer = await self._ask("run_tool", {"name": name, **fields}, start_s, limit_s, number)
+            answered = answer is not None
+        finally:
+            if not answered:
+                self._emit(Ask(ask_id=0, what="stop_tool", until_ms=0, fields={"ask_id": number}))
+        if answer is None:
+            raise ToolError(f"{name} did not finish within {counted(limit_s, 'second')} and was stopped.")
+        if not answer.ok:
+            raise ToolError(f"{name} could not be run: {answer.error}.")
+        return msgspec.convert(answer.result, ToolAnswer)
+
+    async def _ask(
+        self, what: str, fields: dict[str, Any], start_s: float, limit_s: float, number: int = 0
+    ) -> Answer | None:
         """Return the answer, None when there is none in time; the editor begins within `start_s` or not at all."""
-        number = next(self._numbers)
+        number = number or next(self._numbers)
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         try:

@@ -18,3 +18,7 @@ class ChatTools:
     def offered(self) -> ToolRegistry:
         """Return the tools that may be offered in this chat now."""
         return self._toolbox.registry(self.root())
+
+    async def settle(self) -> None:
+        """Wait a few seconds for providers that are not ready."""
+        await self._toolbox.settle(self.root())

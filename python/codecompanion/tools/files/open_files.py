@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
+
+from codecompanion.errors import ToolError
 
 
 class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +54,13 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class ToolAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool of the user's own said that ran in the editor."""
+
+    text: str
+    is_error: bool = False
+
+
 class Editor(Protocol):
     """The editor, as tools may ask it."""
 
@@ -70,6 +79,13 @@ class Editor(Protocol):
         `deleted` is a file that was deleted on purpose: the editor need not warn of that.
         """
 
+    async def run_tool(self, name: str, fields: Mapping[str, Any], limit_s: float) -> ToolAnswer:
+        """Run a tool of the user's own in the editor; it is told when nobody waits for it any more.
+
+        Raises:
+            ToolError: the editor did not answer in time, or does not have it; says what is known.
+        """
+
 
 class NoEditor:
     """Nobody has anything open: the command line, and tests."""
@@ -86,3 +102,8 @@ class NoEditor:
 
     async def reload(self, deleted: Path | None = None) -> None:
         """Do nothing."""
+
+    async def run_tool(self, name: str, fields: Mapping[str, Any], limit_s: float) -> ToolAnswer:
+        """Run nothing."""
+        del fields, limit_s
+        raise ToolError(f"{name} runs in the editor, and there is none.")

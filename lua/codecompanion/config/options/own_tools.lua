@@ -1,0 +1,73 @@
+---Options of tools of the user's own: `interactions.chat.tools.<name>`. What is in their schemas the host checks
+---(python/codecompanion/tools/parameters.py).
+
+local own_tools = require("codecompanion.config.own_tools")
+
+return {
+  name = "<name>",
+  description = "A tool of your own, in Lua or in Python, see |codecompanion-own-tools|.",
+  disable = true,
+  fields = {
+    {
+      name = "description",
+      type = "string",
+      optional = true,
+      description = "What the tool does and when to use it, for the model.",
+    },
+    {
+      name = "schema",
+      type = "table",
+      optional = true,
+      description = "JSON schema of the arguments: of type `object`, or a whole function as OpenAI's API takes it."
+        .. " Without it a tool in Lua takes no arguments; one in Python has them from its type hints.",
+    },
+    {
+      name = "callback",
+      type = { "function", "table" },
+      optional = true,
+      check = own_tools.check_callback,
+      signature = "fun(arguments: table, context: CodeCompanion.ToolContext, done: fun(result: any)): any",
+      description = "What the tool does, in Lua. A table is a tool of codecompanion.nvim: `cmds` and `schema`.",
+    },
+    {
+      name = "python",
+      type = "string",
+      optional = true,
+      check = own_tools.check_python,
+      description = "What the tool does, in Python: `module.path:function`, or `path/to/file.py:function`, relative to"
+        .. ' `stdpath("config")`.',
+    },
+    {
+      name = "enabled",
+      type = { "boolean", "function" },
+      default = true,
+      signature = "fun(): boolean",
+      description = "Offer the tool to the model. A function is called when the host starts.",
+    },
+    {
+      name = "opts",
+      description = "How the tool runs.",
+      fields = {
+        {
+          name = "require_approval_before",
+          type = "boolean",
+          default = true,
+          description = "Ask before each call.",
+        },
+        {
+          name = "allowed_in_yolo_mode",
+          type = "boolean",
+          default = true,
+          description = "Run this tool without asking in YOLO mode; false asks even then.",
+        },
+        {
+          name = "timeout",
+          type = "integer",
+          min = 1,
+          default = 60000,
+          description = "Time limit of a call, in milliseconds.",
+        },
+      },
+    },
+  },
+}

@@ -1,0 +1,198 @@
+---Runs tools of the user's own: the host asks for one by name, the answer is the result as the model reads it.
+---
+---The function runs in the editor, with the user's rights; one that takes long has to be asynchronous, or the editor
+---stands still. What it returns is data: text, or what JSON can hold.
+
+local plain = require("codecompanion.config.plain")
+
+local M = {}
+
+---What a tool knows of its call.
+---@class CodeCompanion.ToolContext
+---@field root string The folder that tools work in
+---@field cwd string The working folder of the editor
+---@field chat string Id of the chat
+---@field is_cancelled fun(): boolean The call was stopped: nobody waits for a result any more
+---@field on_cancel fun(callback: fun()) Called when the call is stopped
+
+---@class CodeCompanion.ToolRun
+---@field name string
+---@field cancelled boolean
+---@field finished boolean
+---@field on_cancel fun()[]
+
+local MAX_BYTES = 20000000
+local EXPECTED =
+  'expected a string, { status = "success" or "error", data = … }, or nothing and a call of done(result)'
+
+---@type table<integer, CodeCompanion.ToolRun> By the number of the question
+local runs = {}
+
+---@param name string
+---@param text string
+local function note(name, text)
+  require("codecompanion.log").append(("tool %s: %s"):format(name, text))
+end
+
+---One character after the other; what is none is replaced.
+---@param run string Bytes that are not ASCII
+---@return string
+local function repaired(run)
+  local out, at = {}, 1
+  while at <= #run do
+    local char = run:match("^[\194-\223][\128-\191]", at)
+      or run:match("^[\224-\239][\128-\191][\128-\191]", at)
+      or run:match("^[\240-\244][\128-\191][\128-\191][\128-\191]", at)
+    char = char and plain.is_utf8(char) and char or nil
+    out[#out + 1] = char or "\239\191\189"
+    at = at + (char and #char or 1)
+  end
+  return table.concat(out)
+end
+
+---@param data any
+---@return string? text
+---@return string? problem
+local function text_of(data)
+  if type(data) == "table" then
+    local ok, encoded = pcall(vim.json.encode, data)
+    if not ok then
+      return nil, "it returned a table that is not JSON: " .. tostring(encoded)
+    end
+    data = encoded
+  elseif type(data) == "number" or type(data) == "boolean" then
+    data = tostring(data)
+  elseif type(data) ~= "string" then
+    return nil, ("it returned %s; %s"):format(type(data), EXPECTED)
+  end
+  if #data > MAX_BYTES then
+    return nil, ("its result has %d bytes; at most %d are taken"):format(#data, MAX_BYTES)
+  end
+  return plain.is_utf8(data) and data or (data:gsub("[\128-\255]+", repaired))
+end
+
+---@param result any What the function returned, or gave to `done`
+---@return { text: string, is_error: boolean }
+local function outcome(name, result)
+  local data, is_error = result, false
+  if type(result) == "table" and (result.status == "success" or result.status == "error") then
+    data, is_error = result.data, result.status == "error"
+    data = data == nil and (is_error and "It failed and did not say why." or "") or data
+  end
+  local text, problem = text_of(data)
+  if problem then
+    note(name, problem)
+    return { text = ("The tool %s failed: %s."):format(name, problem), is_error = true }
+  end
+  return { text = text, is_error = is_error }
+end
+
+---The functions of a tool, each called like that of the user's own: arguments, context, done.
+---@param callback function|table
+---@return (fun(arguments: table, context: table, done: fun(result: any)): any)[]
+---@return boolean can_wait Whether the last one can call `done` later
+local function steps_of(callback)
+  if type(callback) == "function" then
+    local known = debug.getinfo(callback, "u")
+    return { callback }, known.isvararg or known.nparams >= 3
+  end
+  return vim.tbl_map(function(cmd)
+    return function(arguments, context, done) -- codecompanion.nvim: itself, arguments, { input, output_cb }, output_cb
+      return cmd(callback, arguments, { input = context.input, output_cb = done }, done)
+    end
+  end, callback.cmds),
+    true
+end
+
+---@param run CodeCompanion.ToolRun
+---@param fields { name: string, arguments: table, root: string, chat: string }
+---@return CodeCompanion.ToolContext
+local function context_of(run, fields)
+  return {
+    root = fields.root,
+    cwd = vim.fn.getcwd(),
+    chat = fields.chat,
+    is_cancelled = function()
+      return run.cancelled
+    end,
+    on_cancel = function(callback)
+      run.on_cancel[#run.on_cancel + 1] = callback
+    end,
+  }
+end
+
+---@param err any
+---@return string
+local function first_line(err)
+  return (tostring(err):match("^[^\n]*"))
+end
+
+---Run a tool; `done` is called once, with the result. What comes after that, or after the call was stopped, is dropped.
+---@param number integer The question of the host
+---@param fields { name: string, arguments: table, root: string, chat: string }
+---@param done fun(ok: boolean, result: any)
+function M.run(number, fields, done)
+  local tool = require("codecompanion.config").options.interactions.chat.tools[fields.name]
+  local callback = type(tool) == "table" and tool.callback
+  if not callback then
+    return done(false, ("the configuration has no tool %s any more"):format(fields.name))
+  end
+  local run = { name = fields.name, cancelled = false, finished = false, on_cancel = {} }
+  runs[number] = run
+  local steps, can_wait = steps_of(callback)
+  local context = context_of(run, fields)
+  local function finish(result)
+    if run.finished or run.cancelled then
+      return note(run.name, run.finished and "it answered twice; the first answer counts" or "it answered too late")
+    end
+    run.finished, runs[number] = true, nil
+    done(true, outcome(run.name, result))
+  end
+  local function step(at, input)
+    context.input = input
+    local answered = false
+    local function take(result)
+      local is_last = at == #steps or type(result) == "table" and result.status == "error"
+      if is_last or run.cancelled or run.finished then
+        return finish(result)
+      elseif answered then
+        return note(run.name, "a part of it answered twice; the first answer counts")
+      end
+      answered = true
+      step(at + 1, type(result) == "table" and result.data or result)
+    end
+    local ok, result = xpcall(steps[at], first_line, fields.arguments or {}, context, function(result)
+      vim.schedule(function()
+        take(result)
+      end)
+    end)
+    if not ok then
+      note(run.name, result)
+      take({ status = "error", data = ("The tool %s failed: %s"):format(run.name, result) })
+    elseif result ~= nil then
+      take(result)
+    elseif not can_wait then
+      note(run.name, "it returned nothing")
+      take({ status = "error", data = ("The tool %s returned nothing; %s."):format(run.name, EXPECTED) })
+    end
+  end
+  step(1)
+end
+
+---Stop a call: nobody waits for it any more. The tool is told, if it asked to be.
+---@param number integer The question of the host
+function M.stop(number)
+  local run = runs[number]
+  if not run then
+    return
+  end
+  runs[number], run.cancelled = nil, true
+  for _, callback in ipairs(run.on_cancel) do
+    local ok, err = pcall(callback)
+    if not ok then
+      note(run.name, "on_cancel failed: " .. first_line(err))
+    end
+  end
+end
+
+return M

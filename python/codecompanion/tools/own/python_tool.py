@@ -1,0 +1,197 @@
+"""A tool of the user's own in Python: a plain function, loaded once and run with the user's rights.
+
+A function that is not `async` runs in a thread of its own, so that one that never returns keeps nothing else waiting;
+such a thread cannot be ended, only left behind. Whatever a function raises is a result that the model reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import importlib.util
+import inspect
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Coroutine
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from codecompanion.errors import ConfigError, ToolError
+from codecompanion.model.messages import ToolSpec
+from codecompanion.settings import OwnToolSettings
+from codecompanion.tools.base import Tool, ToolContext, ToolOutput
+from codecompanion.tools.own.asking import question_of, title_of
+from codecompanion.tools.own.lua_tool import as_schema
+from codecompanion.tools.own.signature import CONTEXT, CallContext, Signature, read_signature
+
+MAX_LEFT_BEHIND = 8
+"""So many calls of one tool may have run out of time and still run; then it is not called again."""
+_MAX_RESULT_CHARS = 20_000_000
+
+
+def python_tool(name: str, given: OwnToolSettings) -> Tool:
+    """Load the function and return the tool. Runs the user's code: call it in a thread.
+
+    Raises:
+        ConfigError: it cannot be loaded, or no schema can be made of it; names file and line.
+    """
+    key = f"interactions.chat.tools.{name}"
+    function = _load(given.python, key)
+    signature = read_signature(function, key)
+    run = _runner(name, function, signature)
+    parameters = signature.parameters if given.parameters is None else as_schema(given.parameters)
+    return Tool(
+        spec=ToolSpec(name, given.description or signature.description, parameters),
+        run=run,
+        title=title_of(name),
+        question=question_of(name),
+        effect="execute",
+        settings=given.settings,
+    )
+
+
+def _load(where: str, key: str) -> Callable[..., Any]:
+    place, _, name = where.rpartition(":")
+    try:
+        module = _from_file(Path(place), key) if place.endswith(".py") else importlib.import_module(place)
+        found = getattr(module, name, None)
+    except ConfigError:
+        raise
+    except BaseException as error:  # the user's code: a file that calls sys.exit() must not end the host
+        raise ConfigError(key, f"{place} cannot be loaded: {_told(error)}") from error
+    if found is None:
+        raise ConfigError(key, f"there is no {name} in {place}")
+    if not callable(found) or inspect.isclass(found):
+        raise ConfigError(key, f"{name} in {place} is no function")
+    return found  # type: ignore[no-any-return]
+
+
+def _from_file(path: Path, key: str) -> Any:
+    if not path.is_file():
+        raise ConfigError(key, f"there is no file {path}")
+    module_name = f"codecompanion_own_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise ConfigError(key, f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module  # dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[module_name]
+        raise
+    return module
+
+
+def _told(error: BaseException) -> str:
+    """Return an error of the user's code in one line, with the place it comes from."""
+    sentence = " ".join(str(error).split())[:300]
+    if isinstance(error, SyntaxError):
+        return f"{error.msg} ({error.filename}, line {error.lineno})"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if len(frames) > 1 else ""
+    return f"{type(error).__name__}{': ' if sentence else ''}{sentence}{where}"
+
+
+def _runner(
+    name: str, function: Callable[..., Any], signature: Signature
+) -> Callable[[dict[str, Any], ToolContext], Coroutine[Any, Any, ToolOutput]]:
+    left_behind: list[threading.Thread] = []
+
+    async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+        wanted = signature.arguments(arguments)
+        if signature.wants_context:
+            wanted[CONTEXT] = CallContext(context.root, Path(context.snapshot.cwd or context.root), context.chat_id)
+        try:
+            if inspect.iscoroutinefunction(function):
+                result = await function(**wanted)
+            else:
+                left_behind[:] = [thread for thread in left_behind if thread.is_alive()]
+                if len(left_behind) >= MAX_LEFT_BEHIND:
+                    raise ToolError(
+                        f"{len(left_behind)} earlier calls of {name} have not ended; it is not called again."
+                    )
+                result = await _in_own_thread(name, lambda: function(**wanted), left_behind)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise ToolError(f"{name} failed: it was cancelled by itself.") from None
+        except ToolError:
+            raise
+        except BaseException as error:  # SystemExit and KeyboardInterrupt of the user's code must not end the host
+            raise ToolError(f"{name} failed: {_told(error)}.") from error
+        if isinstance(result, _Raised):
+            raise ToolError(f"{name} failed: {_told(result.error)}.") from result.error
+        return ToolOutput(text=text_of(name, result))
+
+    return run
+
+
+async def _in_own_thread(name: str, work: Callable[[], Any], left_behind: list[threading.Thread]) -> Any:
+    """Return what the work returns, or raised; a thread that nobody waits for any more goes into `left_behind`."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(result)
+        else:
+            # As a value: neither a future nor a coroutine takes StopIteration, and SystemExit would end the loop.
+            done.set_result(_Raised(error))
+
+    def body() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the host has left
+            loop.call_soon_threadsafe(settle, result, error)
+
+    thread = threading.Thread(target=body, name=f"tool {name}", daemon=True)
+    thread.start()
+    try:
+        return await done
+    finally:
+        if not done.done() or done.cancelled():
+            left_behind.append(thread)
+
+
+class _Raised:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def text_of(name: str, result: Any) -> str:
+    """Return a result as the model reads it: text as it is, everything else as JSON.
+
+    Raises:
+        ToolError: it is neither, or too long.
+    """
+    if result is None:
+        return ""
+    if isinstance(result, bytes):
+        text = result.decode("utf-8", "replace")
+    elif isinstance(result, str):
+        text = result.encode("utf-8", "replace").decode()
+    else:
+        from pydantic_core import PydanticSerializationError, to_json
+
+        try:
+            text = to_json(result, fallback=str).decode("utf-8", "replace")
+        except (PydanticSerializationError, ValueError, RecursionError) as error:
+            raise ToolError(
+                f"{name} returned a {type(result).__name__} that is no text and no JSON: {error}."
+            ) from error
+    if len(text) > _MAX_RESULT_CHARS:
+        many = f"{len(text):,} characters; at most {_MAX_RESULT_CHARS:,}"
+        raise ToolError(f"The result of {name} has {many} are taken.")
+    return text

@@ -1,0 +1,132 @@
+"""From a plain function to the schema of its arguments, and from the arguments of a call to what the function gets.
+
+pydantic reads the type hints and checks a call; the docstring describes the arguments. A parameter named `context` is
+not the model's: it gets a `CallContext`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, NotRequired, cast
+
+import msgspec
+from pydantic import ConfigDict, Field, PydanticInvalidForJsonSchema, PydanticUserError, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from codecompanion.errors import ConfigError, ToolInputInvalid
+from codecompanion.tools.own.docstring import read_docstring
+
+CONTEXT = "context"
+_MAX_PROBLEMS = 8
+_MAX_INLINED = 200
+
+
+class CallContext(msgspec.Struct, frozen=True):
+    """What a function may know of its call: the folder that tools work in, the editor's folder, the chat."""
+
+    root: Path
+    cwd: Path
+    chat: str
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """What a function is for the model, and what checks the arguments of a call."""
+
+    description: str
+    parameters: dict[str, Any]
+    adapter: TypeAdapter[dict[str, Any]]
+    wants_context: bool
+
+    def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments as the types of the function want them.
+
+        Raises:
+            ToolInputInvalid: they do not fit; says what to change.
+        """
+        try:
+            return dict(self.adapter.validate_python(dict(given)))
+        except ValidationError as error:
+            problems = [
+                f"`{'.'.join(map(str, one['loc']))}`: {one['msg']}" if one["loc"] else one["msg"]
+                for one in error.errors(include_url=False, include_context=False, include_input=False)
+            ]
+            told = "; ".join(problems[:_MAX_PROBLEMS])
+            more = f"; and {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
+            raise ToolInputInvalid(f"Wrong arguments: {told}{more}.") from error
+
+
+def read_signature(function: Callable[..., Any], key: str) -> Signature:
+    """Return what the hints and the docstring of a function say.
+
+    Raises:
+        ConfigError: no schema can be made of it; `key` names the option.
+    """
+    described = read_docstring(function.__doc__)
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+        parameters = inspect.signature(function).parameters
+    except Exception as error:  # hints are the user's expressions: anything can be wrong with them
+        raise ConfigError(key, f"the type hints cannot be read: {type(error).__name__}: {error}") from error
+    fields: dict[str, Any] = {}
+    for name, parameter in parameters.items():
+        if name == CONTEXT or parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
+            raise ConfigError(key, f"`{name}` cannot be given by name", "parameters without `/` and `*`")
+        fields[name] = _field(hints.get(name, Any), parameter.default, described.arguments.get(name))
+    try:
+        shape = cast(Any, TypedDict)("Arguments", fields)
+        shape.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+        adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(shape)
+        schema = adapter.json_schema()
+    except (PydanticUserError, PydanticInvalidForJsonSchema, TypeError, ValueError) as error:
+        sentence = str(error).partition("\n")[0]
+        raise ConfigError(key, f"no schema can be made of the type hints: {sentence}") from error
+    return Signature(described.text, _tidy(schema), adapter, CONTEXT in parameters)
+
+
+def _field(hint: Any, default: object, description: str | None) -> Any:
+    if default is inspect.Parameter.empty:
+        return Annotated[hint, Field(description=description)] if description else hint
+    told: dict[str, Any] = {}
+    try:
+        json.dumps(default)
+        told = {"default": default} if default is not None else {}
+    except (TypeError, ValueError):
+        pass  # the function knows it
+    return NotRequired[Annotated[hint, Field(description=description, json_schema_extra=told)]]
+
+
+def _tidy(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema without titles and, where it does not go round in circles, without references."""
+    definitions = schema.pop("$defs", {})
+    inlined = 0
+
+    def tidied(node: Any, inside: tuple[str, ...]) -> Any:
+        nonlocal inlined
+        if isinstance(node, list):
+            return [tidied(one, inside) for one in node]
+        if not isinstance(node, dict):
+            return node
+        name = str(node.get("$ref", "")).removeprefix("#/$defs/")
+        if name in definitions:
+            inlined += 1
+            if name in inside or inlined > _MAX_INLINED:
+                return {"type": "object"}  # a type that holds itself: the function checks it
+            beside = {key: value for key, value in node.items() if key != "$ref"}
+            return {**tidied(definitions[name], (*inside, name)), **tidied(beside, inside)}
+        kept = {}
+        for key, value in node.items():
+            if key == "title" and isinstance(value, str):
+                continue
+            is_named = key == "properties" and isinstance(value, dict)
+            kept[key] = {k: tidied(v, inside) for k, v in value.items()} if is_named else tidied(value, inside)
+        return kept
+
+    tidy: dict[str, Any] = tidied(schema, ())
+    tidy.setdefault("properties", {})
+    return tidy
