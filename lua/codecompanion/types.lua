@@ -957,6 +957,21 @@
 ---@field id? integer
 ---@field chat? string
 
+---→ `{tools, groups, tokens, all_tokens, is_default}`: every tool and group, what each costs, what is on.
+---@class CodeCompanion.Request.ListTools
+---@field id? integer
+---@field chat? string
+
+---→ one sentence. Offer these tools and groups in the chat from now on, or not.
+---
+---`how`: `on` and `off` switch them, `toggle` the other way; `only` offers just these, without a name what the
+---configuration says.
+---@class CodeCompanion.Request.ChooseTools
+---@field id? integer
+---@field chat? string
+---@field names string[]
+---@field how? "off"|"on"|"only"|"toggle"
+
 ---→ one sentence. Ask again before what `grant` allowed.
 ---@class CodeCompanion.Request.RevokeGrant
 ---@field id? integer
@@ -1124,6 +1139,8 @@
 ---@field show_change CodeCompanion.Request.ShowChange
 ---@field revert_changes CodeCompanion.Request.RevertChanges
 ---@field list_grants CodeCompanion.Request.ListGrants
+---@field list_tools CodeCompanion.Request.ListTools
+---@field choose_tools CodeCompanion.Request.ChooseTools
 ---@field revoke_grant CodeCompanion.Request.RevokeGrant
 ---@field doctor CodeCompanion.Request.Doctor
 ---@field index_project CodeCompanion.Request.IndexProject
@@ -1273,6 +1290,7 @@
 ---@field run_command? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field memory? CodeCompanion.Options.interactions.chat.tools.tool|false
 ---@field recall? CodeCompanion.Options.interactions.chat.tools.tool|false
+---@field groups? CodeCompanion.Options.interactions.chat.tools.groups
 ---@field opts? CodeCompanion.Options.interactions.chat.tools.opts
 ---@field [string] CodeCompanion.Options.interactions.chat.tools.name|false
 
@@ -1287,9 +1305,26 @@
 ---@field allowed_in_yolo_mode? boolean
 ---@field timeout? integer
 
+---Groups of tools, chosen in a chat by `@{name}`, see |codecompanion-tool-groups|. Set a built-in one (`full`, `files`,
+---`read_only`, `none`) to false to switch it off.
+---@class CodeCompanion.Options.interactions.chat.tools.groups
+---@field [string] CodeCompanion.Options.interactions.chat.tools.groups.name|false
+
+---Your own group.
+---@class CodeCompanion.Options.interactions.chat.tools.groups.name
+---@field tools? string[]
+---@field description? string
+---@field system_prompt? string
+---@field opts? CodeCompanion.Options.interactions.chat.tools.groups.name.opts
+
+---How the group is shown.
+---@class CodeCompanion.Options.interactions.chat.tools.groups.name.opts
+---@field collapse_tools? boolean
+
 ---Options of all tools.
 ---@class CodeCompanion.Options.interactions.chat.tools.opts
 ---@field enabled? boolean
+---@field default_tools? string[]
 ---@field yolo? boolean
 ---@field save_with_autocmds? boolean
 ---@field guarded_files? string[]

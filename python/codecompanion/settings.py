@@ -117,10 +117,20 @@ class OwnToolSettings(_Section, frozen=True):
     settings: ToolSettings
 
 
+class ToolGroupSettings(_Section, frozen=True):
+    """A group of the user's own. `collapse`: the context block has one line for it, and not one for each tool."""
+
+    tools: tuple[str, ...]
+    description: str
+    system_prompt: str
+    collapse: bool
+
+
 class ToolsSettings(_Section, frozen=True):
     """The tools. `entries` names every built-in tool; `yolo`: new chats start with approvals switched off.
 
-    `own` are the user's, by name.
+    `own` are the user's, by name; `groups` the user's, None = a built-in one is switched off. `default_tools` names
+    tools and groups that new chats are offered, None = all.
 
     `max_result_chars`: a longer result is kept whole in the log and shown to the model as head and tail.
     `guarded_files`: patterns of files whose change is always asked about, besides those built in; `!` takes files out.
@@ -132,6 +142,8 @@ class ToolsSettings(_Section, frozen=True):
     guarded_files: tuple[str, ...]
     entries: dict[str, ToolSettings]
     own: dict[str, OwnToolSettings]
+    groups: dict[str, ToolGroupSettings | None]
+    default_tools: tuple[str, ...] | None
 
 
 class RuleFile(_Section, frozen=True):

@@ -116,8 +116,8 @@ NOTHING: dict[str, set[str]] = {
         *("adapters.acp", "extensions", "prompt_library", "opts.job_start_delay", "display.chat.child_window"),
         *("interactions.chat.variables", "rules.opts.show_defaults"),
         *("interactions.chat.opts.completion_provider", "interactions.chat.opts.goto_file_action"),
-        *("interactions.chat.tools.groups", "interactions.chat.tools.next_edit_suggestion"),
-        *("interactions.chat.tools.opts.auto_submit_errors", "interactions.chat.tools.opts.default_tools"),
+        *("interactions.chat.tools.groups.full_stack_dev", "interactions.chat.tools.next_edit_suggestion"),
+        "interactions.chat.tools.opts.auto_submit_errors",
         "interactions.chat.tools.insert_edit.opts.user_confirmation",
     },
     "19": {

@@ -197,7 +197,7 @@ def test_a_mistake_names_its_key_path_and_what_would_be_right(config: Config, op
         "interactions.inline.opts",
         "interactions.chat.slash_commands.opts",
         "interactions.chat.slash_commands.file.keymaps",
-        "interactions.chat.tools.groups",
+        "interactions.chat.tools.groups.agent",
         "interactions.chat.tools.run_command.opts.require_cmd_approval",
         "interactions.chat.keymaps.send.index",
         "display.diff",

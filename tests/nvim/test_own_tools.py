@@ -190,7 +190,7 @@ def test_mistakes_name_their_key_and_the_others_are_offered(nvim_factory: Factor
         found = chat.nvim.lua("return require('codecompanion.config').findings()")
         problems, foreign = "\n".join(found["problems"]), "\n".join(found["foreign"])
         path = "interactions.chat.tools."
-        assert f"{path}nothing: `callback` (Lua) or `python` is missing; no built-in tool has this name" in problems
+        assert f"{path}nothing: `callback` or `python` is missing; no built-in one has this name" in problems
         assert f"{path}both: has both `callback` and `python`; give one of them" in problems
         assert f"{path}words.callback: `cmds[1]` is a table; expected a function" in problems
         assert f'{path}odd.python: "a b" is no name of a module' in problems

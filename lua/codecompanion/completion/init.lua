@@ -35,11 +35,27 @@ local function files(lead)
   end, vim.list_slice(found, 1, MAX_PATHS))
 end
 
+---Tools and groups of tools, as they are chosen in a message.
+---@param chat CodeCompanion.Chat
+---@param lead string What is typed after `@` or `@{`
+---@return CodeCompanion.Completion[]
+local function tools(chat, lead)
+  local found = {}
+  for _, one in ipairs(require("codecompanion.chat.lists.tools").names(chat)) do
+    if vim.startswith(one.name, lead) then
+      local word = ("@{%s}"):format(one.name)
+      found[#found + 1] = { word = word, label = word, description = one.description }
+    end
+  end
+  return found
+end
+
 ---What of the project a message may mention.
+---@param chat CodeCompanion.Chat
 ---@param before string
 ---@return integer? from
 ---@return CodeCompanion.Completion[]
-local function mentions(before)
+local function mentions(chat, before)
   local hash = before:match("#{?%a*}?$")
   if hash and vim.startswith(CODEBASE, hash) then
     local description = "gather the code this question is about"
@@ -50,7 +66,10 @@ local function mentions(before)
   if not start or (start > 1 and not escaped:sub(start - 1, start - 1):find("[%s(]")) then
     return nil, {}
   end
-  return start - 1, files((lead:gsub("%z%z", "\\ ")))
+  if lead:sub(1, 1) == "{" then
+    return start - 1, tools(chat, lead:sub(2))
+  end
+  return start - 1, vim.list_extend(tools(chat, lead), files((lead:gsub("%z%z", "\\ "))))
 end
 
 ---What may follow the text before the cursor.
@@ -63,7 +82,7 @@ function M.items(chat, row, before)
   if not chat or row < anchors.position(chat, "input") then
     return nil, {}
   elseif not is_command_row(chat, row) or before:sub(1, 1) ~= "/" then
-    return mentions(before)
+    return mentions(chat, before)
   end
   local slash = require("codecompanion.slash")
   local name, lead = before:match("^/([%w_:-]+)%s+(.*)$")

@@ -203,6 +203,34 @@ function Walk:section(node, value, path)
   return merged, next(given) ~= nil and given or nil
 end
 
+---Whether an entry says nothing that makes it one of the user's own: a mistyped name of a built-in one, most often.
+---@param node? CodeCompanion.Option
+---@param value any
+---@return boolean
+local function lacks_all(node, value)
+  if not node or not node.one_of or (value ~= false and type(value) ~= "table") then
+    return false
+  end
+  return not value or not vim.iter(node.one_of):any(function(name)
+    return value[name] ~= nil
+  end)
+end
+
+---@param node CodeCompanion.Option
+---@param path string[]
+---@param key string
+function Walk:nameless(node, path, key)
+  local siblings = vim.tbl_map(function(field)
+    return field.name
+  end, node.fields or {})
+  local near = nearest.word(key, siblings)
+  if near then
+    return self:unknown(node, path, key)
+  end
+  local wanted = "`" .. table.concat(node.values.one_of, "` or `") .. "`"
+  self:problem(at(path, key), ("%s is missing; no built-in one has this name"):format(wanted))
+end
+
 ---The keys of a section that are not in its schema: free ones, foreign ones, mistyped ones.
 ---@param node CodeCompanion.Option
 ---@param source table
@@ -217,6 +245,8 @@ function Walk:free_keys(node, source, known, path, merged, given)
       table.insert(self.foreign, table.concat(at(path, key), ".") .. (hint ~= true and ": " .. hint or ""))
     elseif type(key) == "string" and not plain.is_utf8(key) then
       self:problem(path, ("the name %s is not UTF-8 text"):format(vim.inspect(key)))
+    elseif not known[key] and type(key) == "string" and lacks_all(node.values, value) then
+      self:nameless(node, path, key)
     elseif not known[key] and node.values and type(key) == "string" then
       merged[key], given[key] = self:option(node.values, value, at(path, key))
     elseif not known[key] then

@@ -146,6 +146,32 @@ end
 ---@param options table
 ---@param evaluation CodeCompanion.Evaluation
 ---@return table
+local function tool_groups(options, evaluation)
+  local told = {}
+  for name, group in require("codecompanion.config.sorted")(options.interactions.chat.tools.groups) do
+    if not group then
+      told[name] = vim.NIL
+    elseif not group.tools then
+      local text = "interactions.chat.tools.groups.%s: `tools` is missing; a group is a list of names of tools"
+      table.insert(evaluation.problems, text:format(name))
+    elseif not name:find("^[%w_.:-]+$") then
+      local text = "interactions.chat.tools.groups.%s: a name has letters, digits, `_`, `-`, `.` and `:`"
+      table.insert(evaluation.problems, text:format(name))
+    else
+      told[name] = {
+        tools = group.tools,
+        description = group.description,
+        system_prompt = group.system_prompt or "",
+        collapse = group.opts.collapse_tools,
+      }
+    end
+  end
+  return told
+end
+
+---@param options table
+---@param evaluation CodeCompanion.Evaluation
+---@return table
 local function tools(options, evaluation)
   local entries, own, is_built_in = {}, {}, {}
   for _, option in ipairs(require("codecompanion.config.options.tools")) do
@@ -162,7 +188,7 @@ local function tools(options, evaluation)
       end
       own[name] = told
       table.insert(evaluation.problems, problem)
-    elseif name ~= "opts" then
+    elseif name ~= "opts" and name ~= "groups" then
       local opts = tool and tool.opts
       entries[name] = tool
           and {
@@ -185,6 +211,8 @@ local function tools(options, evaluation)
     guarded_files = opts.guarded_files,
     entries = entries,
     own = object(own),
+    groups = object(tool_groups(options, evaluation)),
+    default_tools = opts.default_tools or vim.NIL,
   }
 end
 

@@ -73,7 +73,7 @@ end
 function M.told(name, tool, evaluate)
   local path = "interactions.chat.tools." .. name
   if not tool.callback and not tool.python then
-    return nil, path .. ": `callback` (Lua) or `python` is missing; no built-in tool has this name"
+    return nil, path .. ": `callback` or `python` is missing; no built-in one has this name"
   elseif tool.callback and tool.python then
     return nil, path .. ": has both `callback` and `python`; give one of them"
   end

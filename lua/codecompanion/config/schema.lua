@@ -18,6 +18,7 @@
 ---@field values? CodeCompanion.Option What keys that are not in `fields` hold (keys are free)
 ---@field disable? boolean `false` in place of the section switches it off
 ---@field replace? boolean The user's table replaces the default instead of being merged
+---@field one_of? string[] Fields without any of which the section makes no sense
 ---@field require? string A field without which the section makes no sense
 ---@field legacy? table<string, string> Old key → new key, relative to the section
 ---@field alias? table<string, string> CodeCompanion's key → ours, where ours is the better name

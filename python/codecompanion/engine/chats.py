@@ -81,6 +81,14 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
             return await session.changes.carry_out(request)
         case requests.PreviewCode() | requests.ShowGathered() | requests.ChooseCode():
             return await _look_at_code(session, request)
+        case requests.ListTools():
+            from codecompanion.session.toolbox.carry_out import list_tools
+
+            return await list_tools(session)
+        case requests.ChooseTools():
+            from codecompanion.session.toolbox.carry_out import choose_tools
+
+            return await choose_tools(session, request)
         case requests.ListGrants() | requests.RevokeGrant():
             return session.grants.carry_out(request)
         case (

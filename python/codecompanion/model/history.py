@@ -17,7 +17,7 @@ from codecompanion.model.messages import Message, Usage
 
 ChangeKind = Literal[
     "edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored",
-    "regenerated", "rules_reread", "repaired",
+    "regenerated", "rules_reread", "repaired", "tools_chosen",
 ]  # fmt: skip
 
 
@@ -125,7 +125,11 @@ class Insertion(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ViewChanged(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="view_changed"):
-    """One change of the view: messages removed, replaced in place, inserted. The originals stay in the log."""
+    """One change of the view: messages removed, replaced in place, inserted. The originals stay in the log.
+
+    `tools`: what of tools and groups is chosen from here on (`session.toolbox.groups`), () = as configured, None = this
+    is no choice of tools.
+    """
 
     change_id: str
     kind: ChangeKind
@@ -135,6 +139,7 @@ class ViewChanged(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="v
     tokens_before: int = 0
     tokens_after: int = 0
     report: ChangeReport = NO_REPORT
+    tools: tuple[str, ...] | None = None
 
 
 class ChangeUndone(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="change_undone"):

@@ -17,7 +17,7 @@ import msgspec
 from codecompanion import prompts
 from codecompanion.adapters.offline.adapter import OfflineAdapter
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.model.history import MessageAdded
+from codecompanion.model.history import MessageAdded, ViewChanged
 from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall
 from codecompanion.session.accounts.accounting import RequestParts
 from codecompanion.session.accounts.meter import ContextMeter
@@ -29,6 +29,7 @@ from codecompanion.session.history.entries import ASKED_TO_GO_ON
 from codecompanion.session.history.recall import Removed
 from codecompanion.session.services import DEFAULT_TOOL_TIMEOUT_S, Services
 from codecompanion.session.state import State, step
+from codecompanion.session.toolbox.choosing import chosen_by
 from codecompanion.session.turn.answer import Answer
 from codecompanion.session.turn.approval_desk import ApprovalDesk
 from codecompanion.session.turn.grants import Grants
@@ -68,6 +69,7 @@ class Chat:
         updates = LiveUpdates(services, self.control)
         refuse = self.control.fitting.refuse
         self.queue = OutboundQueue(services, log, self.control.meter, refuse, self.gathering, updates)
+        self.queue.choice_in = self._choice_in
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts
         self.removed = Removed(services.store, log, self.root)
@@ -221,6 +223,7 @@ class Chat:
 
     async def deliver_queued(self, turn_id: str, cycle: int) -> str:
         """Log what waits for a request boundary, then show it as sent (lesson 36); return why something was not."""
+        await self.control.tools.settle()
         await self.context.join(turn_id, cycle)
         refused = await self.queue.deliver(turn_id, cycle)
         self.show_meter()
@@ -249,6 +252,12 @@ class Chat:
         """Take in rule files that changed since they were read (R-549)."""
         for problem in await self.context.reread_rules():
             self.notice(Severity.WARN, problem)
+
+    def _choice_in(self, text: str) -> tuple[ViewChanged | None, str]:
+        """Return which tools a message chooses, and a sentence on names in it that mean nothing."""
+        if "@{" not in text or not self.services.settings.tools.enabled:
+            return None, ""
+        return chosen_by(text, self.control, self.services.new_token())
 
     # ---- what joins the history
 

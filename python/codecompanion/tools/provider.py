@@ -13,7 +13,10 @@ from codecompanion.tools.base import Tool
 
 
 class ToolProvider(Protocol):
-    """A source of tools: the plugin, the user's configuration, a server."""
+    """A source of tools: the plugin, the user's configuration, a server.
+
+    One that has an attribute `group` gives its tools a name under which they are chosen together: `@{mcp:time}`.
+    """
 
     @property
     def source(self) -> str:

@@ -77,10 +77,19 @@ class Toolbox:
         if known is not None and made == given:
             return known
         registry = ToolRegistry(self._good(given), self._settings)
+        self._name_groups(registry)
         if len(self._made) >= _MAX_FOLDERS:
             self._made.pop(next(iter(self._made)))
         self._made[root] = given, registry
         return registry
+
+    def _name_groups(self, registry: ToolRegistry) -> None:
+        """Make a group of the tools of each provider that has a name for them."""
+        for provider in self._providers:
+            group = getattr(provider, "group", "")
+            names = [name for name in registry.names() if registry.sources[name] == provider.source]
+            if group and names:
+                registry.groups[group] = tuple(names)
 
     def _given_by(self, provider: ToolProvider, root: Path) -> tuple[Tool, ...]:
         try:

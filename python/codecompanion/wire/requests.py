@@ -513,6 +513,21 @@ class ListGrants(Request, frozen=True, kw_only=True):
     """→ `[{grant, tool, what, configured}]`: what runs without asking in this chat; `what` is "" for every call."""
 
 
+class ListTools(Request, frozen=True, kw_only=True):
+    """→ `{tools, groups, tokens, all_tokens, is_default}`: every tool and group, what each costs, what is on."""
+
+
+class ChooseTools(Request, frozen=True, kw_only=True):
+    """→ one sentence. Offer these tools and groups in the chat from now on, or not.
+
+    `how`: `on` and `off` switch them, `toggle` the other way; `only` offers just these, without a name what the
+    configuration says.
+    """
+
+    names: tuple[str, ...]
+    how: Literal["on", "off", "toggle", "only"] = "toggle"
+
+
 class RevokeGrant(Request, frozen=True, kw_only=True):
     """→ one sentence. Ask again before what `grant` allowed."""
 

@@ -64,6 +64,7 @@ local made = 0
 ---@field next_undo? string Id of the change that can be undone
 ---@field next_redo? string Id of the change that can be redone
 ---@field undo_kind? string Kind of the change that can be undone
+---@field tools_listed? { at: integer, listed?: table } The tools as the host listed them last
 ---@field folds_version integer Counts the changes of `folds`
 ---@field fold_lines? { stamp: string, folds: CodeCompanion.Fold[], lines: integer[] } Where they begin
 ---@field folds_kept table<integer|"latest", string> What they were when a window was left, and when the last one was

@@ -7,6 +7,7 @@ return {
   name = "<name>",
   description = "A tool of your own, in Lua or in Python, see |codecompanion-own-tools|.",
   disable = true,
+  one_of = { "callback", "python" },
   fields = {
     {
       name = "description",

@@ -88,10 +88,61 @@ return {
   tool("memory", "Keeps notes across chats, in a separate folder."),
   tool("recall", "Finds and reads what was removed from the chat."),
   {
+    name = "groups",
+    description = "Groups of tools, chosen in a chat by `@{name}`, see |codecompanion-tool-groups|. Set a built-in one"
+      .. " (`full`, `files`, `read_only`, `none`) to false to switch it off.",
+    fields = {},
+    values = {
+      name = "<name>",
+      description = "Your own group.",
+      disable = true,
+      fields = {
+        {
+          name = "tools",
+          type = "list",
+          optional = true,
+          items = { type = "string", description = "The name of a tool." },
+          description = "The tools of the group.",
+        },
+        {
+          name = "description",
+          type = "string",
+          default = "Your own group.",
+          description = "Text beside its name in lists.",
+        },
+        {
+          name = "system_prompt",
+          type = "string",
+          optional = true,
+          description = "Text that is added to the system prompt while the group is chosen.",
+        },
+        {
+          name = "opts",
+          description = "How the group is shown.",
+          fields = {
+            {
+              name = "collapse_tools",
+              type = "boolean",
+              default = true,
+              description = "Show one line for the group above the chat; false shows one for each of its tools.",
+            },
+          },
+        },
+      },
+    },
+  },
+  {
     name = "opts",
     description = "Options of all tools.",
     fields = {
       { name = "enabled", type = "boolean", default = true, description = "Offer tools to the model." },
+      {
+        name = "default_tools",
+        type = "list",
+        optional = true,
+        items = { type = "string", description = "The name of a tool or of a group." },
+        description = "Tools and groups that new chats are offered; {} = none. Without it all tools are.",
+      },
       {
         name = "yolo",
         type = "boolean",

@@ -31,6 +31,25 @@ return {
     end,
   },
   {
+    name = "tools",
+    description = "Choose which tools are offered, see what each costs",
+    argument = "[names]",
+    many = true,
+    complete = function(lead)
+      local chat = require("codecompanion.chat.state.registry").by_buffer()
+      local found = {}
+      for _, one in ipairs(chat and require("codecompanion.chat.lists.tools").names(chat) or {}) do
+        if vim.startswith(one.name, lead) then
+          found[#found + 1] = one.name
+        end
+      end
+      return found
+    end,
+    run = function(chat, argument, refuse)
+      require("codecompanion.chat.lists.tools").open(chat, argument, refuse)
+    end,
+  },
+  {
     name = "policy",
     description = "Choose how the context is managed", -- K1
     argument = "[name]",

@@ -24,6 +24,7 @@ from codecompanion.session.attachments.rules_sync import RuleKeeper
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.undo import Chain, marks
 from codecompanion.session.services import Services
+from codecompanion.session.toolbox.choosing import taken_out, tool_items
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.events import ContextItems
 from codecompanion.workspace.secret_files import is_secret
@@ -53,6 +54,7 @@ class ContextBlock:
         """Show the context block: what is in the view, and what waits to join it."""
         self._shown_at = self._log.changes
         items = context_items((*self._log.view.messages, *self._waiting), self._log.files)
+        items = (*tool_items(self._control), *items)
         self._services.emit(ContextItems(chat=self._log.chat_id, items=items))
 
     def show_changes(self) -> None:
@@ -113,6 +115,11 @@ class ContextBlock:
         Raises:
             InputError: a turn is running, which has already sent them.
         """
+        tools = taken_out(self._control, items, self._services.new_token()) if self._control.tools.units else None
+        if tools is not None:
+            self._must_be_idle("Wait until the reply is complete, or stop it with q, then change the context.")
+            await self._log.write(tools)
+            self._control.offer_tools()
         self._waiting = deque(message for message in self._waiting if message.id not in items)
         known = self._with_updates(
             message for message in self._log.view.messages if message.tag and message.id in items

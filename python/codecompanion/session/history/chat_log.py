@@ -18,7 +18,16 @@ from codecompanion.model.live_files import NO_FILES, files_after, files_in
 from codecompanion.model.messages import Message, is_typed_by_user
 from codecompanion.model.view import View, apply, project
 from codecompanion.session.history.gone import gone_from, take_out
-from codecompanion.session.history.undo import Chain, Rest, chain_after, chain_of, rest_of, takes_away, undone_ids
+from codecompanion.session.history.undo import (
+    Chain,
+    Rest,
+    chain_after,
+    chain_of,
+    rest_of,
+    takes_away,
+    tools_chosen,
+    undone_ids,
+)
 from codecompanion.store.store import Store
 
 
@@ -62,6 +71,8 @@ class ChatLog:
         """Which code the user pinned, or left out of the next question."""
         self.files = NO_FILES
         """The attached files, by path, and what the model knows of each."""
+        self.tools: tuple[str, ...] = ()
+        """Which tools and groups were chosen, () = as configured."""
         self.typed = 0
         """How many messages of the user's the log has."""
         self._late: tuple[EventPayload, ...] = ()
@@ -152,6 +163,7 @@ class ChatLog:
                     self.typed += is_typed_by_user(event.payload.message)
                 if isinstance(event.payload, ViewChanged):
                     self.changes += 1
+                    self.tools = self.tools if event.payload.tools is None else event.payload.tools
                     take_out(self.gone, event.payload)
                     self.untold = self.untold or not _is_told(event.payload)
                     self.compactions += event.payload.kind == "compacted"
@@ -177,6 +189,7 @@ class ChatLog:
     def _read_undos(self, events: Sequence[LogEvent]) -> None:
         self.rest, self.undone, self.chain = rest_of(events), undone_ids(events), chain_of(events)
         self.gone = gone_from(events, self.undone)
+        self.tools = tools_chosen(events, self.undone)
         self.files = files_in(events, self.undone)
 
     async def undo(self, change_ids: Sequence[str], *, by_user: bool = False) -> None:

@@ -29,7 +29,7 @@ from codecompanion.model.view import answer_turn, cycle_after, is_of_answer
 from codecompanion.session.history.gone import by_kind
 from codecompanion.wire.events import Replaced, ViewMarks
 
-UNDOABLE = frozenset({"edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored"})
+UNDOABLE = frozenset({"edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored", "tools_chosen"})
 """Kinds of changes that are offered; the others mend the history, or belong to what was said since."""
 _TAKES_AWAY = frozenset({"edited", "compacted", "detached", "cleared", "regenerated"})
 _RESTS = 2
@@ -190,6 +190,16 @@ def _is_blocked(
     return any(message.id in touched for change in since for message in change.replaced)
 
 
+def tools_chosen(events: Sequence[LogEvent], undone: Sequence[str]) -> tuple[str, ...]:
+    """Return which tools and groups are chosen at the end of a log, () = as configured."""
+    chosen: tuple[str, ...] = ()
+    for event in events:
+        change = event.payload
+        if isinstance(change, ViewChanged) and change.tools is not None and change.change_id not in undone:
+            chosen = change.tools
+    return chosen
+
+
 def undone_ids(events: Sequence[LogEvent]) -> tuple[str, ...]:
     """Return the changes that do not count now, whoever undid them, in their order."""
     undone: dict[str, None] = {}
@@ -324,6 +334,9 @@ def outcome(change: ViewChanged, *, undone: bool = False) -> str:
             return "the previous answer restored" if undone else "the previous answer replaced"
         case "pinned" | "unpinned":
             return f"{title} {'pinned' if (change.kind == 'pinned') != undone else 'unpinned'}"
+        case "tools_chosen":
+            names = ", ".join(report.names) or "as configured"
+            return f"the choice of tools ({names}) {'taken back' if undone else 'made'}"
         case "restored":
             return f"{title} {'removed again' if undone else 'restored'}"
         case _:

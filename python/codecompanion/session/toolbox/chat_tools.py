@@ -1,24 +1,96 @@
-"""The tools of one chat: what the providers bring for its folder."""
+"""The tools of one chat: what the providers bring for its folder, and what of it the chat has chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from codecompanion.context.shaping.prompt_shape import Fragment
+from codecompanion.session.toolbox.groups import (
+    ALL_UNITS,
+    BUILT_IN,
+    NO_UNITS,
+    Group,
+    chosen_names,
+    units_of,
+)
+from codecompanion.settings import ToolsSettings
 from codecompanion.tools.registry import ToolRegistry
 from codecompanion.tools.toolbox import Toolbox
 
 
 class ChatTools:
-    """What of the toolbox one chat gets. `root` says which folder the chat works in."""
+    """What of the toolbox one chat gets. `root` says which folder it works in, `choice` what it has chosen (units)."""
 
-    def __init__(self, toolbox: Toolbox, root: Callable[[], Path] = Path) -> None:
-        self._toolbox, self.root = toolbox, root
-
-    def offered(self) -> ToolRegistry:
-        """Return the tools that may be offered in this chat now."""
-        return self._toolbox.registry(self.root())
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        settings: Callable[[], ToolsSettings],
+        choice: Callable[[], tuple[str, ...]],
+        root: Callable[[], Path] = Path,
+    ) -> None:
+        self._toolbox, self._settings, self._choice, self.root = toolbox, settings, choice, root
+        self._made: tuple[ToolRegistry, tuple[str, ...], ToolRegistry] | None = None
 
     async def settle(self) -> None:
         """Wait a few seconds for providers that are not ready."""
         await self._toolbox.settle(self.root())
+
+    def all(self) -> ToolRegistry:
+        """Return every tool there is for the chat."""
+        return self._toolbox.registry(self.root())
+
+    def offered(self) -> ToolRegistry:
+        """Return the tools that may be offered in this chat now."""
+        registry, units = self.all(), self.units
+        if not units:
+            return registry
+        if self._made is None or self._made[0] is not registry or self._made[1] != units:
+            names = registry.names()
+            on = set(chosen_names(units, self.groups(registry), names))
+            always = {name for name in names if registry.get(name).only_when_removed and units != NO_UNITS}
+            self._made = registry, units, registry.only(on | always)
+        return self._made[2]
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Return the choice in force: the chat's, else the configured one; empty = all tools."""
+        return self._choice() or self.default_units
+
+    @property
+    def default_units(self) -> tuple[str, ...]:
+        """Return what a chat begins with that has chosen nothing; empty = all tools."""
+        names = self._settings().default_tools
+        if names is None:
+            return ()
+        registry = self.all()
+        units, _ = units_of(names, self.groups(registry), registry.names())
+        return tuple(dict.fromkeys(units)) or NO_UNITS
+
+    @property
+    def starting_units(self) -> tuple[str, ...]:
+        """Return what a change in the list begins with: the choice in force, all tools where there is none."""
+        return self.units or ALL_UNITS
+
+    def groups(self, registry: ToolRegistry) -> Mapping[str, Group]:
+        """Return the groups by name: built-in, the user's, one for each provider that names its own."""
+        given = self._settings().groups
+        found = {group.name: group for group in BUILT_IN if given.get(group.name, group) is not None}
+        for name, tools in registry.groups.items():
+            found[name] = Group(name, f"The tools of {registry.sources[tools[0]]}.", tools)
+        for name, group in sorted(given.items()):
+            if group is not None:
+                found[name] = Group(name, group.description, group.tools, group.system_prompt, group.collapse)
+        return found
+
+    def fragments(self) -> Iterable[Fragment]:
+        """Yield what the chosen groups say to the model."""
+        units = self.units
+        if not units:
+            return
+        groups = self.groups(self.all())
+        for unit in units:
+            kind, _, name = unit.partition(":")
+            if kind == "group" and name in groups and groups[name].system_prompt:
+                text = groups[name].system_prompt
+                yield Fragment(key=f"tool_group_{name}", label=f"tool group {name}", full=text, source="configuration")

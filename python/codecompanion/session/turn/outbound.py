@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from codecompanion.errors import CodeCompanionError
-from codecompanion.model.history import EventPayload, MessageAdded, TitleSet
+from codecompanion.model.history import EventPayload, MessageAdded, TitleSet, ViewChanged
 from codecompanion.model.messages import Message, is_typed_by_user
 from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.attachments.live_updates import LiveUpdates
@@ -20,7 +20,7 @@ from codecompanion.session.services import Services
 from codecompanion.session.storage.stored_chats import title_of
 from codecompanion.session.window.too_large import Refusal
 from codecompanion.waiting import to_the_end
-from codecompanion.wire.events import Gathering, MessageSent, Queued, SubmitFailed, TitleChanged
+from codecompanion.wire.events import Gathering, MessageSent, Notice, Queued, Severity, SubmitFailed, TitleChanged
 from codecompanion.wire.requests import Submit
 
 
@@ -45,6 +45,8 @@ class OutboundQueue:
         self._waiting: deque[Submit] = deque()
         self.words_of: Callable[[Submit], str] = lambda submit: submit.text
         """What the user has said in it: by that it is called, and code is gathered for it."""
+        self.choice_in: Callable[[str], tuple[ViewChanged | None, str]] = lambda text: (None, "")
+        """Which tools a message chooses (`@{files}`), and a sentence on names in it that mean nothing."""
 
     def __bool__(self) -> bool:
         """Return whether anything waits."""
@@ -183,6 +185,9 @@ class OutboundQueue:
 
     async def _log_message(self, submit: Submit, message: Message, before: Sequence[EventPayload]) -> None:
         payloads: list[EventPayload] = [*before, MessageAdded(message=message, submit=submit.key)]
+        choice, told = self.choice_in(self.words_of(submit)) if submit.edit is None else (None, "")
+        if choice is not None:
+            payloads.append(choice)
         is_untitled = not self._log.title
         if is_untitled:  # only once: no compaction and no /clear gives a chat another title
             payloads.insert(0, TitleSet(title=title_of(self.words_of(submit))))
@@ -191,5 +196,7 @@ class OutboundQueue:
         except CodeCompanionError:
             self._waiting.appendleft(submit)
             raise
+        if told:
+            self._services.emit(Notice(chat=self._log.chat_id, level=Severity.WARN, text=told))
         if is_untitled:
             self._services.emit(TitleChanged(chat=self._log.chat_id, title=self._log.title))

@@ -43,11 +43,11 @@ class ChatModel:
         self.policy = services.policy({})
         self.may_use_tools = True
         """Whether this turn may: some ask for nothing but a text."""
+        self.tools = ChatTools(services.tools, lambda: services.settings.tools, lambda: log.tools)
         self.system_message = self._system_message()
         self.meter = ContextMeter(
             MessageCounter(services.count_text), Calibration(), checks_usage=services.checks_usage
         )
-        self.tools = ChatTools(services.tools)
         self.specs = self._offered_tools()
         self.meter.set_fixed_part(self.system_message, self.specs)
 
@@ -77,7 +77,8 @@ class ChatModel:
             source="configuration" if own else "built_in",
         )
         style = chat.response_style or self.policy.response_style
-        return (agent, TERSE) if style == "terse" else (agent,)
+        groups = tuple(self.tools.fragments())
+        return (agent, *groups, TERSE) if style == "terse" else (agent, *groups)
 
     def _system_message(self) -> Message:
         """Return the system prompt in full."""
@@ -111,6 +112,7 @@ class ChatModel:
 
         Returns whether it was not offered before.
         """
+        self.compose_prompt()  # groups say something to the model while they are chosen
         specs = self._offered_tools()
         is_new = self.specs != specs
         if is_new:

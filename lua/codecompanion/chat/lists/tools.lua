@@ -1,0 +1,176 @@
+---The tools of a chat (`/tools`): which are offered, what each costs in tokens, where it comes from, whether it asks.
+
+local api = vim.api
+local blocks = require("codecompanion.chat.draw.blocks")
+local fit = require("codecompanion.screen.fit")
+local float = require("codecompanion.screen.float")
+local numbers = require("codecompanion.screen.numbers")
+local say = require("codecompanion.say")
+local scratch = require("codecompanion.screen.scratch")
+local session = require("codecompanion.chat.state.session")
+local severity = require("codecompanion.severity")
+local visible = require("codecompanion.screen.visible")
+
+local M = {}
+
+local FOOTER = { "<CR> on/off", "a as configured", "K show", "q close" }
+local ON, OFF = "●", "○"
+local WIDEST = 100
+local FRESH_MS = 10000
+
+---@param texts string[]
+---@return integer
+local function widest(texts)
+  local width = 0
+  for _, text in ipairs(texts) do
+    width = math.max(width, api.nvim_strwidth(text))
+  end
+  return width
+end
+
+---@param text string
+---@param width integer
+---@return string
+local function padded(text, width)
+  return text .. (" "):rep(width - api.nvim_strwidth(text))
+end
+
+---@param names table[]
+---@return string[]
+local function names_of(names)
+  return vim.tbl_map(function(row)
+    return row.name
+  end, names)
+end
+
+---@param listed table The answer of the host
+---@return string[] lines
+---@return table<integer, table> rows By line
+local function layout(listed)
+  local lines, rows = {}, {}
+  local width = math.min(30, math.max(widest(names_of(listed.tools)), widest(names_of(listed.groups))))
+  local function add(row, kind, text)
+    local name = padded(fit.cut(row.name, width), width)
+    lines[#lines + 1] = blocks.one_line(("%s %s  %s"):format(row.on and ON or OFF, name, text))
+    rows[#lines] = { kind = kind, name = row.name, row = row }
+  end
+  lines[#lines + 1] = "Groups"
+  for _, group in ipairs(listed.groups) do
+    local count = ("%d tool%s"):format(#group.tools, #group.tools == 1 and "" or "s")
+    add(group, "group", ("%s · %s"):format(padded(count, 8), visible.line(group.description).text))
+  end
+  vim.list_extend(lines, { "", "Tools" })
+  for _, tool in ipairs(listed.tools) do
+    local tokens = padded(("%s tokens"):format(numbers.short(tool.tokens)), 11)
+    local source = tool.source == "built in" and "" or " · " .. visible.line(tool.source).text
+    local words = tool.description:match("^(.-[%.!?])%s") or tool.description
+    local how = (tool.asks and "asks" or "runs") .. source
+    add(tool, "tool", ("%s · %s · %s"):format(tokens, how, visible.line(words).text))
+  end
+  local how = listed.is_default and "as configured" or "chosen in this chat"
+  local sum = "%s of %s tokens are sent with each request · %s"
+  vim.list_extend(lines, { "", sum:format(numbers.short(listed.tokens), numbers.short(listed.all_tokens), how) })
+  return lines, rows
+end
+
+---@param chat CodeCompanion.Chat
+---@param done fun(listed: table)
+local function load(chat, done)
+  session.request(chat, "list_tools", {}, function(listed)
+    chat.tools_listed = { at = vim.uv.now(), listed = listed }
+    done(listed)
+  end)
+end
+
+---@param row table
+local function show_one(row)
+  local lines = fit.wrap(row.row.description or "", 76)
+  if row.kind == "group" then
+    vim.list_extend(lines, { "" })
+    vim.list_extend(lines, row.row.tools)
+  end
+  float.open({ title = row.name, lines = lines, footer = "q close" })
+end
+
+---@param chat CodeCompanion.Chat
+---@param listed table
+local function show(chat, listed)
+  local lines, rows = layout(listed)
+  local width = math.min(WIDEST, vim.o.columns - 4)
+  local bufnr, win =
+    float.open({ title = "Tools of this chat", lines = lines, footer = FOOTER, wrap = false, width = width })
+  vim.wo[win].cursorline = true
+  local function reload()
+    load(chat, function(now)
+      if api.nvim_win_is_valid(win) then
+        lines, rows = layout(now)
+        float.update(win, lines)
+      end
+    end)
+  end
+  local on = scratch.keys(bufnr, win, function(line)
+    return rows[line]
+  end)
+  on({ "<CR>", "<Space>" }, "On or off", function(row)
+    session.request(chat, "choose_tools", { names = { row.name }, how = "toggle" }, reload, say.line)
+  end)
+  on("K", "Show", show_one)
+  scratch.map(bufnr, "a", "As configured", function()
+    session.request(chat, "choose_tools", { names = {}, how = "only" }, reload, say.line)
+  end)
+end
+
+---List the tools, or offer just those that are named.
+---@param chat CodeCompanion.Chat
+---@param argument string
+---@param refuse fun(reason: string)
+function M.open(chat, argument, refuse)
+  local names = vim.split(argument, "[%s,]+", { trimempty = true })
+  if #names == 0 then
+    return load(chat, function(listed)
+      show(chat, listed)
+    end)
+  end
+  session.request(chat, "choose_tools", { names = names, how = "only" }, function(sentence)
+    say.chat(chat, sentence, severity.INFO)
+  end, refuse)
+end
+
+---Names and what they are, groups first: as the host said last; before that, what the configuration has.
+---@param chat CodeCompanion.Chat
+---@return { name: string, description: string }[]
+function M.names(chat)
+  local known = chat.tools_listed
+  if (not known or vim.uv.now() - known.at > FRESH_MS) and chat.attached == "yes" then
+    chat.tools_listed = { at = vim.uv.now(), listed = known and known.listed }
+    load(chat, function() end)
+  end
+  local found = {}
+  if known and known.listed then
+    for _, row in ipairs(known.listed.groups) do
+      local count = ("%d tool%s"):format(#row.tools, #row.tools == 1 and "" or "s")
+      found[#found + 1] = { name = row.name, description = "group, " .. count }
+    end
+    for _, row in ipairs(known.listed.tools) do
+      found[#found + 1] = { name = row.name, description = "tool" }
+    end
+    return found
+  end
+  local configured = require("codecompanion.config").options.interactions.chat.tools
+  for name in require("codecompanion.config.sorted")(configured.groups) do
+    found[#found + 1] = { name = name, description = "group" }
+  end
+  for _, name in ipairs({ "files", "full", "none", "read_only" }) do
+    if configured.groups[name] == nil then
+      found[#found + 1] = { name = name, description = "group" }
+    end
+  end
+  for name, tool in require("codecompanion.config.sorted")(configured) do
+    if name ~= "opts" and name ~= "groups" and tool and tool.enabled ~= false then
+      found[#found + 1] = { name = name, description = "tool" }
+    end
+  end
+  return found
+end
+
+return M

@@ -1,0 +1,199 @@
+"""Tools and groups chosen in a chat: named in a message (`@{files}`), switched in the list, taken out of its block.
+
+Each choice is one event of the log, with all that is chosen after it: it can be undone, and resuming and branching know
+it. The message that names a group is sent as it was typed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from codecompanion.errors import InputError
+from codecompanion.formats.plural import counted
+from codecompanion.formats.regex import regex
+from codecompanion.model.change_report import ChangeReport
+from codecompanion.model.history import ViewChanged
+from codecompanion.session.toolbox.groups import (
+    ALL_UNITS,
+    NO_UNITS,
+    chosen_names,
+    nearest_name,
+    unit_of,
+    units_of,
+    with_units,
+    without_tool,
+)
+from codecompanion.session.window.chat_model import ChatModel
+from codecompanion.wire.events import ContextItem
+
+ITEM = "tools:"
+"""The id of a line of the context block that stands for a unit begins so."""
+_NAMED = regex(r"(?<![\w@`{])@\{([\w:.-]{1,80})\}", re.ASCII)
+
+
+def named_in(text: str) -> tuple[str, ...]:
+    """Return the tools and groups that a message names, each once; nothing of what stands in code."""
+    if "@{" not in text:
+        return ()
+    from codecompanion.retrieval.mentions import prose_of
+
+    return tuple(dict.fromkeys(_NAMED.findall(prose_of(text))))
+
+
+def chosen_by(text: str, model: ChatModel, change_id: str) -> tuple[ViewChanged | None, str]:
+    """Return the choice that a message makes, None when it makes none, and a sentence on names that mean nothing."""
+    names = named_in(text)
+    if not names:
+        return None, ""
+    registry = model.tools.all()
+    groups = model.tools.groups(registry)
+    units, unknown = units_of(names, groups, registry.names())
+    told = ""
+    if unknown:
+        near = nearest_name(unknown[0], groups, registry.names())
+        advice = f"did you mean @{{{near}}}?" if near else "/tools lists them."
+        told = f"There is no tool and no group {', '.join(unknown)}; {advice} The message was sent as it is."
+    before = model.log.tools or model.tools.default_units
+    after = with_units(before, units)
+    if not units or after == before:
+        return None, told
+    return _changed(change_id, after, tuple(names)), told
+
+
+def toggled(model: ChatModel, names: Sequence[str], on: bool | None, change_id: str) -> ViewChanged | None:
+    """Return the change that switches tools or groups on or off (None = the other way), None when nothing changes.
+
+    Raises:
+        InputError: there is no such tool or group.
+    """
+    registry = model.tools.all()
+    groups, tools = model.tools.groups(registry), registry.names()
+    units = model.tools.starting_units
+    for name in names:
+        unit = unit_of(name, groups, tools)
+        if not unit:
+            near = nearest_name(name, groups, tools)
+            advice = f"; did you mean {near}?" if near else "; /tools lists them."
+            raise InputError(f"There is no tool and no group {name}{advice}")
+        is_group = unit.startswith("group:")
+        is_on = unit in units if is_group else name in chosen_names(units, groups, tools)
+        wanted = not is_on if on is None else on
+        if wanted == is_on:
+            continue
+        if not wanted:
+            left = tuple(one for one in units if one != unit) or NO_UNITS
+            units = left if is_group else without_tool(units, name, groups, tools)
+        elif is_group:
+            units = with_units(units, [unit])
+        else:
+            without = tuple(one for one in units if one not in (f"-tool:{name}", NO_UNITS[0]))
+            there = name in chosen_names(without, groups, tools)
+            units = without if there else with_units(without, [unit])
+    if units == model.tools.starting_units:
+        return None
+    return _changed(change_id, _short(model, units), tuple(names))
+
+
+def only_those(model: ChatModel, names: Sequence[str], change_id: str) -> ViewChanged | None:
+    """Return the change after which just these are offered; without a name what the configuration says.
+
+    Raises:
+        InputError: there is no such tool or group.
+    """
+    registry = model.tools.all()
+    groups = model.tools.groups(registry)
+    units, unknown = units_of(names, groups, registry.names())
+    if unknown:
+        near = nearest_name(unknown[0], groups, registry.names())
+        raise InputError(
+            f"There is no tool and no group {unknown[0]}; {f'did you mean {near}?' if near else '/tools lists them.'}"
+        )
+    after = _short(model, with_units((), units))
+    return None if after == model.log.tools else _changed(change_id, after, tuple(names))
+
+
+def taken_out(model: ChatModel, items: Sequence[str], change_id: str) -> ViewChanged | None:
+    """Return the change when lines of the context block were deleted, None when none of them stands for tools."""
+    gone = {item.removeprefix(ITEM) for item in items if item.startswith(ITEM)}
+    left = tuple(unit for unit in model.tools.units if unit not in gone)
+    if left == model.tools.units:
+        return None
+    if not left and model.tools.default_units:
+        left = NO_UNITS
+    names = tuple(unit.partition(":")[2] for unit in model.tools.units if unit in gone)
+    return ViewChanged(
+        change_id=change_id, kind="detached", tools=_short(model, left), report=ChangeReport(names=names)
+    )
+
+
+def _short(model: ChatModel, units: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the choice as it is kept: what is in force anyway needs none."""
+    return () if units == (model.tools.default_units or ALL_UNITS) else units
+
+
+def _changed(change_id: str, units: tuple[str, ...], names: tuple[str, ...]) -> ViewChanged:
+    return ViewChanged(change_id=change_id, kind="tools_chosen", tools=units, report=ChangeReport(names=names))
+
+
+def tool_items(model: ChatModel) -> tuple[ContextItem, ...]:
+    """Return the lines of the context block for what was chosen; none where all tools are offered."""
+    units = model.tools.units
+    if not units or not model.services.settings.tools.enabled:
+        return ()
+    registry = model.tools.all()
+    groups, tools = model.tools.groups(registry), registry.names()
+    items = []
+    for unit in units:
+        kind, _, name = unit.partition(":")
+        members = chosen_names([unit], groups, tools) if kind != "-tool" else ()
+        note = ""
+        if kind == "group":
+            note = counted(len(members), "tool")
+        elif kind == "tool" and not members:
+            note = "not there now"
+        label = f"without {name}" if kind == "-tool" else name
+        specs = registry.only(members).specs() if members else ()
+        tokens = model.meter.counter.tools(specs) if specs else 0
+        items.append(ContextItem(ITEM + unit, "group" if kind == "group" else "tool", label, tokens, note))
+    return tuple(items)
+
+
+def tool_list(model: ChatModel) -> dict[str, Any]:
+    """Return all tools and groups with what each costs, for the list (`/tools`)."""
+    registry, counter = model.tools.all(), model.meter.counter
+    groups, tools = model.tools.groups(registry), registry.names()
+    units = model.tools.starting_units
+    on = set(chosen_names(units, groups, tools))
+    offered = {spec.name for spec in model.specs}
+    rows = []
+    for name in tools:
+        tool, setting = registry.get(name), registry.settings.get(name)
+        asks = setting.require_approval_before if setting else tool.effect != "read"
+        rows.append(
+            {
+                "name": name,
+                "source": registry.sources[name],
+                "description": " ".join(tool.spec.description.split()),
+                "on": name in on,
+                "sent": name in offered,
+                "asks": asks,
+                "tokens": counter.tools((tool.spec,)),
+            }
+        )
+    return {
+        "tools": rows,
+        "groups": [
+            {
+                "name": group.name,
+                "description": group.description,
+                "on": f"group:{group.name}" in units,
+                "tools": list(chosen_names([f"group:{group.name}"], groups, tools)),
+            }
+            for group in groups.values()
+        ],
+        "tokens": counter.tools(model.specs),
+        "all_tokens": counter.tools(registry.specs()),
+        "is_default": not model.log.tools,
+    }

@@ -1,0 +1,106 @@
+"""Groups of tools, and what a chat's choice of tools and groups comes to. Pure.
+
+A choice is a tuple of units in the order they were chosen: `group:files`, `tool:read_file`, and `-tool:run_command` for
+one that is left out of what the others bring. An empty choice is the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+
+import msgspec
+
+FULL, NONE = "full", "none"
+ALL_UNITS = ("group:full",)
+NO_UNITS = ("group:none",)
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Tools under one name; `tools` None = all there are. `system_prompt` goes along while the group is chosen."""
+
+    name: str
+    description: str
+    tools: tuple[str, ...] | None = None
+    system_prompt: str = ""
+    collapse: bool = True
+
+
+BUILT_IN = (
+    Group(FULL, "All tools."),
+    Group(
+        "files",
+        "Find, read and change files; no commands.",
+        ("read_file", "file_search", "grep_search", "code_search", "insert_edit", "create_file", "delete_file"),
+    ),
+    Group(
+        "read_only",
+        "Find and read; nothing is changed.",
+        ("read_file", "file_search", "grep_search", "code_search", "get_diagnostics"),
+    ),
+    Group(NONE, "No tools.", ()),
+)
+
+
+def unit_of(name: str, groups: Mapping[str, Group], tools: Sequence[str]) -> str:
+    """Return the unit that a name in a message means, "" when there is none. A group goes before a tool."""
+    if name in groups:
+        return f"group:{name}"
+    return f"tool:{name}" if name in tools else ""
+
+
+def units_of(names: Iterable[str], groups: Mapping[str, Group], tools: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the units that names mean, and the names that mean nothing; a group may stand for its tools."""
+    units, unknown = list[str](), list[str]()
+    for name in names:
+        unit = unit_of(name, groups, tools)
+        group = groups.get(name)
+        if not unit:
+            unknown.append(name)
+        elif group is not None and not group.collapse and group.tools is not None:
+            units += [f"tool:{tool}" for tool in group.tools if tool in tools]
+        else:
+            units.append(unit)
+    return units, unknown
+
+
+def chosen_names(units: Sequence[str], groups: Mapping[str, Group], tools: Sequence[str]) -> tuple[str, ...]:
+    """Return the tools that are offered under a choice, in the order of `tools`."""
+    wanted, without = set[str](), set[str]()
+    for unit in units:
+        kind, _, name = unit.partition(":")
+        if kind == "group":
+            members = groups[name].tools if name in groups else ()
+            wanted |= set(tools if members is None else members)
+        elif kind == "tool":
+            wanted.add(name)
+        else:
+            without.add(name)
+    return tuple(name for name in tools if name in wanted - without)
+
+
+def with_units(choice: Sequence[str], added: Iterable[str]) -> tuple[str, ...]:
+    """Return the choice and these units; `group:none` takes the place of what was chosen, and ends with the next."""
+    units = [unit for unit in choice if unit != NO_UNITS[0]]
+    for unit in added:
+        if unit == NO_UNITS[0]:
+            units = []
+        units = [one for one in units if one not in (unit, f"-{unit}")]
+        units.append(unit)
+    return tuple(units)
+
+
+def without_tool(
+    choice: Sequence[str], name: str, groups: Mapping[str, Group], tools: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the choice without one tool: its own unit goes, or it is left out of what a group brings."""
+    units = tuple(unit for unit in choice if unit != f"tool:{name}")
+    if name in chosen_names(units, groups, tools):
+        return (*units, f"-tool:{name}")
+    return units or NO_UNITS
+
+
+def nearest_name(name: str, groups: Mapping[str, Group], tools: Sequence[str]) -> str:
+    """Return the tool or group that may have been meant, "" = none is near."""
+    found = get_close_matches(name, [*groups, *tools], n=1)
+    return found[0] if found else ""

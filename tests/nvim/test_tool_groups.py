@@ -1,0 +1,88 @@
+"""Choosing tools in a real chat: `@{files}` in a message, its line in the context block, `dd`, `u`, `/tools`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from chat_driver import ChatDriver
+from harness import Nvim
+from real_chat import KEY, start_chat
+from test_help_recipes import snippet
+from test_own_slash import offered as completed
+from test_own_tools import offered, start
+from tests.providers.chat.answers import reply
+from tests.providers.chat.thread import ChatServerThread
+
+Factory = Callable[..., Nvim]
+READ_ONLY = {"read_file", "file_search", "grep_search", "code_search", "get_diagnostics"}
+
+
+def test_a_group_is_chosen_shown_taken_out_and_brought_back(nvim_factory: Factory, tmp_path: Path) -> None:
+    with ChatServerThread([reply("ok")] * 5, key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.say("hello")
+        everything = set(offered(server))
+        assert everything > READ_ONLY
+        chat.say("look with @{read_only}")
+        assert set(offered(server)) == READ_ONLY
+        chat.nvim.wait_screen(r"<group>read_only</group>.* 5 tools")
+        chat.nvim.feed("ggjdd")
+        chat.nvim.wait_for(lambda: "<group>" not in chat.text(), "no line")
+        chat.nvim.feed("u")
+        chat.nvim.wait_for(lambda: "<group>read_only</group>" in chat.text(), "the line again")
+        chat.say("again")
+        assert set(offered(server)) == READ_ONLY
+        chat.nvim.feed("ggjdd")
+        chat.nvim.wait_for(lambda: "<group>" not in chat.text(), "no line")
+        chat.say("and now?")
+        assert set(offered(server)) == everything
+
+
+def test_the_list_shows_what_each_tool_costs_and_switches(nvim_factory: Factory, tmp_path: Path) -> None:
+    with ChatServerThread([reply("ok")] * 3, key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.send("/tools")
+        screen = chat.nvim.wait_screen("Tools of this chat")
+        assert "● run_command" in screen
+        assert "asks" in screen
+        assert "tokens are sent with each request · as configured" in screen
+        chat.nvim.feed("/● run_command<CR><CR>")
+        chat.nvim.wait_screen("○ run_command")
+        chat.nvim.wait_screen("chosen in this chat")
+        chat.nvim.feed("q")
+        chat.nvim.wait_screen("<tool>without run_command</tool>")
+        chat.say("x")
+        assert "run_command" not in offered(server)
+        chat.send("/tools memory")
+        chat.nvim.wait_screen(r"1 tool offered in this chat, about")
+        chat.say("y")
+        assert set(offered(server)) == {"memory"}
+        chat.send("/tools nonsense")
+        chat.nvim.wait_screen("no tool and no group nonsense")
+        assert chat.draft() == "/tools nonsense"
+
+
+def test_the_group_of_the_help_is_what_a_chat_begins_with(nvim_factory: Factory, tmp_path: Path) -> None:
+    with ChatServerThread([reply("ok")], key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server, snippet("codecompanion-tool-groups"))
+        chat.say("x")
+        assert set(offered(server)) == {"read_file", "grep_search", "run_command"}
+        system = server.requests[-1].json["messages"][0]["content"]
+        assert system.endswith("\n\nYou review code. Change nothing.")
+
+
+def test_names_are_completed_beside_files(chat: ChatDriver) -> None:
+    (chat.nvim.root / "work" / "filed.txt").write_text("x")
+    chat.answer(
+        "list_tools",
+        {
+            "tools": [{"name": "file_search"}, {"name": "late"}],
+            "groups": [{"name": "files", "tools": ["file_search"]}],
+        },
+    )
+    assert completed(chat, "use @fil")[:2] == ["@{files}", "@{file_search}"]
+    assert "@filed.txt" in completed(chat, "use @fil")
+    assert completed(chat, "use @{fi") == ["@{files}", "@{file_search}"]
+    chat.nvim.wait_for(lambda: completed(chat, "@{la") == ["@{late}"], "what the host has")
+    assert completed(chat, "a@{la") == []

@@ -1,0 +1,179 @@
+"""Tools chosen in a chat: what is sent, what the log knows of it, and how it is taken back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codecompanion.engine.chats import carry_out
+from codecompanion.errors import InputError
+from codecompanion.model.history import ViewChanged
+from codecompanion.session.session import Session
+from codecompanion.settings import ToolGroupSettings
+from codecompanion.tools.provider import GivenTools
+from codecompanion.wire.events import ContextItems, Notice
+from codecompanion.wire.requests import ChooseTools, Detach, ListTools, RedoChange, UndoChange
+from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
+from tests.unit.tools.test_toolbox import tool
+
+READ_ONLY = ["read_file", "file_search", "grep_search", "code_search", "get_diagnostics"]
+
+
+def start(tmp_path: Path, **tools: Any) -> Bench:
+    return Bench(tmp_path, ScriptedAdapter("s", [says("ok")] * 20), tools=tools)
+
+
+async def say(bench: Bench, session: Session, text: str) -> list[str]:
+    """Send a message; return the names of the tools that the request offered."""
+    session.submit(submit(text))
+    await bench.idle(session)
+    return [spec.name for spec in bench.adapter.requests[-1].tools]
+
+
+def block(bench: Bench) -> list[tuple[str, str]]:
+    """Return the lines of the context block."""
+    return [(item.kind, item.label) for item in bench.of(ContextItems)[-1].items]
+
+
+async def test_a_message_chooses_from_its_own_request_on(tmp_path: Path) -> None:
+    """All tools are offered until one is named; then just those, and more names add to them."""
+    bench = start(tmp_path)
+    session = await bench.open()
+    everything = await say(bench, session, "hello")
+    assert len(everything) == 10
+    before = session.control.measured().tokens
+    assert await say(bench, session, "now @{read_only} only") == READ_ONLY
+    assert bench.adapter.requests[-1].messages[-1].text == "now @{read_only} only"
+    assert session.control.measured().tokens < before
+    assert block(bench) == [("group", "read_only")]
+    assert await say(bench, session, "and @{run_command}, @{read_only}") == [*READ_ONLY, "run_command"]
+    assert await say(bench, session, "still") == [*READ_ONLY, "run_command"]
+    assert await say(bench, session, "@{none}") == []
+    assert block(bench) == [("group", "none")]
+    assert await say(bench, session, "@{full}") == everything
+
+
+async def test_a_name_that_means_nothing_is_said_and_the_message_sent(tmp_path: Path) -> None:
+    bench = start(tmp_path)
+    session = await bench.open()
+    assert len(await say(bench, session, "@{fiels} @{run_command} `@{nothing}`")) == 1
+    (said,) = [notice.text for notice in bench.of(Notice) if "no tool" in notice.text]
+    assert said == "There is no tool and no group fiels; did you mean @{files}? The message was sent as it is."
+
+
+async def test_undo_redo_resume_and_branches_know_the_choice(tmp_path: Path) -> None:
+    bench = start(tmp_path)
+    session = await bench.open()
+    everything = await say(bench, session, "hello")
+    await say(bench, session, "@{read_only} please")
+    sentence = await carry_out(bench.services, session, UndoChange(chat="chat-1"))
+    assert "the choice of tools (read_only) taken back" in str(sentence)
+    assert await say(bench, session, "all again?") == everything
+    await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=("files",), how="only"))
+    await carry_out(bench.services, session, UndoChange(chat="chat-1"))
+    assert session.log.tools == ()
+    await carry_out(bench.services, session, RedoChange(chat="chat-1"))
+    assert session.log.tools == ("group:files",)
+    assert block(bench) == [("group", "files")]
+    await session.close()
+    resumed = await bench.resume()
+    assert resumed is not None
+    assert resumed.log.tools == ("group:files",)
+    offered = await say(bench, resumed, "go on")
+    assert "insert_edit" in offered
+    assert "run_command" not in offered
+
+
+async def test_a_line_of_the_block_takes_its_tools_along(tmp_path: Path) -> None:
+    """`dd`, and `u` brings it back; without any left it is as configured."""
+    bench = start(tmp_path)
+    session = await bench.open()
+    everything = await say(bench, session, "hello")
+    await say(bench, session, "@{read_only} @{run_command}")
+    await carry_out(bench.services, session, Detach(chat="chat-1", items=("tools:group:read_only",)))
+    assert await say(bench, session, "x") == ["run_command"]
+    await carry_out(bench.services, session, Detach(chat="chat-1", items=("tools:tool:run_command",)))
+    assert block(bench) == []
+    assert await say(bench, session, "y") == everything
+    await carry_out(bench.services, session, UndoChange(chat="chat-1"))
+    assert block(bench) == [("tool", "run_command")]
+
+
+async def test_the_list_switches_and_counts(tmp_path: Path) -> None:
+    bench = start(tmp_path)
+    bench.services.tools.add(GivenTools("the server demo", [tool("late", "Comes from elsewhere. And more.")]))
+    session = await bench.open()
+
+    async def choose(*names: str, how: Any = "toggle") -> str:
+        return str(await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=names, how=how)))
+
+    listed: Any = await carry_out(bench.services, session, ListTools(chat="chat-1"))
+    rows = {row["name"]: row for row in listed["tools"]}
+    assert rows["late"]["source"] == "the server demo"
+    assert rows["read_file"]["asks"] is False
+    assert rows["run_command"]["asks"] is True
+    assert sum(row["tokens"] for row in listed["tools"] if row["sent"]) == pytest.approx(listed["tokens"], rel=0.05)
+    assert listed["is_default"]
+    assert [group["name"] for group in listed["groups"]] == ["full", "files", "read_only", "none"]
+    assert (await choose("run_command")).startswith("10 tools offered in this chat, about ")
+    assert block(bench) == [("group", "full"), ("tool", "without run_command")]
+    assert "run_command" not in await say(bench, session, "x")
+    await choose("run_command")
+    assert block(bench) == []
+    assert session.log.tools == ()
+    await choose("read_only", "late", how="only")
+    assert await say(bench, session, "x") == [*READ_ONLY, "late"]
+    await choose("read_only", how="off")
+    assert await say(bench, session, "x") == ["late"]
+    await choose("late")
+    assert session.log.tools == ("group:none",)
+    await choose(how="only")
+    assert session.log.tools == ()
+    with pytest.raises(InputError, match="no tool and no group raed_file; did you mean read_file"):
+        await choose("raed_file")
+
+
+async def test_what_the_configuration_offers_is_where_a_chat_begins(tmp_path: Path) -> None:
+    groups = {
+        "mine": ToolGroupSettings(
+            tools=("read_file", "gone"), description="Mine.", system_prompt="Read first.", collapse=True
+        ),
+        "files": None,
+    }
+    bench = start(tmp_path, groups=groups, default_tools=("mine",))
+    session = await bench.open()
+    assert await say(bench, session, "x") == ["read_file"]
+    assert bench.adapter.requests[-1].messages[0].text.endswith("\n\nRead first.")
+    assert block(bench) == [("group", "mine")]
+    await say(bench, session, "@{files}")
+    assert any("no group files" in notice.text for notice in bench.of(Notice))
+    assert await say(bench, session, "@{run_command}") == ["read_file", "run_command"]
+    items = ("tools:group:mine", "tools:tool:run_command")
+    await carry_out(bench.services, session, Detach(chat="chat-1", items=items))
+    assert await say(bench, session, "x") == []
+    assert "Read first." not in bench.adapter.requests[-1].messages[0].text
+
+
+async def test_a_chat_that_chooses_nothing_has_nothing_of_it_in_its_log(tmp_path: Path) -> None:
+    bench = start(tmp_path)
+    session = await bench.open()
+    await say(bench, session, "hello @you and user@{host}")
+    assert not any(isinstance(event.payload, ViewChanged) for event in await session.log.events())
+    assert block(bench) == [] if bench.of(ContextItems) else True
+
+
+async def test_while_a_turn_runs_nothing_is_switched(tmp_path: Path) -> None:
+    import asyncio
+
+    gate = asyncio.Event()
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(gate, *says("ok"))]))
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.until(lambda: bool(bench.adapter.requests))
+    with pytest.raises(InputError, match="Wait until the reply is complete"):
+        await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=("files",)))
+    gate.set()
+    await bench.idle(session)
+    assert session.log.tools == ()
