@@ -144,6 +144,20 @@ return {
       install.run_visibly(restart)
     end,
   },
+  login = {
+    description = "log in to `copilot`, with a code for GitHub's page",
+    arguments = { "copilot" },
+    run = function(arguments)
+      require("codecompanion.login").start(arguments[1])
+    end,
+  },
+  logout = {
+    description = "forget the login that `login` made",
+    arguments = { "copilot" },
+    run = function(arguments)
+      require("codecompanion.login").forget(arguments[1])
+    end,
+  },
   restart = {
     description = "restart the Python host",
     run = function()

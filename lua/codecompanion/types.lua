@@ -491,6 +491,15 @@
 ---@field why string
 ---@field of_vectors boolean
 
+---A login waits for the user: `code` is typed into the page `url`, within `expires_s` seconds.
+---@class CodeCompanion.Event.LoginCode
+---@field type "login_code"
+---@field chat string
+---@field adapter string
+---@field code string
+---@field url string
+---@field expires_s integer
+
 ---A verb without `id` failed; `verb` says which, `error` is one sentence.
 ---@class CodeCompanion.Event.RequestFailed
 ---@field type "request_failed"
@@ -792,6 +801,16 @@
 ---@field chat? string
 ---@field adapter? string
 
+---→ `{user, models, problem}`: log in to an adapter that has a login in place of a key (`copilot`).
+---
+---Event `login_code` tells what the user has to type where. `stop` ends that; the request that waits fails then.
+---`forget` removes our own login, → `{forgotten}`.
+---@class CodeCompanion.Request.Login
+---@field id? integer
+---@field chat? string
+---@field adapter string
+---@field action? "forget"|"start"|"stop"
+
 ---→ `[{name, description, files}]`.
 ---@class CodeCompanion.Request.ListRules
 ---@field id? integer
@@ -1078,6 +1097,7 @@
 ---| CodeCompanion.Event.TurnFinished
 ---| CodeCompanion.Event.Restored
 ---| CodeCompanion.Event.IndexProgress
+---| CodeCompanion.Event.LoginCode
 ---| CodeCompanion.Event.RequestFailed
 
 ---The payload of each verb.
@@ -1116,6 +1136,7 @@
 ---@field restore_chat CodeCompanion.Request.RestoreChat
 ---@field list_memories CodeCompanion.Request.ListMemories
 ---@field list_models CodeCompanion.Request.ListModels
+---@field login CodeCompanion.Request.Login
 ---@field list_rules CodeCompanion.Request.ListRules
 ---@field inspect CodeCompanion.Request.Inspect
 ---@field preview CodeCompanion.Request.Preview
@@ -1172,6 +1193,7 @@
 ---@field anthropic? string|table|(fun(): table)
 ---@field azure_openai? string|table|(fun(): table)
 ---@field cerebras? string|table|(fun(): table)
+---@field copilot? string|table|(fun(): table)
 ---@field deepseek? string|table|(fun(): table)
 ---@field fireworks? string|table|(fun(): table)
 ---@field gemini? string|table|(fun(): table)

@@ -34,7 +34,10 @@ BANNED: dict[str, tuple[str, str]] = {
         r"(?! (?:a |the |its |some )?(?:local )?(?:prox|gateway|server|bind mount|\w+'s back|an adapter))",
         "after",
     ),
-    "opaque": (r"opaque(?! chat id)|\bunsealed\b|\bseal(?:s|ed)?\b|(?<=Reasoning)Sealed", "encrypted, provider state"),
+    "opaque": (
+        r"(?<!reasoning_)opaque(?! chat id)|\bunsealed\b|\bseal(?:s|ed)?\b|(?<=Reasoning)Sealed",
+        "encrypted, provider state",
+    ),
     "aim": (r"(?<![a-zA-Z])aim(?:s|ed)?(?![a-z])", "target"),
     "resting": (r"(?<![a-z])resting(?![a-z])|\brests\b", "paused"),
     "most_": (r"(?<!at_)(?<!_at_)(?<![a-z])(?:most|least)_(?!important|similar|recent)[a-z]", "max_, min_"),

@@ -36,7 +36,7 @@ KEYS = {
     "nebius": "NEBIUS_API_KEY",
     "azure_openai": "AZURE_OPENAI_API_KEY",
 }
-NO_KEYS = ("offline", "openai_compatible", "ollama", "llama_cpp", "vllm", "lmstudio")
+NO_KEYS = ("offline", "copilot", "openai_compatible", "ollama", "llama_cpp", "vllm", "lmstudio")
 
 
 @pytest.fixture(scope="module")
@@ -259,8 +259,8 @@ def test_a_key_function_that_fails_is_named(child: Nvim, body: str, said: str) -
     [
         ("{ mine = {} }", 'adapters.http.mine: it needs `extends`, for instance extends = "openai_compatible"'),
         ('{ mine = "opnai" }', 'adapters.http.mine: there is no adapter "opnai"; did you mean "openai"?'),
-        ('{ mine = "copilot" }', 'adapters.http.mine: there is no adapter "copilot"; there are'),
-        ('{ copilot = function() return extend("copilot", {}) end }', 'there is no adapter "copilot"; there are'),
+        ('{ mine = "nonesuch" }', 'adapters.http.mine: there is no adapter "nonesuch"; there are'),
+        ('{ nonesuch = function() return extend("nonesuch", {}) end }', 'there is no adapter "nonesuch"; there are'),
         ('{ a = { extends = "b" }, b = { extends = "a" } }', 'adapters.http.a: extends itself by way of "a"'),
         ('{ mine = function() error("boom") end }', "adapters.http.mine: the function failed: "),
         ("{ mine = function() return 7 end }", "adapters.http.mine: the function returned number; expected a table"),

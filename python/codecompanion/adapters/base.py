@@ -18,7 +18,7 @@ from codecompanion.model.messages import CompactionPart, Message, ToolCall, Tool
 StopReason = Literal["stop", "tool_calls", "length", "filtered", "paused", "compacted", "window"]
 """`paused`: the provider wants the same request again with the reply at its end (Anthropic `pause_turn`).
 `compacted`: it stopped after its compaction. `window`: the reply filled the context window."""
-AdapterKind = Literal["openai", "openai_compatible", "openai_responses", "anthropic", "offline"]
+AdapterKind = Literal["openai", "openai_compatible", "openai_responses", "anthropic", "copilot", "offline"]
 
 
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,6 +25,9 @@ from codecompanion.adapters.wire_format import WireFormat
 from codecompanion.errors import ConfigError, MissingKey, NetworkFailed, NotConfigured
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
+
+if TYPE_CHECKING:
+    from codecompanion.adapters.copilot.adapter import CopilotAdapter
 
 Summarise: TypeAlias = Callable[[Sequence[Message], int], str]
 """(messages, most tokens) → the summary, without a model."""
@@ -53,7 +58,10 @@ _HOLDS_KEY = regex(r"key|token|secret|auth|cookie|pass", re.IGNORECASE)
 
 
 class AdapterRegistry:
-    """Makes adapters and keeps them. `secrets`: keys that functions of the configuration returned, by adapter name."""
+    """Makes adapters and keeps them. `secrets`: keys that functions of the configuration returned, by adapter name.
+
+    `logins` is the file that our own login to Copilot is kept in, None = there is none.
+    """
 
     def __init__(
         self,
@@ -64,12 +72,16 @@ class AdapterRegistry:
         secrets: Mapping[str, str] | None = None,
         environ: Mapping[str, str] | None = None,
         on_key: Callable[[str], None] = lambda key: None,
+        logins: Path | None = None,
     ) -> None:
         self._settings = dict(settings)
+        self._environ = os.environ if environ is None else environ
+        self._on_key, self._logins = on_key, logins
         self._read_blob = read_blob
         self._summarise = summarise
         self._keys = KeyReader(secrets, environ=environ, on_key=on_key)
         self._made: dict[str, Adapter] = {}
+        self._with_login: dict[str, CopilotAdapter] = {}
 
     def names(self) -> list[str]:
         """Return the names of all adapters, sorted."""
@@ -145,6 +157,16 @@ class AdapterRegistry:
             if isinstance(adapter, HttpAdapter):
                 adapter.forget_key()
 
+    @property
+    def logins(self) -> Path | None:
+        """Return the file our own logins are kept in."""
+        return self._logins
+
+    def forget_login(self, name: str) -> None:
+        """Read the login of an adapter again before its next request."""
+        if name in self._with_login:
+            self._with_login[name].forget_login()
+
     def forget_keys(self, variables: Collection[str]) -> None:
         """Read the keys that are in these environment variables again before the next request."""
         for name, adapter in self._made.items():
@@ -161,6 +183,8 @@ class AdapterRegistry:
         if settings.kind == "offline":
             offline = _options(settings, OfflineOptions, path)
             return OfflineAdapter(settings, options=offline, summarise=self._summarise)
+        if settings.kind == "copilot":
+            return self._make_copilot(settings)
         if not _is_address(settings.base_url):
             got = f"got {json.dumps(settings.base_url, ensure_ascii=False)}"
             raise ConfigError(f"{path}.{settings.address_key}", got, "http://… or https://…")
@@ -168,6 +192,16 @@ class AdapterRegistry:
             got = f"got {json.dumps(settings.proxy, ensure_ascii=False)}"
             raise ConfigError("adapters.http.opts.proxy", got, "http://… or https://…")
         return HttpAdapter(settings, make_wire(settings, self._read_blob), read_key=self._keys)
+
+    def _make_copilot(self, settings: AdapterSettings) -> Adapter:
+        from codecompanion.adapters.copilot.adapter import CopilotAdapter
+        from codecompanion.adapters.copilot.github import github_of
+        from codecompanion.adapters.copilot.stored_login import Places
+
+        places = Places(self._environ, self._logins, github_of(settings).host)
+        adapter = CopilotAdapter(settings, self._read_blob, places, on_key=self._on_key)
+        self._with_login[settings.name] = adapter
+        return adapter
 
 
 def _is_address(url: str) -> bool:

@@ -26,6 +26,7 @@ from codecompanion.wire import requests
 from codecompanion.wire.events import Event
 
 if TYPE_CHECKING:
+    from codecompanion.engine.logins import Logins
     from codecompanion.session.accounts.reporting import Reports
     from codecompanion.session.complete.completer import Completer
     from codecompanion.session.session import Session
@@ -43,6 +44,7 @@ class Runtime:
         self._services: Services | None = None
         self._reports: Reports | None = None
         self._completer: Completer | None = None
+        self._logins: Logins | None = None
         self._chats: dict[str, Session] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._asks = EditorAsks(emit, time.time)
@@ -87,6 +89,8 @@ class Runtime:
                 from codecompanion.engine.model_choice import list_models
 
                 return await list_models(self.services, request.adapter)
+            case requests.Login():
+                return await self._logging_in().carry_out(request)
             case requests.ListRules():
                 return self._list_rules()
             case requests.ListCheckpoints() | requests.ListMemories() | requests.RestoreChat():
@@ -135,6 +139,8 @@ class Runtime:
             task.cancel()
         if self._completer is not None:
             await self._completer.aclose()
+        if self._logins is not None:
+            self._logins.stop()
         if self._services is not None:
             await self._services.adapters.aclose()
             await _release(self._services)
@@ -182,6 +188,13 @@ class Runtime:
         if self._completer is None:
             self._completer = make_completer(self.services)
         return self._completer
+
+    def _logging_in(self) -> Logins:
+        from codecompanion.engine.logins import Logins  # rarely wanted: not part of the start
+
+        if self._logins is None:
+            self._logins = Logins(self.services)
+        return self._logins
 
     def _reporting(self) -> Reports:
         from codecompanion.session.accounts.reporting import Reports  # not part of the start

@@ -551,6 +551,15 @@ class IndexProgress(Event, frozen=True, kw_only=True, tag="index_progress"):
     of_vectors: bool = False
 
 
+class LoginCode(Event, frozen=True, kw_only=True, tag="login_code"):
+    """A login waits for the user: `code` is typed into the page `url`, within `expires_s` seconds."""
+
+    adapter: str
+    code: str
+    url: str
+    expires_s: int
+
+
 class RequestFailed(Event, frozen=True, kw_only=True, tag="request_failed"):
     """A verb without `id` failed; `verb` says which, `error` is one sentence."""
 

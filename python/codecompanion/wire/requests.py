@@ -346,6 +346,17 @@ class ListModels(Request, frozen=True, kw_only=True):
     adapter: str = ""
 
 
+class Login(Request, frozen=True, kw_only=True):
+    """→ `{user, models, problem}`: log in to an adapter that has a login in place of a key (`copilot`).
+
+    Event `login_code` tells what the user has to type where. `stop` ends that; the request that waits fails then.
+    `forget` removes our own login, → `{forgotten}`.
+    """
+
+    adapter: str
+    action: Literal["start", "stop", "forget"] = "start"
+
+
 class ListRules(Request, frozen=True, kw_only=True):
     """→ `[{name, description, files}]`."""
 

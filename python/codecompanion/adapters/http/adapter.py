@@ -178,6 +178,10 @@ class HttpAdapter:
             await self._windows.ask()
         return names or list(self._settings.models)
 
+    def use_key(self, key: str) -> None:
+        """Use this key from the next request on: one that is renewed now and then."""
+        self._key = key
+
     def forget_key(self) -> None:
         """Read the key again before the next request."""
         self._key = None

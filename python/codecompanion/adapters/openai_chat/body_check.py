@@ -20,7 +20,7 @@ from codecompanion.formats.regex import regex
 FUNCTION_NAME = regex(rf"[A-Za-z0-9_-]{{1,{MAX_NAME_LENGTH}}}")
 _IMAGE = regex(r"https?://.|data:image/[a-z+.-]+;base64,.")
 _PDF = regex(r"data:application/pdf;base64,.")
-_OPEN = ("reasoning_details", "extra_content")
+_OPEN = ("reasoning_details", "extra_content", "reasoning_text", "reasoning_opaque")
 _KEYS = {
     "system": ({"role", "content"}, {"name"}),
     "developer": ({"role", "content"}, {"name"}),

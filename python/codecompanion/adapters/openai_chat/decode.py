@@ -26,7 +26,7 @@ from codecompanion.adapters.base import (
     ToolCallStarted,
 )
 from codecompanion.adapters.errors.error_map import Endpoint
-from codecompanion.adapters.openai_chat.reasoning_details import ReasoningDetails
+from codecompanion.adapters.openai_chat.reasoning_details import ReasoningDetails, copilot_entry
 from codecompanion.adapters.openai_chat.tool_deltas import ToolCallAssembler, ToolDelta
 from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.reply_decoder import ReplyDecoder
@@ -57,6 +57,8 @@ class _Delta(msgspec.Struct):
     reasoning: Any = None
     thinking: Any = None
     reasoning_details: Any = None
+    reasoning_text: Any = None
+    reasoning_opaque: Any = None
     tool_calls: list[ToolDelta] | None = None
 
 
@@ -148,6 +150,8 @@ class ChatDecoder(ReplyDecoder):
         if delta is not None:
             if delta.reasoning_content or delta.reasoning or delta.thinking or delta.reasoning_details:
                 self._read_reasoning(delta)
+            elif delta.reasoning_text or delta.reasoning_opaque:
+                self._read_copilot(delta)
             content = delta.content
             if content:
                 if type(content) is str:
@@ -181,6 +185,12 @@ class ChatDecoder(ReplyDecoder):
                 return
         if detailed:
             self._add_reasoning(detailed, DETAILS_FIELD)
+
+    def _read_copilot(self, delta: _Delta) -> None:
+        """Read Copilot's two fields: what can be read, and what only it can."""
+        text = self._details.add([copilot_entry(delta.reasoning_text, delta.reasoning_opaque)])
+        if text:
+            self._add_reasoning(text, DETAILS_FIELD)
 
     def _read_parts(self, parts: Any) -> None:
         """Read a content list (Mistral: thinking and text as parts)."""

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from codecompanion.adapters.openai_chat.decode import MISTRAL_THINKING, REASONING_FIELDS
+from codecompanion.adapters.openai_chat.reasoning_details import wire_fields
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import Message, ReasoningPart
 
@@ -38,7 +39,7 @@ def add_reasoning(
     parts = [] if isinstance(message.content, str) else [p for p in message.content if isinstance(p, ReasoningPart)]
     own = [part.encrypted for part in parts if part.encrypted and encrypted_origin and part.origin == encrypted_origin]
     if own:
-        fields["reasoning_details"] = [entry for encrypted in own for entry in _entries(encrypted)]
+        fields |= wire_fields([entry for encrypted in own for entry in _entries(encrypted)])
     elif readable:
         for part in parts:
             if not part.origin and part.text:

@@ -3,6 +3,9 @@
 OpenRouter sends it beside the readable `reasoning` (https://openrouter.ai/docs, preserving reasoning blocks): an array
 of `reasoning.text` (with a signature at its end), `reasoning.summary` and `reasoning.encrypted`. Pieces of one entry
 share type and index. Recorded streams number a summary and the encrypted form of the same reasoning alike.
+
+Copilot sends `reasoning_text` and `reasoning_opaque` instead, and wants both back beside the calls they led to. They
+are kept as an entry of a type of ours.
 """
 
 from __future__ import annotations
@@ -13,6 +16,25 @@ from typing import Any
 import msgspec
 
 _GROWING = ("text", "summary")
+_COPILOT = "copilot"
+
+
+def copilot_entry(text: object, encrypted: object) -> dict[str, Any]:
+    """Return Copilot's two fields as a piece of an entry."""
+    kept = {"text": text, "encrypted": encrypted}
+    return {"type": _COPILOT, "index": 0} | {name: value for name, value in kept.items() if isinstance(value, str)}
+
+
+def wire_fields(entries: list[msgspec.Raw]) -> dict[str, Any]:
+    """Return the fields of a message that give the entries back; none for Copilot's without the part it signed."""
+    if not entries or b'"copilot"' not in bytes(entries[0]):
+        return {"reasoning_details": entries}
+    entry = msgspec.json.decode(entries[0], type=dict[str, Any])
+    if entry.get("type") != _COPILOT:
+        return {"reasoning_details": entries}
+    if not entry.get("encrypted"):
+        return {}
+    return {"reasoning_text": entry.get("text") or "", "reasoning_opaque": entry["encrypted"]}
 
 
 class ReasoningDetails:

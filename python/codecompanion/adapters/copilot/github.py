@@ -1,0 +1,49 @@
+"""Where GitHub is, and what a client of Copilot says about itself."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import msgspec
+
+from codecompanion import __version__
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.http.time_limits import is_loopback
+
+CLIENT_ID = "Iv1.b507a08c87ecfe98"
+"""The public id of GitHub's own application for Copilot in editors; tokens of other applications get no Copilot."""
+SCOPE = "read:user"
+LOGIN_COMMAND = ":CodeCompanion login copilot"
+SETTINGS_PAGE = "https://github.com/settings/copilot"
+HEADERS = {
+    # Without the id of a program it knows, Copilot answers 4xx; this one is what other Neovim plugins send.
+    "copilot-integration-id": "vscode-chat",
+    "editor-version": "Neovim/0.10.0",
+    "editor-plugin-version": f"codecompanion/{__version__}",
+    "x-github-api-version": "2025-10-01",
+}
+
+
+class GitHub(msgspec.Struct, frozen=True):
+    """`web` is where one logs in, `api` where tokens are exchanged; both without a slash at the end."""
+
+    web: str = "https://github.com"
+    api: str = "https://api.github.com"
+
+    @property
+    def host(self) -> str:
+        """Return the host as stored logins name it."""
+        return "github.com" if is_loopback(self.web) else (urlsplit(self.web).hostname or "")
+
+    def is_trusted(self, address: str) -> bool:
+        """Return whether a reply may send requests, and the token, to an address: encrypted, or all is here."""
+        return address.startswith("https://") or (is_loopback(self.web) and is_loopback(address))
+
+
+def github_of(settings: AdapterSettings) -> GitHub:
+    """Return the GitHub of an entry: `opts.github` (a company's own, `https://company.ghe.com`), else github.com."""
+    web = str(settings.options.get("github") or "").rstrip("/")
+    if not web:
+        return GitHub()
+    parts = urlsplit(web)
+    return GitHub(web, web if is_loopback(web) else f"{parts.scheme}://api.{parts.netloc}")

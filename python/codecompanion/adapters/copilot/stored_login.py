@@ -1,0 +1,163 @@
+"""Where a GitHub login for Copilot is found, and where our own is kept.
+
+In this order: COPILOT_GITHUB_TOKEN (GitHub's own command line reads it); GITHUB_TOKEN in a Codespace; our own file,
+readable by its owner only; then where Copilot's plugins for editors keep theirs: `github-copilot/apps.json` and
+`hosts.json` below $XDG_CONFIG_HOME, ~/.config or %LOCALAPPDATA%, and `auth.db` of newer ones. Those are only read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion.errors import MissingKey
+from codecompanion.formats.outside_text import NOT_READABLE
+
+_MAX_BYTES = 1_000_000
+_DATABASE = "SELECT token_ciphertext FROM oauth_tokens WHERE auth_authority = ? LIMIT 1"
+_TOKEN_STARTS = ("gho_", "ghu_", "ghp_", "github_pat_")
+
+
+class Login(msgspec.Struct, frozen=True):
+    """A token of GitHub's, and how sentences name the place it is from. It has no `repr`."""
+
+    token: str
+    where: str
+
+    def __repr__(self) -> str:
+        """Show the place only."""
+        return f"Login({self.where!r})"
+
+
+class Places(msgspec.Struct, frozen=True):
+    """Where to look: the user's environment, our own file (None = nowhere), the host that logins are of."""
+
+    environ: Mapping[str, str]
+    own: Path | None = None
+    host: str = "github.com"
+
+    def __repr__(self) -> str:
+        """Show no environment."""
+        return "Places()"
+
+
+def find_login(places: Places, name: str) -> Login:
+    """Return the login (blocks); `name` is the adapter's.
+
+    Raises:
+        MissingKey: there is none; says how to log in, and which file could not be read.
+    """
+    unreadable: list[str] = []
+    for login in _logins(places, unreadable):
+        if _is_token(login.token):
+            return login
+        unreadable.append(f"{login.where} holds no token")
+    seen = f" ({'; '.join(unreadable)})" if unreadable else ""
+    error = MissingKey(f"{name}: not logged in to GitHub Copilot{seen}. Log in with :CodeCompanion login copilot.")
+    error.brief = "not logged in; :CodeCompanion login copilot"
+    raise error
+
+
+def save_login(file: Path, host: str, token: str, user: str) -> None:
+    """Keep our own login there, for its owner only.
+
+    Raises:
+        OSError: it cannot be written; what was there is as it was.
+    """
+    kept = {**_read_own(file), host: {"oauth_token": token, "user": user}}
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = file.with_name(f"{file.name}.{os.getpid()}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            os.fchmod(out.fileno(), 0o600) if hasattr(os, "fchmod") else None
+            out.write(msgspec.json.encode(kept))
+        fresh.replace(file)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def forget_login(file: Path) -> bool:
+    """Remove our own login; return whether there was one. Those of other plugins stay."""
+    existed = file.exists()
+    file.unlink(missing_ok=True)
+    return existed
+
+
+def _logins(places: Places, unreadable: list[str]) -> Iterator[Login]:
+    environ = places.environ
+    if environ.get("COPILOT_GITHUB_TOKEN", "").strip():
+        yield Login(environ["COPILOT_GITHUB_TOKEN"].strip(), "COPILOT_GITHUB_TOKEN")
+    if environ.get("CODESPACES") and environ.get("GITHUB_TOKEN", "").strip():
+        yield Login(environ["GITHUB_TOKEN"].strip(), "GITHUB_TOKEN")
+    files = [] if places.own is None else [places.own]
+    folders = config_folders(environ)
+    files += [folder / name for folder in folders for name in ("apps.json", "hosts.json")]
+    for file in files:
+        token = _token_in(file, places.host, unreadable)
+        if token is not None:
+            yield Login(token, f"the file {file}")
+    for folder in folders:
+        token = _token_in_database(folder / "auth.db", places.host, unreadable)
+        if token is not None:
+            yield Login(token, f"the file {folder / 'auth.db'}")
+
+
+def config_folders(environ: Mapping[str, str]) -> list[Path]:
+    """Return where Copilot's own plugins keep their files, the likeliest first."""
+    home = environ.get("HOME") or environ.get("USERPROFILE") or ""
+    bases = [environ.get("XDG_CONFIG_HOME", ""), environ.get("LOCALAPPDATA", "")]
+    bases += [f"{home}/.config", f"{home}/AppData/Local"] if home else []
+    return [Path(base) / "github-copilot" for base in dict.fromkeys(bases) if base]
+
+
+def _token_in(file: Path, host: str, unreadable: list[str]) -> str | None:
+    """Return the token of the host in a file of plugins, None when there is none."""
+    try:
+        with file.open("rb") as opened:
+            logins = msgspec.json.decode(opened.read(_MAX_BYTES))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        unreadable.append(f"{file} cannot be read: {(error.strerror or type(error).__name__).lower()}")
+        return None
+    except NOT_READABLE:
+        unreadable.append(f"{file} is not JSON")
+        return None
+    for key, login in logins.items() if isinstance(logins, dict) else ():
+        # apps.json: `github.com:Iv1.…`, hosts.json: `github.com`.
+        if str(key).partition(":")[0] == host and isinstance(login, dict) and login.get("oauth_token"):
+            return str(login["oauth_token"]).strip()
+    return None
+
+
+def _token_in_database(file: Path, host: str, unreadable: list[str]) -> str | None:
+    if not file.is_file():
+        return None
+    try:
+        with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=0.2)) as database:
+            row = database.execute(_DATABASE, (host,)).fetchone()
+    except sqlite3.Error as error:
+        unreadable.append(f"{file} cannot be read: {error}")
+        return None
+    token = row[0].decode("utf-8", "replace") if row and isinstance(row[0], bytes) else row[0] if row else None
+    # What is encrypted there is for the plugin that wrote it.
+    return token if isinstance(token, str) and token.startswith(_TOKEN_STARTS) else None
+
+
+def _is_token(token: str) -> bool:
+    return bool(token) and token.isascii() and token.isprintable() and " " not in token and len(token) < 1000
+
+
+def _read_own(file: Path) -> dict[str, Any]:
+    try:
+        kept = msgspec.json.decode(file.read_bytes())
+    except (OSError, *NOT_READABLE):
+        return {}
+    return kept if isinstance(kept, dict) else {}

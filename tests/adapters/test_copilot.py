@@ -1,0 +1,536 @@
+"""Copilot against a GitHub on this machine: login, tokens, models, headers, and what goes wrong with each."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import stat
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion import errors
+from codecompanion.adapters.base import AdapterSettings, ChatRequest, ReasoningDone
+from codecompanion.adapters.copilot.adapter import CopilotAdapter
+from codecompanion.adapters.copilot.device_login import DeviceCode, DeviceLogin
+from codecompanion.adapters.copilot.github import GitHub, github_of
+from codecompanion.adapters.copilot.requests import GitHubRequests
+from codecompanion.adapters.copilot.stored_login import Places, find_login, forget_login, save_login
+from codecompanion.errors import AuthenticationFailed, MissingKey, ModelNotFound, NetworkFailed, RateLimited
+from codecompanion.model.messages import ImagePart, Message, ReasoningPart, TextPart
+from codecompanion.settings import builtin_entry
+from tests.adapters.conftest import WEATHER, Outcome, user
+from tests.providers.chat.answers import Call, reply
+from tests.providers.github.server import LOGIN, GitHubServer, model
+from tests.providers.loopback.answers import failure, json_answer, plain
+
+
+@pytest.fixture
+async def github() -> AsyncIterator[GitHubServer]:
+    """Return a GitHub on which somebody is logged in."""
+    async with GitHubServer() as server:
+        yield server
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """Return a home with our own login in it."""
+    save_login(tmp_path / "logins.json", "github.com", LOGIN, "octocat")
+    return Places({"HOME": str(tmp_path)}, tmp_path / "logins.json")
+
+
+def entry(github: GitHubServer, **changes: Any) -> AdapterSettings:
+    """Return the built-in entry with this machine's GitHub."""
+    told = {**builtin_entry("copilot"), "options": {"github": github.base}, **changes}
+    return msgspec.convert(told, AdapterSettings)
+
+
+Make = Callable[..., CopilotAdapter]
+
+
+@pytest.fixture
+async def copilot(github: GitHubServer, places: Places) -> AsyncIterator[Make]:
+    """Return a maker of adapters that are closed after the test."""
+    made: list[CopilotAdapter] = []
+
+    def make(where: Places = places, clock: Callable[[], float] | None = None, **changes: Any) -> CopilotAdapter:
+        more: dict[str, Any] = {} if clock is None else {"clock": clock}
+        adapter = CopilotAdapter(
+            entry(github, **{"max_retries": 0, **changes}),
+            {"i": b"png"}.__getitem__,
+            where,
+            on_key=heard.append,
+            **more,
+        )
+        made.append(adapter)
+        return adapter
+
+    heard: list[str] = []
+    make.heard = heard  # type: ignore[attr-defined]
+    yield make
+    for adapter in made:
+        await adapter.aclose()
+
+
+async def ask(adapter: CopilotAdapter, *messages: Message, model: str = "gpt-5-mini", **fields: Any) -> Outcome:
+    """Run one request to its end."""
+    outcome = Outcome()
+    try:
+        wanted = ChatRequest(messages=messages or (user(),), model=model, **fields)
+        async with aclosing(adapter.stream(wanted)) as events:
+            async for event in events:
+                outcome.events.append(event)
+    except errors.AdapterError as error:
+        outcome.error = error
+    return outcome
+
+
+def sent(github: GitHubServer, path: str) -> list[Any]:
+    """Return the requests to a path."""
+    return [seen for seen in github.requests if seen.path == path]
+
+
+async def test_a_login_becomes_an_answer(copilot: Make, github: GitHubServer) -> None:
+    """Exchanged once, the models read once, at the address GitHub names."""
+    adapter = copilot()
+    for _ in range(2):
+        assert (await ask(adapter)).text == "You said: Hello"
+    assert [seen.path for seen in github.requests] == [
+        "/copilot_internal/v2/token",
+        "/models",
+        "/chat/completions",
+        "/chat/completions",
+    ]
+    assert github.requests[0].headers["authorization"] == f"token {LOGIN}"
+    assert LOGIN not in str([seen.headers for seen in github.requests[1:]]), "Copilot never gets the login"
+
+
+async def test_without_a_model_it_is_the_one_copilot_starts_with(copilot: Make, github: GitHubServer) -> None:
+    """`is_chat_default`, else its fallback, else the first of the list."""
+    adapter = copilot()
+    assert (await ask(adapter, model="")).text
+    assert sent(github, "/chat/completions")[0].json["model"] == adapter.default_model == "gpt-5-mini"
+
+
+async def test_only_what_the_account_may_choose_is_offered(copilot: Make) -> None:
+    """Neither embeddings, nor what Copilot hides, nor what has terms nobody accepted."""
+    adapter = copilot()
+    assert await adapter.list_models() == ["claude-sonnet-5", "gpt-5-mini", "gpt-5.4"]
+    limits = adapter.limits("gpt-5.4")
+    assert limits is not None
+    assert (limits.context_window, limits.max_output_tokens) == (200_000, 64_000), "the longest prompt"
+    assert adapter.limits("nobody") is None
+
+
+async def test_terms_that_were_not_accepted_are_said(copilot: Make, github: GitHubServer) -> None:
+    """Nothing is sent, and nothing is accepted in the user's name."""
+    outcome = await ask(copilot(), model="claude-opus-5")
+    assert isinstance(outcome.error, errors.RequestRejected)
+    assert "its terms were not accepted" in str(outcome.error)
+    assert "https://github.com/settings/copilot" in str(outcome.error)
+    assert sent(github, "/chat/completions") == []
+    assert not any("policy" in seen.path for seen in github.requests)
+
+
+async def test_a_model_is_asked_where_it_is_served(copilot: Make, github: GitHubServer) -> None:
+    """Responses for what has it; Chat Completions before the Messages API."""
+    message: dict[str, Any] = {"type": "message", "id": "m", "role": "assistant", "status": "completed"}
+    message["content"] = [{"type": "output_text", "text": "from responses", "annotations": []}]
+    done = {"id": "r", "object": "response", "status": "completed", "model": "gpt-5.4", "output": [message]}
+    events = [
+        {"type": "response.output_item.done", "output_index": 0, "item": message},
+        {"type": "response.completed", "response": {**done, "usage": {"input_tokens": 9, "output_tokens": 4}}},
+    ]
+    github.script = [plain(b"".join(b"data: " + msgspec.json.encode(event) + b"\n\n" for event in events))]
+    adapter = copilot()
+    assert (await ask(adapter, model="gpt-5.4")).text == "from responses"
+    assert sent(github, "/responses")[0].json["store"] is False
+    assert (await ask(adapter, model="claude-sonnet-5")).text == "You said: Hello"
+
+
+async def test_the_messages_api_takes_the_token_as_a_bearer(copilot: Make, github: GitHubServer) -> None:
+    """It has no key."""
+    github.models = [model("claude-x", "/v1/messages")]
+    github.chat_failures = [failure(500, "seen")]
+    await ask(copilot(), model="claude-x")
+    [seen] = sent(github, "/v1/messages")
+    assert seen.headers["authorization"].startswith("Bearer tid=")
+    assert "x-api-key" not in seen.headers
+    assert seen.json["model"] == "claude-x"
+
+
+async def test_who_asks_is_told_because_it_is_counted(copilot: Make, github: GitHubServer) -> None:
+    """The user's words are the user's; what follows from them, and a summary, are not."""
+    adapter = copilot()
+    github.script = [reply(calls=[Call("weather", id="call_1")])]
+    first = await ask(adapter, tools=(WEATHER,))
+    [call] = first.finished.tool_calls
+    turn = (
+        user(),
+        Message(id="a", role="assistant", tool_calls=(call,)),
+        Message(id="r", role="tool", content="sunny", tool_call_id=call.id),
+    )
+    await ask(adapter, *turn, tools=(WEATHER,))
+    await ask(adapter, *turn, user("Thanks", 2), tools=(WEATHER,))
+    await ask(adapter, user("Summarise"), purpose="summary")
+    told = [seen.headers["x-initiator"] for seen in sent(github, "/chat/completions")]
+    assert told == ["user", "agent", "user", "agent"]
+
+
+async def test_an_image_has_a_header_of_its_own(copilot: Make, github: GitHubServer) -> None:
+    """And only an image has it."""
+    adapter = copilot()
+    picture = Message(id="u", role="user", content=(TextPart("Look:"), ImagePart(sha256="i", mime="image/png")))
+    assert (await ask(adapter, picture)).error is None
+    assert (await ask(adapter)).error is None
+    told = [seen.headers.get("copilot-vision-request") for seen in sent(github, "/chat/completions")]
+    assert told == ["true", None]
+
+
+async def test_reasoning_goes_back_with_what_only_copilot_can_read(copilot: Make, github: GitHubServer) -> None:
+    """`reasoning_text` is shown, `reasoning_opaque` kept beside it; both go back in a tool turn, to Copilot alone."""
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    deltas: list[dict[str, Any]] = [
+        {"role": "assistant", "reasoning_text": "Look "},
+        {"reasoning_text": "it up."},
+        {"tool_calls": [call], "reasoning_opaque": "b3BhcXVl"},
+    ]
+    chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    body = b"".join(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+    github.script = [plain(body)]
+    adapter = copilot()
+    thought = await ask(adapter, tools=(WEATHER,))
+    assert thought.reasoning == "Look it up."
+    [done] = [event for event in thought.events if isinstance(event, ReasoningDone)]
+    part = ReasoningPart(thought.reasoning, "reasoning_details", done.origin, done.encrypted)
+    history = (
+        user(),
+        Message(id="a", role="assistant", content=(part,), tool_calls=thought.finished.tool_calls),
+        Message(id="r", role="tool", content="sunny", tool_call_id="c1"),
+    )
+    assert (await ask(adapter, *history, tools=(WEATHER,))).error is None
+    back = sent(github, "/chat/completions")[1].json["messages"][1]
+    assert (back["reasoning_text"], back["reasoning_opaque"]) == ("Look it up.", "b3BhcXVl")
+    assert "reasoning_details" not in back
+
+
+async def test_a_token_is_renewed_before_its_end(copilot: Make, github: GitHubServer) -> None:
+    """By a clock that only goes forward; chats that ask at once exchange once."""
+    now = [0.0]
+    adapter = copilot(clock=lambda: now[0])
+    await asyncio.gather(*(ask(adapter) for _ in range(3)))
+    assert github.exchanges == 1
+    now[0] = 1499
+    await ask(adapter)
+    assert github.exchanges == 1
+    now[0] = 1501
+    await ask(adapter)
+    assert github.exchanges == 2
+    used = {seen.headers["authorization"][-60:] for seen in sent(github, "/chat/completions")}
+    assert len(used) == 2
+
+
+@pytest.mark.parametrize("life", [-100_000, 0, 30])
+async def test_a_machine_with_a_wrong_clock_does_not_exchange_for_every_request(
+    copilot: Make, github: GitHubServer, life: int
+) -> None:
+    """Expired at once, as it seems here."""
+    github.token_life, github.tells_refresh = life, False
+    adapter = copilot()
+    for _ in range(3):
+        assert (await ask(adapter)).error is None
+    assert github.exchanges == 1
+
+
+async def test_a_token_that_is_refused_is_exchanged_once_more(copilot: Make, github: GitHubServer) -> None:
+    """The machine has slept; nothing is seen of it."""
+    adapter = copilot()
+    await ask(adapter)
+    github.valid.clear()
+    assert (await ask(adapter)).text == "You said: Hello"
+    assert github.exchanges == 2
+
+
+async def test_a_token_that_is_refused_again_is_an_error(copilot: Make, github: GitHubServer) -> None:
+    """Asked twice, never more."""
+    adapter = copilot()
+    await ask(adapter)
+    github.chat_failures = [plain(b"unauthorized", status=401), plain(b"unauthorized", status=401)]
+    outcome = await ask(adapter)
+    assert isinstance(outcome.error, AuthenticationFailed)
+    assert ":CodeCompanion login copilot" in str(outcome.error)
+    assert len(sent(github, "/chat/completions")) == 3
+
+
+@pytest.mark.parametrize("status", [403, 404])
+async def test_an_account_without_copilot_is_told_so(copilot: Make, github: GitHubServer, status: int) -> None:
+    """Nothing to do with a key."""
+    github.exchange_status = status
+    outcome = await ask(copilot())
+    assert isinstance(outcome.error, AuthenticationFailed)
+    assert f"this GitHub account has no access to Copilot ({status}" in str(outcome.error)
+    assert "https://github.com/settings/copilot" in str(outcome.error)
+
+
+async def test_a_login_that_github_refuses_names_its_place(copilot: Make, github: GitHubServer) -> None:
+    """Taken back on GitHub's page."""
+    github.logins = []
+    outcome = await ask(copilot())
+    assert isinstance(outcome.error, AuthenticationFailed)
+    assert "GitHub refused the login from the file" in str(outcome.error)
+    assert "logins.json" in str(outcome.error)
+    assert LOGIN not in str(outcome.error)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        plain(b"quota exceeded\n", status=429),
+        failure(402, "You have no quota", code="quota_exceeded"),
+        json_answer({"error": {"message": "You have exceeded your premium request allowance."}}, status=402),
+    ],
+)
+async def test_a_spent_allowance_is_said_and_not_asked_for_again(
+    copilot: Make, github: GitHubServer, answer: Any
+) -> None:
+    """A wait of seconds does not help."""
+    github.chat_failures = [answer]
+    outcome = await ask(copilot(max_retries=3))
+    assert isinstance(outcome.error, RateLimited)
+    assert "Copilot's allowance is used up" in str(outcome.error)
+    assert len(sent(github, "/chat/completions")) == 1
+    assert outcome.retries == []
+
+
+async def test_too_many_requests_are_waited_for(copilot: Make, github: GitHubServer) -> None:
+    """That passes by itself."""
+    github.chat_failures = [failure(429, "rate limit exceeded", headers={"retry-after": "0.01"})]
+    outcome = await ask(copilot(max_retries=1))
+    assert (len(outcome.retries), outcome.text) == (1, "You said: Hello")
+
+
+async def test_a_model_that_is_gone_is_told_so(copilot: Make) -> None:
+    """Copilot's word for it is "not supported"."""
+    outcome = await ask(copilot(), model="gpt-3")
+    assert isinstance(outcome.error, ModelNotFound)
+    assert "gpt-3" in str(outcome.error)
+
+
+async def test_a_list_of_models_that_cannot_be_had_stops_nothing(copilot: Make, github: GitHubServer) -> None:
+    """A model that is named is asked at the usual endpoint."""
+    models, github.models = github.models, []
+    adapter = copilot()
+    await adapter.warm_up()
+    assert (await ask(adapter, model="")).error is not None
+    github.models = models
+    assert (await ask(adapter)).text == "You said: Hello"
+
+
+async def test_an_address_that_is_not_encrypted_gets_no_token(copilot: Make, github: GitHubServer) -> None:
+    """Whatever GitHub's answer says."""
+    github.endpoint = "http://evil.example"
+    adapter = copilot(base_url=github.base)
+    assert (await ask(adapter)).text == "You said: Hello"
+
+
+async def test_offline_is_said_in_one_sentence(copilot: Make, github: GitHubServer) -> None:
+    """Nothing answers at all."""
+    adapter = copilot()
+    await github.close()
+    outcome = await ask(adapter)
+    assert isinstance(outcome.error, NetworkFailed)
+    assert "no connection to" in str(outcome.error)
+
+
+async def test_no_secret_is_shown_and_all_are_known(copilot: Make, github: GitHubServer) -> None:
+    """What holds one has no `repr`; both are told to who hides them in texts."""
+    adapter = copilot()
+    github.chat_failures = [failure(400, f"you sent {LOGIN}")]
+    outcome = await ask(adapter)
+    await ask(adapter)
+    shown = f"{adapter!r} {adapter.__dict__!r} {outcome.error}"
+    assert LOGIN not in shown
+    assert "tid=" not in shown
+    heard = copilot.heard  # type: ignore[attr-defined]
+    assert LOGIN in heard
+    assert any(secret.startswith("tid=") for secret in heard)
+
+
+async def test_two_neovims_do_not_disturb_each_other(copilot: Make, github: GitHubServer) -> None:
+    """Each has a token of its own, and both stay good."""
+    first, second = copilot(), copilot()
+    for adapter in (first, second, first):
+        assert (await ask(adapter)).error is None
+    assert github.exchanges == 2
+
+
+class Waits:
+    """Counts the waits of a login instead of waiting; a clock that they move on."""
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+        self.now = 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        self.asked.append(seconds)
+        self.now += seconds
+
+
+async def log_in(github: GitHubServer, waits: Waits) -> tuple[str, list[DeviceCode]]:
+    """Log in as a user would; return the token and the codes that were shown."""
+    codes: list[DeviceCode] = []
+    settings = entry(github)
+    web = GitHubRequests(settings, github.base)
+    login = DeviceLogin("copilot", github_of(settings), web, clock=lambda: waits.now, sleep=waits.sleep)
+    try:
+        return await login.run(codes.append), codes
+    finally:
+        await web.aclose()
+
+
+async def test_a_code_is_shown_and_its_token_waited_for(github: GitHubServer) -> None:
+    """At the pace GitHub asks for."""
+    github.pending, github.interval = 3, 5
+    waits = Waits()
+    token, codes = await log_in(github, waits)
+    assert token == LOGIN
+    assert codes == [DeviceCode("WDJB-MJHT", f"{github.base}/login/device", 900)]
+    assert waits.asked == [5, 5, 5, 5]
+
+
+async def test_slow_down_is_heeded(github: GitHubServer) -> None:
+    """With the new interval that GitHub names, else five seconds more."""
+    github.pending, github.login_error = 0, {"error": "slow_down", "interval": 10}
+    waits = Waits()
+    await log_in(github, waits)
+    assert waits.asked == [1, 10]
+    github.pending, github.login_error = 0, {"error": "slow_down"}
+    waits = Waits()
+    await log_in(github, waits)
+    assert waits.asked == [1, 6]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("access_denied", "you refused the login"),
+        ("expired_token", "has expired"),
+        ("device_flow_disabled", "GitHub did not accept the login (device_flow_disabled)"),
+    ],
+)
+async def test_an_end_without_a_token_says_why(github: GitHubServer, error: str, said: str) -> None:
+    """Each word of GitHub's has a sentence."""
+    github.pending, github.login_error = 0, {"error": error}
+    with pytest.raises(AuthenticationFailed) as caught:
+        await log_in(github, Waits())
+    assert said in str(caught.value)
+
+
+async def test_a_code_nobody_types_in_ends_by_itself(github: GitHubServer) -> None:
+    """Even where GitHub never says that it has expired."""
+    github.pending, github.interval, github.expires_in = 10_000, 5, 60
+    waits = Waits()
+    with pytest.raises(AuthenticationFailed, match="has expired"):
+        await log_in(github, waits)
+    assert sum(waits.asked) <= 70
+
+
+@pytest.mark.parametrize("where", ["XDG_CONFIG_HOME", "LOCALAPPDATA", "HOME"])
+@pytest.mark.parametrize(
+    ("name", "key"), [("apps.json", "github.com:Iv1.b507a08c87ecfe98"), ("hosts.json", "github.com")]
+)
+def test_the_login_of_other_plugins_is_found(tmp_path: Path, where: str, name: str, key: str) -> None:
+    """Where they keep it."""
+    folder = tmp_path / (".config/github-copilot" if where == "HOME" else "github-copilot")
+    folder.mkdir(parents=True)
+    others = {"evilgithub.com": {"oauth_token": "gho_evil"}, "company.ghe.com": {"oauth_token": "gho_company"}}
+    (folder / name).write_text(json.dumps({**others, key: {"user": "octocat", "oauth_token": LOGIN}}))
+    login = find_login(Places({where: str(tmp_path)}), "copilot")
+    assert (login.token, login.where) == (LOGIN, f"the file {folder / name}")
+    assert LOGIN not in repr(login)
+    assert find_login(Places({where: str(tmp_path)}, None, "company.ghe.com"), "copilot").token == "gho_company"
+
+
+def test_the_order_of_places(tmp_path: Path) -> None:
+    """What is said for this moment goes before what was kept; our own before that of others."""
+    folder = tmp_path / ".config/github-copilot"
+    folder.mkdir(parents=True)
+    (folder / "hosts.json").write_text(json.dumps({"github.com": {"oauth_token": "gho_theirs"}}))
+    own = tmp_path / "logins.json"
+    environ = {"HOME": str(tmp_path), "GITHUB_TOKEN": "ghp_for_other_things"}
+    assert find_login(Places(environ, own), "copilot").token == "gho_theirs"
+    save_login(own, "github.com", "gho_own", "me")
+    assert find_login(Places(environ, own), "copilot").token == "gho_own"
+    assert find_login(Places({**environ, "CODESPACES": "true"}, own), "copilot").where == "GITHUB_TOKEN"
+    assert find_login(Places({**environ, "COPILOT_GITHUB_TOKEN": "gho_x"}, own), "copilot").token == "gho_x"
+    assert forget_login(own)
+    assert not forget_login(own)
+    assert find_login(Places(environ, own), "copilot").token == "gho_theirs"
+
+
+def test_the_database_of_newer_plugins_is_read(tmp_path: Path) -> None:
+    """What is encrypted in it is not taken for a token."""
+    folder = tmp_path / "github-copilot"
+    folder.mkdir()
+    for token, found in ((LOGIN, True), ("AQIDBAUGBwg", False)):
+        (folder / "auth.db").unlink(missing_ok=True)
+        with sqlite3.connect(folder / "auth.db") as database:
+            database.execute("CREATE TABLE oauth_tokens (auth_authority TEXT, token_ciphertext BLOB)")
+            database.execute("INSERT INTO oauth_tokens VALUES (?, ?)", ("github.com", token.encode()))
+        database.close()
+        places = Places({"XDG_CONFIG_HOME": str(tmp_path)})
+        if found:
+            assert find_login(places, "copilot").token == LOGIN
+        else:
+            with pytest.raises(MissingKey):
+                find_login(places, "copilot")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"{", "is not JSON"),
+        (b"\xff\xfe", "is not JSON"),
+        (b"[]", "not logged in"),
+        (b'{"github.com": {"oauth_token": ""}}', "not logged in"),
+        (b'{"github.com": {"oauth_token": "two\\nlines"}}', "holds no token"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_broken_file_is_named_and_the_way_out_too(tmp_path: Path, content: bytes | None, said: str) -> None:
+    """Also where a folder stands in its place; nothing of its content is shown."""
+    own = tmp_path / "logins.json"
+    own.mkdir() if content is None else own.write_bytes(content)
+    with pytest.raises(MissingKey) as caught:
+        find_login(Places({"HOME": str(tmp_path)}, own), "copilot")
+    text = str(caught.value)
+    assert said in text
+    assert "Log in with :CodeCompanion login copilot." in text
+    assert "two" not in text
+    assert caught.value.brief == "not logged in; :CodeCompanion login copilot"
+
+
+def test_our_own_login_is_for_its_owner_only(tmp_path: Path) -> None:
+    """Replaced whole; what it holds for another host stays."""
+    own = tmp_path / "state/logins.json"
+    save_login(own, "company.ghe.com", "gho_company", "me")
+    own.chmod(0o644)
+    save_login(own, "github.com", LOGIN, "me")
+    assert stat.S_IMODE(own.stat().st_mode) == 0o600
+    assert set(json.loads(own.read_text())) == {"company.ghe.com", "github.com"}
+    assert [path.name for path in own.parent.iterdir()] == ["logins.json"]
+
+
+def test_a_company_has_a_github_of_its_own() -> None:
+    """`opts.github`; its interface is below `api.`."""
+    settings = msgspec.convert(
+        {**builtin_entry("copilot"), "options": {"github": "https://company.ghe.com/"}}, AdapterSettings
+    )
+    assert github_of(settings) == GitHub("https://company.ghe.com", "https://api.company.ghe.com")
+    assert github_of(settings).host == "company.ghe.com"

@@ -1,0 +1,162 @@
+"""`:CodeCompanion login copilot` in a real Neovim with the real host, against a GitHub on this machine."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import Nvim
+from real_chat import RealChat, start_chat
+from tests.providers.github.server import LOGIN, GitHubServer
+from tests.providers.github.thread import GitHubServerThread
+
+Start = Callable[..., RealChat]
+OWN = "data/nvim/codecompanion/logins.json"
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubServer]:
+    """Return a GitHub that waits for its user."""
+    with GitHubServerThread() as server:
+        server.pending, server.approved = 0, False
+        yield server
+
+
+@pytest.fixture
+def start(nvim_factory: Callable[..., Nvim], tmp_path: Path, github: GitHubServer) -> Start:
+    """Return a starter of Neovims whose chats talk to Copilot there."""
+
+    def start(opened: bool = False) -> RealChat:
+        copilot = {"opts": {"github": github.base, "max_retries": 0}}
+        options = {
+            "opts": {"log_level": "TRACE"},
+            "adapters": {"http": {"extend": {"copilot": copilot}}},
+            "interactions": {"chat": {"adapter": "copilot"}},
+        }
+        return start_chat(nvim_factory, tmp_path, github, options=options, opened=opened)
+
+    return start
+
+
+def begin(chat: RealChat) -> None:
+    """Ask for a login and wait for the code."""
+    chat.nvim.command("CodeCompanion login copilot")
+    chat.nvim.wait_screen("WDJB-MJHT")
+
+
+def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, github: GitHubServer, tmp_path: Path) -> None:
+    """The code, the page, the login kept for its owner only, the model Copilot starts with."""
+    chat = start(opened=True)
+    chat.say("hello")
+    assert "not logged in to GitHub Copilot" in " ".join(chat.text().split())
+    assert ":CodeCompanion login copilot" in " ".join(chat.text().split())
+    begin(chat)
+    screen = chat.nvim.screen()
+    assert f"{github.base}/login/device" in screen
+    assert "good for 15 minutes" in screen
+    chat.nvim.feed("y")
+    assert chat.nvim.lua("return vim.fn.getreg('\"')") == "WDJB-MJHT"
+    github.approved = True
+    chat.nvim.wait_for(lambda: "Logged in to copilot as octocat: 3 models" in chat.nvim.messages())
+    assert "WDJB-MJHT" not in chat.nvim.screen()
+    kept = tmp_path / OWN
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert json.loads(kept.read_text())["github.com"]["oauth_token"] == LOGIN
+    chat.nvim.command("CodeCompanionChat New")
+    chat.wait_ready()
+    chat.say("hello again")
+    assert "You said: hello again" in chat.text()
+    assert not chat.nvim.blocked()
+
+
+def test_the_login_and_its_tokens_are_nowhere_else(start: Start, github: GitHubServer, tmp_path: Path) -> None:
+    """Neither in the log at its most talkative, nor in the database, nor in anything Neovim holds."""
+    github.approved = True
+    chat = start(opened=True)
+    chat.nvim.command("CodeCompanion login copilot")
+    chat.nvim.wait_for(lambda: "Logged in" in chat.nvim.messages())
+    chat.say("hello")
+    assert "You said: hello" in chat.text()
+    shown = chat.nvim.lua("return vim.inspect(require('codecompanion.host').inspect()) .. vim.inspect(vim.g)")
+    shown += chat.text() + chat.nvim.messages()
+    chat.nvim.__exit__()
+    tokens = [seen.headers["authorization"].removeprefix("Bearer ") for seen in github.requests[-1:]]
+    assert tokens[0].startswith("tid=")
+    for secret in (LOGIN, *tokens):
+        assert secret not in shown
+        holders = [path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+        assert [path.name for path in holders] == (["logins.json"] if secret == LOGIN else [])
+
+
+@pytest.mark.parametrize("key", ["q", "<Esc>", ":close<CR>"])
+def test_a_login_that_is_stopped_changes_nothing(start: Start, github: GitHubServer, tmp_path: Path, key: str) -> None:
+    """However its window is closed; GitHub is not asked any more, and another login can begin."""
+    chat = start()
+    begin(chat)
+    chat.nvim.feed(key)
+    chat.nvim.wait_for(lambda: "The login was stopped. Nothing was changed." in chat.nvim.messages())
+    asked = len(github.requests)
+    github.approved = True
+    chat.nvim.settle()
+    assert len(github.requests) == asked
+    assert not (tmp_path / OWN).exists()
+    chat.nvim.command("CodeCompanion login copilot")
+    chat.nvim.wait_for(lambda: "Logged in to copilot as octocat" in chat.nvim.messages())
+
+
+def test_a_refusal_is_one_sentence(start: Start, github: GitHubServer) -> None:
+    """The window goes; nothing waits for a key."""
+    github.approved, github.login_error = True, {"error": "access_denied"}
+    chat = start()
+    chat.nvim.command("CodeCompanion login copilot")
+    chat.nvim.wait_for(lambda: "you refused the login" in chat.nvim.messages())
+    assert "WDJB-MJHT" not in chat.nvim.screen()
+    assert not chat.nvim.blocked()
+
+
+def test_an_account_without_copilot_is_told_at_once(start: Start, github: GitHubServer) -> None:
+    """The login is kept; what it is not good for is said with it."""
+    github.approved, github.exchange_status = True, 403
+    chat = start()
+    chat.nvim.command("CodeCompanion login copilot")
+    chat.nvim.wait_for(lambda: "but it cannot be used" in chat.nvim.messages())
+    assert not chat.nvim.blocked()
+
+
+def test_a_login_is_forgotten_on_request(start: Start, github: GitHubServer, tmp_path: Path) -> None:
+    """The chat in use says so with its next message."""
+    github.approved = True
+    chat = start(opened=True)
+    chat.nvim.command("CodeCompanion login copilot")
+    chat.nvim.wait_for(lambda: "Logged in" in chat.nvim.messages())
+    chat.nvim.command("CodeCompanion logout copilot")
+    chat.nvim.wait_for(lambda: "is forgotten" in chat.nvim.messages())
+    assert not (tmp_path / OWN).exists()
+    chat.say("hello")
+    assert "not logged in to GitHub Copilot" in " ".join(chat.text().split())
+    chat.nvim.command("CodeCompanion logout copilot")
+    chat.nvim.wait_for(lambda: "There was no login" in chat.nvim.messages())
+
+
+def test_two_neovims_use_one_login(start: Start, github: GitHubServer) -> None:
+    """The second finds what the first kept; both exchange it for a token of their own."""
+    github.approved = True
+    first = start(opened=True)
+    first.nvim.command("CodeCompanion login copilot")
+    first.nvim.wait_for(lambda: "Logged in" in first.nvim.messages())
+    second = start(opened=True)
+    for chat in (first, second, first):
+        chat.say("hello")
+        assert "You said: hello" in chat.text()
+    assert github.exchanges == 2
+
+
+def test_an_adapter_with_a_key_has_no_login(start: Start) -> None:
+    """Said in one sentence."""
+    chat = start()
+    chat.nvim.command("CodeCompanion login openai")
+    chat.nvim.wait_for(lambda: "openai has no login" in chat.nvim.messages())
