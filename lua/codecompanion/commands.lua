@@ -83,7 +83,9 @@ function M.run(args)
     return subcommand.run(vim.list_slice(args.fargs, 2))
   end
   local known = sorted_names(subcommands)
-  if name == "" then
+  if name == "" and require("codecompanion.chat.ui.choose_adapter").is_needed() then
+    return require("codecompanion.chat.ui.choose_adapter").open()
+  elseif name == "" then
     local all = table.concat(known, ", ")
     return say.line({ ":CodeCompanion takes " .. all, all, ":CodeCompanion takes a command; <Tab> lists them" })
   end

@@ -144,6 +144,12 @@ return {
       install.run_visibly(restart)
     end,
   },
+  adapter = {
+    description = "choose who answers, from a list that says what each adapter needs",
+    run = function()
+      require("codecompanion.chat.ui.choose_adapter").open()
+    end,
+  },
   login = {
     description = "log in to `copilot`, with a code for GitHub's page",
     arguments = { "copilot" },

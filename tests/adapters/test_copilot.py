@@ -124,6 +124,7 @@ async def test_only_what_the_account_may_choose_is_offered(copilot: Make) -> Non
     limits = adapter.limits("gpt-5.4")
     assert limits is not None
     assert (limits.context_window, limits.max_output_tokens) == (200_000, 64_000), "the longest prompt"
+    assert adapter.limits("") == limits, "the model it starts with"
     assert adapter.limits("nobody") is None
 
 

@@ -97,7 +97,10 @@ def test_a_wrong_address_leaves_a_chat_that_goes_on_with_another_adapter(nvim_fa
         chat.nvim.wait_screen(r"broken · the command `false` failed with exit status 1")
         chat.nvim.wait_screen(r"openai · OPENAI_API_KEY is not set")
         chat.nvim.feed("/^broken<CR><CR>")
-        chat.nvim.wait_for(lambda: "Change adapters.http.broken or the adapter (ga). The adapter" in chat.text(), "why")
+        chat.nvim.wait_for(
+            lambda: "Change adapters.http.broken or the adapter (:CodeCompanion adapter). The adapter" in chat.text(),
+            "why",
+        )
         chat.nvim.feed("<Esc>ga")
         chat.nvim.wait_screen(r"loop · test-model")
         chat.nvim.feed("/loop · test<CR><CR>")

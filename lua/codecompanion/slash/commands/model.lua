@@ -11,7 +11,7 @@ return {
     end,
     run = function(chat, argument, refuse)
       if argument == "" then
-        return require("codecompanion.chat.lists.pickers").model(chat)
+        return require("codecompanion.chat.ui.choose_adapter").open()
       end
       require("codecompanion.chat.lists.models").use_adapter(chat, argument, refuse)
     end,

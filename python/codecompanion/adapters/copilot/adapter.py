@@ -64,8 +64,8 @@ class CopilotAdapter(Adapter):
         return f"CopilotAdapter({self.name!r})"
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return what the list of models told, None when it has not been read."""
-        offer = self._offers.by_name.get(model)
+        """Return what the list of models told, None when it has not been read; "" = the model Copilot starts with."""
+        offer = self._offers.by_name.get(model or self._offers.default())
         return offer.limits if offer is not None and offer.limits.context_window else None
 
     def render(self, request: ChatRequest) -> bytes:

@@ -22,7 +22,7 @@ Tell me what to do in plain words:
 - `run make test`
 - `show diagnostics`
 
-Join steps with `then`, `;` or one per line. Choose a model with `ga`."""
+Join steps with `then`, `;` or one per line. `:CodeCompanion` shows which models you can use."""
 _QUOTED_LINES = 3
 _QUOTED_CHARS = 200
 

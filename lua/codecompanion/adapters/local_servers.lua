@@ -1,0 +1,144 @@
+---Which servers on this machine or network answer, and which models they have: asked all at once, without waiting.
+
+local uv = vim.uv
+
+local M = {}
+
+M.LIMIT_MS = 300
+local MAX_BYTES = 1000000
+
+---@class CodeCompanion.ServerAddress
+---@field host string
+---@field port integer
+---@field path string Of the list of models
+
+---Where the list of models of a server is; nil for an address that cannot be asked from here (`https`, none).
+---@param address string As it was written: `http://localhost:8080`, or what OLLAMA_HOST may hold (`0.0.0.0`, `box:1`)
+---@param default_port integer For an address without one
+---@return CodeCompanion.ServerAddress?
+function M.parse(address, default_port)
+  local rest = address:match("^http://(.*)$") or (not address:find("://", 1, true) and address) or nil
+  local place, path = (rest or ""):match("^([^/]+)(.*)$")
+  if not place then
+    return nil
+  end
+  local host, port = place:match("^%[(.+)%]:?(%d*)$")
+  if not host then
+    host, port = place:match("^([^:]+):?(%d*)$")
+  end
+  if not host then
+    return nil
+  end
+  local base = path:gsub("/+$", ""):gsub("/v1$", ""):gsub("/v1/chat/completions$", "")
+  return {
+    host = host == "0.0.0.0" and "127.0.0.1" or host,
+    port = tonumber(port) or default_port,
+    path = base .. "/v1/models",
+  }
+end
+
+---The names in an answer, nil when it is no list of models.
+---@param text string The whole HTTP answer
+---@return string[]?
+function M.models(text)
+  local status, body = text:match("^HTTP/1%.%d (%d+).-\r\n\r\n(.*)$")
+  if status ~= "200" then
+    return nil
+  end
+  local ok, answer = pcall(vim.json.decode, body, { luanil = { object = true, array = true } })
+  if not ok or type(answer) ~= "table" then
+    return nil
+  end
+  local names = {}
+  for _, entry in ipairs(type(answer.data) == "table" and answer.data or {}) do
+    if type(entry) == "table" and type(entry.id) == "string" then
+      names[#names + 1] = entry.id
+    end
+  end
+  return names
+end
+
+---@param address CodeCompanion.ServerAddress
+---@param done fun(text: string) Called once, with what came
+local function get(address, done)
+  local socket, parts, size, over = assert(uv.new_tcp()), {}, 0, false
+  local function finish()
+    if not over then
+      over = true
+      if not socket:is_closing() then
+        socket:close()
+      end
+      done(table.concat(parts))
+    end
+  end
+  local function ask(failed)
+    if failed or over then
+      return finish()
+    end
+    -- HTTP/1.0: the answer comes in one piece, and ends with the connection.
+    socket:write(("GET %s HTTP/1.0\r\nHost: %s\r\nAccept: application/json\r\n\r\n"):format(address.path, address.host))
+    socket:read_start(function(problem, data)
+      if problem or not data then
+        return finish()
+      end
+      parts[#parts + 1], size = data, size + #data
+      if size > MAX_BYTES then
+        finish()
+      end
+    end)
+  end
+  local function connect(ip)
+    local ok, request = pcall(socket.connect, socket, ip, address.port, ask)
+    if not ok or not request then
+      finish()
+    end
+  end
+  if address.host:match("^[%d.]+$") or address.host:find(":", 1, true) then
+    connect(address.host)
+  else
+    uv.getaddrinfo(address.host, nil, { socktype = "stream", family = "inet" }, function(problem, found)
+      if problem or over or not found or not found[1] then
+        return finish()
+      end
+      connect(found[1].addr)
+    end)
+  end
+  return finish
+end
+
+---Ask servers for their models.
+---@param addresses table<string, CodeCompanion.ServerAddress> By name
+---@param done fun(models: table<string, string[]>) Of those that answered, at the latest after `LIMIT_MS`
+function M.ask(addresses, done)
+  local found, waiting, over, stops = {}, vim.tbl_count(addresses), false, {}
+  local timer = assert(uv.new_timer())
+  local finish = vim.schedule_wrap(function()
+    if over then
+      return
+    end
+    over = true
+    timer:close()
+    for _, stop in ipairs(stops) do
+      stop()
+    end
+    local models = {}
+    for name, text in pairs(found) do
+      models[name] = M.models(text)
+    end
+    done(models)
+  end)
+  timer:start(M.LIMIT_MS, 0, finish)
+  if waiting == 0 then
+    return finish()
+  end
+  for name, address in pairs(addresses) do
+    stops[#stops + 1] = get(address, function(text)
+      found[name], waiting = text, waiting - 1
+      if waiting == 0 then
+        finish()
+      end
+    end)
+  end
+end
+
+return M

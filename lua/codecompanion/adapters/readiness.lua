@@ -1,0 +1,161 @@
+---What each adapter needs before it can be used, as far as it can be told without asking anybody: is the variable with
+---its key set, is there a login. Servers on this machine are asked by `local_servers`.
+
+local adapters = require("codecompanion.adapters")
+local builtin = require("codecompanion.adapters.builtin")
+local environment = require("codecompanion.environment")
+local servers = require("codecompanion.adapters.local_servers")
+
+---@class CodeCompanion.AdapterReadiness
+---@field name string
+---@field state "ready"|"server"|"key"|"login"|"broken"|"offline"
+---@field text string What it has, or needs, in a few words
+---@field page? string Where one gets a key
+---@field asks? CodeCompanion.ServerAddress The server that has to be asked before more can be said
+
+local M = {}
+
+local TEMPLATE = "openai_compatible" -- to be extended; by itself it is no service
+local OLLAMA_PORT, HTTP_PORT = 11434, 80
+local SHOWN_MODELS = 2
+
+---@param path string
+---@return boolean
+local function exists(path)
+  return vim.uv.fs_stat(path) ~= nil
+end
+
+---Whether there is something that `python/codecompanion/adapters/copilot/stored_login.py` would look into.
+---@return boolean
+local function has_copilot_login()
+  local env = vim.env
+  if (env.COPILOT_GITHUB_TOKEN or "") ~= "" or (env.CODESPACES and (env.GITHUB_TOKEN or "") ~= "") then
+    return true
+  end
+  if exists(environment.data_dir() .. "/logins.json") then
+    return true
+  end
+  local home = env.HOME or env.USERPROFILE or ""
+  local bases = { home .. "/.config", home .. "/AppData/Local", env.XDG_CONFIG_HOME, env.LOCALAPPDATA }
+  for _, base in pairs(bases) do
+    for _, name in ipairs({ "apps.json", "hosts.json", "auth.db" }) do
+      if exists(("%s/github-copilot/%s"):format(base, name)) then
+        return true
+      end
+    end
+  end
+  return false
+end
+
+---@param key string Place of a key
+---@return string? missing The variable that is not set
+---@return string has
+local function look_for_key(key)
+  if key == "function" then
+    return nil, "key from a function"
+  elseif key:match("^cmd:") then
+    return nil, "key from a command"
+  elseif key:match("^file:") then
+    return not exists(vim.fn.expand(key:sub(6))) and key:sub(6) or nil, "key in a file"
+  end
+  return (vim.env[key] or "") == "" and key or nil, "key in " .. key
+end
+
+---A variable that names the address and is not set.
+---@param about table What the built-in entry says
+---@param entry table
+---@return string?
+local function missing_address(about, entry)
+  for name, variable in pairs((about.entry or {}).env or {}) do
+    if (entry.env or {})[name] == variable and (vim.env[variable] or "") == "" then
+      return variable
+    end
+  end
+end
+
+---@param resolved CodeCompanion.Resolving
+---@return CodeCompanion.AdapterReadiness
+local function of_resolved(resolved)
+  local name, settings = resolved.name, resolved.settings
+  local about = builtin[name] or {}
+  if not settings or #resolved.problems > 0 then
+    return { name = name, state = "broken", text = resolved.problems[1] or "its entry cannot be used" }
+  elseif settings.kind == "offline" then
+    return { name = name, state = "offline", text = "no model answers: for trying things out" }
+  elseif settings.kind == "copilot" then
+    local found = has_copilot_login()
+    return { name = name, state = found and "ready" or "login", text = found and "login found" or "log in to GitHub" }
+  elseif settings.key ~= "" then
+    local missing, has = look_for_key(settings.key)
+    missing = missing or missing_address(about, resolved.entry)
+    return {
+      name = name,
+      state = missing and "key" or "ready",
+      text = missing and ("needs " .. missing) or has,
+      page = about.key_page,
+    }
+  end
+  local port = name == "ollama" and OLLAMA_PORT or HTTP_PORT
+  local asks = servers.parse(settings.address, port)
+  return { name = name, state = asks and "server" or "ready", text = settings.address, asks = asks }
+end
+
+---One adapter, without asking a server.
+---@param name string
+---@param http table `adapters.http` of the options
+---@return CodeCompanion.AdapterReadiness
+function M.of(name, http)
+  return of_resolved(adapters.resolve(name, http))
+end
+
+---Whether nobody has to do anything before the adapter answers, as far as that can be told at once.
+---@param name string
+---@param http table
+---@return boolean
+function M.seems_ready(name, http)
+  local state = M.of(name, http).state
+  return state == "ready" or state == "server"
+end
+
+---@param names string[]
+---@return string
+local function model_names(names)
+  if #names == 0 then
+    return "running, without a model"
+  end
+  local shown = table.concat(vim.list_slice(names, 1, SHOWN_MODELS), ", ")
+  return #names > SHOWN_MODELS and ("running: %s and %d more"):format(shown, #names - SHOWN_MODELS)
+    or "running: " .. shown
+end
+
+local ORDER = { ready = 1, login = 2, key = 3, server = 4, broken = 5, offline = 6 }
+
+---All adapters, those that can be used first.
+---@param http table `adapters.http` of the options
+---@param done fun(found: CodeCompanion.AdapterReadiness[])
+function M.all(http, done)
+  local found, asked = {}, {}
+  for _, name in ipairs(adapters.names(http)) do
+    if name ~= TEMPLATE or http[name] ~= nil then
+      local one = M.of(name, http)
+      found[#found + 1] = one
+      asked[name] = one.asks
+    end
+  end
+  servers.ask(asked, function(models)
+    for _, one in ipairs(found) do
+      if one.asks and models[one.name] then
+        one.state, one.text = "ready", model_names(models[one.name])
+      elseif one.asks then
+        one.text = ("not running at %s:%d"):format(one.asks.host, one.asks.port)
+      end
+    end
+    table.sort(found, function(left, right)
+      local first, second = ORDER[left.state], ORDER[right.state]
+      return first == second and left.name < right.name or first < second
+    end)
+    done(found)
+  end)
+end
+
+return M

@@ -1,0 +1,54 @@
+"""A newcomer without a key, and one with a Copilot subscription: from `:CodeCompanion` to the first answer."""
+
+from __future__ import annotations
+
+import socket
+
+from tests.forked_python import forked_python
+from tests.journeys.chat import BUSY, READY, command, quit_all, send
+from tests.journeys.desk import Desk
+from tests.providers.chat.thread import ChatServerThread
+from tests.providers.github.thread import GitHubServerThread
+
+WINDOW = "display = { chat = { window = { layout = 'buffer' } } }"
+SETUP = f"require('codecompanion').setup({{ python = {{ host_prog = '{forked_python()}' }}, {WINDOW}%s }})\n"
+
+
+def nobody() -> str:
+    """Return an address where nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def test_ollama_is_found_and_answers(desk: Desk) -> None:
+    """One command, one key: the list says what runs, and the chat talks to it."""
+    with ChatServerThread(key="", models=("qwen3:14b",)) as ollama:
+        desk.configure_with(SETUP % "")
+        terminal = desk.nvim(env={"OLLAMA_HOST": f"127.0.0.1:{ollama.port}"})
+        command(terminal, "CodeCompanion", "Which model shall answer")
+        screen = terminal.wait("running: qwen3:14b")
+        assert "OPENAI_API_KEY" in screen
+        terminal.keys("<CR>")
+        terminal.wait("## Me")
+        send(terminal, "hello")
+        terminal.wait("You said: hello", gone=BUSY)
+        quit_all(terminal)
+
+
+def test_copilot_with_a_code(desk: Desk) -> None:
+    """The chat says that nobody is logged in, the code is typed in elsewhere, the chat goes on."""
+    with GitHubServerThread() as github:
+        github.pending, github.approved = 0, False
+        http = f", adapters = {{ http = {{ extend = {{ copilot = {{ opts = {{ github = '{github.base}' }} }} }} }} }}"
+        desk.configure_with(SETUP % (http + ", interactions = { chat = { adapter = 'copilot' } }"))
+        terminal = desk.nvim(env={"OLLAMA_HOST": nobody()})
+        command(terminal, "CodeCompanionChat", READY)
+        send(terminal, "hello")
+        terminal.wait("not logged in to GitHub Copilot", gone=BUSY)
+        command(terminal, "CodeCompanion login copilot", "WDJB-MJHT")
+        github.approved = True
+        terminal.wait("Logged in to copilot as octocat", gone="WDJB-MJHT")
+        terminal.keys("gr")
+        terminal.wait("You said: hello", gone=BUSY)
+        quit_all(terminal)

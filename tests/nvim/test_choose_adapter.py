@@ -1,0 +1,288 @@
+"""The list of adapters with what each needs, in a real Neovim: what it finds, and what choosing does."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import NO_PROVIDER, Nvim
+from real_chat import COUNT_TURNS, RealChat
+from tests.forked_python import forked_python
+from tests.providers.chat.server import ChatServer
+from tests.providers.chat.thread import ChatServerThread
+from tests.providers.github.thread import GitHubServerThread
+
+Start = Callable[..., Nvim]
+KEYS = ("ANTHROPIC", "OPENAI", "GROQ", "GEMINI", "OPENROUTER", "DEEPSEEK", "MISTRAL", "AZURE_OPENAI")
+NO_KEYS = {f"{name}_API_KEY": "" for name in KEYS}
+
+
+def unused_port() -> int:
+    """Return a port on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def ollama() -> Iterator[ChatServer]:
+    """Return an Ollama with two models."""
+    with ChatServerThread(key="", models=("qwen3:14b", "llama3.3")) as server:
+        yield server
+
+
+@pytest.fixture
+def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Start:
+    """Return a starter of Neovims without any key, where the usual ports of servers are free."""
+
+    def start(setup: str = "{}", *, ollama: str = "", env: dict[str, str] | None = None, **options: Any) -> Nvim:
+        elsewhere = "".join(
+            f"{name} = {{ env = {{ url = 'http://127.0.0.1:{unused_port()}' }} }},"
+            for name in ("llama_cpp", "vllm", "lmstudio")
+        )
+        init = (
+            f"{NO_PROVIDER}require('codecompanion').setup(vim.tbl_deep_extend('force', {{"
+            f" python = {{ host_prog = '{forked_python()}' }},"
+            f" adapters = {{ http = {{ extend = {{ {elsewhere} }} }} }},"
+            " display = { chat = { window = { layout = 'buffer' } } } }, " + setup + "))\n" + COUNT_TURNS
+        )
+        host = ollama or f"127.0.0.1:{unused_port()}"
+        size = options.pop("size", (100, 44))
+        return nvim_factory(init=init, env={**NO_KEYS, "OLLAMA_HOST": host, **(env or {})}, size=size, **options)
+
+    return start
+
+
+def list_lines(nvim: Nvim) -> list[str]:
+    """Return the lines of the list, which has the focus."""
+    return [line.rstrip() for line in nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")]
+
+
+def open_list(nvim: Nvim, command: str = "CodeCompanion") -> list[str]:
+    """Open the list and return its lines."""
+    nvim.command(command)
+    nvim.wait_screen("Which model shall answer")
+    return list_lines(nvim)
+
+
+def line_of(lines: list[str], name: str) -> str:
+    """Return the line of an adapter."""
+    [line] = [line for line in lines if line.startswith(f"  {name} ")]
+    return " ".join(line.split())
+
+
+def choose(nvim: Nvim, name: str) -> None:
+    """Go to the line of an adapter and choose it."""
+    nvim.feed(f"gg/^  {name} <CR><CR>")
+
+
+def test_a_newcomer_finds_ollama_and_gets_an_answer(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
+    """No key, no configuration: one command, one key, a message, an answer."""
+    nvim = start(ollama=f"127.0.0.1:{ollama.port}")
+    lines = open_list(nvim)
+    assert lines[0] == "Ready"
+    assert line_of(lines, "ollama") == "ollama running: qwen3:14b, llama3.3"
+    assert nvim.lua("return vim.api.nvim_get_current_line()").startswith("  ollama "), "the cursor is on what works"
+    nvim.feed("<CR>")
+    nvim.wait_lua("return vim.b.codecompanion_chat and vim.b.codecompanion_chat.meter ~= nil")
+    chat = RealChat(nvim, tmp_path)
+    chat.say("hello")
+    assert "You said: hello" in chat.text()
+    assert "/v1/chat/completions" in [seen.path for seen in ollama.requests]
+    assert 'adapter = "ollama"' in nvim.messages()
+
+
+def test_each_adapter_says_what_it_needs(start: Start) -> None:
+    """The variable, where one gets a key, what does not run, what needs a login; the useless template is not there."""
+    nvim = start(env={"GROQ_API_KEY": "gsk_planted_0123456789", "AZURE_OPENAI_API_KEY": "planted_0123456789"})
+    lines = open_list(nvim)
+    assert line_of(lines, "groq") == "groq key in GROQ_API_KEY"
+    assert line_of(lines, "openai") == "openai needs OPENAI_API_KEY · https://platform.openai.com/api-keys"
+    assert line_of(lines, "azure_openai").startswith("azure_openai needs AZURE_OPENAI_ENDPOINT")
+    assert line_of(lines, "copilot") == "copilot log in to GitHub"
+    assert "not running at 127.0.0.1:" in line_of(lines, "ollama")
+    assert "no model answers" in line_of(lines, "offline")
+    assert not [line for line in lines if line.startswith("  openai_compatible")]
+    headings = [line for line in lines if line and not line.startswith(" ")]
+    assert headings == ["Ready", "With a key or a login", "On this machine, when it runs", "Without a model"]
+    assert "planted" not in nvim.screen()
+    assert "planted" not in "\n".join(lines)
+
+
+def test_a_choice_that_needs_something_says_what(start: Start) -> None:
+    """Nothing is opened, nothing waits for a key."""
+    nvim = start()
+    open_list(nvim)
+    choose(nvim, "openai")
+    nvim.wait_for(lambda: "openai needs OPENAI_API_KEY (one gets a key at https://platform" in nvim.messages())
+    assert nvim.lua("return require('codecompanion.chat').current() == nil")
+    assert not nvim.blocked()
+
+
+def test_the_line_for_the_configuration_can_be_copied(start: Start) -> None:
+    """The exact line, which then makes the choice last."""
+    nvim = start()
+    open_list(nvim)
+    nvim.feed("gg/^  gemini <CR>y")
+    line = nvim.lua("return vim.fn.getreg('\"')")
+    assert line == 'interactions = { chat = { adapter = "gemini" } },'
+    assert nvim.lua(f"return load('return {{ {line} }}')().interactions.chat.adapter") == "gemini"
+
+
+def test_the_page_for_a_key_is_opened(start: Start) -> None:
+    """In the browser; where there is none it is said."""
+    nvim = start()
+    nvim.lua("_G.opened = {}; vim.ui.open = function(url) table.insert(_G.opened, url) end")
+    open_list(nvim)
+    nvim.feed("gg/^  mistral <CR>o")
+    assert nvim.lua("return _G.opened") == ["https://console.mistral.ai/api-keys"]
+    nvim.lua("vim.ui.open = function() return nil, 'no browser' end")
+    nvim.feed("o")
+    nvim.wait_for(lambda: "https://console.mistral.ai/api-keys" in nvim.messages())
+
+
+def test_a_chat_that_has_the_focus_gets_the_choice(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
+    """Its words stay; no second chat is opened. `/adapter` opens the same list."""
+    nvim = start(ollama=f"127.0.0.1:{ollama.port}")
+    chat = RealChat(nvim, tmp_path)
+    chat.open()
+    chat.say("hello")
+    assert ":CodeCompanion" in chat.text(), "the answer without a model says how to get one"
+    before = chat.id
+    chat.type("/adapter")
+    nvim.feed("<CR>")
+    nvim.wait_screen("Which model shall answer")
+    choose(nvim, "ollama")
+    nvim.wait_for(lambda: nvim.lua("return require('codecompanion.chat').current().adapter") == "ollama")
+    assert chat.id == before
+    chat.say("and now")
+    assert "You said: and now" in chat.text()
+
+
+def test_with_a_model_the_command_says_what_it_takes(start: Start) -> None:
+    """As before; the list is there by name."""
+    setup = "{ interactions = { chat = { adapter = 'anthropic' } } }"
+    nvim = start(setup, env={"ANTHROPIC_API_KEY": "sk-ant-planted-0123456789"})
+    nvim.command("CodeCompanion")
+    nvim.wait_for(lambda: ":CodeCompanion takes" in nvim.messages())
+    assert "Which model" not in nvim.screen()
+    assert line_of(open_list(nvim, "CodeCompanion adapter"), "anthropic") == "anthropic key in ANTHROPIC_API_KEY"
+
+
+def test_a_configured_adapter_without_its_key_opens_the_list(start: Start) -> None:
+    """What is configured cannot answer."""
+    assert open_list(start("{ interactions = { chat = { adapter = 'anthropic' } } }"))
+
+
+def test_own_adapters_are_in_the_list(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
+    """A gateway whose key is in a file, a server elsewhere, an entry with a mistake."""
+    key = tmp_path / "key"
+    key.write_text("planted_0123456789")
+    nvim = start(
+        f"""{{ adapters = {{ http = {{
+          gateway = {{ extends = "openai_compatible", env = {{ url = "https://x.example", api_key = "file:{key}" }} }},
+          gone = {{ extends = "openai_compatible", env = {{ api_key = "file:/nowhere/key" }} }},
+          cmd = {{ extends = "openai_compatible", env = {{ api_key = "cmd:pass show x" }} }},
+          box = {{ extends = "openai_compatible", env = {{ url = "http://127.0.0.1:{ollama.port}" }} }},
+          wrong = {{ extends = "openai_compatible", env = {{ api_key = "sk-planted-in-the-configuration" }} }},
+        }} }} }}"""
+    )
+    lines = open_list(nvim)
+    assert line_of(lines, "gateway") == "gateway key in a file"
+    assert line_of(lines, "gone") == "gone needs /nowhere/key"
+    assert line_of(lines, "cmd") == "cmd key from a command"
+    assert "running: " in line_of(lines, "box")
+    assert "Not usable as it is configured" in lines
+    assert "planted" not in "\n".join(lines)
+
+
+def test_a_server_that_says_nothing_does_not_hold_the_editor(start: Start) -> None:
+    """It is given up after 0.3 s, and meanwhile keys are carried out."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        nvim = start(ollama=f"127.0.0.1:{silent.getsockname()[1]}")
+        nvim.lua("require('codecompanion.chat.ui.choose_adapter').open()")
+        assert nvim.lua("return vim.fn.mode()") == "n"
+        assert nvim.lua("return #vim.api.nvim_list_wins()") == 1, "the editor goes on while it is asked"
+        nvim.wait_screen("Which model shall answer")
+        assert "not running" in line_of(list_lines(nvim), "ollama")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.0 200 OK\r\n\r\n{",
+        b"HTTP/1.0 200 OK\r\n\r\n" + b"[" * 100_000,
+        b"HTTP/1.0 404 Not Found\r\n\r\n{}",
+        b"SSH-2.0-OpenSSH\r\n",
+        b"",
+        b'HTTP/1.0 200 OK\r\n\r\n{"data": [{"id": 3}, null, "x"]}',
+    ],
+)
+def test_a_strange_server_is_no_error(start: Start, answer: bytes) -> None:
+    """Something else listens there."""
+    with socket.socket() as strange:
+        strange.bind(("127.0.0.1", 0))
+        strange.listen()
+
+        def serve() -> None:
+            connection, _ = strange.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        nvim = start(ollama=f"127.0.0.1:{strange.getsockname()[1]}")
+        assert line_of(open_list(nvim), "ollama")
+        assert "E5" not in nvim.messages()
+        assert not nvim.blocked()
+
+
+def test_the_list_does_not_open_over_something_else(start: Start) -> None:
+    """Who has gone on typing meanwhile is not disturbed."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        nvim = start(ollama=f"127.0.0.1:{silent.getsockname()[1]}")
+        nvim.lua("require('codecompanion.adapters.local_servers').LIMIT_MS = 1000")
+        nvim.command("CodeCompanion")
+        nvim.lua("return vim.wait(20)")
+        nvim.feed("iI go on writing")
+        time.sleep(1.2)
+        nvim.settle()
+        assert "Which model" not in nvim.screen()
+        assert nvim.lua("return vim.api.nvim_get_current_line()") == "I go on writing"
+
+
+def test_a_narrow_window_shows_it_too(start: Start, ollama: ChatServer) -> None:
+    """40 columns."""
+    nvim = start(ollama=f"127.0.0.1:{ollama.port}", size=(40, 24))
+    assert line_of(open_list(nvim), "ollama")
+    nvim.wait_screen("ollama")
+    assert not nvim.blocked()
+
+
+def test_copilot_is_logged_in_to_from_the_list(start: Start, tmp_path: Path) -> None:
+    """Choosing it begins the login; after it the chat uses it."""
+    with GitHubServerThread() as github:
+        github.pending, github.approved = 0, False
+        nvim = start(
+            f"{{ adapters = {{ http = {{ extend = {{ copilot = {{ opts = {{ github = '{github.base}' }} }} }} }} }} }}"
+        )
+        open_list(nvim)
+        choose(nvim, "copilot")
+        nvim.wait_screen("WDJB-MJHT")
+        github.approved = True
+        nvim.wait_lua("return vim.b.codecompanion_chat and vim.b.codecompanion_chat.meter ~= nil")
+        chat = RealChat(nvim, tmp_path)
+        chat.say("hello")
+        assert "You said: hello" in chat.text()
+        nvim.command("enew")
+        assert line_of(open_list(nvim, "CodeCompanion adapter"), "copilot") == "copilot login found"
