@@ -3,41 +3,30 @@
 ---The chat's own windows and buffers are left out: "current" is where the user works.
 
 local api = vim.api
+local place = require("codecompanion.editor_context.place")
 
 local M = {}
 
 local MAX_DIAGNOSTICS = 500
-local MAX_QUICKFIX = 500
 
 local SEVERITIES = { "ERROR", "WARN", "INFO", "HINT" }
 
 ---@param bufnr integer
----@return boolean
-local function is_file(bufnr)
-  return vim.bo[bufnr].buftype == "" and api.nvim_buf_get_name(bufnr) ~= ""
-end
-
----The window the user works in: this one, else the previous one, else any that shows a file.
----@return integer? win
-local function work_window()
-  local wins = { api.nvim_get_current_win(), vim.fn.win_getid(vim.fn.winnr("#")) }
-  vim.list_extend(wins, api.nvim_tabpage_list_wins(0))
-  for _, win in ipairs(wins) do
-    if win ~= 0 and api.nvim_win_is_valid(win) and is_file(api.nvim_win_get_buf(win)) then
-      return win
-    end
-  end
+---@param name string
+---@return any
+local function option(bufnr, name)
+  return api.nvim_get_option_value(name, { buf = bufnr }) -- half of what `vim.bo` costs
 end
 
 ---@return table[]
 local function buffers()
   local found = {}
   for _, bufnr in ipairs(api.nvim_list_bufs()) do
-    if vim.bo[bufnr].buflisted and is_file(bufnr) then
+    local name = api.nvim_buf_get_name(bufnr)
+    if name ~= "" and option(bufnr, "buflisted") and option(bufnr, "buftype") == "" then
       found[#found + 1] = {
-        name = api.nvim_buf_get_name(bufnr),
-        filetype = vim.bo[bufnr].filetype,
-        modified = vim.bo[bufnr].modified,
+        name = name,
+        modified = option(bufnr, "modified") or nil,
         tick = api.nvim_buf_get_changedtick(bufnr),
       }
     end
@@ -45,16 +34,22 @@ local function buffers()
   return found
 end
 
+---What language servers and linters say of open files; asked for by the tool that lists them.
 ---@return table[]
-local function diagnostics()
-  local found = {}
+function M.diagnostics()
+  local found, names = {}, {}
   for _, diagnostic in ipairs(vim.diagnostic.get()) do
+    local bufnr = diagnostic.bufnr
     if #found == MAX_DIAGNOSTICS then
       break
     end
-    if api.nvim_buf_is_valid(diagnostic.bufnr) and is_file(diagnostic.bufnr) then
+    if names[bufnr] == nil then
+      local is_file = api.nvim_buf_is_valid(bufnr) and place.is_file(bufnr)
+      names[bufnr] = is_file and api.nvim_buf_get_name(bufnr) or ""
+    end
+    if names[bufnr] ~= "" then
       found[#found + 1] = {
-        path = api.nvim_buf_get_name(diagnostic.bufnr),
+        path = names[bufnr],
         line = diagnostic.lnum + 1,
         severity = SEVERITIES[diagnostic.severity] or "ERROR",
         message = diagnostic.message,
@@ -65,42 +60,17 @@ local function diagnostics()
   return found
 end
 
----@return string[]
-local function quickfix()
-  local found = {}
-  for _, item in ipairs(vim.fn.getqflist()) do
-    if #found == MAX_QUICKFIX then
-      break
-    end
-    local name = item.bufnr > 0 and api.nvim_buf_is_valid(item.bufnr) and api.nvim_buf_get_name(item.bufnr) or ""
-    found[#found + 1] = ("%s:%d:%d: %s"):format(vim.fn.fnamemodify(name, ":."), item.lnum, item.col, item.text)
-  end
-  return found
-end
-
----@param bufnr integer
----@return string
-local function selection(bufnr)
-  local first, last = api.nvim_buf_get_mark(bufnr, "<"), api.nvim_buf_get_mark(bufnr, ">")
-  if first[1] == 0 or last[1] == 0 or last[1] > api.nvim_buf_line_count(bufnr) then
-    return ""
-  end
-  return table.concat(api.nvim_buf_get_lines(bufnr, first[1] - 1, last[1], false), "\n")
-end
-
 ---Take the snapshot.
 ---@return table snapshot
 function M.snapshot()
-  local win = work_window()
+  local win = place.window()
   local bufnr = win and api.nvim_win_get_buf(win)
   return {
     cwd = vim.fn.getcwd(),
     buffers = buffers(),
     current = bufnr and api.nvim_buf_get_name(bufnr) or nil,
     cursor = win and api.nvim_win_get_cursor(win) or nil,
-    selection = bufnr and selection(bufnr) or nil,
-    diagnostics = diagnostics(),
-    quickfix = quickfix(),
+    visible = win and place.visible(win) or nil,
   }
 end
 

@@ -104,11 +104,14 @@
 ---@field tokens integer
 ---@field number integer
 
----Code is gathered for a submit before it is stored: until `message_sent` or `submit_failed` it is a draft.
+---What goes along with a submit is gathered: until `message_sent` or `submit_failed` it is a draft.
+---
+---`what` it waits for, in two words.
 ---@class CodeCompanion.Event.Gathering
 ---@field type "gathering"
 ---@field chat string
 ---@field submit_id integer
+---@field what string
 
 ---Code stands before the message sent last (R-253): one line, and its pieces in a fold.
 ---
@@ -125,6 +128,15 @@
 ---What has changed in a live attachment stands before the message sent last: one line, and the diff in a fold.
 ---@class CodeCompanion.Event.FileUpdated
 ---@field type "file_updated"
+---@field chat string
+---@field message_id string
+---@field title string
+---@field body string
+---@field tokens integer
+
+---What the message sent last mentions of the editor stands before it: one line, and its first lines in a fold.
+---@class CodeCompanion.Event.EditorContextSent
+---@field type "editor_context_sent"
 ---@field chat string
 ---@field message_id string
 ---@field title string
@@ -423,7 +435,8 @@
 
 ---One entry of a restored chat, in buffer order.
 ---
----kind: `user` | `updated` | `gathered` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` |
+---kind: `user` | `updated` | `gathered` | `mentioned` | `reply` | `reasoning` | `tool` | `edited` | `compacted` |
+---`cleared` |
 ---`note`; fields as in the live events. `change_id` names the change that made `edited`, `compacted` and `cleared`,
 ---`undone` that it does not count now. `gone`: the message is not in the view, by the kind of change that took it out.
 ---`opens`: the model's side of a turn, or a new answer to the same message, begins with it. `kept_percent`: so much is
@@ -525,14 +538,13 @@
 ---@field secrets? table<string, string>
 ---@field environment? table<string, string>
 
----A listed buffer of the snapshot: name, filetype, whether it has unsaved changes, its `b:changedtick`.
+---A listed buffer of the snapshot: name, whether it has unsaved changes, its `b:changedtick`.
 ---@class CodeCompanion.Wire.Buffer
 ---@field name string
----@field filetype? string
 ---@field modified? boolean
 ---@field tick? integer
 
----A diagnostic: path, 1-based line, severity name, source, message.
+---A diagnostic (the answer to `ask` "diagnostics"): path, 1-based line, severity name, source, message.
 ---@class CodeCompanion.Wire.Diagnostic
 ---@field path string
 ---@field line integer
@@ -541,14 +553,16 @@
 ---@field source? string
 
 ---What Python may know of the editor, taken at one moment; no call-backs during a turn.
+---
+---`cursor` is (row, column) in the file `current`, `visible` the first and last of its lines on the screen and how
+---many it has; rows and lines are 1-based.
 ---@class CodeCompanion.Wire.Snapshot
 ---@field cwd? string
 ---@field buffers? CodeCompanion.Wire.Buffer[]
 ---@field current? string
 ---@field cursor? [integer, integer]
----@field selection? string
+---@field visible? [integer, integer, integer]|nil
 ---@field diagnostics? CodeCompanion.Wire.Diagnostic[]
----@field quickfix? string[]
 
 ---Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too.
 ---
@@ -569,10 +583,39 @@
 ---@field copy? string
 ---@field shown? string
 
+---A text of the editor. `title` says what it is, before the file and its lines.
+---
+---`path` is the file it is of, "" = none; `first` the 1-based line at which it begins there, 0 = it is no text of the
+---file; `whole`: it is all of it. `language` marks the fence.
+---@class CodeCompanion.Wire.EditorText
+---@field text string
+---@field title? string
+---@field path? string
+---@field first? integer
+---@field whole? boolean
+---@field language? string
+---@field unsaved? boolean
+
+---What a message mentions of the editor (`written`: `#{diff:staged}`), as it was when the message was sent.
+---
+---Without `texts` there is nothing to show, and `nothing` says why. `error` says why the message cannot be sent.
+---Where it does not fit, its `keep` stays. `comes`: with a later request (`editor_context`), or the host reads it
+---itself by `name` and `argument`.
+---@class CodeCompanion.Wire.EditorItem
+---@field written string
+---@field name string
+---@field argument? string
+---@field texts? CodeCompanion.Wire.EditorText[]
+---@field nothing? string
+---@field error? string
+---@field keep? "head"|"tail"
+---@field comes? "by_host"|"later"|"now"
+
 ---Send the text of the input region. `submit_id` rises by one per submit of the chat: sent exactly once.
 ---
 ---`key` is unique among all editors; it is logged with the message. With `edit` the text is the instruction of an edit
 ---in place: no tools are offered in its turn, and its reply also comes as `edit_text` and `edit_ended`.
+---`items`: what it mentions of the editor.
 ---@class CodeCompanion.Request.Submit
 ---@field id? integer
 ---@field chat? string
@@ -581,6 +624,14 @@
 ---@field snapshot CodeCompanion.Wire.Snapshot
 ---@field key? string
 ---@field edit? CodeCompanion.Wire.EditTarget|nil
+---@field items? CodeCompanion.Wire.EditorItem[]
+
+---What a submit mentions, and what was not known yet when it was made; it waits for that.
+---@class CodeCompanion.Request.EditorContext
+---@field id? integer
+---@field chat? string
+---@field submit_id integer
+---@field items CodeCompanion.Wire.EditorItem[]
 
 ---Stop whatever runs in the chat (stream, tool, compaction, retry wait). Queued submits go back as drafts.
 ---@class CodeCompanion.Request.Cancel
@@ -1072,6 +1123,7 @@
 ---| CodeCompanion.Event.Gathering
 ---| CodeCompanion.Event.CodeGathered
 ---| CodeCompanion.Event.FileUpdated
+---| CodeCompanion.Event.EditorContextSent
 ---| CodeCompanion.Event.SubmitFailed
 ---| CodeCompanion.Event.ReplyStarted
 ---| CodeCompanion.Event.Text
@@ -1105,6 +1157,7 @@
 ---@field hello CodeCompanion.Request.Hello
 ---@field open_chat CodeCompanion.Request.OpenChat
 ---@field submit CodeCompanion.Request.Submit
+---@field editor_context CodeCompanion.Request.EditorContext
 ---@field cancel CodeCompanion.Request.Cancel
 ---@field compact CodeCompanion.Request.Compact
 ---@field attach CodeCompanion.Request.Attach
@@ -1238,6 +1291,7 @@
 ---@field keymaps? CodeCompanion.Options.interactions.chat.keymaps
 ---@field tools? CodeCompanion.Options.interactions.chat.tools
 ---@field slash_commands? CodeCompanion.Options.interactions.chat.slash_commands
+---@field editor_context? CodeCompanion.Options.interactions.chat.editor_context
 ---@field opts? CodeCompanion.Options.interactions.chat.opts
 
 ---The names in the headers of the chat buffer.
@@ -1380,6 +1434,178 @@
 ---@field complete? (fun(lead: string): string[])
 ---@field enabled? boolean|(fun(): boolean)
 
+---What a message can mention of the editor, see |codecompanion-editor-context|. Set an item to false to switch it off;
+---other names are your own items and need a `callback`.
+---@class CodeCompanion.Options.interactions.chat.editor_context
+---@field buffer? CodeCompanion.Options.interactions.chat.editor_context.buffer|false
+---@field buffers? CodeCompanion.Options.interactions.chat.editor_context.buffers|false
+---@field selection? CodeCompanion.Options.interactions.chat.editor_context.selection|false
+---@field viewport? CodeCompanion.Options.interactions.chat.editor_context.viewport|false
+---@field diagnostics? CodeCompanion.Options.interactions.chat.editor_context.diagnostics|false
+---@field quickfix? CodeCompanion.Options.interactions.chat.editor_context.quickfix|false
+---@field diff? CodeCompanion.Options.interactions.chat.editor_context.diff|false
+---@field file? CodeCompanion.Options.interactions.chat.editor_context.file|false
+---@field lsp? CodeCompanion.Options.interactions.chat.editor_context.lsp|false
+---@field terminal? CodeCompanion.Options.interactions.chat.editor_context.terminal|false
+---@field messages? CodeCompanion.Options.interactions.chat.editor_context.messages|false
+---@field [string] CodeCompanion.Options.interactions.chat.editor_context.name|false
+
+---`#{buffer}`
+---@class CodeCompanion.Options.interactions.chat.editor_context.buffer
+---@field callback? (fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any)|string
+---@field description? string
+---@field opts? CodeCompanion.Options.interactions.chat.editor_context.buffer.opts
+
+---Options of the item.
+---@class CodeCompanion.Options.interactions.chat.editor_context.buffer.opts
+---@field async? boolean
+---@field timeout? integer
+---@field has_params? boolean
+---@field complete? (fun(lead: string): string[])
+
+---`#{buffers}`
+---@class CodeCompanion.Options.interactions.chat.editor_context.buffers
+---@field callback? (fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any)|string
+---@field description? string
+---@field opts? CodeCompanion.Options.interactions.chat.editor_context.buffers.opts
+
+---Options of the item.
+---@class CodeCompanion.Options.interactions.chat.editor_context.buffers.opts
+---@field async? boolean
+---@field timeout? integer
+---@field has_params? boolean
+---@field complete? (fun(lead: string): string[])
+
+---`#{selection}`
+---@class CodeCompanion.Options.interactions.chat.editor_context.selection
+---@field callback? (fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any)|string
+---@field description? string
+---@field opts? CodeCompanion.Options.interactions.chat.editor_context.selection.opts
+
+---Options of the item.
+---@class CodeCompanion.Options.interactions.chat.editor_context.selection.opts
+---@field async? boolean
+---@field timeout? integer
+---@field has_params? boolean
+---@field complete? (fun(lead: string): string[])
+
+---`#{viewport}`
+---@class CodeCompanion.Options.interactions.chat.editor_context.viewport
+---@field callback? (fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any)|string
+---@field description? string
+---@field opts? CodeCompanion.Options.interactions.chat.editor_context.viewport.opts
+
+---Options of the item.
+---@class CodeCompanion.Options.interactions.chat.editor_context.viewport.opts
+---@field async? boolean
+---@field timeout? integer
+---@field has_params? boolean
+---@field complete? (fun(lead: string): string[])
+
+---`#{diagnostics}`
+---@class CodeCompanion.Options.interactions.chat.editor_context.diagnostics
+---@field callback? (fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any)|string
+---@field description? string
+---@field opts? CodeCompanion.Options.interactions.chat.editor_context.diagnostics.opts
+
+---Options of the item.
+---@class CodeCompanion.Options.interactions.chat.editor_context.diagnostics.opts
+---@field async? boolean
+---@field timeout? integer
+---@field has_params? boolean
+---@field complete? (fun(lead: string): string[])
+
+---`#{quickfix}`
+---@class CodeCompanion.Options.interactions.chat.editor_context.quickfix
+---@field callback? (fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any)|string
+---@field description? string
+---@field opts? CodeCompanion.Options.interactions.chat.editor_context.quickfix.opts
+
+---Options of the item.
+---@class CodeCompanion.Options.interactions.chat.editor_context.quickfix.opts
+---@field async? boolean
+---@field timeout? integer
+---@field has_params? boolean
+---@field complete? (fun(lead: string): string[])
+
+---`#{diff}`
+---@class CodeCompanion.Options.interactions.chat.editor_context.diff
+---@field callback? (fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any)|string
+---@field description? string
+---@field opts? CodeCompanion.Options.interactions.chat.editor_context.diff.opts
+
+---Options of the item.
+---@class CodeCompanion.Options.interactions.chat.editor_context.diff.opts
+---@field async? boolean
+---@field timeout? integer
+---@field has_params? boolean
+---@field complete? (fun(lead: string): string[])
+
+---`#{file}`
+---@class CodeCompanion.Options.interactions.chat.editor_context.file
+---@field callback? (fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any)|string
+---@field description? string
+---@field opts? CodeCompanion.Options.interactions.chat.editor_context.file.opts
+
+---Options of the item.
+---@class CodeCompanion.Options.interactions.chat.editor_context.file.opts
+---@field async? boolean
+---@field timeout? integer
+---@field has_params? boolean
+---@field complete? (fun(lead: string): string[])
+
+---`#{lsp}`
+---@class CodeCompanion.Options.interactions.chat.editor_context.lsp
+---@field callback? (fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any)|string
+---@field description? string
+---@field opts? CodeCompanion.Options.interactions.chat.editor_context.lsp.opts
+
+---Options of the item.
+---@class CodeCompanion.Options.interactions.chat.editor_context.lsp.opts
+---@field async? boolean
+---@field timeout? integer
+---@field has_params? boolean
+---@field complete? (fun(lead: string): string[])
+
+---`#{terminal}`
+---@class CodeCompanion.Options.interactions.chat.editor_context.terminal
+---@field callback? (fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any)|string
+---@field description? string
+---@field opts? CodeCompanion.Options.interactions.chat.editor_context.terminal.opts
+
+---Options of the item.
+---@class CodeCompanion.Options.interactions.chat.editor_context.terminal.opts
+---@field async? boolean
+---@field timeout? integer
+---@field has_params? boolean
+---@field complete? (fun(lead: string): string[])
+
+---`#{messages}`
+---@class CodeCompanion.Options.interactions.chat.editor_context.messages
+---@field callback? (fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any)|string
+---@field description? string
+---@field opts? CodeCompanion.Options.interactions.chat.editor_context.messages.opts
+
+---Options of the item.
+---@class CodeCompanion.Options.interactions.chat.editor_context.messages.opts
+---@field async? boolean
+---@field timeout? integer
+---@field has_params? boolean
+---@field complete? (fun(lead: string): string[])
+
+---Your own item, `#{name}`.
+---@class CodeCompanion.Options.interactions.chat.editor_context.name
+---@field callback? (fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any)|string
+---@field description? string
+---@field opts? CodeCompanion.Options.interactions.chat.editor_context.name.opts
+
+---Options of the item.
+---@class CodeCompanion.Options.interactions.chat.editor_context.name.opts
+---@field async? boolean
+---@field timeout? integer
+---@field has_params? boolean
+---@field complete? (fun(lead: string): string[])
+
 ---Behaviour of the chat.
 ---@class CodeCompanion.Options.interactions.chat.opts
 ---@field system_prompt? string|(fun(ctx: CodeCompanion.SystemPromptContext): string)
@@ -1388,6 +1614,7 @@
 ---@field policies? CodeCompanion.Options.interactions.chat.opts.policies
 ---@field max_provider_requests_per_turn? integer
 ---@field max_output_continuations? integer
+---@field tell_open_file? boolean
 ---@field budget? number
 ---@field budget_warn? number
 ---@field total_budget? number

@@ -9,7 +9,7 @@ from __future__ import annotations
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.model.cycles import turn_name
-from codecompanion.model.messages import GATHERED_TAG, Message, with_changes
+from codecompanion.model.messages import GATHERED_TAG, Mentioned, Message, with_changes
 
 TOOL_RESULT_CLEARED = (
     "<important>Tool result cleared to save context. Re-run the tool if you need this output</important>"
@@ -49,6 +49,11 @@ GATHERED_CLEARED = (
     " Read the files again if you need them.</important>"
 )
 """`{named}` lists the files with their lines, best first."""
+MENTIONED_CLEARED = (
+    "<important>`{written}` of an earlier message cleared to save context{named}."
+    " Read the files again, or ask the user, if you need it.</important>"
+)
+"""`{written}` as the message has it, such as `#{diff:staged}`; `{named}` lists the files that it showed."""
 _MAX_NAMED = 20
 TEMPLATES = {
     "tool_result_cleared": TOOL_RESULT_CLEARED,
@@ -125,6 +130,21 @@ def gathered_names(message: Message) -> str:
     named = [f"{path}:{', '.join(found)}" if found else path for path, found in lines.items()]
     rest = len(named) - _MAX_NAMED
     return "; ".join(named[:_MAX_NAMED]) + (f"; and {counted(rest, 'more file')}" if rest > 0 else "")
+
+
+def mentioned_cleared(mentioned: Mentioned) -> str:
+    """Return what stands in for editor context that was cleared."""
+    paths = mentioned.paths[:_MAX_NAMED]
+    rest = len(mentioned.paths) - len(paths)
+    named = "; ".join((*paths, *([f"and {counted(rest, 'more file')}"] if rest else [])))
+    return MENTIONED_CLEARED.format(written=mentioned.written, named=f": {named}" if named else "")
+
+
+def cleared_along(message: Message) -> str:
+    """Return what stands in for a message that went along with a question, code or editor context, once cleared."""
+    if message.mentioned is not None:
+        return mentioned_cleared(message.mentioned)
+    return without_gathered_code(message).text
 
 
 def without_gathered_code(message: Message) -> Message:

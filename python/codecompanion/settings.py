@@ -73,6 +73,7 @@ class ChatSettings(_Section, frozen=True):
     total_budget: float
     total_budget_warn: float
     on_compact: OnCompact
+    tell_open_file: bool
     tokenizer: Literal["estimate", "exact"]
     compaction_timeout_s: float
     checkpoint_every_messages: int

@@ -114,7 +114,7 @@ NOTHING: dict[str, set[str]] = {
     },
     "17": {
         *("adapters.acp", "extensions", "prompt_library", "opts.job_start_delay", "display.chat.child_window"),
-        *("interactions.chat.variables", "rules.opts.show_defaults"),
+        *("interactions.chat.editor_context.buffer.opts.default_params", "rules.opts.show_defaults"),
         *("interactions.chat.opts.completion_provider", "interactions.chat.opts.goto_file_action"),
         *("interactions.chat.tools.groups.full_stack_dev", "interactions.chat.tools.next_edit_suggestion"),
         "interactions.chat.tools.opts.auto_submit_errors",
@@ -123,7 +123,11 @@ NOTHING: dict[str, set[str]] = {
     "19": {
         *("adapters.acp", "adapters.opts", "adapters.http.opts.cache_models_for", "rules.opts.show_presets"),
         *("interactions.background", "interactions.cli", "interactions.shared", "display.chat.floating_window"),
-        *("interactions.chat.editor_context", "interactions.chat.slash_commands.opts", "display.chat.window.sticky"),
+        *(
+            "interactions.chat.editor_context.buffer.opts.default_params",
+            "interactions.chat.slash_commands.opts",
+            "display.chat.window.sticky",
+        ),
         *("interactions.chat.opts.yank_jump_delay_ms", "interactions.chat.tools.web_search"),
         *("interactions.chat.tools.opts.notify_on_approval",),
         "interactions.chat.tools.run_command.opts.require_cmd_approval",

@@ -304,4 +304,4 @@ def test_the_sources_offer_them_too(chat: ChatDriver, module: str) -> None:
        end
        local item = result.items[1]
        return { item.label, item.textEdit.range.start.character, source:get_trigger_characters() }"""
-    assert chat.nvim.lua(lua, module) == ["#{codebase}", 4, ["/", "@", "#", "{"]]
+    assert chat.nvim.lua(lua, module) == ["#{buffer}", 4, ["/", "@", "#", "{", ":"]]

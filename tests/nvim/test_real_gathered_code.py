@@ -122,7 +122,7 @@ def test_unsaved_changes_are_what_is_read(nvim_factory, tmp_path):
         chat.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { '# not saved yet' })")
         chat.nvim.command("wincmd p")
         chat.say(QUESTION + " @src/stack.py")
-        assert "# not saved yet" in sent(server)[0]
+        assert "# not saved yet" in sent(server)[-2]
 
 
 def test_q_stops_it_and_the_words_are_back(nvim_factory, tmp_path):
@@ -206,7 +206,7 @@ def test_a_pin_follows_its_code_and_outlives_the_host(nvim_factory, tmp_path):
     """Issue 11, `/context`: by the log, also when the host was killed and the file was changed meanwhile."""
     with ChatServerThread(default=lambda request: reply("Ok."), key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
-        chat.say("hello #{lsp}")
+        chat.say("hello #{symbols}")
         chat.send("/context what does pop_item of the Stack return?")
         chat.nvim.wait_screen("src/stack.py:")
         chat.nvim.feed("p")
@@ -223,4 +223,4 @@ def test_a_pin_follows_its_code_and_outlives_the_host(nvim_factory, tmp_path):
             (pinned[1], 31)
         ]
         assert "item(self" in gathered.text
-        assert chat.text().count("· Sent as plain text: #{lsp} · paste what it stands for") == 1
+        assert chat.text().count("· Sent as plain text: #{symbols} · paste what it stands for") == 1

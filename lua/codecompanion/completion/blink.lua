@@ -17,7 +17,7 @@ end
 
 ---@return string[]
 function M.get_trigger_characters(_)
-  return { "/", "@", "#", "{" }
+  return { "/", "@", "#", "{", ":" }
 end
 
 ---@param context table

@@ -18,12 +18,12 @@ end
 
 ---@return string[]
 function M.get_trigger_characters(_)
-  return { "/", "@", "#", "{" }
+  return { "/", "@", "#", "{", ":" }
 end
 
 ---@return string
 function M.get_keyword_pattern(_)
-  return [[\%(/\k*\|@\f*\|#{\?\k*}\?\|\f\+\)]]
+  return [[\%(/\k*\|@\f*\|#{[^{}]*}\?\|#\k*\|\f\+\)]]
 end
 
 ---@param params table

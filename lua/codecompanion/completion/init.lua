@@ -1,4 +1,4 @@
----Completion in the input: slash commands on its first line, `#{codebase}` and `@path` on all of them (R-213).
+---Completion in the input: slash commands on its first line, `#{buffer}` and the like and `@path` on all (R-213).
 ---Neovim's own ('omnifunc'), and what the blink and cmp sources share.
 
 local api = vim.api
@@ -21,7 +21,6 @@ end
 ---@field description string
 ---@field command? string Name of the slash command that can be carried out at once
 
-local CODEBASE = "#{codebase}"
 ---A folder may have more; who types on gets the rest.
 local MAX_PATHS = 200
 
@@ -50,16 +49,43 @@ local function tools(chat, lead)
   return found
 end
 
----What of the project a message may mention.
+---Items of editor context, or the arguments of one, that go on from what is typed.
+---@param typed string From the `#` on
+---@return CodeCompanion.Completion[]
+local function context_items(typed)
+  local context = require("codecompanion.editor_context")
+  local name, lead = typed:match("^#{([%w_]+):([^{}]*)$")
+  if name then
+    local item = context.get(name)
+    local given = item and item.argument and item.complete and item.complete(lead) or {}
+    return vim.tbl_map(function(argument)
+      local is_folder = vim.endswith(argument, "/")
+      local word = ("#{%s:%s%s"):format(name, argument, is_folder and "" or "}")
+      return { word = word, label = word, description = is_folder and "" or item.description }
+    end, vim.list_slice(given, 1, MAX_PATHS))
+  end
+  local found = {}
+  local begun = typed:match("^#{?([%w_]*)$") or typed:match("^#{([%w_]+)}$")
+  for _, item in ipairs(begun and context.list() or {}) do
+    if vim.startswith(item.name, begun) then
+      local word = item.needs_argument and ("#{%s:"):format(item.name) or ("#{%s}"):format(item.name)
+      local label = item.argument and ("#{%s:%s}"):format(item.name, item.argument) or word
+      found[#found + 1] = { word = word, label = item.needs_argument and label or word, description = item.description }
+    end
+  end
+  return found
+end
+
+---What of the editor and the project a message may mention.
 ---@param chat CodeCompanion.Chat
 ---@param before string
 ---@return integer? from
 ---@return CodeCompanion.Completion[]
 local function mentions(chat, before)
-  local hash = before:match("#{?%a*}?$")
-  if hash and vim.startswith(CODEBASE, hash) then
-    local description = "gather the code this question is about"
-    return #before - #hash, { { word = CODEBASE, label = CODEBASE, description = description } }
+  local hash = before:match("#{[^{}]*}?$") or before:match("#[%w_]*$")
+  local items = hash and context_items(hash) or {}
+  if #items > 0 then
+    return #before - #hash, items
   end
   local escaped = before:gsub("\\ ", "\0\0")
   local start, lead = escaped:match('()@([^%s"@]*)$')

@@ -132,6 +132,7 @@ local function chat(options, given, evaluation)
     total_budget = opts.total_budget,
     total_budget_warn = opts.total_budget_warn,
     on_compact = opts.on_compact,
+    tell_open_file = opts.tell_open_file,
     tokenizer = opts.tokenizer,
     compaction_timeout_s = opts.compaction_timeout / 1000,
     response_style = opts.response_style or vim.NIL,

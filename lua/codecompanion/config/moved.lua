@@ -16,6 +16,8 @@ local MOVED = {
   { "opts.system_prompt", "interactions.chat.opts.system_prompt" },
   { "adapters.opts.proxy", "adapters.http.opts.proxy" },
   { "display.chat.show_references", "display.chat.show_context" },
+  { "interactions.chat.variables", "interactions.chat.editor_context" },
+  { "interactions.shared.editor_context", "interactions.chat.editor_context" },
   { "interactions.chat.keymaps.auto_tool_mode", "interactions.chat.keymaps.yolo_mode" },
   { "interactions.chat.tools.cmd_runner", "interactions.chat.tools.run_command" },
   {

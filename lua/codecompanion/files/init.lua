@@ -15,6 +15,9 @@ local HANDLERS = {
   change = function(fields)
     return require("codecompanion.files.edit").change(fields)
   end,
+  diagnostics = function()
+    return { diagnostics = require("codecompanion.editor").diagnostics() }
+  end,
   reload = function(fields)
     require("codecompanion.files.reload").all(fields.deleted)
     return {}

@@ -43,6 +43,8 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
     match request:
         case requests.Submit():
             session.submit(request)
+        case requests.EditorContext():
+            session.mentioned.take(request)
         case requests.Cancel():
             session.cancel()
         case requests.RedrawChat():

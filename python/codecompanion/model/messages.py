@@ -35,6 +35,10 @@ GATHERED_TAG = "gathered_context"
 """Code that was gathered for the question it stands in front of (R-253); it opens no cycle (R-002)."""
 UPDATE_TAG = "file_update"
 """What has changed in an attached file since the model saw it; it stands in front of the question, too."""
+EDITOR_TAG = "editor_context"
+"""What a message mentions of the editor (`#{diagnostics}`), right before it; such a message has `mentioned`."""
+LOOKING_TAG = "looking_at"
+"""A line of ours: which file and lines the user is looking at."""
 
 
 class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
@@ -169,14 +173,26 @@ class AttachedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     is_diff: bool = False
 
 
+class Mentioned(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a message of editor context is: `written` as the question has it, `title` in a few words for lists.
+
+    `paths`: the files that it shows. `same_as`: the message that shows the same, which was not sent again.
+    """
+
+    written: str
+    title: str = ""
+    paths: tuple[str, ...] = ()
+    same_as: str = ""
+
+
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     """One message of the history or the view (R-001).
 
     `tokens` is the cached, uncalibrated estimate of the whole message (0: not counted yet). `blob` is the sha256 of
     the full text when `content` is only its head and tail. `cut` marks a reply whose stream ended early. `left_out`: so
     many characters of a tool result were left out so that it fits (0 = none, or a placeholder stands for all of it).
-    `gathered`: what a message of gathered code is made of; it stays when the code itself is cleared. `file`: which text
-    of which file an attachment, or what has changed in it, shows.
+    `gathered`: what a message of gathered code is made of, `mentioned`: what one of editor context is; both stay when
+    the text itself is cleared. `file`: which text of which file an attachment, or what has changed in it, shows.
     """
 
     id: str
@@ -201,6 +217,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     usage: Usage | None = None
     gathered: tuple[GatheredPiece, ...] = ()
     file: AttachedFile | None = None
+    mentioned: Mentioned | None = None
 
     @property
     def text(self) -> str:
@@ -271,6 +288,11 @@ def is_system_prompt(message: Message) -> bool:
 def is_typed_by_user(message: Message) -> bool:
     """Return whether the human typed the message: it opens a cycle (R-002)."""
     return message.role == "user" and message.tag is None
+
+
+def goes_along(message: Message) -> bool:
+    """Return whether the message went along with the question after it: code gathered for it, or what it mentions."""
+    return message.tag == GATHERED_TAG or message.mentioned is not None
 
 
 def has_encrypted(message: Message) -> bool:

@@ -97,6 +97,11 @@ def _named(quoted: str, after: str, bare: str) -> NamedLines:
     return NamedLines(name[: place.start()].rstrip("" if quoted else _TRAILING), int(start), int(end or start))
 
 
+def place_of(name: str) -> NamedLines:
+    """Return a path and the lines that are written after it (`a.py:10-20`), -1 = none."""
+    return _named(name, "", "")
+
+
 def wants_code(enabled: bool | Literal["auto"], always: bool, mentions: Mentions, files: tuple[str, ...]) -> bool:
     """Return whether code is gathered for a message with these mentions, of which `files` exist.
 

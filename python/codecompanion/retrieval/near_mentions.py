@@ -16,7 +16,7 @@ import msgspec
 
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
-from codecompanion.retrieval.mentions import prose_of
+from codecompanion.retrieval.mentions import CODEBASE, prose_of
 from codecompanion.retrieval.word_forms import edits_within
 
 MAX_TOLD = 3
@@ -25,6 +25,7 @@ _MAX_SHOWN = 60
 _MAX_LINE, _MAX_FOUND = 2_000, 200
 """Of a long line and a long text only so much is looked at."""
 _ANYTHING_ELSE = "#{codebase} gathers code, @path shows a file"
+_SWITCHED_OFF = "switched off in interactions.chat.editor_context"
 _NOT_HERE = "paste what it stands for"
 
 _BRACED = regex(r"(?<![\w\\#$/])#\{([^{}\n]{1,200})\}")
@@ -42,8 +43,15 @@ class _Other(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at: bool = False
 
 
+class _Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A name that a message may mention, and how else people write it."""
+
+    bare: bool = False
+    at: bool = False
+
+
 class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    known: tuple[str, ...]
+    known: dict[str, _Known]
     other: dict[str, _Other]
 
 
@@ -65,12 +73,15 @@ class NearMention(msgspec.Struct, frozen=True):
     asks_for_code: bool = False
 
 
-def near_mentions(text: str, files: Collection[str] = ()) -> tuple[NearMention, ...]:
-    """Return what was not understood, each once, in its order; `files`: names after `@` that are files."""
+def near_mentions(text: str, files: Collection[str] = (), written: Collection[str] = ()) -> tuple[NearMention, ...]:
+    """Return what was not understood, each once, in its order.
+
+    `files`: names after `@` that are files; `written`: mentions that the editor knows (`#{diff:staged}`).
+    """
     if "#" not in text and "@" not in text:
         return ()
     said = prose_of(text)
-    found = sorted((*_braced(said), *_bare(said), *_after_at(said, files)), key=lambda one: one[0])
+    found = sorted((*_braced(said, written), *_bare(said), *_after_at(said, files)), key=lambda one: one[0])
     return tuple(dict.fromkeys(near for _, near in found))
 
 
@@ -96,19 +107,31 @@ def _plain(name: str) -> str:
 def _meant(name: str) -> str:
     """Return the known name that is meant, "" = none."""
     plain = _plain(name)
-    return next((known for known in _names().known if plain == known or _is_slip(plain, known)), "")
+    names = _names()
+    if plain in names.known or plain in names.other:
+        return plain if plain in names.known else ""
+    return next((name for name in names.known if _is_slip(plain, name)), "")
 
 
 def _is_slip(name: str, known: str) -> bool:
-    return name[:1] == known[:1] and edits_within(name, known, MAX_EDITS)
+    """Return whether a name is mistyped; a short one leaves no room for it, else every other word were one."""
+    edits = min(MAX_EDITS, len(known) // 4)
+    return edits > 0 and name[:1] == known[:1] and edits_within(name, known, edits)
 
 
-def _braced(said: str) -> Iterator[tuple[int, NearMention]]:
+def _braced(said: str, taken: Collection[str]) -> Iterator[tuple[int, NearMention]]:
     for match in islice(_BRACED.finditer(said), _MAX_FOUND):
         written, inside = match[0], match[1].strip()
         name, _, argument = inside.partition(":")
-        known = written.casefold()[2:-1] in _names().known
-        if known or not _NAME.fullmatch(name.strip()) or _is_in_string(said, match.start()):
+        if (
+            written in taken
+            or written.casefold() == CODEBASE
+            or not _NAME.fullmatch(name.strip())
+            or _is_in_string(said, match.start())
+        ):
+            continue
+        if name != "codebase" and name in _names().known:
+            yield match.start(), NearMention(written, _SWITCHED_OFF)
             continue
         near = _near(written, name, argument.strip())
         if near is not None:
@@ -132,7 +155,9 @@ def _bare(said: str) -> Iterator[tuple[int, NearMention]]:
     for match in islice(_BARE.finditer(said), _MAX_FOUND):
         name, argument = match[1], (match[2] or "").removeprefix(":")
         other = _names().other.get(_plain(name))
-        is_told = bool(_meant(name)) or (other is not None and (other.bare or (argument and other.with_argument)))
+        meant = _names().known.get(_meant(name))
+        is_told = meant is not None and (meant.bare or bool(argument))
+        is_told = is_told or (other is not None and (other.bare or bool(argument and other.with_argument)))
         near = _near(match[0].rstrip(".,:;!?"), name, argument.rstrip(".,:;!?")) if is_told else None
         if near is not None:
             yield match.start(), near
@@ -143,7 +168,9 @@ def _after_at(said: str, files: Collection[str]) -> Iterator[tuple[int, NearMent
         name, other = match[2], _names().other.get(_plain(match[2]))
         if bool(match[1]) != bool(match[3]) or name in files:
             continue
-        near = _near(match[0], name, "") if _meant(name) or (other is not None and other.at) else None
+        meant = _names().known.get(_meant(name))
+        is_told = (meant is not None and meant.at) or (other is not None and other.at)
+        near = _near(match[0], name, "") if is_told else None
         if near is not None:
             yield match.start(), near
 
@@ -151,7 +178,8 @@ def _after_at(said: str, files: Collection[str]) -> Iterator[tuple[int, NearMent
 def _near(written: str, name: str, argument: str) -> NearMention | None:
     """Return what would work for a name, None where nobody knows it."""
     if known := _meant(name):
-        return NearMention(written, f"write #{{{known}}}", known == "codebase")
+        after = f":{argument}" if argument and known != "codebase" else ""
+        return NearMention(written, f"write #{{{known}{after}}}", known == "codebase")
     other = _names().other.get(_plain(name))
     if other is None:
         return None

@@ -24,6 +24,7 @@ from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.attachments.context_block import ContextBlock
 from codecompanion.session.attachments.live_updates import LiveUpdates
 from codecompanion.session.codebase.gathering import CodeGathering
+from codecompanion.session.editor_context.taking import MentionedContext
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.entries import ASKED_TO_GO_ON
 from codecompanion.session.history.recall import Removed
@@ -32,6 +33,7 @@ from codecompanion.session.state import State, step
 from codecompanion.session.toolbox.choosing import chosen_by
 from codecompanion.session.turn.answer import Answer
 from codecompanion.session.turn.approval_desk import ApprovalDesk
+from codecompanion.session.turn.before_message import BeforeMessage
 from codecompanion.session.turn.grants import Grants
 from codecompanion.session.turn.outbound import OutboundQueue
 from codecompanion.session.turn.reply import ReplySoFar
@@ -66,9 +68,10 @@ class Chat:
         self.grants = Grants(services, self.chat_id, self.desk, self.root)
         self.parts = RequestParts(self.control.meter.counter)
         self.gathering = CodeGathering(services, self.control, self._on_gathering)
-        updates = LiveUpdates(services, self.control)
-        refuse = self.control.fitting.refuse
-        self.queue = OutboundQueue(services, log, self.control.meter, refuse, self.gathering, updates)
+        self.mentioned = MentionedContext(services, self.control, self._on_gathering)
+        updates, meter = LiveUpdates(services, self.control), self.control.meter
+        before = BeforeMessage(self.chat_id, updates, self.mentioned, self.gathering, meter, services.emit)
+        self.queue = OutboundQueue(services, log, meter, self.control.fitting.refuse, before)
         self.queue.choice_in = self._choice_in
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts

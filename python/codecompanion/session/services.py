@@ -40,6 +40,7 @@ from codecompanion.workspace.paths import Workspace
 if TYPE_CHECKING:
     from codecompanion.session.code.project_indexes import ProjectIndexes
     from codecompanion.session.codebase.gatherer import Gatherer
+    from codecompanion.session.editor_context.source import Source
     from codecompanion.session.vectors.project_vectors import ProjectVectors
 
 OPTIONS_KEY = "interactions.chat.opts.context_management"
@@ -88,6 +89,8 @@ class Services(msgspec.Struct):
     """The code indexes of the projects, None = there is no folder to keep them in."""
     vectors: ProjectVectors | None = None
     """What makes and compares vectors of code, None = words decide alone."""
+    context_sources: dict[str, Source] = msgspec.field(default_factory=dict)
+    """What reads an item of editor context that comes `by_host`, by its name, beside those built in."""
     summary_thinking: dict[str, int] = msgspec.field(default_factory=dict)
     """What each model spent at most on thinking before a summary, in tokens (R-433)."""
 

@@ -133,9 +133,13 @@ class MessageSent(Event, frozen=True, kw_only=True, tag="message_sent"):
 
 
 class Gathering(Event, frozen=True, kw_only=True, tag="gathering"):
-    """Code is gathered for a submit before it is stored: until `message_sent` or `submit_failed` it is a draft."""
+    """What goes along with a submit is gathered: until `message_sent` or `submit_failed` it is a draft.
+
+    `what` it waits for, in two words.
+    """
 
     submit_id: int
+    what: str = "gathering code"
 
 
 class CodeGathered(Event, frozen=True, kw_only=True, tag="code_gathered"):
@@ -153,6 +157,15 @@ class CodeGathered(Event, frozen=True, kw_only=True, tag="code_gathered"):
 
 class FileUpdated(Event, frozen=True, kw_only=True, tag="file_updated"):
     """What has changed in a live attachment stands before the message sent last: one line, and the diff in a fold."""
+
+    message_id: str
+    title: str
+    body: str
+    tokens: int = 0
+
+
+class EditorContextSent(Event, frozen=True, kw_only=True, tag="editor_context_sent"):
+    """What the message sent last mentions of the editor stands before it: one line, and its first lines in a fold."""
 
     message_id: str
     title: str
@@ -479,7 +492,8 @@ class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a restored chat, in buffer order.
 
-    kind: `user` | `updated` | `gathered` | `reply` | `reasoning` | `tool` | `edited` | `compacted` | `cleared` |
+    kind: `user` | `updated` | `gathered` | `mentioned` | `reply` | `reasoning` | `tool` | `edited` | `compacted` |
+    `cleared` |
     `note`; fields as in the live events. `change_id` names the change that made `edited`, `compacted` and `cleared`,
     `undone` that it does not count now. `gone`: the message is not in the view, by the kind of change that took it out.
     `opens`: the model's side of a turn, or a new answer to the same message, begins with it. `kept_percent`: so much is

@@ -27,16 +27,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Buffer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A listed buffer of the snapshot: name, filetype, whether it has unsaved changes, its `b:changedtick`."""
+    """A listed buffer of the snapshot: name, whether it has unsaved changes, its `b:changedtick`."""
 
     name: str
-    filetype: str = ""
     modified: bool = False
     tick: int = 0
 
 
 class Diagnostic(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A diagnostic: path, 1-based line, severity name, source, message."""
+    """A diagnostic (the answer to `ask` "diagnostics"): path, 1-based line, severity name, source, message."""
 
     path: str
     line: int
@@ -46,15 +45,52 @@ class Diagnostic(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What Python may know of the editor, taken at one moment; no call-backs during a turn."""
+    """What Python may know of the editor, taken at one moment; no call-backs during a turn.
+
+    `cursor` is (row, column) in the file `current`, `visible` the first and last of its lines on the screen and how
+    many it has; rows and lines are 1-based.
+    """
 
     cwd: str = ""
     buffers: tuple[Buffer, ...] = ()
     current: str = ""
     cursor: tuple[int, int] = (1, 0)
-    selection: str = ""
+    visible: tuple[int, int, int] | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
-    quickfix: tuple[str, ...] = ()
+
+
+class EditorText(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A text of the editor. `title` says what it is, before the file and its lines.
+
+    `path` is the file it is of, "" = none; `first` the 1-based line at which it begins there, 0 = it is no text of the
+    file; `whole`: it is all of it. `language` marks the fence.
+    """
+
+    text: str
+    title: str = ""
+    path: str = ""
+    first: int = 0
+    whole: bool = False
+    language: str = ""
+    unsaved: bool = False
+
+
+class EditorItem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a message mentions of the editor (`written`: `#{diff:staged}`), as it was when the message was sent.
+
+    Without `texts` there is nothing to show, and `nothing` says why. `error` says why the message cannot be sent.
+    Where it does not fit, its `keep` stays. `comes`: with a later request (`editor_context`), or the host reads it
+    itself by `name` and `argument`.
+    """
+
+    written: str
+    name: str
+    argument: str = ""
+    texts: tuple[EditorText, ...] = ()
+    nothing: str = ""
+    error: str = ""
+    keep: Literal["head", "tail"] = "head"
+    comes: Literal["now", "later", "by_host"] = "now"
 
 
 class Hello(Request, frozen=True, kw_only=True):
@@ -119,6 +155,7 @@ class Submit(Request, frozen=True, kw_only=True):
 
     `key` is unique among all editors; it is logged with the message. With `edit` the text is the instruction of an edit
     in place: no tools are offered in its turn, and its reply also comes as `edit_text` and `edit_ended`.
+    `items`: what it mentions of the editor.
     """
 
     submit_id: int
@@ -126,6 +163,14 @@ class Submit(Request, frozen=True, kw_only=True):
     snapshot: Snapshot
     key: str = ""
     edit: EditTarget | None = None
+    items: tuple[EditorItem, ...] = ()
+
+
+class EditorContext(Request, frozen=True, kw_only=True):
+    """What a submit mentions, and what was not known yet when it was made; it waits for that."""
+
+    submit_id: int
+    items: tuple[EditorItem, ...]
 
 
 class Cancel(Request, frozen=True, kw_only=True):

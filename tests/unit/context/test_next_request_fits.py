@@ -20,7 +20,15 @@ from codecompanion.context.shaping.shape import Parts, shape
 from codecompanion.context.work import Measure, SummaryReply
 from codecompanion.counting.model_windows import ResolvedLimits
 from codecompanion.model.invariants import violations
-from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message, ToolCall, is_protected
+from codecompanion.model.messages import (
+    EDITOR_TAG,
+    GATHERED_TAG,
+    GatheredPiece,
+    Mentioned,
+    Message,
+    ToolCall,
+    is_protected,
+)
 from codecompanion.model.view import View, append, with_messages
 from tests.amounts import amount
 from tests.unit.context.builders import chars4, count, drive, env
@@ -78,6 +86,8 @@ class History:
         if self.dice.random() < 0.3:
             pieces = (GatheredPiece("src/a.py", 1, 40), GatheredPiece("src/b.py"))
             self.add("user", self.text(0.5), tag=GATHERED_TAG, gathered=pieces)
+        if self.dice.random() < 0.2:
+            self.add("user", self.text(0.5), tag=EDITOR_TAG, mentioned=Mentioned("#{diff}", paths=("src/a.py",)))
         self.add("user", self.text(0.3), pinned=self.dice.random() < 0.02)
         for _ in range(self.dice.randrange(6)):
             self.ask()

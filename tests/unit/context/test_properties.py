@@ -14,10 +14,13 @@ from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.work import SummaryReply
 from codecompanion.model.invariants import pair_tool_calls, violations
 from codecompanion.model.messages import (
+    EDITOR_TAG,
     GATHERED_TAG,
+    LOOKING_TAG,
     SUMMARY_TAG,
     GatheredPiece,
     ImagePart,
+    Mentioned,
     Message,
     TextPart,
     ToolCall,
@@ -67,8 +70,20 @@ def gathered(draw):
 
 
 @st.composite
+def mentioned(draw):
+    """What the question after it mentions of the editor, and the line on what is looked at."""
+    if draw(st.booleans()):
+        return Message(id="", role="user", tag=LOOKING_TAG, content="The user is looking at `a.py`.")
+    about = Mentioned("#{buffer}", "#{buffer} a.py", ("a.py",), draw(st.sampled_from(["", "m1", "m2", "m3"])))
+    return Message(
+        id="", role="user", tag=EDITOR_TAG, content="`#{buffer}`: " + draw(TEXT), mentioned=about,
+        pinned=draw(st.integers(0, 19)) == 0,
+    )  # fmt: skip
+
+
+@st.composite
 def chats(draw):
-    """A chat with rules, attachments, images, pins, summaries, gathered code, dirty tool rounds."""
+    """A chat with rules, attachments, images, pins, summaries, what went along with questions, dirty tool rounds."""
     messages = [Message(id="", role="system", content="sys")] if draw(st.booleans()) else []
     for _ in range(draw(st.integers(0, 7))):
         for tag in draw(st.lists(st.sampled_from(["rules", "file", "buffer", "image", "compact_summary"]), max_size=2)):
@@ -77,6 +92,8 @@ def chats(draw):
             )
         if draw(st.integers(0, 3)) == 0:
             messages.append(draw(gathered()))
+        if draw(st.integers(0, 3)) == 0:
+            messages.append(draw(mentioned()))
         content = draw(TEXT)
         if draw(st.integers(0, 9)) == 0:
             content = (TextPart(content), ImagePart(path="i.png", url="data:,x"))

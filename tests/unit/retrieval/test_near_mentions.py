@@ -29,16 +29,16 @@ ROOT = Path(__file__).parents[3]
         ("#{ codebase }", "Sent as plain text: #{ codebase } · write #{codebase}"),
         ("#{codebase:src}", "Sent as plain text: #{codebase:src} · write #{codebase}"),
         ("#{project}", "Sent as plain text: #{project} · write #{codebase}"),
-        ("#{buffer}", "Sent as plain text: #{buffer} · /buffer attaches an open file"),
-        ("#{buffer}{watch}", "Sent as plain text: #{buffer} · /buffer attaches an open file"),
-        ("#{buffer:a.py}", "Sent as plain text: #{buffer:a.py} · /buffer attaches an open file"),
-        ("fix #buffer please", "Sent as plain text: #buffer · /buffer attaches an open file"),
-        ("#{file:src/a.py}", "Sent as plain text: #{file:src/a.py} · write @src/a.py"),
-        ("see #file:src/a.py.", "Sent as plain text: #file:src/a.py · write @src/a.py"),
-        ("#{diagnostics}", "Sent as plain text: #{diagnostics} · paste what it stands for"),
+        ("#{buffer}", "Sent as plain text: #{buffer} · switched off in interactions.chat.editor_context"),
+        ("fix #buffer please", "Sent as plain text: #buffer · write #{buffer}"),
+        ("#{bufer:a.py}", "Sent as plain text: #{bufer:a.py} · write #{buffer:a.py}"),
+        ("see #file:src/a.py.", "Sent as plain text: #file:src/a.py · write #{file:src/a.py}"),
+        ("see #{files}", "Sent as plain text: #{files} · write #{file:path} for each of them"),
+        ("#{diagnostic}", "Sent as plain text: #{diagnostic} · write #{diagnostics}"),
+        ("#{gitdiff}", "Sent as plain text: #{gitdiff} · write #{diff}"),
         ("#{nothing}", "Sent as plain text: #{nothing} · #{codebase} gathers code, @path shows a file"),
-        ("#{buffer} and #buffer", "Sent as plain text: #{buffer}, #buffer · /buffer attaches an open file"),
-        ("why does #{codebase} use #{lsp}?", "Sent as plain text: #{lsp} · paste what it stands for"),
+        ("#{bufer} and #buffer", "Sent as plain text: #{bufer}, #buffer · write #{buffer}"),
+        ("why does #{codebase} use #{symbols}?", "Sent as plain text: #{symbols} · paste what it stands for"),
     ],
 )
 def test_a_near_miss_is_told_with_what_would_work(text, told):
@@ -94,6 +94,10 @@ def test_few_are_told_of_many_and_a_long_text_costs_nothing():
 def test_the_names_are_listed_once():
     """Completion in the input offers what a message may mention, and nothing else."""
     assert CODEBASE in known_mentions()
-    assert all(mentions_in(f"see {written}?") for written in known_mentions())
-    lua = (ROOT / "lua/codecompanion/completion/init.lua").read_text("utf-8")
-    assert set(re.findall(r'"(#\{\w+\})"', lua)) == set(known_mentions())
+    assert mentions_in(f"see {CODEBASE}?")
+    items = (ROOT / "lua/codecompanion/editor_context/items").glob("*.lua")
+    named = [name for path in items for name in re.findall(r'(?m)^    name = "(\w+)"', path.read_text("utf-8"))]
+    assert {f"#{{{name}}}" for name in named} == set(known_mentions())
+    options = (ROOT / "lua/codecompanion/config/options/editor_context.lua").read_text("utf-8")
+    listed = re.findall(r'(?m)^  "(\w+)",$', options)
+    assert {*listed, "codebase"} == set(named), "each can be switched off"

@@ -15,6 +15,7 @@ from codecompanion.model.history import ChangeUndone, PolicyEvent, RequestSent, 
 from codecompanion.model.messages import SUMMARY_TAG, Usage
 from codecompanion.model.view import project
 from codecompanion.session.compaction.summary_sources import full_history
+from codecompanion.tools.files.open_files import NoEditor
 from codecompanion.wire.events import (
     Compacted,
     CompactionFailed,
@@ -25,7 +26,7 @@ from codecompanion.wire.events import (
     TurnFinished,
 )
 from codecompanion.wire.events import PolicyEvent as Told
-from codecompanion.wire.requests import Buffer, Diagnostic, Snapshot, Submit
+from codecompanion.wire.requests import Diagnostic, Snapshot, Submit
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 KODACODE = {"policy": "kodacode"}
@@ -569,15 +570,16 @@ def packets(request):
     return [message for message in request.messages if message.tag == "context_packet"]
 
 
-async def with_packet(tmp_path, *texts, sections=("repo", "git"), window=100_000, replies=None, snapshot=None):
+async def with_packet(tmp_path, *texts, sections=("repo", "git"), window=100_000, replies=None, editor=None):
     (tmp_path / "a.txt").write_text("x")
     repository(tmp_path)
     adapter = ScriptedAdapter("s", replies or (lambda request: says("ok")))
     settings = {**KODACODE, "context_packet": {"enabled_sections": list(sections)}}
     bench = Bench(tmp_path, adapter, settings=settings, window=window)
+    bench.services.editor = editor or NoEditor()
     session = await bench.open()
     for number, text in enumerate(texts, 1):
-        session.submit(Submit(chat="chat-1", submit_id=number, text=text, snapshot=snapshot or Snapshot()))
+        session.submit(Submit(chat="chat-1", submit_id=number, text=text, snapshot=Snapshot()))
         await bench.idle(session)
     assert bench.bugs == []
     return bench, session, adapter
@@ -623,8 +625,12 @@ async def test_under_pressure_the_packet_is_left_out_and_recorded(tmp_path):
 async def test_diagnostics_come_from_the_editor(tmp_path):
     """R-351: a few of those the editor has, when the words are about them."""
     found = Diagnostic(path=str(tmp_path / "a.txt"), line=3, severity="ERROR", message="undefined name")
-    snapshot = Snapshot(cwd=str(tmp_path), buffers=(Buffer(name="a.txt"),), diagnostics=(found,))
-    _, _, adapter = await with_packet(tmp_path, "fix the errors", sections=("diagnostics",), snapshot=snapshot)
+
+    class Says(NoEditor):
+        async def diagnostics(self):
+            return (found,)
+
+    _, _, adapter = await with_packet(tmp_path, "fix the errors", sections=("diagnostics",), editor=Says())
     (packet,) = packets(adapter.requests[0])
     assert "- a.txt:3 ERROR: undefined name" in packet.text
 

@@ -16,7 +16,7 @@ local M = {}
 ---@param kind string
 ---@return boolean
 local function tight(before, kind)
-  return before == "header" or (before == "tool" and kind == "tool")
+  return before == "header" or (before == "tool" and kind == "tool") or (before == "gathered" and kind == "gathered")
 end
 
 ---The colours, folds and marks of a block that stands at `row`.

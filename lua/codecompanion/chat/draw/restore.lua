@@ -45,12 +45,15 @@ local function add_entry(chat, entry, list, header)
     local block = vim.tbl_extend("force", entry, { body = entry.text or "" })
     list[#list + 1] = require("codecompanion.sources.updates").block(block, chat.cleared[entry.message_id])
     return false
-  elseif entry.kind == "gathered" then
+  elseif entry.kind == "gathered" or entry.kind == "mentioned" then
     local cleared = chat.cleared[entry.message_id]
     if cleared == nil and entry.cleared == true and not chat.marked then
       cleared = (entry.kept_percent or {})[1] or true
     end
-    list[#list + 1] = tools.gathered_block(vim.tbl_extend("force", entry, { body = entry.text or "" }), cleared)
+    list[#list + 1] = tools.gathered_block(
+      vim.tbl_extend("force", entry, { body = entry.text or "", mentioned = entry.kind == "mentioned" }),
+      cleared
+    )
     return false
   elseif entry.kind == "compacted" then
     list[#list + 1] = card.compacted(chat, entry)

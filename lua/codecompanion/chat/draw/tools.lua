@@ -1,5 +1,5 @@
 ---What was fetched for the model. Tool calls: a line when one starts, its output in a fold when it has finished, its
----mark when cleared. Code that was gathered for a message: one line below it, its pieces in a fold.
+---mark when cleared. What went along with a message, code or editor context: one line below it, the rest in a fold.
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
@@ -159,7 +159,7 @@ end
 function M.cleared(chat, message_ids, call_ids, cut)
   for _, id in ipairs(message_ids) do
     for _, item in ipairs(chat.by_message[id] or {}) do
-      if item.call_id or item.gathered then
+      if item.call_id or item.along then
         M.set_cleared(chat, item, cut[id] or true)
       end
     end
@@ -183,6 +183,9 @@ end
 ---@param item table
 ---@return string
 local function time(item)
+  if not item.gathered then
+    return ""
+  end
   local ms = item.duration_ms
   return ms >= 1000 and (" · %.1f s"):format(ms / 1000) or (" · %d ms"):format(ms)
 end
@@ -197,6 +200,9 @@ local function wordings(item)
     return { { title, shortened, "" }, { short, shortened, "" }, { short, (shortened:gsub(" · K original", "")), "" } }
   end
   local tokens = size(item)
+  if not item.gathered then
+    return { { title, tokens, "K show" }, { title, "", "K show" } }
+  end
   return {
     { title, tokens .. time(item), "K show · why: /context" },
     { title, tokens, "K show · why: /context" },
@@ -248,13 +254,14 @@ local function pieces(body)
   end, lines)
 end
 
----@param entry { message_id: string, title: string, body: string, tokens: integer, duration_ms: integer }
+---@param entry table code_gathered or editor_context_sent; `mentioned`: it is that one
 ---@param cleared? boolean|integer
 ---@return CodeCompanion.Block
 function M.gathered_block(entry, cleared)
   local item = {
     message_id = entry.message_id,
-    gathered = true,
+    along = true,
+    gathered = not entry.mentioned,
     title = blocks.one_line(entry.title),
     tokens = entry.tokens or 0,
     duration_ms = entry.duration_ms or 0,
@@ -295,12 +302,14 @@ function M.gathered_block(entry, cleared)
   return block
 end
 
----The message sent last has code before it: drawn below the message, where what was done about it stands.
+---The message sent last has code, or what it mentions, before it: drawn below the message, where what was done about it
+---stands.
 ---@param chat CodeCompanion.Chat
----@param event table code_gathered
-function M.gathered(chat, event)
+---@param event table code_gathered or editor_context_sent
+---@param mentioned? boolean
+function M.gathered(chat, event, mentioned)
   if not chat.by_message[event.message_id] then -- else the log had it when the buffer was drawn
-    draw.append(chat, M.gathered_block(event))
+    draw.append(chat, M.gathered_block(vim.tbl_extend("force", event, { mentioned = mentioned })))
   end
 end
 

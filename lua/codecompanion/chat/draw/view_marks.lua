@@ -44,7 +44,7 @@ function M.update(chat, event)
   card.supersede(chat)
   for _, item in pairs(chat.items) do
     if item.message_id and not item.reasoning then
-      if item.call_id or item.gathered then
+      if item.call_id or item.along then
         tools.set_cleared(chat, item, cleared[item.message_id] or false)
       end
       local is_pinned = pinned[item.message_id] == true

@@ -21,11 +21,13 @@ function M.send(chat)
   if edit then
     return require("codecompanion.chat.ui.fork").send(chat, edit, text, M.send)
   end
-  draft.sending(chat)
-  message.send(chat, text, function()
+  local sent = message.send(chat, text, function()
+    draft.sending(chat)
     draft.take(chat)
   end)
-  chat.draft.saved = ""
+  if sent then
+    chat.draft.saved = ""
+  end
 end
 
 return M

@@ -84,7 +84,7 @@ function M.queued(chat, event)
 end
 
 function M.gathering(chat, event)
-  keep(chat, event.submit_id, "gathering code")
+  keep(chat, event.submit_id, event.what)
 end
 
 function M.file_updated() end

@@ -166,7 +166,7 @@ function M.message_sent(chat, event)
 end
 
 function M.gathering(chat, event)
-  outgoing.gathering(chat, event.submit_id)
+  outgoing.gathering(chat, event.submit_id, event.what)
 end
 
 function M.file_updated(chat, event)
@@ -176,6 +176,10 @@ end
 function M.code_gathered(chat, event)
   tools.gathered(chat, event)
   autocmds.fire(chat, "CodeGathered", event)
+end
+
+function M.editor_context_sent(chat, event)
+  tools.gathered(chat, event, true)
 end
 
 function M.submit_failed(chat, event)

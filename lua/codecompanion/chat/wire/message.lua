@@ -3,16 +3,41 @@
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.text")
 local outgoing = require("codecompanion.chat.wire.outgoing")
+local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
+local severity = require("codecompanion.severity")
 local view = require("codecompanion.chat.buffer.view")
 
 local M = {}
 
----Send a text as the user's message.
+---What the text mentions of the editor, taken now; nothing is loaded for one that mentions nothing.
+---@param chat CodeCompanion.Chat
+---@param text string
+---@return table[]? items
+---@return (fun(done: fun(items: table[])))? later
+---@return string? problem
+local function mentioned(chat, text)
+  if not text:find("#{", 1, true) then
+    return nil
+  end
+  local items, later, problem = require("codecompanion.editor_context").take(text, { id = chat.id, bufnr = chat.bufnr })
+  return #items > 0 and items or nil, later, problem
+end
+
+---Send a text as the user's message. One that mentions what there is not stays in the input, or is put there.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@param before? fun() Done in the same edit of the buffer: what an edit costs beside its lines is most of what is felt
+---@return boolean sent
 function M.send(chat, text, before)
+  local items, later, problem = mentioned(chat, text)
+  if problem then
+    say.chat(chat, problem, severity.WARN)
+    if not before then
+      require("codecompanion.chat.wire.draft").prepend(chat, text)
+    end
+    return false
+  end
   local sent ---@type CodeCompanion.Outgoing
   buffer.edit(chat, function()
     if before then
@@ -28,7 +53,14 @@ function M.send(chat, text, before)
     key = sent.key,
     text = text,
     snapshot = require("codecompanion.editor").snapshot(),
+    items = items,
   })
+  if later then
+    later(function(answers)
+      session.notify(chat, "editor_context", { submit_id = sent.submit_id, items = answers })
+    end)
+  end
+  return true
 end
 
 return M

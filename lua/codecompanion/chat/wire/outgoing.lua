@@ -122,11 +122,12 @@ function M.queued(chat, submit_id)
   keep(chat, submit_id, "queued")
 end
 
----The message waits for the code that is gathered for it.
+---The message waits for what goes along with it.
 ---@param chat CodeCompanion.Chat
 ---@param submit_id integer
-function M.gathering(chat, submit_id)
-  keep(chat, submit_id, "gathering code")
+---@param what string What that is
+function M.gathering(chat, submit_id, what)
+  keep(chat, submit_id, what)
 end
 
 ---The message is stored: its block becomes a turn, and the machine writes below it from now on.

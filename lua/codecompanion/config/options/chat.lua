@@ -59,6 +59,13 @@ return {
     values = require("codecompanion.config.options.slash_commands"),
   },
   {
+    name = "editor_context",
+    description = "What a message can mention of the editor, see |codecompanion-editor-context|. Set an item to false"
+      .. " to switch it off; other names are your own items and need a `callback`.",
+    fields = require("codecompanion.config.options.editor_context").fields(),
+    values = require("codecompanion.config.options.editor_context").own(),
+  },
+  {
     name = "opts",
     description = "Behaviour of the chat.",
     fields = {
@@ -120,6 +127,13 @@ return {
         end,
         description = "How often per turn to continue a reply automatically that reached the model's output limit:"
           .. " 0, 1 or 2. `/continue` does it by hand.",
+      },
+      {
+        name = "tell_open_file",
+        type = "boolean",
+        default = true,
+        description = "Tell the model in one short line which file of the workspace you look at, and which of its"
+          .. " lines. It goes along with a message when it has changed since the model was told last.",
       },
       {
         name = "budget",

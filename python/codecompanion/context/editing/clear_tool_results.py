@@ -2,8 +2,8 @@
 
 The rules of four documents are parameters of one strategy (K12, K13): by cycle (R-511…R-514), by message and size
 (R-116, R-117), by tool step within a turn (R-339…R-341), by finished turn until a budget is met (R-342). It never
-removes a message and never touches a call. Code that was gathered for a question (`gathered_context`) leaves like the
-result of a tool of that name: its placeholder names the files.
+removes a message and never touches a call. Code that was gathered for a question (`gathered_context`) and what it
+mentions of the editor (`editor_context`) leave like the results of tools of these names: placeholders name the files.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from codecompanion.context.editing.age import OlderThan, newest_finished_turn, o
 from codecompanion.context.editing.code_in_use import code_in_use
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.invariants import pair_tool_calls
-from codecompanion.model.messages import GATHERED_TAG, SUMMARY_TAG, Message, is_protected, with_changes
-from codecompanion.placeholders import TEMPLATES, fill_tool_template, without_gathered_code
+from codecompanion.model.messages import SUMMARY_TAG, Message, goes_along, is_protected, with_changes
+from codecompanion.placeholders import TEMPLATES, cleared_along, fill_tool_template
 
 
 class RawTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,9 +56,9 @@ class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcome:
     """Return the work with old results cleared; calls, user text and replies are not touched (R-511).
 
-    A result is cleared iff it answers a call (or is gathered code), no placeholder stands for it yet, its tool counts,
-    it is old and large enough, and the placeholder is shorter than it (R-514). Code that the running question points
-    back to is not old unless everything is. Running it again clears nothing.
+    A result is cleared iff it answers a call (or went along with a question), no placeholder stands for it yet, its
+    tool counts, it is old and large enough, and the placeholder is shorter than it (R-514). What the running question
+    points back to is not old unless everything is. Running it again clears nothing.
     """
     old = old_messages(work.messages, params.older_than, env, params.keep_share)
     excess = _raw_excess(work.messages, params.stop_when, env)
@@ -95,13 +95,13 @@ def _results(messages: Messages) -> list[tuple[int, str]]:
         (index, messages[reply].tool_calls[place].name)
         for index, (reply, place) in pair_tool_calls(messages).call_of.items()
     ]
-    found += [(index, GATHERED_TAG) for index, message in enumerate(messages) if message.tag == GATHERED_TAG]
+    found += [(index, message.tag or "") for index, message in enumerate(messages) if goes_along(message)]
     return sorted(found)
 
 
 def _placeholder(message: Message, tool: str, params: ClearToolResults) -> str:
-    if message.tag == GATHERED_TAG:
-        return without_gathered_code(message).text
+    if goes_along(message):
+        return cleared_along(message)
     return fill_tool_template(TEMPLATES[params.template], message, tool)
 
 

@@ -30,8 +30,8 @@ from codecompanion.context.editing.file_uses import FileUses
 from codecompanion.context.editing.needed_looks import KeepReads, why_needed, why_not_needed
 from codecompanion.context.editing.old_replies import Arguments, shorten_calls, without_reasoning
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
-from codecompanion.model.messages import GATHERED_TAG, Message, ReasoningPart, with_changes
-from codecompanion.placeholders import TEMPLATES, without_gathered_code
+from codecompanion.model.messages import Message, ReasoningPart, goes_along, with_changes
+from codecompanion.placeholders import TEMPLATES, cleared_along
 
 SHORT_LIFETIME_S = 300.0
 """The lifetime `max_to_come` is about."""
@@ -180,11 +180,11 @@ def _find_shorter(messages: Messages, uses: FileUses, params: ClearWhenItPays, e
         if index >= tail:
             break
         message = messages[index]
-        if message.tag == GATHERED_TAG:
+        if goes_along(message):
             is_over = message.cycle != env.cycle and index not in in_use
-            bare = with_changes(without_gathered_code(message), edited=True)
+            bare = with_changes(message, content=cleared_along(message), edited=True)
             freed = message.tokens - env.count_text(bare.text)
-            if freed >= params.min_size and is_over and GATHERED_TAG not in params.exclude_tools:
+            if freed >= params.min_size and is_over and message.tag not in params.exclude_tools:
                 found[index] = _Shorter(bare, freed, index)
             continue
         is_large = message.role == "tool" and message.tokens - cost >= params.min_size

@@ -1,7 +1,7 @@
-"""Gathered code that the running question points back to: as new as that question, wherever it stands (issue 11).
+"""What the running question points back to: as new as that question, wherever it stands (issue 11).
 
-A question whose code still stood above names it and does not send it again. Editing that clears it during the same turn
-would take it from the question that it was chosen for.
+A question whose code, or editor context, still stood above names it and does not send it again. Editing that clears it
+during the same turn would take it from the question that it was chosen for.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message
 
 
 def code_in_use(messages: Messages, cycle: int) -> frozenset[int]:
-    """Return the indexes of earlier gathered code of which a piece is named as standing above in this cycle."""
-    turn = takewhile(lambda message: message.cycle == cycle or message.cycle is None, reversed(messages))
+    """Return the indexes of earlier messages that this cycle names as standing above, wholly or a piece of them."""
+    turn = tuple(takewhile(lambda message: message.cycle == cycle or message.cycle is None, reversed(messages)))
     named = [piece for message in turn for piece in message.gathered if piece.is_above]
-    if not named:
+    same = {m.mentioned.same_as for m in turn if m.mentioned is not None and m.mentioned.same_as}
+    if not named and not same:
         return frozenset()
     return frozenset(
         index
         for index, message in enumerate(messages)
-        if message.tag == GATHERED_TAG and message.cycle != cycle and _has_any(message, named)
+        if message.cycle != cycle and (message.id in same or (message.tag == GATHERED_TAG and _has_any(message, named)))
     )
 
 

@@ -14,7 +14,7 @@ from codecompanion.context.editing.file_reads import FileUse, file_use, names_in
 from codecompanion.counting.size_classes import encrypted_tokens
 from codecompanion.model.fold import grown_from
 from codecompanion.model.invariants import CallPosition
-from codecompanion.model.messages import GATHERED_TAG, Message, ReasoningPart, is_protected, is_typed_by_user
+from codecompanion.model.messages import Message, ReasoningPart, goes_along, is_protected, is_typed_by_user
 
 MIN_LONG_ARGUMENTS = 400
 """Characters: shorter arguments of a call have nothing in them that is worth a placeholder."""
@@ -37,8 +37,8 @@ class FileUses:
     `last_read`, `last_edited` (by path), `named_by_user`, `named_by_model` (by name): the newest places.
     `last_shown`: the newest result that shows all of a file. `last_typed`: the user's newest words (-1 = none).
     `replies`: how many the model gave.
-    `open`: what could be made shorter, in order: results and gathered code that are not cleared, and replies with long
-    arguments.
+    `open`: what could be made shorter, in order: results and what went along with questions that are not cleared, and
+    replies with long arguments.
     `thoughts`: by turn, the replies with reasoning and its tokens (a guess); of `bound` turns it must stay, because
     something else in them needs it.
     """
@@ -98,7 +98,7 @@ class FileUses:
             if is_typed_by_user(message):
                 self.last_typed = index
                 self.named_by_user.update(dict.fromkeys(seen.names, index))
-            elif message.tag == GATHERED_TAG and not (message.edited or message.compacted or is_protected(message)):
+            elif goes_along(message) and not (message.edited or message.compacted or is_protected(message)):
                 self.open[index] = None
         elif message.role == "assistant":
             self.named_by_model.update(dict.fromkeys(seen.names, index))

@@ -6,7 +6,7 @@ import msgspec
 
 from codecompanion.context.work import Env, Outcome, Work
 from codecompanion.model.messages import BUFFER_TAGS, FILE_TAGS, IMAGE_TAG, Message, with_changes
-from codecompanion.placeholders import TEMPLATES, image_cleared
+from codecompanion.placeholders import TEMPLATES, image_cleared, mentioned_cleared
 
 
 class ReplaceAttachments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,6 +44,8 @@ def _placeholder(message: Message, params: ReplaceAttachments) -> str | None:
     """Return what stands in for an attachment, None for any other message. Without a path the id names it."""
     if message.role != "user":
         return None
+    if message.mentioned is not None:
+        return mentioned_cleared(message.mentioned)
     name = message.path or message.id
     if message.tag in FILE_TAGS or message.documents:
         return TEMPLATES[params.file].format(path=name)

@@ -15,7 +15,7 @@ import msgspec
 from codecompanion.context.work import Env, Outcome, Skipped, Work
 from codecompanion.formats.cutting import cut_with_note
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.model.messages import GATHERED_TAG, Message, is_protected, replaced_text, with_changes
+from codecompanion.model.messages import Message, goes_along, is_protected, replaced_text, with_changes
 from codecompanion.placeholders import CONTENT_TRUNCATED
 
 CHARS_PER_TOKEN = 4
@@ -46,7 +46,7 @@ def truncate_tool_results(work: Work, params: TruncateToolResults, env: Env) -> 
     messages = list(work.messages)
     cut: list[Message] = []
     for index, message in enumerate(work.messages):
-        if (message.role != "tool" and message.tag != GATHERED_TAG) or is_protected(message):
+        if (message.role != "tool" and not goes_along(message)) or is_protected(message):
             continue
         text = shorten_result(message.text, params)
         if text != message.text:

@@ -35,6 +35,7 @@ from codecompanion.model.messages import (
     FILE_TAGS,
     GATHERED_TAG,
     IMAGE_TAG,
+    LOOKING_TAG,
     RULES_TAG,
     SUMMARY_TAG,
     Message,
@@ -183,7 +184,10 @@ class _Reader:
         elif message.tag == GATHERED_TAG:  # which files, not what stands in them: nobody said that
             for path in dict.fromkeys(piece.path for piece in message.gathered if piece.path):
                 self._file(path, "used", position)
-        else:
+        elif message.mentioned is not None:
+            for path in message.mentioned.paths:
+                self._file(path, "seen", position)
+        elif message.tag != LOOKING_TAG:
             if message.path:
                 self.facts.attachments.append(message.path)
                 self._file(message.path, "read" if message.tag in FILE_TAGS else "seen", position)

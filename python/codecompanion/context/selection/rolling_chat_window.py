@@ -16,7 +16,9 @@ from codecompanion.context.selection.select_window import first_pending
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.invariants import with_partners
 from codecompanion.model.messages import (
+    EDITOR_TAG,
     GATHERED_TAG,
+    LOOKING_TAG,
     RULES_TAG,
     SUMMARY_TAG,
     Message,
@@ -91,8 +93,11 @@ def _is_due(messages: Messages, said: int, slid_out: int, params: RollingChatWin
     return said >= params.trigger_messages or env.measure(messages).tokens >= params.trigger_tokens
 
 
+_SAID_BY_NOBODY = frozenset({GATHERED_TAG, EDITOR_TAG, LOOKING_TAG, RULES_TAG, SUMMARY_TAG})
+
+
 def _says_something(message: Message) -> bool:
     """Return whether it is a message of the conversation: text or pictures, of the user or the model."""
-    if is_system_prompt(message) or message.role == "tool" or message.tag in (GATHERED_TAG, RULES_TAG, SUMMARY_TAG):
+    if is_system_prompt(message) or message.role == "tool" or message.tag in _SAID_BY_NOBODY:
         return False
     return bool(message.text or message.images or message.documents)

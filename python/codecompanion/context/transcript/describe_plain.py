@@ -15,7 +15,7 @@ from codecompanion.context.grounding.recall_keys import without_span
 from codecompanion.context.ledger.demands import find_demands, is_strict
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.formats.cutting import cut_line, cut_middle
-from codecompanion.model.messages import GATHERED_TAG, SUMMARY_TAG, is_typed_by_user
+from codecompanion.model.messages import LOOKING_TAG, SUMMARY_TAG, goes_along, is_typed_by_user
 from codecompanion.model.summary_frame import bare_summary
 from codecompanion.placeholders import REQUEST_HEADING
 
@@ -46,7 +46,7 @@ def describe_plain(work: Work, params: DescribePlain, env: Env) -> Outcome:
     described = tuple(message for message in work.removed if message.tag != SUMMARY_TAG)
     if not described:
         return Skipped("nothing_to_compact", "there is nothing to compact: no message is older than the newest")
-    roles = [message.role for message in described if message.tag != GATHERED_TAG]
+    roles = [message.role for message in described if not goes_along(message) and message.tag != LOOKING_TAG]
     lines = [
         _HEADER.format(count=len(work.removed)),
         f"User messages: {roles.count('user')}, Assistant responses: {roles.count('assistant')},"

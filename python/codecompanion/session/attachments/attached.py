@@ -11,6 +11,7 @@ from codecompanion.model.live_files import NO_FILES, Files
 from codecompanion.model.messages import (
     GATHERED_TAG,
     GO_ON_TAG,
+    LOOKING_TAG,
     PIN_TAG,
     SUMMARY_TAG,
     UPDATE_TAG,
@@ -27,6 +28,7 @@ from codecompanion.wire.events import ContextItem
 MAX_IMAGE_BYTES = 20_000_000
 MAX_DOCUMENT_BYTES = 32_000_000
 """The most Anthropic takes in one request; OpenAI takes as much."""
+_NOT_ATTACHED = frozenset({SUMMARY_TAG, GO_ON_TAG, GATHERED_TAG, LOOKING_TAG, UPDATE_TAG})
 _FENCED = {"file": "The content of `{path}`:", "buffer": "The buffer `{path}`:", "selection": "Selected in `{path}`:"}
 
 
@@ -102,7 +104,8 @@ def context_items(messages: Iterable[Message], files: Files = NO_FILES) -> tuple
         for message in messages
         if message.role == "user"
         and message.tag
-        and message.tag not in (SUMMARY_TAG, GO_ON_TAG, GATHERED_TAG, UPDATE_TAG)
+        and message.tag not in _NOT_ATTACHED
+        and message.mentioned is None
         and (not message.compacted or _is_live(message, files))
     )
 

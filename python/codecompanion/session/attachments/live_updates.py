@@ -28,7 +28,7 @@ from codecompanion.session.attachments.update_text import (
     too_large,
     whole_text,
 )
-from codecompanion.session.codebase.gathering import NOTHING, Found
+from codecompanion.session.going_along import NOTHING, Found
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.tools.files.open_files import Opened

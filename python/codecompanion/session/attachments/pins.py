@@ -27,6 +27,8 @@ def title_of(message: Message) -> str:
     """Return a message in a few words, for a list or a sentence."""
     if message.tag == GATHERED_TAG:
         return title_of_gathered(message)
+    if message.mentioned is not None:
+        return message.mentioned.title or message.mentioned.written
     text = message.text.removeprefix(_INTRO) if message.tag == PIN_TAG else message.text
     short = cut_line(text.strip() or ", ".join(call.name for call in message.tool_calls), TITLE_CHARS)
     return f"“{short}”" if short else f"an empty {message.role} message"

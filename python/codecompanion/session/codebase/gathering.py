@@ -9,19 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from codecompanion.model.history import EventPayload, MessageAdded, PolicyEvent
+from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import with_changes
-from codecompanion.session.codebase.shown_code import TOLD_EVENT
 from codecompanion.session.codebase.wish import GATHERING_OFF, Wish, wish_of
+from codecompanion.session.going_along import NO_MORE, NOTHING, Along, Found
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
-from codecompanion.wire.events import CodeGathered, FileUpdated, Notice, Severity
 from codecompanion.wire.requests import Snapshot
 
 if TYPE_CHECKING:
@@ -48,16 +47,6 @@ ALONE = " The message was sent alone."
 _MAX_NOTES = 3
 
 
-class Found(msgspec.Struct, frozen=True):
-    """What is logged before a message, and what the editor is told of it once it is sent."""
-
-    payloads: tuple[EventPayload, ...] = ()
-    told: tuple[FileUpdated | CodeGathered | Notice, ...] = ()
-
-
-NOTHING = Found()
-
-
 class CodeGathering:
     """Gathers code for the messages of one chat. `show` says what happens, "" = it is over."""
 
@@ -65,35 +54,40 @@ class CodeGathering:
         self._services, self._control, self._show = services, control, show
         self._said: set[str] = set()
 
-    async def wish(self, text: str, snapshot: Snapshot) -> Wish | None:
-        """Return what a message asks for, None when nothing is to be done about it."""
+    async def wish(self, text: str, snapshot: Snapshot, written: Collection[str] = ()) -> Wish | None:
+        """Return what a message asks for, None when nothing is to be done about it; the editor knows `written`."""
         if self._services.gatherer is None or self._control.purpose:
             return None
         enabled = self._services.settings.context.enabled
-        return await wish_of(text, snapshot, self._services.root(snapshot), enabled, self._control.policy.gathers)
+        root, always = self._services.root(snapshot), self._control.policy.gathers
+        return await wish_of(text, snapshot, root, enabled, always, written)
 
-    async def before(self, text: str, snapshot: Snapshot, turn_id: str, cycle: int, begin: Callable[[], None]) -> Found:
+    async def before(
+        self, text: str, snapshot: Snapshot, turn_id: str, cycle: int, begin: Callable[[], None], along: Along = NO_MORE
+    ) -> Found:
         """Return what belongs before a message, and what is said below it: what was gathered, or why nothing was.
 
-        `begin` is called when code is wanted: from then on it may take a while.
+        `begin` is called when code is wanted: from then on it may take a while. `along` is what it mentions besides.
 
         Raises:
             asyncio.CancelledError: stopped; nothing was logged.
         """
         try:
-            wish = await self.wish(text, snapshot)
+            wish = await self.wish(text, snapshot, along.written)
         except Exception as error:
             why = self._services.report_bug(error)
-            return self._saying(NOTHING, self._once(f"No code was gathered: {why}{ALONE}"))
+            return NOTHING.saying(self._control.chat_id, self._once(f"No code was gathered: {why}{ALONE}"))
         if wish is None:
             return NOTHING
         if not wish.is_wanted:
             told = tuple(one for one in wish.told if one != GATHERING_OFF)
-            return self._saying(NOTHING, told if told == wish.told else (*told, *self._once(GATHERING_OFF)))
+            return NOTHING.saying(
+                self._control.chat_id, told if told == wish.told else (*told, *self._once(GATHERING_OFF))
+            )
         begin()
         try:
             async with asyncio.timeout(TIME_LIMIT_S):
-                gathered, told = await self.gather(text, snapshot, wish.mentions)
+                gathered, told = await self.gather(text, snapshot, wish.mentions, along.tokens)
         except TimeoutError:
             why = f"it took longer than {TIME_LIMIT_S:.0f} s."
             gathered, told = None, self._once(f"No code was gathered: {why}{ALONE}")
@@ -101,17 +95,17 @@ class CodeGathering:
             why = self._services.report_bug(error)
             gathered, told = None, self._once(f"No code was gathered: {why}{ALONE}")
         if gathered is None:
-            return self._saying(NOTHING, (*wish.told, *told))
+            return NOTHING.saying(self._control.chat_id, (*wish.told, *told))
         asked_in = self._services.root(snapshot) if wish.mentions and not told else None
         found, missing = self._found(text, gathered, turn_id, cycle, asked_in)
-        return self._saying(found, (*wish.told, *told, *missing))
+        return found.saying(self._control.chat_id, (*wish.told, *told, *missing))
 
     async def gather(
-        self, text: str, snapshot: Snapshot, mentions: Mentions
+        self, text: str, snapshot: Snapshot, mentions: Mentions, beside: int = 0
     ) -> tuple[Gathered | None, tuple[str, ...]]:
         """Return what is found for a question now, None where there is no room for code; and what is to be told."""
         gatherer = self._services.gatherer
-        room = self._control.fitting.room_for_code(text)
+        room = self._control.fitting.room_for_code(text, beside)
         if gatherer is None or room < MIN_TOKENS:
             return None, self._once(NO_ROOM) if mentions else ()
         try:
@@ -230,15 +224,6 @@ class CodeGathering:
         tokens = self._control.meter.scaled(message.tokens)
         shown = told(self._control.chat_id, message, tokens, gathered.ms)
         return Found((MessageAdded(message=message), record), (shown,)), why
-
-    def _saying(self, found: Found, sentences: Sequence[str]) -> Found:
-        """Return it with sentences that stand below the message, now and when the chat is opened again."""
-        if not sentences:
-            return found
-        said = tuple(dict.fromkeys(sentences))
-        logged = tuple(PolicyEvent(name=TOLD_EVENT, fields={"text": sentence}) for sentence in said)
-        notices = tuple(Notice(chat=self._control.chat_id, level=Severity.INFO, text=sentence) for sentence in said)
-        return Found((*found.payloads, *logged), (*found.told, *notices))
 
     def _once(self, text: str) -> tuple[str, ...]:
         """Return the sentence, nothing when it was said in this chat before."""

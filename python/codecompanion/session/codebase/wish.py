@@ -6,6 +6,7 @@ Most messages ask for nothing, and nothing is imported for them.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -31,11 +32,16 @@ class Wish(msgspec.Struct, frozen=True):
 
 
 async def wish_of(
-    text: str, snapshot: Snapshot, root: Path, enabled: bool | Literal["auto"], always: bool
+    text: str,
+    snapshot: Snapshot,
+    root: Path,
+    enabled: bool | Literal["auto"],
+    always: bool,
+    written: Collection[str] = (),
 ) -> Wish | None:
     """Return what a message asks for, None for one that asks for nothing and gets none by itself.
 
-    `enabled` and `always` as `wants_code` takes them.
+    `enabled` and `always` as `wants_code` takes them. `written`: what the editor knows of it and has sent.
     """
     has_signs = "@" in text or "#" in text
     if not has_signs and (enabled is False or (enabled == "auto" and not always)):
@@ -54,7 +60,7 @@ async def wish_of(
         open_files = tuple(buffer.name for buffer in snapshot.buffers)
         found = await asyncio.to_thread(files_named, root, mentions.files, open_files)
         folders = await asyncio.to_thread(folders_named, root, mentions.files)
-    is_wanted, near = wants_code(enabled, always, mentions, found), near_mentions(text, found)
+    is_wanted, near = wants_code(enabled, always, mentions, found), near_mentions(text, found, written)
     if enabled is False:
         asks = mentions.codebase or bool(found) or any(one.asks_for_code for one in near)
         others = told_of([one for one in near if not one.asks_for_code])

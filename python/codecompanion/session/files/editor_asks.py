@@ -19,7 +19,7 @@ from codecompanion.errors import ToolError
 from codecompanion.formats.plural import counted
 from codecompanion.tools.files.open_files import Changed, Opened, OpenFile, ToolAnswer
 from codecompanion.wire.events import Ask, Event
-from codecompanion.wire.requests import Answer
+from codecompanion.wire.requests import Answer, Diagnostic
 
 LOOK_LIMIT_S = 5.0
 """An editor that is free answers in milliseconds; longer than this a prompt is open or it is stopped."""
@@ -29,6 +29,10 @@ CHANGE_LIMIT_S = 30.0
 
 class _Found(msgspec.Struct):
     files: list[OpenFile] = []
+
+
+class _Problems(msgspec.Struct):
+    diagnostics: list[Diagnostic] = []
 
 
 class EditorAsks:
@@ -58,6 +62,11 @@ class EditorAsks:
             return Opened(silent=True)
         found = msgspec.convert(answer.result, _Found)
         return Opened({file.path: file for file in found.files})
+
+    async def diagnostics(self) -> Sequence[Diagnostic] | None:
+        """Return what language servers and linters say of open files now, None where the editor does not answer."""
+        answer = await self._ask("diagnostics", {}, self._look_limit_s, self._look_limit_s)
+        return None if answer is None or not answer.ok else msgspec.convert(answer.result, _Problems).diagnostics
 
     async def change(self, file: OpenFile, text: str, *, save: bool = True) -> Changed:
         """Make `text` the content of an open file, and write it when it had no unsaved changes before."""

@@ -27,6 +27,7 @@ from codecompanion.model.summary_frame import bare_summary
 from codecompanion.placeholders import kept_percent
 from codecompanion.session.attachments.update_text import body_of_update, title_of_update
 from codecompanion.session.codebase.shown_code import body_of_gathered, title_of_gathered
+from codecompanion.session.editor_context.taking import body_of_mentioned
 from codecompanion.session.files.change_list import changes_of
 from codecompanion.session.history.gone import gone_from, pages, summary_ids
 from codecompanion.session.history.undo import undone_ids
@@ -37,7 +38,7 @@ from codecompanion.wire.events import Entry, Severity
 FIRST_PIECE, PIECE = 60, 100
 ASKED_TO_GO_ON = "Asked the model to continue its reply."
 """What stands for the message that asks for the rest of a reply."""
-_ASKED = ("user", "updated", "gathered")
+_ASKED = ("user", "updated", "gathered", "mentioned")
 INTERRUPTED = "Interrupted: Neovim or its host ended before the reply was complete."
 
 
@@ -76,7 +77,7 @@ class _Drawing:
         }
         self._calls: dict[str, tuple[str, str, str]] = {}
         self._code: list[Entry] = []
-        """Changes of files, and gathered code, whose question has not come yet: drawn below it, sent before it."""
+        """What goes along with a question that has not come yet: drawn below it, it stands before it in the request."""
         self._below: list[Entry] = []
         """Sentences that stand below the message that comes next (R-213)."""
         self._said: tuple[Entry, ...] = ()
@@ -102,6 +103,8 @@ class _Drawing:
             case history.PolicyEvent(name="code_gathered", fields=fields):
                 self._code = [
                     msgspec.structs.replace(entry, duration_ms=int(fields.get("duration_ms", 0)))
+                    if entry.kind == "gathered"
+                    else entry
                     for entry in self._code
                 ]
             case history.PolicyEvent(name="told_below_message", fields=fields):
@@ -166,6 +169,9 @@ class _Drawing:
         elif message.tag == UPDATE_TAG:
             title, body = title_of_update(message), body_of_update(message)
             self._code.append(Entry(kind="updated", title=title, text=body, tokens=message.tokens, **common))
+        elif message.mentioned is not None:
+            title, body = message.mentioned.title, body_of_mentioned(message)
+            self._code.append(Entry(kind="mentioned", title=title, text=body, tokens=message.tokens, **common))
         elif message.tag == GO_ON_TAG:
             yield Entry(kind="note", text=ASKED_TO_GO_ON)
         elif message.tag == SUMMARY_TAG:

@@ -32,10 +32,12 @@ from codecompanion.model.live_files import files_in, live_event
 from codecompanion.model.messages import (
     GATHERED_TAG,
     GO_ON_TAG,
+    LOOKING_TAG,
     PIN_TAG,
     SUMMARY_TAG,
     UPDATE_TAG,
     Message,
+    goes_along,
     is_typed_by_user,
 )
 from codecompanion.model.view import View, project
@@ -48,7 +50,8 @@ from codecompanion.store.store import durable
 from codecompanion.wire.requests import ForkChat
 
 _NUMBER = regex(r" \((\d{1,9})\)$")
-_OURS = frozenset({GATHERED_TAG, GO_ON_TAG, PIN_TAG, SUMMARY_TAG, UPDATE_TAG})
+_OURS = frozenset({GATHERED_TAG, GO_ON_TAG, LOOKING_TAG, PIN_TAG, SUMMARY_TAG, UPDATE_TAG})
+_ALONG = frozenset({GATHERED_TAG, LOOKING_TAG})
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -96,7 +99,7 @@ def cut_before(events: Sequence[LogEvent], message_id: str) -> Cut:
 def _code_for(kept: Sequence[LogEvent]) -> Iterator[int]:
     """Yield the numbers of the events with the code gathered for what comes next, and with what was said below it."""
     for event in reversed(kept):
-        if not _is_gathered(event) and not (
+        if not _went_along(event) and not (
             isinstance(event.payload, PolicyEvent) and event.payload.name in (GATHERED_EVENT, TOLD_EVENT)
         ):
             return
@@ -132,7 +135,7 @@ def _pinned_since(events: Sequence[LogEvent], kept: Sequence[LogEvent]) -> Itera
 
 
 def _is_attached(message: Message) -> bool:
-    return message.role == "user" and message.tag is not None and message.tag not in _OURS
+    return message.role == "user" and message.tag is not None and message.tag not in _OURS and not goes_along(message)
 
 
 def _is_message(event: LogEvent, message_id: str) -> bool:
@@ -148,11 +151,13 @@ def _is_said_in(event: LogEvent, turn_id: str) -> bool:
     payload = event.payload
     if not isinstance(payload, MessageAdded) or payload.message.turn_id != turn_id:
         return False
-    return not _is_attached(payload.message) and payload.message.tag not in (GATHERED_TAG, UPDATE_TAG)
+    return not _is_attached(payload.message) and payload.message.tag != UPDATE_TAG and not _went_along(event)
 
 
-def _is_gathered(event: LogEvent) -> bool:
-    return isinstance(event.payload, MessageAdded) and event.payload.message.tag == GATHERED_TAG
+def _went_along(event: LogEvent) -> bool:
+    if not isinstance(event.payload, MessageAdded):
+        return False
+    return event.payload.message.tag in _ALONG or goes_along(event.payload.message)
 
 
 def _is_of_turn(event: LogEvent, turn_id: str) -> bool:

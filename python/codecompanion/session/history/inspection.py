@@ -108,6 +108,8 @@ def _row(message: Message, tokens: int, cycle: int) -> dict[str, Any]:
     names = ", ".join(call.name for call in message.tool_calls)
     if message.tag == GATHERED_TAG:
         names = title_of_gathered(message)
+    elif message.mentioned is not None:
+        names = message.mentioned.title or message.mentioned.written
     return {
         "id": message.id,
         "role": message.role,

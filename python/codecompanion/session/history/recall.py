@@ -155,6 +155,8 @@ def _how_it_went(events: Sequence[LogEvent]) -> dict[str, str]:
 def _title(message: Message) -> str:
     if message.tag == GATHERED_TAG:
         return f"code: {title_of(message)}"
+    if message.mentioned is not None:
+        return title_of(message)
     if message.tag:
         return f"{message.tag} {message.path or title_of(message)}"
     return f"{'you' if message.role == 'user' else 'reply'}: {title_of(message)}"

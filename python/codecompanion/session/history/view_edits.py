@@ -13,9 +13,9 @@ import msgspec
 from codecompanion.errors import InputError
 from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import ChangeKind, Insertion, ViewChanged
-from codecompanion.model.messages import GATHERED_TAG, PIN_TAG, Message, with_changes
+from codecompanion.model.messages import PIN_TAG, Message, goes_along, with_changes
 from codecompanion.model.view import apply_change
-from codecompanion.placeholders import TOOL_RESULT_CLEARED, without_gathered_code
+from codecompanion.placeholders import TOOL_RESULT_CLEARED, cleared_along
 from codecompanion.session.attachments.pins import instruction, pinned, title_of, to_pin, to_unpin
 from codecompanion.session.chat import Chat
 from codecompanion.session.history.gone import WIPED
@@ -137,10 +137,13 @@ class ViewEdits:
     async def _clear(self, item: str) -> str:
         message = find(self.log.view.messages, item)
         is_cleared = message is not None and message.edited and not message.left_out
-        is_code = message is not None and message.tag == GATHERED_TAG
+        is_code = message is not None and goes_along(message)
         if message is None or (message.role != "tool" and not is_code) or is_cleared or message.pinned:
-            raise InputError("Only tool results and gathered code can be cleared, neither cleared before nor pinned.")
-        placeholder = without_gathered_code(message).text if is_code else TOOL_RESULT_CLEARED
+            raise InputError(
+                "Only tool results and what went along with a question can be cleared,"
+                " neither cleared before nor pinned."
+            )
+        placeholder = cleared_along(message) if is_code else TOOL_RESULT_CLEARED
         cleared = with_changes(message, content=placeholder, edited=True)
         call_ids = (message.tool_call_id or "",)
         report = ChangeReport(stage="by hand", trigger="manual", cleared=1, code=int(is_code), call_ids=call_ids)

@@ -7,28 +7,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 
-from codecompanion.errors import CodeCompanionError
+from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.model.history import EventPayload, MessageAdded, TitleSet, ViewChanged
 from codecompanion.model.messages import Message, is_typed_by_user
 from codecompanion.session.accounts.meter import ContextMeter
-from codecompanion.session.attachments.live_updates import LiveUpdates
-from codecompanion.session.codebase.gathering import NOTHING, CodeGathering, Found
+from codecompanion.session.going_along import NOTHING, Found
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.storage.stored_chats import title_of
-from codecompanion.session.window.too_large import Refusal
+from codecompanion.session.turn.before_message import BeforeMessage
+from codecompanion.session.window.too_large import IS_BACK, Refusal
 from codecompanion.waiting import to_the_end
-from codecompanion.wire.events import Gathering, MessageSent, Notice, Queued, Severity, SubmitFailed, TitleChanged
+from codecompanion.wire.events import MessageSent, Notice, Queued, Severity, SubmitFailed, TitleChanged
 from codecompanion.wire.requests import Submit
 
 
 class OutboundQueue:
     """The submits of one chat that wait for a request boundary.
 
-    `refuse` says why a text cannot be sent, None when it can; `gathering` finds the code that goes before it, `updates`
-    what has changed in the attached files.
+    `refuse` says why a text cannot be sent, None when it can; `before` brings what goes along with a message.
     """
 
     def __init__(
@@ -37,11 +35,10 @@ class OutboundQueue:
         log: ChatLog,
         meter: ContextMeter,
         refuse: Callable[[str], Awaitable[Refusal | None]],
-        gathering: CodeGathering,
-        updates: LiveUpdates,
+        before: BeforeMessage,
     ) -> None:
         self._services, self._log, self._meter, self._refuse = services, log, meter, refuse
-        self._gathering, self._updates = gathering, updates
+        self._before, self._mentioned = before, before.mentioned
         self._waiting: deque[Submit] = deque()
         self.words_of: Callable[[Submit], str] = lambda submit: submit.text
         """What the user has said in it: by that it is called, and code is gathered for it."""
@@ -64,6 +61,7 @@ class OutboundQueue:
 
     def add(self, submit: Submit) -> None:
         """Let a message wait for the next request boundary."""
+        self._mentioned.expect(submit)
         self._waiting.append(submit)
 
     async def refused(self) -> dict[int, Refusal]:
@@ -72,7 +70,7 @@ class OutboundQueue:
         for submit in tuple(self._waiting):
             refusal = await self._refuse(submit.text)
             if refusal is not None:
-                why = f"{refusal.why} Your message is back in the input."
+                why = f"{refusal.why} {IS_BACK}"
                 found[submit.submit_id] = Refusal(why, refusal.tokens)
         return found
 
@@ -120,7 +118,13 @@ class OutboundQueue:
                 why = [*refused.values()][-1].why if refused else why
                 continue
             submit = self._waiting[0]
-            found = await self._gather(submit, turn_id, cycle)
+            try:
+                found = await self._gather(submit, turn_id, cycle)
+            except InputError as error:
+                why = str(error)
+                if self._waiting and self._waiting[0] is submit:
+                    self._return(self._waiting.popleft(), why)
+                continue
             if self._waiting and self._waiting[0] is submit:  # else it was given back meanwhile
                 await to_the_end(self._deliver(self._waiting.popleft(), found, turn_id, cycle))
         return why
@@ -129,11 +133,7 @@ class OutboundQueue:
         """Return what goes before a message; nothing before one that was logged already."""
         if self._sent_before(submit.text, turn_id) is not None:
             return NOTHING
-        tell = Gathering(chat=self._log.chat_id, submit_id=submit.submit_id)
-        begin = partial(self._services.emit, tell)
-        changed = await self._updates.before(submit.text, submit.snapshot, turn_id, cycle)
-        found = await self._gathering.before(self.words_of(submit), submit.snapshot, turn_id, cycle, begin)
-        return Found((*changed.payloads, *found.payloads), (*changed.told, *found.told)) if changed.told else found
+        return await self._before.of(submit, self.words_of(submit), turn_id, cycle)
 
     def give_back(self, why: str) -> None:
         """Return what waits to the user as drafts, so that nothing typed is lost."""
@@ -141,6 +141,7 @@ class OutboundQueue:
             self._return(self._waiting.popleft(), why)
 
     def _return(self, submit: Submit, why: str) -> None:
+        self._mentioned.forget(submit)
         failed = SubmitFailed(chat=self._log.chat_id, submit_id=submit.submit_id, text=submit.text, error=why)
         self._services.emit(failed)
 
@@ -158,6 +159,7 @@ class OutboundQueue:
                 )
             )
             await self._log_message(submit, message, found.payloads)
+        self._mentioned.forget(submit)
         self._services.emit(
             MessageSent(
                 chat=self._log.chat_id,

@@ -31,7 +31,7 @@ from codecompanion.session.state import State, Stop
 from codecompanion.session.turn.exchange import Exchange
 from codecompanion.session.turn.guards import over_request_limit, repeated_call
 from codecompanion.session.window.paused_and_full import Answer, PausedAndFull
-from codecompanion.session.window.too_large import NOT_SENT, largest_part
+from codecompanion.session.window.too_large import IS_BACK, NOT_SENT, largest_part
 from codecompanion.waiting import to_the_end
 from codecompanion.wire.events import Severity, TurnFinished
 
@@ -270,9 +270,9 @@ class Turn:
         except CodeCompanionError as failure:
             chat.log.withdraw(self._began)  # else the log would hold a turn without an end
             error = error or str(failure)
-        if error and chat.queue:
+        if error and chat.queue and not error.endswith(IS_BACK):
             # One sentence for both: the same twice is shown once.
-            error = f"{error.rstrip('.')}. Your message is back in the input."
+            error = f"{error.rstrip('.')}. {IS_BACK}"
         duration_ms = round((chat.services.clock() - self._started_at) * 1000)
         chat.enter(State.IDLE)
         chat.show_meter()

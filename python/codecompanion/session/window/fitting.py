@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 
 from codecompanion.context.selection.select_window import first_pending
@@ -17,7 +17,7 @@ from codecompanion.context.shaping.shape import Shaped
 from codecompanion.context.work import Messages
 from codecompanion.counting.calibration import wants_provider_count
 from codecompanion.errors import AdapterError, ContextOverflow
-from codecompanion.model.messages import GATHERED_TAG, Message, is_protected
+from codecompanion.model.messages import GATHERED_TAG, Message, goes_along, is_protected
 from codecompanion.model.view import View, append
 from codecompanion.session.compaction.dry_run import dry_run
 from codecompanion.session.window.chat_model import ChatModel
@@ -104,11 +104,24 @@ class Fitting:
             append(chat.log.view, chat.meter.counted(message)), is_close=len(text) >= room // 2
         )
 
-    def room_for_code(self, text: str) -> int:
+    def room_for_code(self, text: str, beside: int = 0) -> int:
         """Return how many tokens of gathered code may go with a message: half of what it leaves free, 0 = none.
 
-        The other half is for what the model looks at itself. What a compaction takes out counts as free where one may
-        happen by itself.
+        The other half is for what the model looks at itself. So many tokens go along `beside`.
+        """
+        return max(0, self._free(text) - beside) // 2
+
+    def room_for_mentioned(self, text: str) -> int:
+        """Return how many tokens of what a message mentions may go with it: three quarters of what it leaves free.
+
+        The user asked for it, so it is more than code that was found; some is left for the model to work in.
+        """
+        return self._free(text) * 3 // 4
+
+    def _free(self, text: str) -> int:
+        """Return how many tokens a message leaves free.
+
+        What a compaction takes out counts as free where one may happen by itself.
         """
         chat = self._chat
         cycle = chat.log.view.cycle + 1
@@ -116,7 +129,7 @@ class Fitting:
         messages = (*chat.log.view.messages, message)
         if chat.compacts_automatically and not self._pause.is_on:
             messages = _staying(messages)
-        return max(0, (self.room or chat.limits.prompt_tokens) - self._shaper.of(messages).measure.tokens) // 2
+        return max(0, (self.room or chat.limits.prompt_tokens) - self._shaper.of(messages).measure.tokens)
 
     def code_still_sent(self, text: str, code_tokens: int) -> tuple[Message, ...]:
         """Return the messages of gathered code that the next request shows as they are, oldest first.
@@ -124,8 +137,12 @@ class Fitting:
         It is the one with this text and so many tokens of code before it: what would be cleared, summarised or shaped
         for it does not count.
         """
+        return self.still_sent({m.id for m in self._chat.log.view.messages if m.tag == GATHERED_TAG}, text, code_tokens)
+
+    def still_sent(self, ids: Collection[str], text: str, code_tokens: int) -> tuple[Message, ...]:
+        """Return those of the messages that the next request shows as they are; it is that of `code_still_sent`."""
         view = self._chat.log.view
-        whole = {m.id: m for m in view.messages if m.tag == GATHERED_TAG and not (m.edited or m.compacted or m.blob)}
+        whole = {m.id: m for m in view.messages if m.id in ids and not (m.edited or m.compacted or m.blob)}
         if not whole:
             return ()
         cycle = view.cycle + 1
@@ -212,8 +229,8 @@ class Fitting:
 def _staying(messages: Messages) -> Messages:
     """Return what no compaction takes out: what is protected, and what waits for an answer (R-551).
 
-    Code that was gathered for it goes rather than the question.
+    What goes along with it leaves rather than the question.
     """
     first, newest = first_pending(messages), messages[-1].cycle if messages else None
-    waiting = {i for i, m in enumerate(messages) if i >= first and m.cycle == newest and m.tag != GATHERED_TAG}
+    waiting = {i for i, m in enumerate(messages) if i >= first and m.cycle == newest and not goes_along(m)}
     return tuple(message for i, message in enumerate(messages) if is_protected(message) or i in waiting)

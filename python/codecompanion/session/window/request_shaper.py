@@ -181,9 +181,8 @@ class RequestShaper:
         snapshot = self.snapshot()
         root = self._chat.services.root(snapshot)
         status = await asyncio.to_thread(read_status, root) if set(enabled) - {"diagnostics"} else None
-        found = tuple(
-            DiagnosticFact(_relative(d.path, root), d.line, d.severity, d.message) for d in snapshot.diagnostics
-        )
+        reported = await self._chat.services.editor.diagnostics() if "diagnostics" in enabled else ()
+        found = tuple(DiagnosticFact(_relative(d.path, root), d.line, d.severity, d.message) for d in reported or ())
         if status is None:
             return Facts(root.name, diagnostics=found)
         changed = tuple(ChangedFile(code, path) for code, path in status.changed)

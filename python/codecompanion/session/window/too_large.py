@@ -8,9 +8,10 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.work import Messages
-from codecompanion.model.messages import GATHERED_TAG, RULES_TAG, Message, is_typed_by_user
+from codecompanion.model.messages import GATHERED_TAG, RULES_TAG, Message, goes_along, is_typed_by_user
 from codecompanion.session.window.chat_model import ChatModel
 
+IS_BACK = "Your message is back in the input."
 NOT_SENT = "Not sent"
 """How a sentence begins that is true only until the message is sent after all."""
 
@@ -62,6 +63,8 @@ def _named(message: Message) -> str:
         return "your message"
     if message.tag == GATHERED_TAG:
         return "the gathered code"
+    if message.mentioned is not None:
+        return message.mentioned.written
     kinds = {"tool": "a tool result", "assistant": "a reply"}
     return message.path or kinds.get(message.role, message.tag or "a message")
 
@@ -69,7 +72,7 @@ def _named(message: Message) -> str:
 def _advice(message: Message) -> str:
     if message.pinned:
         return "Unpin it (p in gd), or choose a model with a larger window (ga)."
-    if message.tag == GATHERED_TAG:
+    if goes_along(message):
         return "/compact makes room, and so does a model with a larger window (ga)."
     if message.role == "user" and message.tag:
         return "Detach it (dd on its line), or choose a model with a larger window (ga)."

@@ -1,7 +1,8 @@
-"""`get_diagnostics`: what linters and language servers said in the editor when the turn began (the snapshot)."""
+"""`get_diagnostics`: what linters and language servers say in the editor now."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ _OTHER_NAMES = {"err": "error", "warn": "warning", "info": "information"}
 _SPEC = ToolSpec(
     "get_diagnostics",
     "List the problems that linters and language servers report in the editor for files that are open there, as they"
-    " were when the user sent the message: files you changed since are not checked again.",
+    " are now: after a change they may need a moment.",
     parameters(
         {
             "path": {"type": "string", "minLength": 1, "description": "Only this file. Default: all open files."},
@@ -33,16 +34,19 @@ _SPEC = ToolSpec(
 
 
 async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
-    return await in_thread(lambda check: _list(arguments, context, check))
+    reported = await context.editor.diagnostics()
+    if reported is None:
+        return ToolOutput(text="The editor did not answer in time.", is_error=True, summary="no answer")
+    return await in_thread(lambda check: _list(arguments, context, reported, check))
 
 
-def _list(arguments: dict[str, Any], context: ToolContext, check: Check) -> ToolOutput:
+def _list(arguments: dict[str, Any], context: ToolContext, reported: Sequence[Diagnostic], check: Check) -> ToolOutput:
     check()
     only = context.resolve(arguments["path"]) if "path" in arguments else None
     worst = SEVERITIES.index(arguments.get("severity", SEVERITIES[-1]))
     chosen = [
         (shown_path(path, context), found)
-        for found in context.snapshot.diagnostics
+        for found in reported
         if _rank(found) <= worst and only in (None, path := _path(found, context))
     ]
     if not chosen:

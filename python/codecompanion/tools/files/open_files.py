@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from codecompanion.errors import ToolError
+from codecompanion.wire.requests import Diagnostic
 
 
 class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +74,9 @@ class Editor(Protocol):
     async def change(self, file: OpenFile, text: str, *, save: bool = True) -> Changed:
         """Make `text` the content of an open file, and write it when it had no unsaved changes before."""
 
+    async def diagnostics(self) -> Sequence[Diagnostic] | None:
+        """Return what language servers and linters say of open files now, None where the editor does not answer."""
+
     async def reload(self, deleted: Path | None = None) -> None:
         """Load again what changed on disk below open files without unsaved changes. Does not wait for it.
 
@@ -99,6 +103,10 @@ class NoEditor:
         """Change nothing."""
         del text, save
         return Changed(state="refused", reason=f"{file.path} is not open.")
+
+    async def diagnostics(self) -> Sequence[Diagnostic] | None:
+        """Return that nobody says anything."""
+        return ()
 
     async def reload(self, deleted: Path | None = None) -> None:
         """Do nothing."""

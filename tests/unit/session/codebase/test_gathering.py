@@ -245,8 +245,8 @@ async def test_when_code_is_gathered(project, enabled, policy, text, gathers):
     ("enabled", "text", "told"),
     [
         ("auto", "how does #codebase start?", ["Sent as plain text: #codebase · write #{codebase}"]),
-        ("auto", "see #{buffer}", ["Sent as plain text: #{buffer} · /buffer attaches an open file"]),
-        (True, "see #{buffer}", ["Sent as plain text: #{buffer} · /buffer attaches an open file"]),
+        ("auto", "see #{image}", ["Sent as plain text: #{image} · /image attaches one"]),
+        (True, "see #{image}", ["Sent as plain text: #{image} · /image attaches one"]),
         ("auto", "see @src/gone.py", ["@src/gone.py was not read: no such file in project."]),
         ("auto", "see @gone.py:10", ["@gone.py was not read: no such file in project."]),
         ("auto", "see @src/here.py and @src/gone.py", []),
@@ -258,7 +258,7 @@ async def test_when_code_is_gathered(project, enabled, policy, text, gathers):
         (False, "how does @codebase start?", ["No code · context.enabled is false"]),
         (False, "see @src/here.py", ["No code · context.enabled is false"]),
         (False, "see @src/gone.py and #include", []),
-        (False, "see #{buffer}", ["Sent as plain text: #{buffer} · /buffer attaches an open file"]),
+        (False, "see #{image}", ["Sent as plain text: #{image} · /image attaches one"]),
     ],
 )
 async def test_what_was_not_understood_is_said_below_the_message(project, enabled, text, told):
@@ -287,21 +287,22 @@ async def test_a_name_that_was_never_meant_as_a_file_is_not_looked_for(project):
 
 async def test_that_gathering_is_off_is_said_once(project):
     bench, session = await bench_with(project, FakeGatherer(False))
-    await asked(bench, session, ask("#{codebase} a"), ask("#{codebase} b #{lsp}", 2))
+    await asked(bench, session, ask("#{codebase} a"), ask("#{codebase} b #{symbols}", 2))
     assert [notice.text for notice in of(bench, Notice)] == [
-        "No code · context.enabled is false", "Sent as plain text: #{lsp} · paste what it stands for",
+        "No code · context.enabled is false", "Sent as plain text: #{symbols} · paste what it stands for",
     ]  # fmt: skip
 
 
 async def test_a_branch_has_none_of_what_was_said_of_the_edited_question(project):
     bench, session = await bench_with(project, FakeGatherer("auto", text="", snippets=0))
-    await asked(bench, session, ask("#{codebase} a #{lsp}"), ask("#{codebase} b", 2))
+    await asked(bench, session, ask("#{codebase} a #{symbols}"), ask("#{codebase} b", 2))
     at = session.log.view.messages[2].id
     copied = await bench.resume(await fork(bench.services, ForkChat(chat="chat-1", fork="chat-2", at=at)))
     assert copied is not None
     notes = [entry.text for entry in entries(await copied.log.events()) if entry.kind == "note"]
     assert notes[:2] == [
-        "Sent as plain text: #{lsp} · paste what it stands for", "No code · nothing found in project · why: /context",
+        "Sent as plain text: #{symbols} · paste what it stands for",
+        "No code · nothing found in project · why: /context",
     ]  # fmt: skip
     assert len(notes) == 3, "and that it is a branch"
 

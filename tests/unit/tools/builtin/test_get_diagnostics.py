@@ -1,14 +1,26 @@
-"""`get_diagnostics`: from the editor's snapshot."""
+"""`get_diagnostics`: what the editor says when it is asked."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codecompanion.wire.requests import Diagnostic, Snapshot
+from codecompanion.tools.files.open_files import NoEditor
+from codecompanion.wire.requests import Diagnostic
 from tests.unit.tools.conftest import Call
+
+
+class Says(NoEditor):
+    """An editor with these diagnostics."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic] | None) -> None:
+        self._diagnostics = diagnostics
+
+    async def diagnostics(self) -> Sequence[Diagnostic] | None:
+        return self._diagnostics
 
 
 @pytest.fixture
@@ -18,7 +30,7 @@ def snapshot(root: Path) -> dict[str, Any]:
         Diagnostic(f"{root}/a.py", 9, "ERROR", "no such name"),
         Diagnostic("a.py", 2, "HINT", "could be shorter"),
     )
-    return {"snapshot": Snapshot(cwd=str(root), diagnostics=diagnostics)}
+    return {"editor": Says(diagnostics)}
 
 
 async def test_problems_are_listed_by_file_and_line(call: Call, snapshot: dict[str, Any]) -> None:
@@ -37,3 +49,8 @@ async def test_a_path_and_a_severity_narrow_the_list(root: Path, call: Call, sna
     output = await call("get_diagnostics", snapshot, path="c.py")
     assert (output.text, output.is_error) == ("The editor reports no problems for c.py.", False)
     assert (await call("get_diagnostics", snapshot, path="../x")).is_error
+
+
+async def test_an_editor_that_does_not_answer_is_said(call: Call) -> None:
+    output = await call("get_diagnostics", {"editor": Says(None)})
+    assert (output.text, output.is_error) == ("The editor did not answer in time.", True)

@@ -1,0 +1,96 @@
+---Options of the items of editor context, those that are built in and the user's own.
+
+local M = {}
+
+---In the order in which completion offers them. A test holds it to the items in `codecompanion.editor_context`.
+M.NAMES = {
+  "buffer",
+  "buffers",
+  "selection",
+  "viewport",
+  "diagnostics",
+  "quickfix",
+  "diff",
+  "file",
+  "lsp",
+  "terminal",
+  "messages",
+}
+
+---@param optional boolean
+---@return CodeCompanion.Option[]
+local function fields_of(optional)
+  return {
+    {
+      name = "callback",
+      type = { "function", "string" },
+      optional = true,
+      signature = "fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any)): any",
+      description = optional and "What it gives, in place of the built-in one."
+        or "What it gives: a function, or the path of a Lua file that returns one.",
+    },
+    {
+      name = "description",
+      type = "string",
+      optional = true,
+      description = "Text in the completion menu.",
+    },
+    {
+      name = "opts",
+      description = "Options of the item.",
+      fields = {
+        {
+          name = "async",
+          type = "boolean",
+          default = false,
+          description = "The callback calls `done(content)` when it is ready; the message waits for it.",
+        },
+        {
+          name = "timeout",
+          type = "integer",
+          min = 1,
+          default = 10000,
+          description = "How long to wait for `done`, in milliseconds.",
+        },
+        {
+          name = "has_params",
+          type = "boolean",
+          default = false,
+          description = "It can be written with an argument, `#{name:argument}`.",
+        },
+        {
+          name = "complete",
+          type = "function",
+          optional = true,
+          signature = "fun(lead: string): string[]",
+          description = "Arguments to offer in completion.",
+        },
+      },
+    },
+  }
+end
+
+---@return CodeCompanion.Option[]
+function M.fields()
+  return vim.tbl_map(function(name)
+    return {
+      name = name,
+      description = ("`#{%s}`"):format(name),
+      disable = true,
+      fields = fields_of(true),
+    }
+  end, M.NAMES)
+end
+
+---@return CodeCompanion.Option
+function M.own()
+  return {
+    name = "<name>",
+    description = "Your own item, `#{name}`.",
+    disable = true,
+    fields = fields_of(false),
+    require = "callback",
+  }
+end
+
+return M

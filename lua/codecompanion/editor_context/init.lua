@@ -1,0 +1,142 @@
+---What a message mentions of the editor (`#{diagnostics}`), taken at the moment it is sent. The built-in items and the
+---user's own (`interactions.chat.editor_context`) are registered alike; nothing is taken that is not mentioned.
+
+local mentions = require("codecompanion.editor_context.mentions")
+local place = require("codecompanion.editor_context.place")
+
+local M = {}
+
+---@class CodeCompanion.EditorContext.Text
+---@field text string
+---@field title? string What it is, before the file and its lines
+---@field path? string The file it is of
+---@field first? integer The line at which it begins there, 1-based
+---@field whole? boolean It is all of the file
+---@field language? string
+---@field unsaved? boolean
+
+---@class CodeCompanion.EditorContext.Item
+---@field name string
+---@field description string
+---@field argument? string How the argument is written, nil = it takes none
+---@field needs_argument? boolean
+---@field complete? fun(lead: string): string[] Arguments to offer
+---@field callback? fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any, more?: boolean)): any
+---@field async? boolean It calls `done`; with `more` what came so far counts when the time is over
+---@field timeout? integer Milliseconds
+---@field keep? "head"|"tail" What stays where it does not fit
+---@field by_host? boolean The host reads it by its argument
+---@field of_host? boolean The host finds it in the message itself
+
+local ROOMS = { "buffers", "lists", "by_host", "lsp" }
+local DEFAULT_TIMEOUT = 10000
+
+---@type table<string, CodeCompanion.EditorContext.Item>?
+local built_in
+---@type CodeCompanion.EditorContext.Item[] Added by other parts of the plugin
+local added = {}
+
+---@return table<string, CodeCompanion.EditorContext.Item>
+local function builtin_items()
+  if not built_in then
+    built_in = {}
+    for _, room in ipairs(ROOMS) do
+      for _, item in ipairs(require("codecompanion.editor_context.items." .. room)) do
+        built_in[item.name] = item
+      end
+    end
+  end
+  return built_in
+end
+
+---Add an item, as a part of the plugin that is loaded on demand does.
+---@param item CodeCompanion.EditorContext.Item
+function M.register(item)
+  added = vim.tbl_filter(function(known)
+    return known.name ~= item.name
+  end, added)
+  added[#added + 1] = item
+end
+
+---@param name string
+---@param given table What the configuration says of it
+---@param known? CodeCompanion.EditorContext.Item
+---@return CodeCompanion.EditorContext.Item
+local function configured(name, given, known)
+  local opts = given.opts or {}
+  if not given.callback then
+    return vim.tbl_extend("force", known or {}, { description = given.description })
+  end
+  return {
+    name = name,
+    description = given.description or known and known.description or "Your own",
+    argument = opts.has_params and "argument" or known and known.argument or nil,
+    complete = opts.complete or known and known.complete or nil,
+    callback = given.callback,
+    async = opts.async,
+    timeout = opts.timeout,
+  }
+end
+
+---All items that are not switched off, in the order in which they are offered.
+---@return CodeCompanion.EditorContext.Item[]
+function M.list()
+  local given = require("codecompanion.config").options.interactions.chat.editor_context
+  local names = vim.list_extend({}, require("codecompanion.config.options.editor_context").NAMES)
+  local items, known = {}, builtin_items()
+  for _, name in ipairs(names) do
+    if given[name] ~= false then
+      items[#items + 1] = configured(name, given[name] or {}, known[name])
+    end
+  end
+  items[#items + 1] = known.codebase
+  vim.list_extend(items, added)
+  for name in require("codecompanion.config.sorted")(given) do
+    if not known[name] and given[name] then
+      items[#items + 1] = configured(name, given[name])
+    end
+  end
+  return items
+end
+
+---@param name string
+---@return CodeCompanion.EditorContext.Item?
+function M.get(name)
+  for _, item in ipairs(M.list()) do
+    if item.name:lower() == name:lower() then
+      return item
+    end
+  end
+end
+
+---Take what a message mentions. What is not known yet is asked for once the message is on its way (`later`).
+---@param text string
+---@param chat? { id: string, bufnr: integer }
+---@return table[] items `requests.EditorItem`
+---@return (fun(done: fun(items: table[])))? later
+---@return string? problem Why the message cannot be sent
+function M.take(text, chat)
+  local taken, late = {}, {}
+  local at ---@type CodeCompanion.EditorContext.At
+  for _, mention in ipairs(mentions.of(text)) do
+    local item = M.get(mention.name)
+    if item and not item.of_host then
+      at = at or place.at()
+      local here = vim.tbl_extend("force", at, { argument = mention.argument, chat = chat })
+      local answer = require("codecompanion.editor_context.asking").ask(item, mention, here)
+      if answer.error then
+        return {}, nil, ("Not sent: %s: %s."):format(mention.written, (answer.error:gsub("%.$", "")))
+      end
+      taken[#taken + 1] = answer
+      if answer.comes == "later" then
+        late[#late + 1] = { item = item, mention = mention, at = here }
+      end
+    end
+  end
+  return taken,
+    #late > 0 and function(done)
+      require("codecompanion.editor_context.asking").later(late, DEFAULT_TIMEOUT, done)
+    end or nil
+end
+
+return M

@@ -1,0 +1,138 @@
+---Items that are text of buffers: one, all, what is selected, what is on the screen.
+
+local api = vim.api
+local lines = require("codecompanion.editor_context.lines")
+local place = require("codecompanion.editor_context.place")
+
+local MAX_BUFFERS, MAX_NAMED = 200, 5
+
+---@param bufnr integer
+---@return string
+local function name_of(bufnr)
+  return lines.name(bufnr)
+end
+
+---Buffers that a name means: by number, by path, by the end of the path, by a part of it.
+---@param name string
+---@return integer[]
+local function named(name)
+  local all = place.buffers()
+  local ways = {
+    function(bufnr)
+      return tostring(bufnr) == name or name_of(bufnr) == name or place.path(bufnr) == vim.fs.normalize(name)
+    end,
+    function(bufnr)
+      return vim.endswith("/" .. name_of(bufnr), "/" .. name)
+    end,
+    function(bufnr)
+      return name_of(bufnr):find(name, 1, true) ~= nil
+    end,
+  }
+  for _, is_meant in ipairs(ways) do
+    local found = vim.tbl_filter(is_meant, all)
+    if #found > 0 then
+      return found
+    end
+  end
+  return {}
+end
+
+---@param at CodeCompanion.EditorContext.At
+---@return integer? bufnr
+---@return string? problem
+local function wanted(at)
+  if at.argument == "" then
+    return at.bufnr, at.bufnr == nil and "no file is open" or nil
+  end
+  local found = named(at.argument)
+  if #found == 1 then
+    return found[1]
+  elseif #found == 0 then
+    return nil, ("no open buffer is called %s"):format(at.argument)
+  end
+  local names = vim.tbl_map(name_of, vim.list_slice(found, 1, MAX_NAMED))
+  return nil, ("%s could be %s"):format(at.argument, table.concat(names, ", "))
+end
+
+---@param lead string
+---@return string[]
+local function complete(lead)
+  return vim
+    .iter(place.buffers())
+    :map(name_of)
+    :filter(function(name)
+      return name:find(lead, 1, true) ~= nil
+    end)
+    :totable()
+end
+
+---@type CodeCompanion.EditorContext.Item[]
+return {
+  {
+    name = "buffer",
+    description = "The file you work in, unsaved changes included, or another open one by its name",
+    argument = "name",
+    complete = complete,
+    callback = function(at)
+      local bufnr, problem = wanted(at)
+      if not bufnr then
+        return { error = problem }
+      end
+      local text, why = lines.text(bufnr)
+      return text or { error = why, nothing = ("%s is empty"):format(name_of(bufnr)) }
+    end,
+  },
+  {
+    name = "buffers",
+    description = "All open files, the one used last first",
+    callback = function()
+      local texts = {}
+      for _, bufnr in ipairs(vim.list_slice(place.buffers(), 1, MAX_BUFFERS)) do
+        texts[#texts + 1] = lines.text(bufnr)
+      end
+      return #texts > 0 and texts or { nothing = "no file is open" }
+    end,
+  },
+  {
+    name = "selection",
+    description = "What you selected last in the file you work in",
+    callback = function(at)
+      if not at.bufnr then
+        return { error = "no file is open" }
+      end
+      local first, last = api.nvim_buf_get_mark(at.bufnr, "<"), api.nvim_buf_get_mark(at.bufnr, ">")
+      if first[1] == 0 or last[1] == 0 or last[1] > api.nvim_buf_line_count(at.bufnr) then
+        return { error = ("nothing was selected in %s"):format(name_of(at.bufnr)) }
+      end
+      local text, why = lines.text(at.bufnr, first[1], last[1])
+      if not text then
+        return { error = why, nothing = "only empty lines are selected" }
+      end
+      local region = api.nvim_buf_call(at.bufnr, function()
+        return vim.fn.getregion(vim.fn.getpos("'<"), vim.fn.getpos("'>"), { type = vim.fn.visualmode() })
+      end)
+      text.text = lines.join(region)
+      text.title = "selected in" .. (text.title and " " .. text.title or "")
+      return text
+    end,
+  },
+  {
+    name = "viewport",
+    description = "The lines of files that are on the screen",
+    callback = function()
+      local texts = {}
+      for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
+        local bufnr = api.nvim_win_get_buf(win)
+        if place.is_file(bufnr) then
+          local visible = place.visible(win)
+          local text = lines.text(bufnr, visible[1], visible[2])
+          if text then
+            text.title = "on the screen of"
+            texts[#texts + 1] = text
+          end
+        end
+      end
+      return #texts > 0 and texts or { nothing = "no file is on the screen" }
+    end,
+  },
+}

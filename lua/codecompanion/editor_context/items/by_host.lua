@@ -1,0 +1,30 @@
+---Items that the host reads itself by their argument (`codecompanion.session.editor_context.by_host`), and the one that
+---asks it for code.
+
+---@type CodeCompanion.EditorContext.Item[]
+return {
+  {
+    name = "diff",
+    description = "What git sees changed since the last commit; :staged, :unstaged, :branch",
+    argument = "staged | unstaged | branch",
+    complete = function()
+      return { "staged", "unstaged", "branch" }
+    end,
+    by_host = true,
+  },
+  {
+    name = "file",
+    description = "A file by its path, also one that is not open; :10-20 after it for some of its lines",
+    argument = "path",
+    needs_argument = true,
+    complete = function(lead)
+      return vim.fn.getcompletion(lead, "file")
+    end,
+    by_host = true,
+  },
+  {
+    name = "codebase",
+    description = "gather the code this question is about",
+    of_host = true,
+  },
+}

@@ -1,0 +1,241 @@
+---The symbol under the cursor as language servers know it: what it is, where it is defined, where it is used.
+
+local api = vim.api
+local lines = require("codecompanion.editor_context.lines")
+local place = require("codecompanion.editor_context.place")
+
+local MAX_REFERENCES, MAX_DEFINITIONS, DEFINITION_LINES = 50, 3, 40
+local METHODS = {
+  hover = "textDocument/hover",
+  definition = "textDocument/definition",
+  references = "textDocument/references",
+}
+local ORDER = { "hover", "definition", "references" }
+local IS_OLD = vim.fn.has("nvim-0.11") == 0
+
+---@param client vim.lsp.Client
+---@param method string
+---@param bufnr integer
+---@return boolean
+local function supports(client, method, bufnr)
+  if IS_OLD then
+    return client.supports_method(method, { bufnr = bufnr })
+  end
+  return client:supports_method(method, bufnr)
+end
+
+---@param client vim.lsp.Client
+---@param method string
+---@param params table
+---@param bufnr integer
+---@param handler fun(err: any, result: any)
+---@return boolean sent
+local function request(client, method, params, bufnr, handler)
+  local sent
+  if IS_OLD then
+    sent = client.request(method, params, handler, bufnr)
+  else
+    sent = client:request(method, params, handler, bufnr)
+  end
+  return sent == true
+end
+
+---Where the cursor is, as a client counts columns.
+---@param at CodeCompanion.EditorContext.At
+---@param client vim.lsp.Client
+---@return table
+local function params_of(at, client)
+  local row, col = at.cursor[1] - 1, at.cursor[2]
+  local line = api.nvim_buf_get_lines(at.bufnr, row, row + 1, false)[1] or ""
+  local encoding, character = client.offset_encoding or "utf-16", math.min(col, #line)
+  if encoding ~= "utf-8" then
+    local before = line:sub(1, character)
+    local ok, count = pcall(function()
+      if IS_OLD then
+        local utf32, utf16 = vim.str_utfindex(before)
+        return encoding == "utf-16" and utf16 or utf32
+      end
+      return vim.str_utfindex(before, encoding)
+    end)
+    character = ok and count or character
+  end
+  return {
+    textDocument = { uri = vim.uri_from_bufnr(at.bufnr) },
+    position = { line = row, character = character },
+    context = { includeDeclaration = false },
+  }
+end
+
+---Locations in whatever form a server gives them.
+---@param result any
+---@return { path: string, range: table }[]
+local function locations(result)
+  if type(result) ~= "table" then
+    return {}
+  end
+  local found = {}
+  for _, one in ipairs(vim.islist(result) and result or { result }) do
+    local uri = type(one) == "table" and (one.uri or one.targetUri)
+    local range = type(one) == "table" and (one.targetRange or one.range)
+    if type(uri) == "string" and type(range) == "table" and vim.tbl_get(range, "start", "line") then
+      local ok, path = pcall(vim.uri_to_fname, uri)
+      found[#found + 1] = ok and { path = path, range = range } or nil
+    end
+  end
+  return found
+end
+
+---Lines of a file, from its buffer where it is loaded.
+---@param path string
+---@param first integer 1-based
+---@param count integer
+---@return string[]
+local function read(path, first, count)
+  local bufnr = vim.fn.bufnr("^" .. vim.fn.escape(path, "\\*?[{^$,~") .. "$")
+  if bufnr > 0 and api.nvim_buf_is_loaded(bufnr) then
+    return api.nvim_buf_get_lines(bufnr, first - 1, first - 1 + count, false)
+  end
+  local stat = (vim.uv or vim.loop).fs_stat(path)
+  if not stat or stat.type ~= "file" or stat.size > lines.MAX_BYTES then
+    return {}
+  end
+  local ok, all = pcall(vim.fn.readfile, path, "", first - 1 + count)
+  return ok and vim.list_slice(all, first) or {}
+end
+
+---@param found { path: string, range: table }[]
+---@param symbol string
+---@return CodeCompanion.EditorContext.Text[]
+local function definitions(found, symbol)
+  local texts = {}
+  for _, one in ipairs(vim.list_slice(found, 1, MAX_DEFINITIONS)) do
+    local first = one.range.start.line + 1
+    local last = vim.tbl_get(one.range, "end", "line") or one.range.start.line
+    local count = last > one.range.start.line and math.min(last + 2 - first, DEFINITION_LINES) or DEFINITION_LINES / 2
+    local code = read(one.path, first, count)
+    if #code > 0 then
+      texts[#texts + 1] = {
+        text = lines.join(code),
+        title = ("where %s is defined,"):format(symbol),
+        path = one.path,
+        first = first,
+        language = vim.filetype.match({ filename = one.path }) or "",
+      }
+    end
+  end
+  return texts
+end
+
+---@param found { path: string, range: table }[]
+---@param symbol string
+---@return CodeCompanion.EditorContext.Text?
+local function references(found, symbol)
+  local list = {}
+  for index, one in ipairs(found) do
+    if index > MAX_REFERENCES then
+      list[#list + 1] = ("… %d more"):format(#found - MAX_REFERENCES)
+      break
+    end
+    local line = one.range.start.line + 1
+    local code = vim.trim(read(one.path, line, 1)[1] or ""):sub(1, 200)
+    list[#list + 1] = ("%s:%d: %s"):format(place.short(one.path), line, code)
+  end
+  return #list > 0 and { text = lines.join(list), title = ("where %s is used"):format(symbol) } or nil
+end
+
+---@param result any
+---@return string
+local function hover_text(result)
+  local contents = type(result) == "table" and result.contents
+  if not contents then
+    return ""
+  end
+  local ok, converted = pcall(vim.lsp.util.convert_input_to_markdown_lines, contents)
+  return ok and vim.trim(table.concat(converted, "\n")) or ""
+end
+
+---@param answers table<string, any[]> Results by what was asked
+---@param symbol string
+---@return CodeCompanion.EditorContext.Text[]
+local function texts_of(answers, symbol)
+  local texts, places, uses = {}, {}, {}
+  for _, result in ipairs(answers.hover) do
+    local text = hover_text(result)
+    if text ~= "" then
+      local said = lines.join(vim.split(text, "\n", { plain = true }))
+      texts[#texts + 1] = { text = said, title = ("what %s is"):format(symbol), language = "markdown" }
+    end
+  end
+  for _, result in ipairs(answers.definition) do
+    vim.list_extend(places, locations(result))
+  end
+  for _, result in ipairs(answers.references) do
+    vim.list_extend(uses, locations(result))
+  end
+  vim.list_extend(texts, definitions(places, symbol))
+  texts[#texts + 1] = references(uses, symbol)
+  return texts
+end
+
+---@param at CodeCompanion.EditorContext.At
+---@return string
+local function symbol_at(at)
+  local line = api.nvim_buf_get_lines(at.bufnr, at.cursor[1] - 1, at.cursor[1], false)[1] or ""
+  local from = vim.fn.match(line:sub(1, at.cursor[2] + 1), "\\k*$")
+  local word = vim.fn.matchstr(line:sub(from + 1), "^\\k\\+")
+  return word
+end
+
+---Ask all servers of a buffer; `done` gets what they said, and again whenever one more has.
+---@param at CodeCompanion.EditorContext.At
+---@param done fun(answers: table<string, any[]>, waiting: integer)
+local function ask(at, done)
+  local answers, waiting = { hover = {}, definition = {}, references = {} }, 0
+  for _, client in ipairs(vim.lsp.get_clients({ bufnr = at.bufnr })) do
+    for _, what in ipairs(ORDER) do
+      local ok, can = pcall(supports, client, METHODS[what], at.bufnr)
+      if ok and can then
+        waiting = waiting + 1
+        local answered = false
+        local function handler(_, result)
+          if not answered then
+            answered, waiting = true, waiting - 1
+            table.insert(answers[what], result)
+            done(answers, waiting)
+          end
+        end
+        if not request(client, METHODS[what], params_of(at, client), at.bufnr, handler) then
+          handler(nil, nil)
+        end
+      end
+    end
+  end
+  done(answers, waiting)
+end
+
+---@type CodeCompanion.EditorContext.Item[]
+return {
+  {
+    name = "lsp",
+    description = "The symbol under the cursor: what it is, where it is defined and used",
+    async = true,
+    timeout = 5000,
+    callback = function(at, done)
+      if not at.bufnr then
+        return done({ error = "no file is open" })
+      end
+      if #vim.lsp.get_clients({ bufnr = at.bufnr }) == 0 then
+        return done({ error = ("no language server is attached to %s"):format(lines.name(at.bufnr)) })
+      end
+      local symbol = symbol_at(at)
+      if symbol == "" then
+        return done({ error = ("the cursor in %s is on no symbol"):format(lines.name(at.bufnr)) })
+      end
+      local nothing = ("the language server knows nothing of %s"):format(symbol)
+      ask(at, function(answers, waiting)
+        local texts = texts_of(answers, symbol)
+        done(#texts > 0 and texts or { nothing = nothing }, waiting > 0)
+      end)
+    end,
+  },
+}

@@ -1,0 +1,219 @@
+"""What a message mentions of the editor becomes messages before it: once, as it was when it was sent, within bounds.
+
+The editor has taken it already, or is about to: a language server may be slow. Until all of it is here the message
+waits in the queue, so that a stop gives it back. What goes wrong is one sentence, and the message is back in the input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.formats.plural import counted
+from codecompanion.model.history import MessageAdded
+from codecompanion.model.messages import EDITOR_TAG, Message, with_changes
+from codecompanion.session.editor_context.looking_at import looking_at, looking_message, told_last
+from codecompanion.session.editor_context.rendering import MIN_TOKENS, Rendered, render, said, same_text
+from codecompanion.session.going_along import NOTHING, Found
+from codecompanion.session.services import Services
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.session.window.too_large import IS_BACK
+from codecompanion.wire.events import EditorContextSent
+from codecompanion.wire.requests import EditorContext, EditorItem, Submit
+from codecompanion.workspace.secret_files import is_secret
+
+LATE_LIMIT_S = 60.0
+"""The editor has time limits of its own for what is slow; this one is for an editor that says nothing at all."""
+LABEL = "reading the editor"
+_LARGE_CHARS = 200_000
+"""Texts that are longer are counted and cut in a thread."""
+_SHOWN_LINES = 12
+"""So many of its lines are in the fold below the message; K shows all."""
+
+
+class MentionedContext:
+    """Takes what the messages of one chat mention. `show` says what is waited for, "" = nothing any more."""
+
+    def __init__(self, services: Services, control: ContextControl, show: Callable[[str], None]) -> None:
+        self._services, self._control, self._show = services, control, show
+        self._late: dict[int, asyncio.Future[tuple[EditorItem, ...]]] = {}
+
+    def expect(self, submit: Submit) -> None:
+        """Be ready for what comes later than the submit."""
+        if any(item.comes == "later" for item in submit.items):
+            self._late[submit.submit_id] = asyncio.get_running_loop().create_future()
+
+    def take(self, request: EditorContext) -> None:
+        """Take what came later; nobody waits for that of a message that went back."""
+        late = self._late.get(request.submit_id)
+        if late is not None and not late.done():
+            late.set_result(request.items)
+
+    def forget(self, submit: Submit) -> None:
+        """Wait no more for what belongs to a submit."""
+        self._late.pop(submit.submit_id, None)
+
+    async def before(self, submit: Submit, turn_id: str, cycle: int, begin: Callable[[], None]) -> Found:
+        """Return what belongs before a message. `begin` is called when it may take a while.
+
+        Raises:
+            InputError: something it mentions cannot be had; nothing was logged.
+            asyncio.CancelledError: stopped; nothing was logged.
+        """
+        line = self._looking_at(submit)
+        if not submit.items and not line:
+            return NOTHING
+        items = await self._all_of(submit, begin) if submit.items else ()
+        self._refuse(items)
+        room = self._control.fitting.room_for_mentioned(submit.text)
+        size = sum(len(text.text) for item in items for text in item.texts)
+        if size > _LARGE_CHARS:
+            rendered = await asyncio.to_thread(self._rendered, submit, items, room)
+        else:
+            rendered = self._rendered(submit, items, room)
+        messages = [looking_message(line, self._services.new_token())] if line else []
+        messages += [
+            Message(
+                id=self._services.new_token(), role="user", tag=EDITOR_TAG, content=one.content, mentioned=one.mentioned
+            )
+            for one in self._without_repeated(submit.text, rendered)
+        ]
+        ts = self._services.clock()
+        counted_messages = [
+            self._control.meter.counted(with_changes(m, cycle=cycle, turn_id=turn_id, ts=ts)) for m in messages
+        ]
+        found = Found(
+            tuple(MessageAdded(message=message) for message in counted_messages),
+            tuple(self._told(message) for message in counted_messages if message.mentioned is not None),
+        )
+        return found.saying(self._control.chat_id, self._with_secrets(counted_messages))
+
+    def _looking_at(self, submit: Submit) -> str:
+        """Return the line on what the user looks at, "" where it is switched off or the model has it already."""
+        if self._control.purpose or not self._services.settings.chat.tell_open_file:
+            return ""
+        line = looking_at(submit.snapshot, self._services.root(submit.snapshot))
+        return "" if not line or line == told_last(self._control) else line
+
+    async def _all_of(self, submit: Submit, begin: Callable[[], None]) -> tuple[EditorItem, ...]:
+        """Return what a submit mentions, with what comes later, and what the host reads."""
+        items = submit.items
+        if any(item.comes != "now" for item in items):
+            begin()
+            self._show(LABEL)
+            try:
+                late = await self._came_later(submit)
+                items = tuple([await self._complete(item, late, submit) for item in items])
+            finally:
+                self._show("")
+        return items
+
+    async def _came_later(self, submit: Submit) -> Mapping[str, EditorItem]:
+        waiting = self._late.get(submit.submit_id)
+        if waiting is None:
+            return {}
+        try:
+            async with asyncio.timeout(LATE_LIMIT_S):
+                return {item.written: item for item in await waiting}
+        except TimeoutError:
+            return {}
+
+    async def _complete(self, item: EditorItem, late: Mapping[str, EditorItem], submit: Submit) -> EditorItem:
+        match item.comes:
+            case "now":
+                return item
+            case "later":
+                return late.get(item.written) or msgspec.structs.replace(
+                    item, nothing="the editor did not answer in time"
+                )
+            case "by_host":
+                from codecompanion.session.editor_context.by_host import read_by_host
+
+                given, root = self._services, self._services.root(submit.snapshot)
+                return await read_by_host(item, root, given.editor, given.context_sources)
+
+    def _refuse(self, items: Sequence[EditorItem]) -> None:
+        wrong = next((item for item in items if item.error), None)
+        if wrong is not None:
+            why = wrong.error.rstrip(".")
+            raise InputError(f"Not sent: {wrong.written}: {why}. {IS_BACK}")
+
+    def _rendered(self, submit: Submit, items: Sequence[EditorItem], room: int) -> list[Rendered]:
+        """Return the items as messages within the room they share: what needs less leaves more to the others."""
+        root, meter, count = self._services.root(submit.snapshot), self._control.meter, self._services.count_text
+
+        def scaled(text: str) -> int:
+            return meter.scaled(count(text))
+
+        sizes = {at: sum(scaled(text.text) for text in item.texts) for at, item in enumerate(items)}
+        left, shares = room, dict[int, int]()
+        for done, at in enumerate(sorted(sizes, key=sizes.__getitem__)):
+            share = left // (len(items) - done)
+            shares[at] = share
+            left -= min(share, sizes[at])
+        return [render(item, root, max(shares[at], MIN_TOKENS), scaled) for at, item in enumerate(items)]
+
+    def _without_repeated(self, text: str, rendered: Sequence[Rendered]) -> list[Rendered]:
+        """Return the items; one that the model has already, word for word, is only named."""
+        above = self._still_above(text, rendered)
+        seen, kept = dict[str, str](), list[Rendered]()
+        for one in rendered:
+            written, shows = one.mentioned.written, same_text(one.content, one.mentioned.written)
+            item = EditorItem(written=written, name="")
+            if not one.mentioned.title or "```" not in one.content:
+                kept.append(one)
+            elif shows in seen:
+                kept.append(said(item, f"the same as `{seen[shows]}`", f"the same as {seen[shows]}"))
+            elif shows in above:
+                known = above[shows]
+                other = known.mentioned.written if known.mentioned is not None else ""
+                name = "" if other == written else f" as `{other}`"
+                short = "unchanged, still above"
+                kept.append(said(item, f"unchanged since it was sent{name} above", short, same_as=known.id))
+            else:
+                kept.append(one)
+            seen.setdefault(shows, written)
+        return kept
+
+    def _still_above(self, text: str, rendered: Sequence[Rendered]) -> Mapping[str, Message]:
+        """Return what was mentioned earlier and the next request shows as it is, by what it says."""
+        wanted = {same_text(one.content, one.mentioned.written) for one in rendered}
+        candidates = [
+            message
+            for message in self._control.log.view.messages
+            if message.mentioned is not None and same_text(message.text, message.mentioned.written) in wanted
+        ]
+        if not candidates:
+            return {}
+        ids = {message.id for message in candidates}
+        sent = self._control.fitting.still_sent(ids, text, sum(message.tokens for message in candidates))
+        return {same_text(m.text, m.mentioned.written): m for m in sent if m.mentioned is not None}
+
+    def _told(self, message: Message) -> EditorContextSent:
+        return EditorContextSent(
+            chat=self._control.chat_id,
+            message_id=message.id,
+            title="" if message.mentioned is None else message.mentioned.title,
+            body=body_of_mentioned(message),
+            tokens=self._control.meter.scaled(message.tokens),
+        )
+
+    def _with_secrets(self, messages: Sequence[Message]) -> tuple[str, ...]:
+        """Return a sentence on the secret files that go to the model because the user mentioned them (R-266)."""
+        paths = [path for m in messages if m.mentioned is not None for path in m.mentioned.paths]
+        secret = [path for path in dict.fromkeys(paths) if is_secret(path)]
+        if not secret:
+            return ()
+        them = "it" if len(secret) == 1 else "them"
+        return (f"Sent with {counted(len(secret), 'secret file')}, as you named {them}: {', '.join(secret)}",)
+
+
+def body_of_mentioned(message: Message) -> str:
+    """Return the first lines of what was sent, for the fold below the question."""
+    lines = message.text.split("\n")
+    more = len(lines) - _SHOWN_LINES
+    shown = [line[:200] for line in lines[:_SHOWN_LINES]]
+    return "\n".join([*shown, f"… {counted(more, 'more line')} · K shows all"] if more > 0 else shown)

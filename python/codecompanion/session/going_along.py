@@ -1,0 +1,41 @@
+"""What goes along with a message: logged right before it, in the same commit, and told once it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from codecompanion.model.history import EventPayload, PolicyEvent
+from codecompanion.session.codebase.shown_code import TOLD_EVENT
+from codecompanion.wire.events import CodeGathered, EditorContextSent, FileUpdated, Notice, Severity
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What is logged before a message, and what the editor is told of it once it is sent."""
+
+    payloads: tuple[EventPayload, ...] = ()
+    told: tuple[FileUpdated | EditorContextSent | CodeGathered | Notice, ...] = ()
+
+    def saying(self, chat_id: str, sentences: Sequence[str]) -> Found:
+        """Return it with sentences that stand below the message, now and when the chat is opened again."""
+        if not sentences:
+            return self
+        said = tuple(dict.fromkeys(sentences))
+        logged = tuple(PolicyEvent(name=TOLD_EVENT, fields={"text": sentence}) for sentence in said)
+        notices = tuple(Notice(chat=chat_id, level=Severity.INFO, text=sentence) for sentence in said)
+        return Found((*self.payloads, *logged), (*self.told, *notices))
+
+    def and_then(self, other: Found) -> Found:
+        """Return this, then the other."""
+        return Found((*self.payloads, *other.payloads), (*self.told, *other.told))
+
+
+class Along(msgspec.Struct, frozen=True):
+    """What a message mentions of the editor: as it is written there, and how many tokens it takes."""
+
+    written: frozenset[str] = frozenset()
+    tokens: int = 0
+
+
+NOTHING, NO_MORE = Found(), Along()
