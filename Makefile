@@ -9,11 +9,12 @@ WORKERS ?= $(shell echo $$(($(CORES) + 1)))
 BENCH ?=
 PEER ?=
 SCREENS ?=
+PICTURES ?=
 HISTORIES ?= 16667
 # Without cached bytecode every process compiles what it imports: the suite takes half as long again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo chat test check journeys screens external test-peers test-semantic fuzz lint format types doc doc-check lock bench ci clean
+.PHONY: help setup demo chat test check journeys screens pictures external test-peers test-semantic fuzz lint format types doc doc-check lock bench ci clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -44,6 +45,10 @@ screens: setup ## pictures of every state, PNG and text, into shots/; SCREENS="-
 	@.ci/journeys
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" UV_PROJECT_ENVIRONMENT=.venv UV_SYSTEM_CERTS=1 uv sync --quiet --locked --inexact --group screens
 	@PYTHONPATH=python:. $(PYTHON_ENV) -m tests.journeys.screens $(SCREENS)
+
+pictures: setup ## take the pictures of README and documents again, into doc/pictures/; PICTURES="--only undo" selects
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" UV_PROJECT_ENVIRONMENT=.venv UV_SYSTEM_CERTS=1 uv sync --quiet --locked --inexact --group screens
+	@PYTHONPATH=python:. $(PYTHON_ENV) -m tools.pictures $(PICTURES)
 
 external: export EXTERNAL = all
 external: setup ## all recorded sessions, where they are; make test plays a sample of them

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+
+from tools.pictures.drawing import Colour, Look, Pen, image_of
 
 POINTS = 16
-_DEJAVU = "/usr/share/fonts/truetype/dejavu/DejaVuSansMono"
 _SGR = re.compile(r"\x1b\[([\d;:]*)m|\x1b\][^\x1b\x07]*(?:\x1b\\|\x07)|\x1b[()][AB0]|[\x0e\x0f]")
 _BASIC = [
     (0, 0, 0), (205, 49, 49), (13, 188, 121), (229, 229, 16), (36, 114, 200), (188, 63, 188), (17, 168, 205),
@@ -19,64 +18,23 @@ _BASIC = [
     (41, 184, 219), (255, 255, 255),
 ]  # fmt: skip
 
-Colour = tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class Pen:
-    """How a cell is drawn. None: the terminal's own colour."""
-
-    ink: Colour | None = None
-    paper: Colour | None = None
-    bold: bool = False
-    italic: bool = False
-    underline: bool = False
-    struck: bool = False
-    reverse: bool = False
-
 
 def draw(
     screen: str, size: tuple[int, int], path: Path, *, dark: bool = True, cursor: tuple[int, int] = (-1, -1)
 ) -> None:
     """Draw a screen of `size` (columns, lines) into a PNG; `cursor` is (row, column), 0-based."""
-    from PIL import Image, ImageDraw
-
-    fonts = _fonts()
-    width, height = round(fonts[False, False].getlength("M")), sum(fonts[False, False].getmetrics())
-    own = ((208, 208, 208), (16, 16, 16)) if dark else ((20, 20, 20), (255, 255, 255))
-    image = Image.new("RGB", (width * size[0], height * size[1]), own[1])
-    canvas = ImageDraw.Draw(image)
+    look = Look(POINTS, *((208, 208, 208), (16, 16, 16)) if dark else ((20, 20, 20), (255, 255, 255)))
+    lines: list[list[tuple[str, Pen]]] = []
     pen = Pen()
-    for row, line in enumerate(screen.split("\n")[: size[1]]):
-        column = 0
+    for line in screen.split("\n")[: size[1]]:
+        cells = []
         for text, held in _runs(line, pen):
             pen = held
-            for cell in _cells(text):
-                wide = 2 if unicodedata.east_asian_width(cell[0]) in "WF" else 1
-                _paint(canvas, fonts, cell, (column * width, row * height, wide * width, height), pen, own)
-                column += wide
-    if cursor[0] >= 0:
-        x, y = cursor[1] * width, cursor[0] * height
-        canvas.rectangle([x, y, x + width - 1, y + height - 1], outline=(255, 140, 0), width=2)
+            cells += [(cell, pen) for cell in _cells(text)]
+        lines.append(cells)
+    lines += [[]] * (size[1] - len(lines))
     path.parent.mkdir(parents=True, exist_ok=True)
-    image.save(path)
-
-
-def _paint(
-    canvas: Any, fonts: Any, cell: str, box: tuple[int, int, int, int], pen: Pen, own: tuple[Colour, Colour]
-) -> None:
-    x, y, width, height = box
-    ink, paper = pen.ink or own[0], pen.paper or own[1]
-    if pen.reverse:
-        ink, paper = paper, ink
-    if paper != own[1]:
-        canvas.rectangle([x, y, x + width - 1, y + height - 1], fill=paper)
-    if cell.strip():
-        canvas.text((x, y), cell, font=fonts[pen.bold, pen.italic], fill=ink)
-    if pen.underline:
-        canvas.line([x, y + height - 2, x + width - 1, y + height - 2], fill=ink)
-    if pen.struck:
-        canvas.line([x, y + height // 2, x + width - 1, y + height // 2], fill=ink)
+    image_of(lines, size[0], look, cursor=cursor).save(path)
 
 
 def _runs(line: str, pen: Pen) -> Iterator[tuple[str, Pen]]:
@@ -146,16 +104,3 @@ def _cells(text: str) -> Iterator[str]:
         cell = character
     if cell:
         yield cell
-
-
-def _fonts() -> dict[tuple[bool, bool], Any]:
-    """Return the fonts by (bold, italic)."""
-    from PIL import ImageFont
-
-    names = {(False, False): "", (True, False): "-Bold", (False, True): "-Oblique", (True, True): "-BoldOblique"}
-    plain = f"{_DEJAVU}.ttf"
-    if not Path(plain).exists():
-        found = subprocess.run(["fc-match", "-f", "%{file}", "monospace"], capture_output=True, text=True, check=False)
-        plain = found.stdout
-    paths = {style: f"{_DEJAVU}{name}.ttf" for style, name in names.items()}
-    return {style: ImageFont.truetype(path if Path(path).exists() else plain, POINTS) for style, path in paths.items()}

@@ -18,6 +18,7 @@ class Grid:
         self.highlights: dict[int, dict[str, Any]] = {0: {}}
         self.cursor = (0, 0)
         self.mode = "normal"
+        self.default_colours = ((208, 208, 208), (16, 16, 16))
         self.flushes: list[float] = []
 
     def text(self) -> str:
@@ -46,6 +47,11 @@ class Grid:
     def _hl_attr_define(self, number: int, rgb: dict[str, Any], *_: Any) -> None:
         self.highlights[number] = rgb
 
+    def _default_colors_set(self, ink: int, paper: int, *_: Any) -> None:
+        """Take the colours of text without any highlight, as (red, green, blue); -1 = the terminal's own."""
+        before = self.default_colours
+        self.default_colours = (_rgb(ink) if ink >= 0 else before[0], _rgb(paper) if paper >= 0 else before[1])
+
     def _grid_cursor_goto(self, _grid: int, row: int, column: int) -> None:
         self.cursor = (row, column)
 
@@ -68,3 +74,7 @@ class Grid:
 
     def _flush(self, *_: Any) -> None:
         self.flushes.append(time.monotonic())
+
+
+def _rgb(number: int) -> tuple[int, int, int]:
+    return number >> 16 & 255, number >> 8 & 255, number & 255

@@ -219,5 +219,8 @@ def _legend_line(words: Sequence[tuple[str, str, str]], look: _Look) -> ChartLin
         first = len(text.encode())
         text += sign
         spans.append(Span(first, len(text.encode()), ink))
-        text += f" {meaning}   "
+        said = len(text.encode())
+        text += f" {meaning}"
+        spans.append(Span(said, len(text.encode()), "limit"))
+        text += "   "
     return ChartLine(text.rstrip(), tuple(spans))

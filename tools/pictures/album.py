@@ -1,0 +1,91 @@
+"""Which pictures there are: what each shows, in words for who cannot see it, and which names of ours it shows.
+
+A test holds the names against the plugin: a command, key or word that is gone has to go from its picture, too. The
+pictures are in `doc/pictures/`; README and documents take their descriptions from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.pictures import reels
+
+FOLDER = Path(__file__).resolve().parents[2] / "doc" / "pictures"
+MAX_BYTES = 2 * 1024 * 1024
+"""All pictures together: who clones the plugin gets them as well."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture. `maps`: names of options of `keymaps`; `commands` as typed; `words` the plugin writes."""
+
+    name: str
+    take: Callable[[Path, Path], None]
+    alt: str
+    maps: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        """Return where it is."""
+        return FOLDER / self.name
+
+
+ALBUM = (
+    Picture(
+        "undo.gif",
+        reels.undo,
+        "A chat reads three files; before the third request old tool results are cleared, a line marked with scissors"
+        " says how many tokens that freed, u undoes it, Ctrl-R does it again, and the meter follows.",
+        maps=("undo", "redo", "restore"),
+        words=("cleared", "undone", "paused until you"),
+    ),
+    Picture(
+        "approval.gif",
+        reels.approval,
+        "The model asks to change a file; the change is shown in the chat, K opens it as a diff beside the file, g1"
+        " accepts it, and the open file has it at once.",
+        words=("waiting for your approval", "always in this chat", "proposal"),
+    ),
+    Picture(
+        "edit.gif",
+        reels.edit,
+        "A function is selected and :CodeCompanion is told in words how to change it; the change is shown in the buffer"
+        " as a diff, line by line, and ga accepts it as one undo step.",
+        words=("proposed",),
+    ),
+    Picture(
+        "inspector.png",
+        reels.inspector,
+        "The inspector lists what the next request will contain, message by message: tokens, share, cache, age, state"
+        " and role, with two tool results marked as cleared.",
+        maps=("debug",),
+        words=("What the model will get", "kept free for the reply", "tool schemas"),
+    ),
+    Picture(
+        "diff.png",
+        reels.diff,
+        "A proposed change of a file as a diff in two windows, the file as it is on the left and the proposal, which"
+        " can be edited, on the right; g1 accepts, q goes back, g3 rejects.",
+        words=("proposal", "accept", "reject"),
+    ),
+    Picture(
+        "context.png",
+        reels.context,
+        "The list of code that a question would be sent with: for each piece its score, tokens, who found it, file and"
+        " lines; below it the text the model gets.",
+        commands=("/context", ":CodeCompanion index"),
+        words=("What the model gets", "looked for", "leave out"),
+    ),
+    Picture(
+        "cost.png",
+        reels.cost,
+        "The cost report draws the tokens of 96 requests: the area that was sent stays below the window, the line of"
+        " what would have been sent without management leaves the chart; signs mark edits and compactions.",
+        commands=("/cost",),
+        words=("Tokens per request", "without management"),
+    ),
+)
