@@ -191,6 +191,7 @@ local function prepare_hello()
     data_dir = vim.fn.stdpath("data") .. "/codecompanion",
     cache_dir = vim.fn.stdpath("cache") .. "/codecompanion",
     state_dir = vim.fn.stdpath("state") .. "/codecompanion",
+    config_dir = vim.fn.stdpath("config") .. "/codecompanion",
     log_path = require("codecompanion.log").path(),
     nvim = ("%d.%d.%d"):format(version.major, version.minor, version.patch),
   }

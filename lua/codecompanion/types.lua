@@ -533,6 +533,7 @@
 ---@field log_path string
 ---@field nvim string
 ---@field state_dir? string
+---@field config_dir? string
 ---@field adapters? table<string, any>
 ---@field proxy? string
 ---@field secrets? table<string, string>
@@ -1612,6 +1613,7 @@
 ---@field context_window? integer|string
 ---@field policy? string|table
 ---@field policies? CodeCompanion.Options.interactions.chat.opts.policies
+---@field strategies? CodeCompanion.Options.interactions.chat.opts.strategies
 ---@field max_provider_requests_per_turn? integer
 ---@field max_output_continuations? integer
 ---@field tell_open_file? boolean
@@ -1633,6 +1635,10 @@
 ---|codecompanion-own-policies|.
 ---@class CodeCompanion.Options.interactions.chat.opts.policies
 ---@field [string] table
+
+---Your own strategies of context management, in Python; policies use them by name, see |codecompanion-own-strategies|.
+---@class CodeCompanion.Options.interactions.chat.opts.strategies
+---@field [string] string
 
 ---What compactions remember for later chats, see |codecompanion-memory|.
 ---@class CodeCompanion.Options.interactions.chat.opts.memory

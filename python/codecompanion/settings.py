@@ -52,8 +52,9 @@ class ChatSettings(_Section, frozen=True):
     """What `interactions.chat` says about every new chat.
 
     `model` "" = the adapter's own. `adapter_policies` names the policy of chats with an adapter, `policies` are the
-    user's own ones. `system_prompt` None = the built-in one. `max_provider_requests_per_turn` < 0 =
-    unlimited. `budget` and `total_budget` are US dollars, 0 = unlimited; `…_warn` are shares of them, 0..1, 0 = never.
+    user's own ones, `strategies` the user's functions by name. `system_prompt` None = the built-in one.
+    `max_provider_requests_per_turn` < 0 = unlimited. `budget` and `total_budget` are US dollars, 0 = unlimited;
+    `…_warn` are shares of them, 0..1, 0 = never.
     `context_window` is for every model, in tokens; 0 = each has its own (R-103).
     `context_management` holds only the keys the user set (R-503); triggers are 0 < t < 1 of the window,
     tokens ≥ 2, or False. `checkpoint_every_messages` 0 = only the checkpoints a policy asks for.
@@ -65,6 +66,7 @@ class ChatSettings(_Section, frozen=True):
     policy: str
     adapter_policies: dict[str, str]
     policies: dict[str, dict[str, Any]]
+    strategies: dict[str, str]
     system_prompt: str | None
     max_provider_requests_per_turn: int
     max_output_continuations: int

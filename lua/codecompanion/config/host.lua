@@ -124,6 +124,7 @@ local function chat(options, given, evaluation)
     policy = policy,
     adapter_policies = object(adapter_policies),
     policies = object(vim.tbl_map(object, static(opts.policies))),
+    strategies = object(opts.strategies),
     system_prompt = system_prompt(evaluation, options),
     max_provider_requests_per_turn = opts.max_provider_requests_per_turn,
     max_output_continuations = opts.max_output_continuations,

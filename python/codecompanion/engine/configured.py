@@ -24,6 +24,7 @@ from codecompanion.context.policy.hints import nearest
 from codecompanion.context.policy.options import COMMON_OPTIONS, flatten, known_options, with_options
 from codecompanion.engine.log import count_secrets
 from codecompanion.engine.log import redact as hide_secrets
+from codecompanion.engine.policy_files import PolicyFiles, read_policy_files, told_by_file
 from codecompanion.errors import ConfigError, InputError
 from codecompanion.session.code.project_indexes import ProjectIndexes, choice_of
 from codecompanion.session.compaction.effects import Keeping
@@ -52,7 +53,10 @@ def configure(services: Services, request: Hello) -> None:
     services.gatherer = _gatherer(services)
     _add_own_tools(services)
     _check_patterns(services)
-    _check_policies(services)
+    files = read_policy_files(request.config_dir, services.settings.chat.policies)
+    services.mistakes += files.mistakes
+    _use(services, policies={**services.settings.chat.policies, **files.tables})
+    _check_policies(services, files)
 
 
 def _add_own_tools(services: Services) -> None:
@@ -191,14 +195,14 @@ def _with(table: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[s
     return {**table, name: _with(table.get(name, {}), tuple(rest), value) if rest else value}
 
 
-def _check_policies(services: Services) -> None:
+def _check_policies(services: Services, files: PolicyFiles) -> None:
     """Leave out policies and options that cannot be used; what does not name them goes on as configured."""
-    _check_own_policies(services)
+    _check_own_policies(services, files)
     _check_choices(services)
     _check_options(services)
 
 
-def _check_own_policies(services: Services) -> None:
+def _check_own_policies(services: Services, files: PolicyFiles) -> None:
     """Put in the place of each own policy that is wrong the one it extends, where it is chosen."""
     chat = services.settings.chat
     wrong: dict[str, str] = {}
@@ -206,7 +210,7 @@ def _check_own_policies(services: Services) -> None:
         try:
             load_policy(name, chat.policies, POLICIES_KEY)
         except ConfigError as error:
-            wrong[name] = str(error)
+            wrong[name] = told_by_file(str(error), f"{POLICIES_KEY}.{name}", files.paths.get(name))
         except Exception as error:
             wrong[name] = f"{POLICIES_KEY}.{name}: {services.report_bug(error)}"
     if not wrong:

@@ -85,6 +85,10 @@ async def build_services(
     )
     known.learn_environment(environment, adapters.key_variables(), is_plain_name)
     known.learn(await asyncio.to_thread(adapters.secret_values))
+    if loaded.chat.strategies:
+        from codecompanion.engine.own_strategies import register_in_time
+
+        services.mistakes += await register_in_time(loaded.chat.strategies, tell)
     configure(services, request)
     await asyncio.to_thread(services.load_calibrations)
     if request.cache_dir:

@@ -106,6 +106,7 @@ class Hello(Request, frozen=True, kw_only=True):
     log_path: str
     nvim: str
     state_dir: str = ""
+    config_dir: str = ""
     adapters: dict[str, Any] = {}
     proxy: str = ""
     secrets: dict[str, str] = {}

@@ -109,6 +109,20 @@ return {
         },
       },
       {
+        name = "strategies",
+        description = "Your own strategies of context management, in Python; policies use them by name, see"
+          .. " |codecompanion-own-strategies|.",
+        fields = {},
+        values = {
+          name = "<name>",
+          type = "string",
+          optional = true,
+          check = require("codecompanion.config.own_tools").check_python,
+          description = 'Your own strategy: `path/to/file.py:function`, relative to `stdpath("config")`, or'
+            .. " `module.path:function`.",
+        },
+      },
+      {
         name = "max_provider_requests_per_turn",
         type = "integer",
         default = 32,

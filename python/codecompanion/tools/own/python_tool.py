@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
-import importlib.util
 import inspect
-import sys
 import threading
-import traceback
 from collections.abc import Callable, Coroutine
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from codecompanion.errors import ConfigError, ToolError
+from codecompanion.errors import ToolError
 from codecompanion.model.messages import ToolSpec
 from codecompanion.settings import OwnToolSettings
 from codecompanion.tools.base import Tool, ToolContext, ToolOutput
 from codecompanion.tools.own.asking import question_of, title_of
+from codecompanion.tools.own.loading import load_function, told_of
 from codecompanion.tools.own.lua_tool import as_schema
 from codecompanion.tools.own.signature import CONTEXT, CallContext, Signature, read_signature
 
@@ -39,7 +35,7 @@ def python_tool(name: str, given: OwnToolSettings) -> Tool:
         ConfigError: it cannot be loaded, or no schema can be made of it; names file and line.
     """
     key = f"interactions.chat.tools.{name}"
-    function = _load(given.python, key)
+    function = load_function(given.python, key)
     signature = read_signature(function, key)
     run = _runner(name, function, signature)
     parameters = signature.parameters if given.parameters is None else as_schema(given.parameters)
@@ -51,51 +47,6 @@ def python_tool(name: str, given: OwnToolSettings) -> Tool:
         effect="execute",
         settings=given.settings,
     )
-
-
-def _load(where: str, key: str) -> Callable[..., Any]:
-    place, _, name = where.rpartition(":")
-    try:
-        module = _from_file(Path(place), key) if place.endswith(".py") else importlib.import_module(place)
-        found = getattr(module, name, None)
-    except ConfigError:
-        raise
-    except BaseException as error:  # the user's code: a file that calls sys.exit() must not end the host
-        raise ConfigError(key, f"{place} cannot be loaded: {_told(error)}") from error
-    if found is None:
-        raise ConfigError(key, f"there is no {name} in {place}")
-    if not callable(found) or inspect.isclass(found):
-        raise ConfigError(key, f"{name} in {place} is no function")
-    return found  # type: ignore[no-any-return]
-
-
-def _from_file(path: Path, key: str) -> Any:
-    if not path.is_file():
-        raise ConfigError(key, f"there is no file {path}")
-    module_name = f"codecompanion_own_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
-    if module_name in sys.modules:
-        return sys.modules[module_name]
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise ConfigError(key, f"{path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module  # dataclasses look their module up
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[module_name]
-        raise
-    return module
-
-
-def _told(error: BaseException) -> str:
-    """Return an error of the user's code in one line, with the place it comes from."""
-    sentence = " ".join(str(error).split())[:300]
-    if isinstance(error, SyntaxError):
-        return f"{error.msg} ({error.filename}, line {error.lineno})"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
-    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if len(frames) > 1 else ""
-    return f"{type(error).__name__}{': ' if sentence else ''}{sentence}{where}"
 
 
 def _runner(
@@ -125,9 +76,9 @@ def _runner(
         except ToolError:
             raise
         except BaseException as error:  # SystemExit and KeyboardInterrupt of the user's code must not end the host
-            raise ToolError(f"{name} failed: {_told(error)}.") from error
+            raise ToolError(f"{name} failed: {told_of(error)}.") from error
         if isinstance(result, _Raised):
-            raise ToolError(f"{name} failed: {_told(result.error)}.") from result.error
+            raise ToolError(f"{name} failed: {told_of(result.error)}.") from result.error
         return ToolOutput(text=text_of(name, result))
 
     return run
