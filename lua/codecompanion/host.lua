@@ -69,6 +69,10 @@ end
 
 ---@param event table
 local function dispatch(event)
+  local tools = event.type == "host_exit" and package.loaded["codecompanion.own_tools"]
+  if tools then
+    tools.stop_all()
+  end
   show_without_chat(event)
   for subscriber in pairs(subscribers) do
     local ok, err = xpcall(subscriber, debug.traceback, event)
@@ -374,7 +378,12 @@ function M.on_events(json)
         end
       end
     elseif event.type == "ask" then
-      require("codecompanion.files").answer(event, answer)
+      local channel = state.channel
+      require("codecompanion.files").answer(event, function(payload)
+        if state.channel == channel then -- another host asks other questions by the same numbers
+          answer(payload)
+        end
+      end)
     else
       if event.type == "host_ready" then
         require("codecompanion.config").take_from_host(event.mistakes or {})

@@ -195,4 +195,11 @@ function M.stop(number)
   end
 end
 
+---Stop all calls: the host that waited for them is gone.
+function M.stop_all()
+  for _, number in ipairs(vim.tbl_keys(runs)) do
+    M.stop(number)
+  end
+end
+
 return M

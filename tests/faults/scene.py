@@ -42,6 +42,7 @@ from codecompanion.wire.events import (
 )
 from tests.faults.disks import DISKS
 from tests.faults.faults import Answers, Row, Says
+from tests.faults.own_tools import BreakingSource, OwnFaults
 from tests.faults.raising_tool import RAISING_TOOL
 from tests.faults.wires import KEY, Wire, adapter_settings
 from tests.providers.loopback.server import LoopbackServer
@@ -72,7 +73,8 @@ class Host(Bench):
         self.services.clock = lambda: now[0]
         self.services.lookup = lambda name, model: None
         self.services.tools = Toolbox(
-            [GivenTools("built in", (*BUILTIN_TOOLS, RAISING_TOOL))], self.services.settings.tools.entries
+            [GivenTools("built in", (*BUILTIN_TOOLS, RAISING_TOOL)), OwnFaults(), BreakingSource()],
+            self.services.settings.tools.entries,
         )
 
 

@@ -292,6 +292,12 @@ TOOL = tuple(
         ("a huge result", [Call("read_file", '{"path": "big.txt"}')], "cut in the view, whole in the store"),
         ("a file that is no text", [Call("read_file", '{"path": "binary.txt"}')], "the model reads that it is none"),
         ("a tool that breaks", [Call("breaks")], "the model reads that it failed; nothing else is hurt"),
+        ("a tool of the user's that leaves", [Call("leaves")], "the model reads that it failed; the host stays"),
+        ("a tool of the user's that hangs", [Call("hangs")], "the model reads that it was stopped"),
+        ("a tool of the user's that gives no text", [Call("garbles")], "what is no text is replaced"),
+        ("a tool of the user's that gives too much", [Call("floods")], "cut in the view, whole in the store"),
+        ("a tool of the user's that gives instructions", [Call("injects")], "text; nothing is approved by it"),
+        ("a tool of the user's in Lua, without an editor", [Call("in_lua")], "the model reads that it cannot run"),
         (
             "two calls with one id",
             [Call("read_file", '{"path": "x.txt"}', "same"), Call("read_file", '{"path": "y.txt"}', "same")],

@@ -55,7 +55,7 @@ def test_an_own_command_attaches_inserts_and_says(nvim_factory: Factory) -> None
                end } }""",
     )
     assert problems(chat) == []
-    assert offered(chat, "/to") == ["/todo"]
+    assert offered(chat, "/tod") == ["/todo"]
     assert offered(chat, "/todo x") == ["xone", "xtwo"]
     send(chat, "/todo milk")
     assert [(one["path"], one["text"]) for one in chat.sent("attach")] == [("todo", "- milk"), ("log", "theirs")]

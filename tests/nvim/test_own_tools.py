@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -164,6 +166,28 @@ def test_a_tool_that_never_answers_is_stopped_and_told(nvim_factory: Factory, tm
         chat.nvim.wait_lua("return _G.told == true")
         chat.wait_state("idle")
         assert len([r for r in server.requests if r.path.endswith("/chat/completions")]) == 1
+
+
+def test_a_host_that_dies_ends_the_call_and_the_chat_goes_on(nvim_factory: Factory, tmp_path: Path) -> None:
+    """The tool is told; what it still answers is not taken for an answer to the next host's question."""
+    hangs = """mine = { description = 'Hangs.', opts = { require_approval_before = false },
+      callback = function(_, context, done)
+        _G.began = true
+        context.on_cancel(function() _G.told = true end)
+        _G.late = done
+      end }"""
+    answers = [reply(calls=[Call("mine", id="a")]), reply("Here again.")]
+    with ChatServerThread(answers, key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server, tools(hangs))
+        chat.send("go")
+        chat.nvim.wait_lua("return _G.began == true")
+        os.kill(chat.host_pid(), signal.SIGKILL)
+        chat.nvim.wait_lua("return _G.told == true")
+        chat.nvim.lua("_G.late('from another life')")
+        chat.say("go on")
+        assert "Here again." in chat.text()
+        assert "another life" not in str(server.requests[-1].json)
+        assert server.refusals == []
 
 
 def test_mistakes_name_their_key_and_the_others_are_offered(nvim_factory: Factory, tmp_path: Path) -> None:
