@@ -42,6 +42,7 @@ command("CodeCompanionChat", "chat", "Open a chat, or ask it the words that foll
   range = true,
   complete = "complete_chat",
 })
+command("CodeCompanionActions", "actions", "List what can be done here: prompts, chats, commands", { range = true })
 command("CodeCompanionCmd", "command_line", "Turn words into a command line; it is shown, not run", {
   nargs = "*",
   range = true,

@@ -48,6 +48,13 @@ function M.optional(name, value, kind)
   check(name, value, kind, true)
 end
 
+---Check an argument that has to be a text.
+---@param name string
+---@param value any
+function M.text(name, value)
+  check(name, value, "string")
+end
+
 ---Check what `chat()` takes.
 ---@param opts any
 function M.chat(opts)

@@ -67,11 +67,15 @@ local function is_instruction(args)
   return not near or not vim.list_contains(subcommands[near].arguments or {}, words[2]:lower())
 end
 
----`:CodeCompanion {subcommand}` and `:[range]CodeCompanion {instruction}`
----@param args { fargs: string[], args: string, range: integer, line1: integer, line2: integer }
+---`:CodeCompanion {subcommand}`, `:[range]CodeCompanion {instruction}` and `:[range]CodeCompanion /{prompt}`
+---@param args { args: string, fargs: string[], range: integer, line1: integer, line2: integer }
 function M.run(args)
   if is_refused() then
     return
+  end
+  local prompt, argument = (args.args .. " "):match("^%s*/(%a[%w_-]*)%s+(.-)%s*$")
+  if prompt then
+    return require("codecompanion.use_prompt").by_name(prompt, argument, args)
   end
   local name = (args.fargs[1] or ""):lower()
   if is_instruction(args) then
@@ -103,6 +107,13 @@ function M.complete(lead, line, position)
       return name:sub(#typed - #lead + 1)
     end, require("codecompanion.chat.lists.resume_list").names(typed))
   end
+  if lead:sub(1, 1) == "/" and is_first_argument(line, position) then
+    require("codecompanion.prompt_library").refresh_if_stale()
+    local aliases = vim.tbl_map(function(prompt)
+      return prompt.alias ~= "" and "/" .. prompt.alias or nil
+    end, require("codecompanion.prompt_library").list())
+    return starting_with(vim.tbl_values(aliases), lead)
+  end
   if is_first_argument(line, position) then
     return starting_with(sorted_names(subcommands), lead)
   end
@@ -130,6 +141,14 @@ end
 ---@return string[]
 function M.complete_chat(...)
   return require("codecompanion.chat_command").complete(...)
+end
+
+---`:[range]CodeCompanionActions`
+---@param args { range: integer, line1: integer, line2: integer }
+function M.actions(args)
+  if not is_refused() then
+    require("codecompanion.actions").open(args)
+  end
 end
 
 ---`:[range]CodeCompanionCmd [words]`

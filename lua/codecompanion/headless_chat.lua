@@ -36,6 +36,7 @@ local M = {}
 ---@field closed? boolean
 ---@field unsubscribe fun()
 ---@field timer? uv.uv_timer_t
+---@field compose? fun(opened: table): string Makes the message once the chat is open
 local Chat = {}
 Chat.__index = Chat
 
@@ -93,7 +94,11 @@ function Chat:_take(event)
   if self.options.on_event then
     self.options.on_event(event)
   end
-  if event.type == "reply_started" then
+  if event.type == "chat_opened" and self.compose then
+    local compose = self.compose
+    self.compose = nil
+    self:submit(compose(event))
+  elseif event.type == "reply_started" then
     self.text = ""
   elseif event.type == "text" then
     self.text = self.text .. event.text
@@ -139,11 +144,10 @@ function M.open(options)
   return chat
 end
 
----Send a message; `on_done` gets the answer.
----@param text string
-function Chat:submit(text)
+---An answer is waited for, so long and no longer.
+function Chat:_wait()
+  self:_stop_timer()
   self.waits, self.text, self.said, self.stopped, self.late, self.cut = true, "", nil, nil, nil, nil
-  self.submit_id = self.submit_id + 1
   self.timer = vim.uv.new_timer()
   self.timer:start(
     self.options.timeout_ms,
@@ -155,6 +159,13 @@ function Chat:submit(text)
       end
     end)
   )
+end
+
+---Send a message; `on_done` gets the answer.
+---@param text string
+function Chat:submit(text)
+  self:_wait()
+  self.submit_id = self.submit_id + 1
   host.notify("submit", {
     chat = self.id,
     submit_id = self.submit_id,
@@ -202,7 +213,7 @@ end
 
 ---Ask once, and give the chat back.
 ---@param options CodeCompanion.HeadlessOptions
----@param text string
+---@param text string|fun(opened: table): string A function is told of the model first (`chat_opened`)
 ---@return CodeCompanion.HeadlessChat
 function M.ask(options, text)
   local chat
@@ -215,7 +226,12 @@ function M.ask(options, text)
       on_done(answer)
     end,
   }))
-  chat:submit(text)
+  if type(text) == "function" then
+    chat.compose = text
+    chat:_wait()
+  else
+    chat:submit(text)
+  end
   return chat
 end
 

@@ -91,6 +91,18 @@ function M.restore(id)
   return require("codecompanion.chat").restore(id)
 end
 
+---Use a prompt of the prompt library, as `:CodeCompanion /{name}` does; in visual mode with the selection.
+---@param name string Its alias, or its name
+---@param argument? string What it wants to know
+function M.prompt(name, argument)
+  require("codecompanion.arguments").text("name", name)
+  require("codecompanion.arguments").optional("argument", argument, "string")
+  if is_refused() then
+    return nil
+  end
+  require("codecompanion.use_prompt").by_name(name, argument or "")
+end
+
 ---Compact the chat of this buffer, or the last chat, whatever its size.
 ---@param instructions? string What the summary should take care of
 function M.compact(instructions)

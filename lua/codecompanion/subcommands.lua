@@ -77,6 +77,12 @@ return {
       end
     end,
   },
+  commit = {
+    description = "write the message of the staged changes into the commit buffer",
+    run = function()
+      require("codecompanion.commit_message").run()
+    end,
+  },
   approval = {
     description = "go to the tool call that is waiting for your approval",
     run = function()

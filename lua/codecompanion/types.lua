@@ -869,6 +869,31 @@
 ---@field chat? string
 ---@field snapshot CodeCompanion.Wire.Snapshot
 
+---→ `{prompts: [{name, description, alias, messages, origin, label, path, sha256, state, …}], problems}`.
+---
+---The prompt files of `own_folder` and `folders`, and those of the project below `cwd`. `state` of a project's is
+---"allowed", "refused" or "unasked"; `messages` of those that are not allowed are empty, `beginning` says how the text
+---begins. `problems`: a sentence for each file that cannot be used; `notes` of a prompt: what of it is not.
+---@class CodeCompanion.Request.ListPrompts
+---@field id? integer
+---@field chat? string
+---@field cwd string
+---@field own_folder? string
+---@field folders? string[]
+
+---A prompt file of a project, as it was shown.
+---@class CodeCompanion.Wire.PromptPermit
+---@field path string
+---@field sha256 string
+
+---→ one sentence. The user allows these files of the project with this content, or refuses them.
+---@class CodeCompanion.Request.PermitPrompts
+---@field id? integer
+---@field chat? string
+---@field cwd string
+---@field files CodeCompanion.Wire.PromptPermit[]
+---@field allowed boolean
+
 ---→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
 ---
 ---The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null.
@@ -1192,6 +1217,8 @@
 ---@field list_models CodeCompanion.Request.ListModels
 ---@field login CodeCompanion.Request.Login
 ---@field list_rules CodeCompanion.Request.ListRules
+---@field list_prompts CodeCompanion.Request.ListPrompts
+---@field permit_prompts CodeCompanion.Request.PermitPrompts
 ---@field inspect CodeCompanion.Request.Inspect
 ---@field preview CodeCompanion.Request.Preview
 ---@field forecast_compaction CodeCompanion.Request.ForecastCompaction
@@ -1231,6 +1258,7 @@
 ---@field completion? CodeCompanion.Options.completion
 ---@field mcp? CodeCompanion.Options.mcp
 ---@field rules? CodeCompanion.Options.rules
+---@field prompt_library? CodeCompanion.Options.prompt_library
 ---@field models? CodeCompanion.Options.models
 ---@field workspace? CodeCompanion.Options.workspace
 ---@field display? CodeCompanion.Options.display
@@ -1816,7 +1844,7 @@
 ---@field adapter? string|table
 ---@field timeout? integer
 
----A commit message from the staged changes.
+---A commit message from the staged changes, see |codecompanion-commit|.
 ---@class CodeCompanion.Options.interactions.commit
 ---@field adapter? string|table
 ---@field timeout? integer
@@ -1977,6 +2005,15 @@
 ---@field files? (string|table)[]
 ---@field parser? "none"|"claude"
 ---@field enabled? boolean|(fun(): boolean)
+
+---Prompts by name, see |codecompanion-prompts|.
+---@class CodeCompanion.Options.prompt_library
+---@field markdown? CodeCompanion.Options.prompt_library.markdown
+---@field [string] table|boolean
+
+---Prompts in Markdown files.
+---@class CodeCompanion.Options.prompt_library.markdown
+---@field dirs? string[]
 
 ---Facts about models by name; they win over the built-in table.
 ---@class CodeCompanion.Options.models

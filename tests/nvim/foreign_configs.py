@@ -66,7 +66,9 @@ V17 = """{
     project = { description = "Project", files = { "CLAUDE.md", "docs/*.md" }, parser = "claude" },
     opts = { chat = { enabled = true, default_memory = { "project" } }, show_defaults = false },
   },
-  prompt_library = { ["Docs"] = { strategy = "chat", description = "Docs", prompts = {} } },
+  prompt_library = {
+    ["Docs"] = { strategy = "chat", description = "Docs", prompts = { { role = "user", content = "Hi" } } },
+  },
   extensions = { mcphub = { callback = "mcphub.extensions.codecompanion", opts = { make_vars = true } } },
   display = { chat = { child_window = { width = 100 }, window = { position = "right", opts = { number = false } } } },
   opts = { job_start_delay = 1500 },
@@ -113,7 +115,7 @@ NOTHING: dict[str, set[str]] = {
         *("interactions.chat.keymaps.close.index", "interactions.chat.keymaps.send.index"),
     },
     "17": {
-        *("adapters.acp", "extensions", "prompt_library", "opts.job_start_delay", "display.chat.child_window"),
+        *("adapters.acp", "extensions", "opts.job_start_delay", "display.chat.child_window"),
         *("interactions.chat.editor_context.buffer.opts.default_params", "rules.opts.show_defaults"),
         *("interactions.chat.opts.completion_provider", "interactions.chat.opts.goto_file_action"),
         *("interactions.chat.tools.groups.full_stack_dev", "interactions.chat.tools.next_edit_suggestion"),

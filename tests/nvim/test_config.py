@@ -203,7 +203,6 @@ def test_a_mistake_names_its_key_path_and_what_would_be_right(config: Config, op
         "display.diff",
         "display.action_palette",
         "opts.send_code",
-        "prompt_library",
         "rules.parsers",
         "rules.mine.is_preset",
     ],

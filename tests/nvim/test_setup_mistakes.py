@@ -74,13 +74,13 @@ def test_setup_takes_anything(nvim_factory: Callable[..., Nvim], given: str) -> 
 
 
 def test_checkhealth_lists_everything(nvim_factory: Callable[..., Nvim]) -> None:
-    options = "{ displya = {}, prompt_library = {}, strategies = { chat = { adapter = 'offline' } } }"
+    options = "{ displya = {}, extensions = {}, strategies = { chat = { adapter = 'offline' } } }"
     nvim = nvim_factory(init=setup(options), size=(120, 60))
     nvim.command("checkhealth codecompanion")
     nvim.wait_for(lambda: any("displya: unknown key" in line for line in nvim.lines()), "the mistake")
     text = "\n".join(nvim.lines())
     assert "Options of codecompanion.nvim that do nothing here" in text
-    assert "- prompt_library" in text
+    assert "- extensions" in text
     assert "- strategies → interactions" in text
 
 

@@ -25,6 +25,7 @@ ORDER = (
         "chat.ui",
         "slash",
         "sources",
+        "prompt_library",
         "reports",
         "report_page",
         "files.list",
@@ -36,7 +37,8 @@ ORDER = (
     ("completion",),
     ("chat",),
     ("edit_in_place",),
-    ("", "commands", "chat_command", "subcommands", "reload", "health"),
+    ("use_prompt",),
+    ("", "actions", "commands", "chat_command", "subcommands", "reload", "health"),
 )
 MAX_FILES_IN_A_ROOM = 14
 

@@ -22,6 +22,9 @@ local M = {
 }
 
 function life.furnish(chat)
+  vim.schedule(function() -- nothing of it is needed before the first paint
+    require("codecompanion.prompt_library.slash").begin()
+  end)
   require("codecompanion.chat.ui.keymaps").set(chat)
   api.nvim_create_autocmd("CompleteDone", {
     group = "codecompanion.chat." .. chat.bufnr,

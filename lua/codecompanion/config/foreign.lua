@@ -12,7 +12,6 @@ local KEYS = {
   ["mcp.servers.*.roots"] = "the workspace is the root",
   ["mcp.servers.*.server_instructions"] = true,
   ["mcp.servers.*.tool_defaults"] = true,
-  ["prompt_library"] = true,
   ["adapters.acp"] = true,
   ["adapters.non_llms"] = true,
   ["adapters.opts"] = "options of all adapters are in `adapters.http.opts`",

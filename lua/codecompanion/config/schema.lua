@@ -31,6 +31,7 @@
 
 local rules = require("codecompanion.config.options.rules")
 local adapters = require("codecompanion.config.options.adapters")
+local prompts = require("codecompanion.config.options.prompts")
 local words = require("codecompanion.config.options.words")
 
 ---@type CodeCompanion.Option
@@ -88,6 +89,12 @@ return {
       description = "Groups of files with instructions for the model.",
       fields = rules.fields,
       values = rules.group,
+    },
+    {
+      name = "prompt_library",
+      description = "Prompts by name, see |codecompanion-prompts|.",
+      fields = prompts.fields,
+      values = prompts.values,
     },
     {
       name = "models",

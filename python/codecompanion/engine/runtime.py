@@ -93,6 +93,14 @@ class Runtime:
                 return await self._logging_in().carry_out(request)
             case requests.ListRules():
                 return self._list_rules()
+            case requests.ListPrompts():
+                from codecompanion.session.prompt_library.library import list_prompts
+
+                return await list_prompts(self.services, request)
+            case requests.PermitPrompts():
+                from codecompanion.session.prompt_library.library import permit_prompts
+
+                return await permit_prompts(self.services, request)
             case requests.ListCheckpoints() | requests.ListMemories() | requests.RestoreChat():
                 return await self._keep(request)
             case requests.Answer():

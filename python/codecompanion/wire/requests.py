@@ -409,6 +409,34 @@ class ListRules(Request, frozen=True, kw_only=True):
     snapshot: Snapshot
 
 
+class ListPrompts(Request, frozen=True, kw_only=True):
+    """→ `{prompts: [{name, description, alias, messages, origin, label, path, sha256, state, …}], problems}`.
+
+    The prompt files of `own_folder` and `folders`, and those of the project below `cwd`. `state` of a project's is
+    "allowed", "refused" or "unasked"; `messages` of those that are not allowed are empty, `beginning` says how the text
+    begins. `problems`: a sentence for each file that cannot be used; `notes` of a prompt: what of it is not.
+    """
+
+    cwd: str
+    own_folder: str = ""
+    folders: tuple[str, ...] = ()
+
+
+class PromptPermit(msgspec.Struct, frozen=True):
+    """A prompt file of a project, as it was shown."""
+
+    path: str
+    sha256: str
+
+
+class PermitPrompts(Request, frozen=True, kw_only=True):
+    """→ one sentence. The user allows these files of the project with this content, or refuses them."""
+
+    cwd: str
+    files: tuple[PromptPermit, ...]
+    allowed: bool
+
+
 class Inspect(Request, frozen=True, kw_only=True):
     """→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
 

@@ -31,7 +31,7 @@ return {
   },
   {
     name = "commit",
-    description = "A commit message from the staged changes.",
+    description = "A commit message from the staged changes, see |codecompanion-commit|.",
     fields = fields("the message"),
   },
 }

@@ -1,0 +1,171 @@
+---`:CodeCompanionActions`: one list of what can be done here: prompts, open chats, common commands. It is shown by
+---`vim.ui.select`, so that telescope, fzf-lua, snacks or mini.pick draw it where they are set up to.
+
+local api = vim.api
+local choose = require("codecompanion.screen.choose")
+local fit = require("codecompanion.screen.fit")
+
+local M = {}
+
+---@class CodeCompanion.Action
+---@field group string
+---@field name string
+---@field description string
+---@field from string Where it comes from, "" for what is the plugin's
+---@field run fun()
+
+---@param name string
+---@param description string
+---@param command string Without its colon
+---@return CodeCompanion.Action
+local function of_command(name, description, command)
+  return {
+    group = "command",
+    name = name,
+    description = description,
+    from = ":" .. command,
+    run = function()
+      vim.cmd(command)
+    end,
+  }
+end
+
+---@param context CodeCompanion.PromptContext
+---@return CodeCompanion.Action[]
+local function prompts(context)
+  local library = require("codecompanion.prompt_library")
+  local found = {}
+  for _, prompt in ipairs(library.list()) do
+    if library.fits(prompt, context) then
+      local slash = prompt.alias ~= "" and "/" .. prompt.alias .. " · " or ""
+      local asks = prompt.state ~= "allowed" and "asks first · " or ""
+      found[#found + 1] = {
+        group = "prompt",
+        name = prompt.name,
+        description = prompt.description ~= "" and prompt.description or prompt.beginning or "",
+        from = asks .. slash .. prompt.label,
+        run = function()
+          require("codecompanion.use_prompt").run(prompt, context)
+        end,
+      }
+    end
+  end
+  return found
+end
+
+---@return CodeCompanion.Action[]
+local function chats()
+  local found = {}
+  for _, chat in ipairs(require("codecompanion.chat").list()) do
+    local title = chat.title ~= "" and chat.title or ("Chat " .. chat.name)
+    found[#found + 1] = {
+      group = "chat",
+      name = title,
+      description = chat.model ~= "" and ("%s · %s"):format(chat.adapter, chat.model) or "",
+      from = chat.state ~= "idle" and chat.state or "",
+      run = function()
+        require("codecompanion.chat").show(chat)
+      end,
+    }
+  end
+  return found
+end
+
+---@param context CodeCompanion.PromptContext
+---@return CodeCompanion.Action[]
+local function commands(context)
+  local found = {}
+  if context.is_visual then
+    found[#found + 1] = {
+      group = "command",
+      name = "Add the selection to a chat",
+      description = "The last chat, or a new one",
+      from = ":CodeCompanionChat",
+      run = function()
+        local range = { context.start_line, context.end_line }
+        require("codecompanion.chat").add_selection(context.lines, range, api.nvim_buf_get_name(context.bufnr))
+      end,
+    }
+  end
+  vim.list_extend(found, {
+    of_command("New chat", "Ask anything", "CodeCompanionChat New"),
+    of_command("Resume a chat", "Choose one that is stored", "CodeCompanionChat Resume"),
+    of_command("Command line from words", "It is shown, not run", "CodeCompanionCmd"),
+  })
+  if require("codecompanion.chat").current() then
+    vim.list_extend(found, {
+      of_command("Cost", "What the chat has cost", "CodeCompanionCost"),
+      of_command("Compact", "Replace the conversation by a summary", "CodeCompanionCompact"),
+      of_command("Changes", "What the newest turn changed in files", "CodeCompanionChanges"),
+    })
+  end
+  return found
+end
+
+---All actions that fit where the user is, group by group.
+---@param context CodeCompanion.PromptContext
+---@return CodeCompanion.Action[]
+function M.list(context)
+  local found = prompts(context)
+  vim.list_extend(found, chats())
+  return vim.list_extend(found, commands(context))
+end
+
+---@param text string
+---@param width integer
+---@param shorten? fun(text: string, width: integer): string
+---@return string
+local function cell(text, width, shorten)
+  text = text:gsub("[%c]+", " ")
+  text = api.nvim_strwidth(text) > width and (shorten or fit.cut)(text, width) or text
+  return text .. (" "):rep(width - api.nvim_strwidth(text))
+end
+
+---How an action is written: columns that line up, as wide as the screen allows.
+---@param actions CodeCompanion.Action[]
+---@param columns integer Of the screen
+---@return fun(action: CodeCompanion.Action): string
+function M.formatter(actions, columns)
+  local name_width, from_width = 10, 0
+  for _, action in ipairs(actions) do
+    name_width = math.max(name_width, api.nvim_strwidth(action.name))
+    from_width = math.max(from_width, api.nvim_strwidth(action.from))
+  end
+  local room = math.max(20, columns - 16) -- borders, marks, the group
+  name_width = math.min(name_width, math.max(10, math.floor(room * 0.35)))
+  from_width = math.min(from_width, math.max(0, math.floor(room * 0.4)))
+  local text_width = math.max(0, room - name_width - from_width - 4)
+  return function(action)
+    local line = ("%-7s  %s"):format(action.group, cell(action.name, name_width))
+    if text_width > 8 then
+      line = ("%s  %s"):format(line, cell(action.description, text_width))
+    end
+    if from_width > 8 then
+      line = ("%s  %s"):format(line, cell(action.from, from_width, fit.squeeze))
+    end
+    return (line:gsub("%s+$", ""))
+  end
+end
+
+---Show the list.
+---@param args? { range: integer, line1: integer, line2: integer } Of the user command
+function M.open(args)
+  local context = require("codecompanion.prompt_library.place").look(args)
+  if context.is_visual and api.nvim_get_mode().mode:find("^[vV\22]") then
+    api.nvim_feedkeys(vim.keycode("<Esc>"), "nx", false)
+  end
+  require("codecompanion.prompt_library").refresh_if_stale(function()
+    local actions = M.list(context)
+    choose.select(actions, {
+      prompt = "CodeCompanion",
+      kind = "codecompanion.actions",
+      format_item = M.formatter(actions, vim.o.columns),
+    }, function(action)
+      if action then
+        vim.schedule(action.run)
+      end
+    end)
+  end)
+end
+
+return M

@@ -1,0 +1,29 @@
+---Options of the prompt library: `prompt_library`. What an entry may hold is known to
+---lua/codecompanion/config/prompts.lua.
+
+return {
+  fields = {
+    {
+      name = "markdown",
+      description = "Prompts in Markdown files.",
+      fields = {
+        {
+          name = "dirs",
+          type = "list",
+          items = { type = "string" },
+          default = {},
+          description = "Further folders with prompts, besides `codecompanion/prompts` in the folder of your"
+            .. " configuration. One inside of a project holds the project's prompts.",
+        },
+      },
+    },
+  },
+  values = {
+    name = "<name>",
+    type = { "table", "boolean" },
+    optional = true,
+    check = require("codecompanion.config.prompts").check,
+    description = "Your own prompt, see |codecompanion-prompt-entries|, or a built-in one (`explain`, `fix`,"
+      .. " `tests`, `commit`, `review`): false removes it, an entry replaces it.",
+  },
+}

@@ -1,0 +1,130 @@
+---Entries of `prompt_library` in the configuration, and the built-in ones: made into prompts.
+
+local NOT_USED = require("codecompanion.config.prompts").NOT_USED
+
+local M = {}
+
+---@class CodeCompanion.PromptMessage
+---@field role "system"|"user"
+---@field text string|fun(context: CodeCompanion.PromptContext): string
+---@field condition? fun(context: CodeCompanion.PromptContext): boolean
+
+---@class CodeCompanion.Prompt
+---@field name string
+---@field description string
+---@field alias string Name of its slash command, "" when it has none
+---@field interaction "chat"|"inline"
+---@field messages CodeCompanion.PromptMessage[]
+---@field auto_submit boolean
+---@field user_prompt string Question asked before it is used, "" = none
+---@field stop_context_insertion boolean
+---@field is_slash_cmd boolean
+---@field modes string[]
+---@field filetypes string[]
+---@field adapter string "" = that of new chats
+---@field model string
+---@field parameters CodeCompanion.PromptParameter[]
+---@field files string[] Attached with it
+---@field rules string[]
+---@field notes string[] What of it is not used
+---@field origin "built-in"|"configuration"|"user"|"project"
+---@field label string Where it comes from
+---@field state "allowed"|"refused"|"unasked"
+---@field path? string Its file
+---@field sha256? string
+---@field beginning? string How the text begins that is not given yet
+---@field condition? fun(context: CodeCompanion.PromptContext): boolean Whether it is offered
+---@field run? fun(context: CodeCompanion.PromptContext) In place of sending anything
+
+---@param value? string|string[]
+---@return string[]
+local function list(value)
+  return type(value) == "string" and { value } or value or {}
+end
+
+---@param entry table
+---@return CodeCompanion.PromptMessage[]
+local function messages_of(entry)
+  local found = {}
+  for _, message in ipairs(entry.prompts or {}) do
+    for _, one in ipairs(vim.islist(message) and message or { message }) do
+      found[#found + 1] = { role = one.role, text = one.content, condition = one.condition }
+    end
+  end
+  return found
+end
+
+---@param entry table
+---@param path string
+---@return string[]
+local function notes_of(entry, path)
+  local notes = {}
+  local function note(key, why)
+    notes[#notes + 1] = ("%s.%s is not used: %s."):format(path, key, why)
+  end
+  for key in pairs(entry) do
+    if NOT_USED[key] then
+      note(key, NOT_USED[key])
+    end
+  end
+  for key in pairs(entry.opts or {}) do
+    if NOT_USED["opts." .. key] then
+      note("opts." .. key, NOT_USED["opts." .. key])
+    end
+  end
+  for _, item in ipairs(entry.context or {}) do
+    if item.type ~= "file" then
+      note("context", ("only files are, not %q"):format(tostring(item.type)))
+    end
+  end
+  if (entry.interaction or entry.strategy) == "workflow" then
+    note("interaction", "all messages of a workflow are sent as one")
+  end
+  table.sort(notes)
+  return notes
+end
+
+---Make a prompt of an entry that was checked.
+---@param key string
+---@param entry table
+---@param origin "built-in"|"configuration"
+---@return CodeCompanion.Prompt
+function M.prompt(key, entry, origin)
+  local opts = entry.opts or {}
+  local alias = opts.alias or opts.short_name or (key:find("^%a[%w_-]*$") and key) or ""
+  local files = {}
+  for _, item in ipairs(entry.context or {}) do
+    vim.list_extend(files, item.type == "file" and list(item.path) or {})
+  end
+  local adapter = opts.adapter or ""
+  local parameters = vim.tbl_map(function(parameter)
+    return type(parameter) == "string" and { name = parameter } or parameter
+  end, entry.parameters or {})
+  local asked = opts.user_prompt
+  return {
+    name = entry.name or key,
+    description = entry.description or "",
+    alias = alias,
+    interaction = (entry.interaction or entry.strategy) == "inline" and "inline" or "chat",
+    messages = messages_of(entry),
+    auto_submit = opts.auto_submit == true,
+    user_prompt = asked == true and "What shall it take care of?" or asked or "",
+    stop_context_insertion = opts.stop_context_insertion == true,
+    is_slash_cmd = opts.is_slash_cmd ~= false,
+    modes = list(opts.modes),
+    filetypes = list(opts.filetypes),
+    adapter = type(adapter) == "table" and adapter.name or adapter,
+    model = type(adapter) == "table" and adapter.model or "",
+    parameters = parameters,
+    files = files,
+    rules = list(entry.rules),
+    notes = notes_of(entry, ("prompt_library[%q]"):format(key)),
+    origin = origin,
+    label = origin == "built-in" and "built-in" or "your configuration",
+    state = "allowed",
+    condition = entry.condition,
+    run = entry.run,
+  }
+end
+
+return M

@@ -1,0 +1,186 @@
+---The prompts there are: built-in ones, those of the configuration, files of the user's and of the project.
+---
+---Files are read by the host (their front matter is YAML), which is asked when somebody looks for prompts. What it
+---answered last is what slash commands and completion know meanwhile: they cannot wait.
+
+local entry = require("codecompanion.prompt_library.entry")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+local PROJECT_FOLDER = ".codecompanion/prompts"
+local FRESH_MS = 2000
+
+---@class CodeCompanion.PromptFiles
+---@field cwd string
+---@field prompts CodeCompanion.Prompt[]
+---@field problems string[]
+---@field at integer When it was told, `vim.uv.now()`
+local known = { cwd = "", prompts = {}, problems = {}, at = -FRESH_MS }
+local waiting = {} ---@type fun()[] Called when the answer has come
+local told = {} ---@type table<string, boolean>
+
+---@return table
+local function options()
+  return require("codecompanion.config").options.prompt_library
+end
+
+---@return string
+function M.own_folder()
+  return vim.fn.stdpath("config") .. "/codecompanion/prompts"
+end
+
+---Folders of the configuration, absolute.
+---@return string[]
+local function folders()
+  return vim.tbl_map(function(folder)
+    return vim.fn.fnamemodify(vim.fn.expand(folder), ":p")
+  end, options().markdown.dirs)
+end
+
+---Whether there is a folder with prompts: without one the host need not be asked.
+---@return boolean
+function M.has_files()
+  local places = vim.list_extend({ M.own_folder() }, folders())
+  return #places > 0 and vim.iter(places):any(function(folder)
+    return vim.uv.fs_stat(folder) ~= nil
+  end) or #vim.fs.find(PROJECT_FOLDER, { upward = true, type = "directory", path = vim.fn.getcwd() }) > 0
+end
+
+---@param answer table
+local function take(answer, cwd)
+  known = { cwd = cwd, prompts = answer.prompts, problems = answer.problems, at = vim.uv.now() }
+  for _, problem in ipairs(known.problems) do
+    if not told[problem] then
+      told[problem] = true
+      local text = "A prompt is left out: "
+      say.line({ text .. problem, text .. problem:gsub("^%S*/", "") }, severity.WARN)
+    end
+  end
+end
+
+---Ask the host what the files hold now.
+---@param done? fun() Called once it is known, or cannot be
+function M.refresh(done)
+  waiting[#waiting + 1] = done or function() end
+  if #waiting > 1 then
+    return
+  end
+  local cwd = vim.fn.getcwd()
+  local request = { cwd = cwd, own_folder = M.own_folder(), folders = folders() }
+  require("codecompanion.host").request("list_prompts", request, function(err, answer)
+    if err then
+      say.line("Prompt files could not be read: " .. err, severity.WARN)
+    else
+      take(answer, cwd)
+    end
+    local called = waiting
+    waiting = {}
+    for _, callback in ipairs(called) do
+      callback()
+    end
+  end)
+end
+
+---The same, unless there is nothing to ask for or it was told a moment ago.
+---@param done? fun()
+function M.refresh_if_stale(done)
+  done = done or function() end
+  if not M.has_files() then
+    known = { cwd = vim.fn.getcwd(), prompts = {}, problems = {}, at = vim.uv.now() }
+    return done()
+  elseif known.cwd == vim.fn.getcwd() and vim.uv.now() - known.at < FRESH_MS then
+    return done()
+  end
+  M.refresh(done)
+end
+
+---@return CodeCompanion.Prompt[]
+local function configured()
+  local own, found = options(), {}
+  local builtin = require("codecompanion.prompt_library.builtin")
+  for key, given in pairs(own) do
+    if key ~= "markdown" and given then
+      found[#found + 1] = entry.prompt(key, given, "configuration")
+    end
+  end
+  for key, given in pairs(builtin) do
+    if own[key] == nil then
+      found[#found + 1] = entry.prompt(key, given, "built-in")
+    end
+  end
+  return found
+end
+
+local ORDER = { configuration = 1, user = 2, ["built-in"] = 3, project = 4 }
+
+---Every prompt that is known now: the user's before the built-in ones before the project's, each sorted by name. Of two
+---with one alias the first keeps it.
+---@return CodeCompanion.Prompt[]
+function M.list()
+  local found = configured()
+  if known.cwd == vim.fn.getcwd() then
+    vim.list_extend(found, vim.deepcopy(known.prompts))
+  end
+  table.sort(found, function(a, b)
+    if ORDER[a.origin] ~= ORDER[b.origin] then
+      return ORDER[a.origin] < ORDER[b.origin]
+    end
+    return a.name:lower() < b.name:lower()
+  end)
+  local taken = {}
+  for _, prompt in ipairs(found) do
+    if taken[prompt.alias] then
+      prompt.alias = ""
+    elseif prompt.alias ~= "" then
+      taken[prompt.alias] = true
+    end
+  end
+  return found
+end
+
+---Find a prompt by its alias, or by its name.
+---@param name string
+---@return CodeCompanion.Prompt?
+function M.find(name)
+  for _, field in ipairs({ "alias", "name" }) do
+    for _, prompt in ipairs(M.list()) do
+      if prompt[field] == name then
+        return prompt
+      end
+    end
+  end
+end
+
+---@param path string
+---@return CodeCompanion.Prompt?
+function M.find_file(path)
+  for _, prompt in ipairs(M.list()) do
+    if prompt.path == path then
+      return prompt
+    end
+  end
+end
+
+---Whether a prompt fits where the user is.
+---@param prompt CodeCompanion.Prompt
+---@param context CodeCompanion.PromptContext
+---@return boolean
+function M.fits(prompt, context)
+  local mode = context.is_visual and "v" or "n"
+  if #prompt.modes > 0 and not vim.list_contains(prompt.modes, mode) then
+    return false
+  elseif #prompt.filetypes > 0 and not vim.list_contains(prompt.filetypes, context.filetype) then
+    return false
+  elseif prompt.condition then
+    local ok, wanted = pcall(prompt.condition, context)
+    if not ok then
+      say.once(("The condition of the prompt %s failed: %s"):format(prompt.name, wanted), severity.WARN)
+    end
+    return ok and wanted and true or false
+  end
+  return true
+end
+
+return M

@@ -1,0 +1,93 @@
+---What a prompt wants to know: taken from what was typed after its name, or asked, one after the other.
+
+local choose = require("codecompanion.screen.choose")
+
+local M = {}
+
+---@class CodeCompanion.PromptParameter
+---@field name string
+---@field description? string
+---@field default? string
+---@field choices? string[]
+---@field optional? boolean It is not asked for
+
+---@param parameter CodeCompanion.PromptParameter
+---@param value string
+---@return string? problem
+local function unfit(parameter, value)
+  local choices = parameter.choices or {}
+  if #choices > 0 and not vim.list_contains(choices, value) then
+    local text = "%s: %s is none of %s"
+    return text:format(parameter.name, vim.inspect(value), table.concat(choices, ", "))
+  end
+end
+
+---Read `name=value` words from the front; the rest belongs to the first parameter without a value.
+---@param prompt CodeCompanion.Prompt
+---@param argument string
+---@return table<string, string> values
+---@return string? problem
+function M.read(prompt, argument)
+  local values, by_name = {}, {}
+  for _, parameter in ipairs(prompt.parameters) do
+    by_name[parameter.name] = parameter
+  end
+  local rest = vim.trim(argument)
+  while true do
+    local name, value, after = rest:match("^([%w_]+)=(%S*)%s*(.*)$")
+    if not name or not by_name[name] then
+      break
+    end
+    values[name], rest = value, after
+  end
+  for _, parameter in ipairs(prompt.parameters) do
+    if rest ~= "" and not values[parameter.name] then
+      values[parameter.name], rest = rest, ""
+    end
+  end
+  for _, parameter in ipairs(prompt.parameters) do
+    local problem = values[parameter.name] and unfit(parameter, values[parameter.name])
+    if problem then
+      return {}, problem
+    end
+  end
+  return values, nil
+end
+
+---@param parameter CodeCompanion.PromptParameter
+---@param done fun(value?: string) nil: the user has left it
+local function ask_one(parameter, done)
+  local shown = parameter.description and parameter.description ~= "" and parameter.description or parameter.name
+  if #(parameter.choices or {}) > 0 then
+    return choose.select(parameter.choices, { prompt = shown, kind = "codecompanion.parameter" }, done)
+  end
+  choose.input({ prompt = shown .. ": ", default = parameter.default or "" }, done)
+end
+
+---Ask for what is not known.
+---@param prompt CodeCompanion.Prompt
+---@param values table<string, string>
+---@param done fun(values?: table<string, string>) nil: the user has left a question
+function M.ask(prompt, values, done)
+  local function go_on(position)
+    local parameter = prompt.parameters[position]
+    if not parameter then
+      return done(values)
+    elseif values[parameter.name] or parameter.optional then
+      values[parameter.name] = values[parameter.name] or parameter.default or ""
+      return go_on(position + 1)
+    end
+    ask_one(parameter, function(value)
+      if value == nil then
+        return done(nil)
+      end
+      values[parameter.name] = value
+      vim.schedule(function()
+        go_on(position + 1)
+      end)
+    end)
+  end
+  go_on(1)
+end
+
+return M

@@ -1,0 +1,124 @@
+---From the messages of a prompt to the text that is sent: placeholders, what the user gave, the selection.
+
+local place = require("codecompanion.prompt_library.place")
+
+local M = {}
+
+---@param value any
+---@return string
+local function written(value)
+  if type(value) == "table" then
+    return table.concat(vim.tbl_map(tostring, value), "\n")
+  end
+  return tostring(value)
+end
+
+---Put values into a text, in one pass: what a value holds is never read as a placeholder again. What looks like one and
+---is none (`${HOME}`) stays as it is.
+---@param text string
+---@param context CodeCompanion.PromptContext
+---@param parameters table<string, string>
+---@param argument string
+---@return string
+---@return boolean used_argument
+---@return boolean used_code The text of the buffer stands in it
+function M.fill(text, context, parameters, argument)
+  local used_argument, used_code = false, false
+  text = text:gsub("%${([%w_%.]+)}", function(name)
+    if name == "arguments" then
+      used_argument = true
+      return argument
+    end
+    local room, field = name:match("^(%a+)%.([%w_]+)$")
+    if room == "parameters" and parameters[field] then
+      return parameters[field]
+    elseif room == "context" and vim.list_contains(place.FIELDS, field) then
+      used_code = used_code or field == "code" or field == "lines"
+      return written(context[field])
+    end
+  end)
+  return text, used_argument, used_code
+end
+
+---A fence that is longer than any inside.
+---@param text string
+---@return string
+local function fence(text)
+  local longest = 2
+  for marks in text:gmatch("`+") do
+    longest = math.max(longest, #marks)
+  end
+  return ("`"):rep(longest + 1)
+end
+
+---The selection as it stands in a message.
+---@param context CodeCompanion.PromptContext
+---@return string
+function M.selection(context)
+  local marks = fence(context.code)
+  local name = context.filename == "" and "(no file)" or context.filename
+  local head = ("%s:%d-%d"):format(name, context.start_line, context.end_line)
+  return ("%s\n%s%s\n%s\n%s"):format(head, marks, context.filetype, context.code, marks)
+end
+
+---@param content string|fun(context: CodeCompanion.PromptContext): string
+---@param context CodeCompanion.PromptContext
+---@return string
+local function content_of(content, context)
+  if type(content) ~= "function" then
+    return content
+  end
+  local text = content(context)
+  if type(text) ~= "string" then
+    error(("the function returned %s; expected a string"):format(type(text)), 0)
+  end
+  return text
+end
+
+---What a project's text must not do: be a slash command, or choose tools.
+---@param text string
+---@return string
+local function tame(text)
+  text = text:gsub("@{", "@ {")
+  return text:find("^%s*/") and " " .. vim.trim(text) or text
+end
+
+---Make the texts of a prompt. Raises when a function of the user's fails.
+---@param prompt CodeCompanion.Prompt
+---@param context CodeCompanion.PromptContext
+---@param given { parameters: table<string, string>, argument: string, more: string }
+---@return string text What the user says
+---@return string system What goes along as an instruction, "" when there is none
+function M.make(prompt, context, given)
+  local parts, systems, has_argument, has_code = {}, {}, false, false
+  for _, message in ipairs(prompt.messages) do
+    if not message.condition or message.condition(context) then
+      local content = content_of(message.text, context)
+      local filled, argument, code = M.fill(content, context, given.parameters, given.argument)
+      has_argument, has_code = has_argument or argument, has_code or code
+      table.insert(message.role == "system" and systems or parts, vim.trim((filled:gsub("[ \t]+\n", "\n"))))
+    end
+  end
+  if given.argument ~= "" and not has_argument and #prompt.parameters == 0 then
+    parts[#parts + 1] = given.argument
+  end
+  if given.more ~= "" then
+    parts[#parts + 1] = given.more
+  end
+  local text = table.concat(parts, "\n\n")
+  if
+    context.is_visual
+    and not has_code
+    and not prompt.stop_context_insertion
+    and not text:find("#{selection", 1, true)
+  then
+    text = text .. "\n\n" .. M.selection(context)
+  end
+  local system = table.concat(systems, "\n\n")
+  if prompt.origin == "project" then
+    return tame(text), tame(system)
+  end
+  return text, system
+end
+
+return M

@@ -1,0 +1,50 @@
+---Using a prompt from the window of a file: it opens a chat, or edits in place; what is wrong is said at the bottom.
+
+local api = vim.api
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+---@param reason string
+local function refuse(reason)
+  say.line(reason, severity.WARN)
+end
+
+---@param text string
+---@param context CodeCompanion.PromptContext
+local function edit(text, context)
+  if not api.nvim_win_is_valid(context.winnr) or api.nvim_win_get_buf(context.winnr) ~= context.bufnr then
+    return refuse("Nothing was edited: the buffer is not shown any more")
+  end
+  api.nvim_set_current_win(context.winnr)
+  local range = context.is_visual and { context.start_line, context.end_line } or nil
+  require("codecompanion.edit_in_place").start(text, range)
+end
+
+---@param context CodeCompanion.PromptContext
+---@param argument string
+---@return CodeCompanion.PromptUse
+local function use(context, argument)
+  require("codecompanion.chat") -- so that a new chat gets its keys
+  return { context = context, argument = argument, refuse = refuse, edit = edit }
+end
+
+---@param prompt CodeCompanion.Prompt
+---@param context CodeCompanion.PromptContext
+function M.run(prompt, context)
+  require("codecompanion.prompt_library.run").run(prompt, use(context, ""))
+end
+
+---@param name string Alias or name
+---@param argument string
+---@param args? { range: integer, line1: integer, line2: integer } Of a user command
+function M.by_name(name, argument, args)
+  local context = require("codecompanion.prompt_library.place").look(args)
+  if context.is_visual and api.nvim_get_mode().mode:find("^[vV\22]") then
+    api.nvim_feedkeys(vim.keycode("<Esc>"), "nx", false)
+  end
+  require("codecompanion.prompt_library.run").by_name(name, use(context, argument))
+end
+
+return M
