@@ -35,7 +35,7 @@ end
 ---@return string[]
 local function folders()
   return vim.tbl_map(function(folder)
-    return vim.fn.fnamemodify(vim.fn.expand(folder), ":p")
+    return vim.fn.fnamemodify(vim.fs.normalize(folder), ":p")
   end, options().markdown.dirs)
 end
 

@@ -36,7 +36,7 @@ end
 ---@param chat CodeCompanion.Chat
 local function attach(prompt, chat)
   for _, path in ipairs(prompt.files) do
-    local whole = vim.startswith(path, "/") and path or vim.fn.getcwd() .. "/" .. path
+    local whole = path:find("^[/~]") and path or vim.fn.getcwd() .. "/" .. path
     session.request(chat, "attach", { kind = "file", path = vim.fs.normalize(whole) }, function() end, function(reason)
       say.chat(chat, reason, severity.WARN)
     end)

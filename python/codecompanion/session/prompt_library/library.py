@@ -91,7 +91,7 @@ def _inside(files: Sequence[str], label: str, root: Path) -> tuple[list[str], li
         elif is_secret(str(real)):
             notes.append(f"{label}: {name} may hold secrets, and is not attached.")
         else:
-            kept.append(name)
+            kept.append(str(real))  # wherever the editor's working folder is by then
     return kept, notes
 
 
