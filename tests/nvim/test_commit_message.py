@@ -196,7 +196,12 @@ def test_an_adapter_that_does_not_exist_is_said(nvim_factory, tmp_path):
 
 def test_two_messages_at_once_do_not_mix(nvim_factory, tmp_path):
     """A chat that streams meanwhile goes on; the message lands in the buffer it was asked for."""
-    with ChatServerThread([reply("A long answer. " * 50), reply("fix: one")], key=KEY) as server:
+
+    def answer(received):
+        is_commit = received.json["messages"][0]["content"].startswith("You write the message of a git commit")
+        return reply("fix: one") if is_commit else reply("A long answer. " * 50)
+
+    with ChatServerThread(key=KEY, default=answer) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("CodeCompanionChat what is this?")
         nvim.command("split .git/COMMIT_EDITMSG")
