@@ -81,6 +81,13 @@ ALBUM = (
         words=("What the model gets", "looked for", "leave out"),
     ),
     Picture(
+        "adapters.png",
+        reels.adapters,
+        "The list of adapters with what each needs: an Ollama on this machine was found with its models, the others"
+        " name the key or the login they lack.",
+        commands=(":CodeCompanion adapter",),
+    ),
+    Picture(
         "cost.png",
         reels.cost,
         "The cost report draws the tokens of 96 requests: the area that was sent stays below the window, the line of"

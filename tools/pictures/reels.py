@@ -9,6 +9,7 @@ from pathlib import Path
 from codecompanion.model.messages import Usage
 from codecompanion.store.opening import open_store
 from tests.providers.chat.answers import Call, reply
+from tests.providers.chat.thread import ChatServerThread
 from tests.providers.loopback.answers import Answer
 from tests.unit.reports.logs import LogWriter
 from tools.pictures.stage import Stage, stage
@@ -277,6 +278,17 @@ PROJECT = {
     "tests/test_berths.py": TEST_BERTHS,
     "README.md": "# Harbour\n\nBooks berths by the night. `harbour/berths.py` is where to begin.\n",
 }
+
+
+def adapters(out: Path, root: Path) -> None:
+    """Which adapters there are, and what each needs; one server on this machine is found."""
+    keys = ("ANTHROPIC", "OPENAI", "GROQ", "GEMINI", "OPENROUTER", "DEEPSEEK", "MISTRAL", "AZURE_OPENAI")
+    with ChatServerThread(key="", models=("qwen3:14b", "llama3.3")) as ollama:
+        env = {**{f"{name}_API_KEY": "" for name in keys}, "OLLAMA_HOST": ollama.url.removesuffix("/v1")}
+        with stage(root, {}, size=(100, 34), env=env, scripted=False) as scene:
+            scene.nvim.command("CodeCompanion adapter")
+            scene.nvim.wait_screen("qwen3")
+            scene.save(out)
 
 
 def context(out: Path, root: Path) -> None:

@@ -170,11 +170,14 @@ def stage(
     options: Mapping[str, Any] | None = None,
     window: int = 128_000,
     before: str = "",
+    env: Mapping[str, str] | None = None,
+    scripted: bool = True,
 ) -> Iterator[Stage]:
     """Start Neovim in a project with these files.
 
     The model's side is a script, given by a server on this machine: it says the same each time, and the tools it calls
     run as always. `window` is the size of its context window; `before` is Lua that runs before setup().
+    With `scripted` false nothing is configured, as for a newcomer.
     """
     for name, text in files.items():
         (root / "work" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -193,8 +196,10 @@ def stage(
             "interactions": {"chat": {"adapter": "demo"}},
             "display": {"chat": {"window": {"layout": "buffer"}}},
         }
+        if not scripted:
+            del config["adapters"], config["interactions"]
         decoded = [f"vim.json.decode({lua_string(json.dumps(one))})" for one in (config, dict(options or {}))]
         merged = f"vim.tbl_deep_extend('force', {', '.join(decoded)})"
         init = f"{CALM}{NO_PROVIDER}{before}require('codecompanion').setup({merged})\n{COUNT_TURNS}"
-        with Nvim(root, init=init, size=size, env={"LOOP_KEY": KEY}) as nvim:
+        with Nvim(root, init=init, size=size, env={"LOOP_KEY": KEY, **(env or {})}) as nvim:
             yield Stage(nvim, root)

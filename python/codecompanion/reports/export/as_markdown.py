@@ -27,6 +27,8 @@ _ENTITY = regex(r"&(?=#?\w+;)")
 _LOADED = regex(r"!(?=\[)")
 _SCHEME = regex(r"\](?=\s*[(:]\s*<?\s*(?:javascript|vbscript|data|file)\s*:)", re.IGNORECASE)
 _NO_TEXT = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_MEANING = frozenset("<&!`~#=-]")
+"""A line without any of these can neither open markup nor be a heading."""
 _SPECIAL, _FIRST = frozenset("\\`*_[]<>&|!~#"), frozenset("+-=>.")
 """What means something to Markdown anywhere in a line, and at its beginning."""
 MIN_FENCE = 3
@@ -124,6 +126,9 @@ def _kept(text: str) -> list[str]:
     """Return the lines of prose, which can neither open markup nor pass for a heading of ours."""
     lines = []
     for line in text.split("\n"):
+        if _MEANING.isdisjoint(line):
+            lines.append(line)
+            continue
         if _UNDERLINE.match(line):
             lines.append("* * *" if line.strip().startswith("---") else f"{_plain(line)}")
             continue

@@ -25,6 +25,11 @@ class Block(msgspec.Struct, frozen=True):
 
 def blocks_of(text: str) -> Iterator[Block]:
     """Yield the blocks of a text; a fence that is never closed ends with the text."""
+    if "```" not in text and "~~~" not in text:
+        whole = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+        if whole.strip():
+            yield Block(whole)
+        return
     prose: list[str] = []
     code: list[str] = []
     mark, language = "", ""
