@@ -188,7 +188,10 @@ end
 local function key_of(settings)
   local source = settings.key
   local kind, rest = source:match("^(%a+):(.*)$")
-  if source == "" then
+  if settings.kind == "copilot" then
+    local there = require("codecompanion.adapters.readiness").has_copilot_login()
+    return there, there and "a login was found" or "no login; :CodeCompanion login copilot makes one"
+  elseif source == "" then
     return true, "needs no key"
   elseif source == "function" then
     return nil, "the key comes from a function"
@@ -245,7 +248,8 @@ local function check_adapters()
         local where = address ~= "" and ", " .. address or ""
         local line = ("%s%s: %s%s; %s"):format(name, purpose, settings.kind, where, text)
         if there == false and purpose ~= "" then
-          health.warn(line, "Set it before starting Neovim")
+          local advice = settings.kind == "copilot" and "Log in" or "Set it before starting Neovim"
+          health.warn(line, advice .. ", or choose another one: :CodeCompanion adapter")
         elseif there then
           health.ok(line)
         else

@@ -117,6 +117,18 @@ STATUS = (
         answers=(Refuses(429, "You exceeded your current quota", "insufficient_quota"),),
         says="the account has no credit left (429)", expect="told; trying again does not help",
     ),
+    *(
+        Row(
+            kind="status", name=f"200 with {what} as MiniMax says it", answered=False, wires=("chat",),
+            answers=(Sends(b'{"base_resp": {"status_code": %d, "status_msg": "%s"}}' % (code, words), "application/json"),),
+            says=says, expect="told as what it is, not as an empty reply; not tried again",
+        )
+        for what, code, words, says in (
+            ("a wrong key", 1004, b"login fail", "the key in"),
+            ("no credit", 1008, b"insufficient balance", "the account has no credit left"),
+            ("a wrong model", 2013, b"invalid params, unknown model", "the endpoint does not know the model"),
+        )
+    ),
     Row(
         kind="status", name="400 of a content filter", answered=False,
         answers=(Refuses(400, "The response was filtered due to our content management policy.", "content_filter"),),

@@ -27,7 +27,7 @@ end
 
 ---Whether there is something that `python/codecompanion/adapters/copilot/stored_login.py` would look into.
 ---@return boolean
-local function has_copilot_login()
+function M.has_copilot_login()
   local env = vim.env
   if (env.COPILOT_GITHUB_TOKEN or "") ~= "" or (env.CODESPACES and (env.GITHUB_TOKEN or "") ~= "") then
     return true
@@ -83,7 +83,7 @@ local function of_resolved(resolved)
   elseif settings.kind == "offline" then
     return { name = name, state = "offline", text = "no model answers: for trying things out" }
   elseif settings.kind == "copilot" then
-    local found = has_copilot_login()
+    local found = M.has_copilot_login()
     return { name = name, state = found and "ready" or "login", text = found and "login found" or "log in to GitHub" }
   elseif settings.key ~= "" then
     local missing, has = look_for_key(settings.key)
