@@ -120,7 +120,9 @@ STATUS = (
     *(
         Row(
             kind="status", name=f"200 with {what} as MiniMax says it", answered=False, wires=("chat",),
-            answers=(Sends(b'{"base_resp": {"status_code": %d, "status_msg": "%s"}}' % (code, words), "application/json"),),
+            answers=(
+                Sends(b'{"base_resp": {"status_code": %d, "status_msg": "%s"}}' % (code, words), "application/json"),
+            ),
             says=says, expect="told as what it is, not as an empty reply; not tried again",
         )
         for what, code, words, says in (

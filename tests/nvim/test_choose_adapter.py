@@ -98,6 +98,21 @@ def test_a_newcomer_finds_ollama_and_gets_an_answer(start: Start, ollama: ChatSe
     assert 'adapter = "ollama"' in nvim.messages()
 
 
+def test_the_first_chat_says_that_no_model_answers_yet(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
+    """Below the empty input, with the command that helps; gone with an adapter that can answer."""
+    nvim = start(ollama=f"127.0.0.1:{ollama.port}")
+    chat = RealChat(nvim, tmp_path)
+    chat.open()
+    nvim.wait_screen("No model answers here yet: :CodeCompanion adapter shows which you can use.")
+    open_list(nvim, "CodeCompanion adapter")
+    choose(nvim, "ollama")
+    nvim.wait_for(lambda: "No model answers" not in nvim.screen())
+    keyed = start("{ interactions = { chat = { adapter = 'groq' } } }", env={"GROQ_API_KEY": "planted_0123456789"})
+    keyed.command("CodeCompanionChat")
+    keyed.wait_screen("Welcome to CodeCompanion")
+    assert "No model answers" not in keyed.screen()
+
+
 def test_each_adapter_says_what_it_needs(start: Start) -> None:
     """The variable, where one gets a key, what does not run, what needs a login; the useless template is not there."""
     nvim = start(env={"GROQ_API_KEY": "gsk_planted_0123456789", "AZURE_OPENAI_API_KEY": "planted_0123456789"})

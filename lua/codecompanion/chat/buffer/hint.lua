@@ -24,6 +24,25 @@ local function words(chat, width)
   return api.nvim_strwidth(when) <= width and when or fit.cut(owned, width)
 end
 
+local NO_MODEL = "No model answers here yet: :CodeCompanion adapter shows which you can use."
+
+---@type table<CodeCompanion.Chat, { name: string, text: string? }> What was found for the adapter of a chat
+local found = setmetatable({}, { __mode = "k" })
+
+---What an empty chat says whose adapter lacks a model, a key or a login.
+---@param chat CodeCompanion.Chat
+---@return string?
+local function lack(chat)
+  local config = require("codecompanion.config").options
+  local reference = require("codecompanion.config.host").adapter_reference
+  local name = chat.adapter ~= "" and chat.adapter or reference(config.interactions.chat.adapter)
+  if not found[chat] or found[chat].name ~= name then
+    local ready = require("codecompanion.adapters.readiness").seems_ready(name, config.adapters.http)
+    found[chat] = { name = name, text = not ready and NO_MODEL or nil }
+  end
+  return found[chat].text
+end
+
 ---Show how to send while the draft is empty, and the intro while the chat is.
 ---@param chat CodeCompanion.Chat
 function M.draw(chat)
@@ -37,10 +56,12 @@ function M.draw(chat)
   local intro = options.display().intro_message
   local width = fit.narrowest(chat)
   local lines = {}
-  if not chat.touched and intro ~= "" then
-    lines = { { { "", "CodeCompanionHint" } } }
-    for _, line in ipairs(fit.wrap(intro, width)) do
-      lines[#lines + 1] = { { line, "CodeCompanionHint" } }
+  for _, text in ipairs(not chat.touched and { intro, lack(chat) } or {}) do
+    if text ~= "" then
+      lines[1] = lines[1] or { { "", "CodeCompanionHint" } }
+      for _, line in ipairs(fit.wrap(text, width)) do
+        lines[#lines + 1] = { { line, "CodeCompanionHint" } }
+      end
     end
   end
   api.nvim_buf_set_extmark(chat.bufnr, M.ns, row, 0, {

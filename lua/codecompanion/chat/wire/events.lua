@@ -130,6 +130,7 @@ function M.model_changed(chat, event)
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
   chat.header = false
   session.send_overrides(chat)
+  input_hint.draw(chat) -- an empty chat says whether its adapter can answer
 end
 
 function M.title_changed(chat, event)
