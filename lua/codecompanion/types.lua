@@ -1041,12 +1041,14 @@
 ---→ `{text, reverted, conflicts: [{path, name, reason, changes, can_compare, can_mark}]}`.
 ---
 ---Take back changes of files, three-way against what came later; files where that overlaps stay as they are. With
----`markers` the conflict is put into the file's buffer, unsaved.
+---`markers` the conflict is put into the file's buffer, unsaved. `hunk`: only this place of the one change, counted
+---from 0 as in the `lines` of `list_changes`.
 ---@class CodeCompanion.Request.RevertChanges
 ---@field id? integer
 ---@field chat? string
 ---@field changes string[]
 ---@field markers? boolean
+---@field hunk? integer|nil
 
 ---→ `[{grant, tool, what, configured}]`: what runs without asking in this chat; `what` is "" for every call.
 ---@class CodeCompanion.Request.ListGrants

@@ -151,6 +151,42 @@ def test_a_turn_is_reverted_as_a_whole_and_listed_in_the_quickfix_list(desk):
     assert user.lines(buffer) == TEXT.split("\n")[:-1]
 
 
+def test_a_turn_of_several_files_is_reviewed_place_by_place(desk):
+    """One line says so; in the list places are marked, reverted for good reasons only once, and shown as a diff."""
+    both = reply(
+        calls=[
+            edit_call("b.txt", "one", "1", "c9"),
+            *(edit_call("a.txt", f"line {number}\n", f"row {number}\n", f"c{number}") for number in (3, 30)),
+        ]
+    )
+    user = desk(both, files=[("a.txt", TEXT), ("b.txt", "one\n")])
+    user.say()
+    user.nvim.command("tabfirst")
+    user.nvim.wait_screen(r"▸ 2 files changed · \+3 −3 · gR review")
+    user.nvim.feed("GgR")
+    user.nvim.wait_lua("return vim.bo.filetype == 'qf' and #vim.fn.getqflist() == 3")
+    texts = "return vim.tbl_map(function(i) return i.text:match('^[^ ]+') end, vim.fn.getqflist())"
+    user.nvim.feed("ggga")
+    user.nvim.wait_for(lambda: user.nvim.lua(texts)[0] == "✓", "the mark")
+    assert user.nvim.lua("return vim.fn.line('.')") == 2
+    place = user.nvim.lua("return vim.fn.bufname(vim.fn.getqflist()[2].bufnr)").rsplit("/")[-1]
+    assert place == "a.txt"
+    user.nvim.feed("gX")
+    user.nvim.wait_for(lambda: user.nvim.lua(texts)[1] == "↶", "the mark of the revert")
+    assert user.disk() == TEXT.replace("line 30\n", "row 30\n")
+    user.nvim.feed("gX")
+    assert user.disk() == TEXT.replace("line 30\n", "row 30\n")
+    user.nvim.feed("3GK")
+    user.nvim.wait_lua("return vim.wo.diff and vim.api.nvim_get_current_line() == 'row 30'")
+    user.nvim.feed("q")
+    user.nvim.wait_lua("return vim.bo.filetype == 'qf'")
+    user.nvim.feed("1GgF")
+    user.nvim.wait_for(lambda: user.disk("b.txt") == "one\n", "the file")
+    user.nvim.command("cclose | CodeCompanionRevert")
+    user.nvim.wait_screen("File changes")
+    user.nvim.wait_screen("revert a.txt")
+
+
 def test_after_a_restart_the_fold_shows_the_diff_and_the_revert_still_works(desk, nvim_factory):
     user = desk(edit("line 5\n", "five\n"))
     user.say()

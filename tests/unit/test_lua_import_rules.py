@@ -31,6 +31,7 @@ ORDER = (
         "files.list",
         "files.revert",
         "files.quickfix",
+        "files.review",
         "files.marks",
         "files.conflict_view",
     ),

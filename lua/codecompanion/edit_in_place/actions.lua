@@ -176,7 +176,12 @@ end
 function M.show_diff(edit)
   if is_proposed(edit) then
     local first, last = region.rows(edit.region)
-    require("codecompanion.edit_in_place.diff_tab").open(edit.bufnr, first, last, proposals.result(edit.proposal))
+    local now = api.nvim_buf_get_lines(edit.bufnr, 0, -1, false)
+    local proposed = vim.list_slice(now, 1, first)
+    vim.list_extend(proposed, proposals.result(edit.proposal))
+    vim.list_extend(proposed, now, last + 1)
+    local sides = { { name = "now", lines = now }, { name = "proposal", lines = proposed } }
+    require("codecompanion.screen.diff_tab").open(sides[1], sides[2], vim.bo[edit.bufnr].filetype, first + 1)
   end
 end
 

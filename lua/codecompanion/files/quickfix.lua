@@ -1,5 +1,6 @@
 ---What a turn changed as a quickfix list: one entry for each place.
 
+local review = require("codecompanion.files.review")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 
@@ -16,18 +17,21 @@ local function text_of(row)
   return table.concat(parts, " ")
 end
 
+---@param chat CodeCompanion.Chat
 ---@param rows table[] Newest first
 ---@param all boolean
 ---@param turn_id? string
 ---@return table[] items
-local function items_of(rows, all, turn_id)
+local function items_of(chat, rows, all, turn_id)
   local items = {}
   for _, row in ipairs(rows) do
     if row.tool ~= "revert" and not row.reverted and not row.deleted then
       turn_id = turn_id or row.turn_id
       if all or row.turn_id == turn_id then
         for at = #row.lines, 1, -1 do
-          table.insert(items, 1, { filename = row.path, lnum = row.lines[at], text = text_of(row) })
+          local text = review.mark(chat, row.change_id, at - 1) .. text_of(row)
+          local data = { change_id = row.change_id, hunk = at - 1, path = row.path }
+          table.insert(items, 1, { filename = row.path, lnum = row.lines[at], text = text, user_data = data })
         end
       end
     end
@@ -35,18 +39,36 @@ local function items_of(rows, all, turn_id)
   return items
 end
 
----Fill the quickfix list and open it.
+---Put the places into the list that is there, with what has been decided about them.
+---@param items table[]
+local function refill(items)
+  local line = vim.fn.getqflist({ winid = 0 }).winid
+  local at = line > 0 and vim.api.nvim_win_get_cursor(line) or nil
+  vim.fn.setqflist({}, "r", { title = review.TITLE, items = items })
+  if at then
+    pcall(vim.api.nvim_win_set_cursor, line, at)
+  end
+end
+
+---Fill the quickfix list and open it: a review, with keys of its own.
 ---@param chat CodeCompanion.Chat
 ---@param all boolean The whole chat, not only the newest turn that changed something
 ---@param turn_id? string Another turn
 function M.fill(chat, all, turn_id)
   session.request(chat, "list_changes", { hunks = true }, function(rows)
-    local items = items_of(rows, all, turn_id)
+    local items = items_of(chat, rows, all, turn_id)
     if #items == 0 then
       return say.line("The tools of this chat have changed no files that are there now.")
     end
-    vim.fn.setqflist({}, " ", { title = "CodeCompanion: file changes", items = items })
+    vim.fn.setqflist({}, " ", { title = review.TITLE, items = items })
     vim.cmd("botright copen")
+    review.set_keys(chat, function()
+      session.request(chat, "list_changes", { hunks = true }, function(now)
+        if vim.fn.getqflist({ title = 0 }).title == review.TITLE then
+          refill(items_of(chat, now, all, turn_id))
+        end
+      end)
+    end)
   end)
 end
 

@@ -587,11 +587,13 @@ class RevertChanges(Request, frozen=True, kw_only=True):
     """→ `{text, reverted, conflicts: [{path, name, reason, changes, can_compare, can_mark}]}`.
 
     Take back changes of files, three-way against what came later; files where that overlaps stay as they are. With
-    `markers` the conflict is put into the file's buffer, unsaved.
+    `markers` the conflict is put into the file's buffer, unsaved. `hunk`: only this place of the one change, counted
+    from 0 as in the `lines` of `list_changes`.
     """
 
     changes: tuple[str, ...]
     markers: bool = False
+    hunk: int | None = None
 
 
 class ListGrants(Request, frozen=True, kw_only=True):

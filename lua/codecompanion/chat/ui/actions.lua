@@ -271,6 +271,9 @@ function M.open_file(chat)
   local path = item and item.label or vim.fn.expand("<cfile>")
   path = vim.fs.normalize(path)
   if vim.fn.filereadable(path) == 0 then
+    if chat.has_changed_files then
+      return require("codecompanion.files.quickfix").fill(chat, false)
+    end
     say.hint(("No file %s"):format(path))
     return
   end

@@ -10,6 +10,7 @@ local autocmds = require("codecompanion.chat.state.autocmds")
 local blocks = require("codecompanion.chat.draw.blocks")
 local card = require("codecompanion.chat.draw.card")
 local compacted = require("codecompanion.chat.draw.compacted")
+local changed_files = require("codecompanion.chat.wire.changed_files")
 local context = require("codecompanion.chat.draw.context")
 local draft = require("codecompanion.chat.wire.draft")
 local draw = require("codecompanion.chat.draw.put")
@@ -240,6 +241,7 @@ function M.tool_finished(chat, event)
   stream.finish(chat)
   ensure_header(chat)
   tools.finished(chat, event)
+  changed_files.take(chat, event)
   autocmds.fire(chat, "ToolFinished", event)
 end
 
@@ -352,6 +354,7 @@ function M.turn_finished(chat, event)
     say.chat(chat, "The reply was cut off before its end.", severity.WARN)
   end
   chat.cut = false
+  changed_files.tell(chat)
   -- a message that is still on its way is not stored: it comes back into the input, and there is nothing to ask again
   local asks_again = #chat.outgoing == 0 and notices.asks_again() or nil
   if event.error ~= "" then

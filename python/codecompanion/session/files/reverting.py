@@ -26,7 +26,7 @@ from codecompanion.session.files.change_list import FileChanged, changes_of
 from codecompanion.session.files.file_log import FileLog
 from codecompanion.session.state import State
 from codecompanion.tools.base import HowEnded, ToChange, ToolContext
-from codecompanion.tools.files.diff import file_diff, hunk_places
+from codecompanion.tools.files.diff import file_diff, hunk_places, without_hunk
 from codecompanion.tools.files.disk import make_link, set_mode
 from codecompanion.tools.files.file_change import ATTEMPTS, carry_out, counts, current_text, is_there
 from codecompanion.tools.files.open_files import Opened
@@ -83,7 +83,10 @@ class Reverter:
                 answer: dict[str, Any] = {}
 
                 async def work() -> str:
-                    answer.update(await self._revert(request.changes, markers=request.markers))
+                    if request.hunk is None:
+                        answer.update(await self._revert(request.changes, markers=request.markers))
+                    else:
+                        answer.update(await self._revert_hunk(request.changes, request.hunk, markers=request.markers))
                     return ""
 
                 await self._chat.occupy(work)
@@ -163,6 +166,16 @@ class Reverter:
             "conflicts": conflicts,
         }
 
+    async def _revert_hunk(self, wanted: Sequence[str], hunk: int, *, markers: bool) -> dict[str, Any]:
+        """Take back one place of a change. The change counts as before: this is a later one, and can be reverted."""
+        change = self._find(await self._chat.log.events(), wanted[0] if len(wanted) == 1 else "")
+        conflict = await self._revert_file([change], markers=markers, hunk=hunk)
+        if conflict is None:
+            await self._tell_model([change], "a part of your change")
+        name, conflicts = change.began.name, [] if conflict is None else [conflict]
+        done = [f"one place of {name}"] if conflict is None else []
+        return {"text": _sentence(done, conflicts, "Reverted"), "reverted": len(done), "conflicts": conflicts}
+
     async def _revert_changes(
         self, changes: Sequence[FileChanged], *, markers: bool
     ) -> tuple[list[FileChanged], list[Conflict]]:
@@ -184,24 +197,31 @@ class Reverter:
             left.append(msgspec.structs.replace(conflict, reason=which + conflict.reason))
         return taken, left
 
-    async def _revert_file(self, changes: Sequence[FileChanged], *, markers: bool) -> Conflict | None:
-        """Take back the changes of one file, newest first, as one change; return why it was left as it is."""
+    async def _revert_file(
+        self, changes: Sequence[FileChanged], *, markers: bool, hunk: int | None = None
+    ) -> Conflict | None:
+        """Take back the changes of one file, newest first, as one change; return why it was left as it is.
+
+        With `hunk` only this place of the one change.
+        """
         path, name = Path(changes[0].began.path), changes[0].began.name
         ids = tuple(change.id for change in changes)
+        reverts = ids if hunk is None else ()
         for _ in range(ATTEMPTS):
             opened = await self._chat.services.editor.look([path])
             context = self._context(opened)
             try:
-                proposal, save = await asyncio.to_thread(self._plan, changes, context, markers)
+                proposal, save = await asyncio.to_thread(self._plan, changes, context, markers, hunk)
             except (Clash, ToolError, StoreError) as problem:
                 overlaps = isinstance(problem, Clash) and problem.overlaps
                 can_mark = overlaps and isinstance(problem, Clash) and problem.marked is not None
                 return Conflict(str(path), name, str(problem), ids, overlaps, can_mark)
             if proposal is None:
-                await self._log_as_done(path, name, ids, context)
+                if reverts:
+                    await self._log_as_done(path, name, reverts, context)
                 return None
             try:
-                if await carry_out(proposal, context, ids, save=save) is not None:
+                if await carry_out(proposal, context, reverts, save=save) is not None:
                     await asyncio.to_thread(_restore_mode, path, changes[-1])
                     return None
             except ToolError as problem:
@@ -209,7 +229,7 @@ class Reverter:
         return Conflict(str(path), name, "keeps changing in the editor", ids)
 
     def _plan(
-        self, changes: Sequence[FileChanged], context: ToolContext, markers: bool
+        self, changes: Sequence[FileChanged], context: ToolContext, markers: bool, hunk: int | None = None
     ) -> tuple[Proposal | None, bool]:
         """Return the change that takes all of them back, None when the file is so already; and whether to save it."""
         first = changes[-1].began
@@ -226,6 +246,10 @@ class Reverter:
             try:
                 if change.began.mode and not change.began.before:
                     raise Clash("too large to be kept")
+                if hunk is not None and before is not None and after is not None:
+                    before = without_hunk(before, after, hunk)
+                    if before is None:
+                        raise Clash("has no such place")
                 text = taken_back(text, before, after)
             except Clash as clash:
                 if not markers or clash.marked is None or len(changes) > 1:
@@ -257,11 +281,11 @@ class Reverter:
         change_id = await context.recorder.begin(ToChange(path=path, name=name, before=now, after=now, reverts=ids))
         await context.recorder.end(change_id, HowEnded(state="written"))
 
-    async def _tell_model(self, changes: Sequence[FileChanged]) -> None:
+    async def _tell_model(self, changes: Sequence[FileChanged], which: str = "your change") -> None:
         """Tell the model in one line, with the next request."""
         name = changes[0].began.name
         back = all(change.began.reverts for change in changes)
-        what = "reapplied your change" if back else "reverted your change"
+        what = f"reapplied {which}" if back else f"reverted {which}"
         if len(changes) > 1:
             what += "s"
         text = f"The user {what} of `{name}`. Read the file again before you change it."

@@ -56,6 +56,24 @@ def hunk_places(diff: str) -> list[int]:
     return places
 
 
+def without_hunk(before: str, after: str, hunk: int) -> str | None:
+    """Return `after` with one place of its diff as it was before; None when there is no such place."""
+    headers = [found for row in file_diff("", before, after).split("\n")[2:] if (found := _HUNK.match(row))]
+    if not 0 <= hunk < len(headers):
+        return None
+    old_start, old_count, new_start, new_count = headers[hunk].groups()
+    old, new = _lines_at(old_start, old_count), _lines_at(new_start, new_count)
+    lines = after.split("\n")
+    return "\n".join((*lines[: new.start], *split_lines(before)[old], *lines[new.stop :]))
+
+
+def _lines_at(start: str, count: str) -> slice:
+    """Return the lines that half a header names; of none it names the line above."""
+    size = int(count[1:]) if count else 1
+    first = int(start) - (1 if size else 0)
+    return slice(first, first + size)
+
+
 def common_length(old: Sequence[str], new: Sequence[str]) -> int:
     """Return how many lines are the same at the beginning."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))

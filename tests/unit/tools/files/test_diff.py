@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codecompanion.tools.files.diff import file_diff
+from codecompanion.formats.text_files import split_lines
+from codecompanion.tools.files.diff import file_diff, hunk_places, without_hunk
 
 
 def test_a_change_is_shown_with_its_surroundings_and_true_line_numbers() -> None:
@@ -47,3 +48,18 @@ def test_a_rewrite_of_a_huge_file_is_not_compared_line_by_line() -> None:
     diff = file_diff("x", before, after)
     assert diff.count("\n-") > 30_000
     assert diff.count("\n+") > 30_000
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", "d", ""]), max_size=40), st.data())
+def test_a_text_without_all_places_of_its_diff_is_what_it_was(before, data):
+    """Taken out one by one, from the last; a place that is not there is none."""
+    after = list(before)
+    for _ in range(data.draw(st.integers(0, 4))):
+        at = data.draw(st.integers(0, len(after)))
+        after[at : at + data.draw(st.integers(0, 3))] = data.draw(st.lists(st.sampled_from("xyz"), max_size=3))
+    old, now = ("\n".join([*lines, ""]) if lines else "" for lines in (before, after))
+    count = len(hunk_places(file_diff("f", old, now)))
+    assert without_hunk(old, now, count) is None
+    for hunk in range(count - 1, -1, -1):
+        now = without_hunk(old, now, hunk)
+    assert split_lines(now) == split_lines(old)

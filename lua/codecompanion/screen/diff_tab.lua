@@ -1,9 +1,11 @@
----A proposal as a diff of the whole buffer, in a tab page of its own: to be read, in full and with folds.
+---Two texts as a diff, in a tab page of its own: to be read, in full and with folds. `q` closes it.
 
 local api = vim.api
+local float = require("codecompanion.screen.float")
 
 local M = {}
 
+---Wider than this two texts stand side by side, below it one above the other.
 local SIDE_BY_SIDE = 100
 
 ---@param lines string[]
@@ -16,7 +18,7 @@ local function fill(lines, filetype, name)
   pcall(api.nvim_buf_set_name, bufnr, ("%s://%d"):format(name, bufnr))
   api.nvim_win_set_buf(0, bufnr)
   if filetype ~= "" then
-    require("codecompanion.screen.float").highlight(bufnr, filetype)
+    float.highlight(bufnr, filetype)
   end
   vim.cmd.diffthis()
   vim.keymap.set("n", "q", function()
@@ -24,21 +26,20 @@ local function fill(lines, filetype, name)
   end, { buffer = bufnr, nowait = true, desc = "Close the diff" })
 end
 
----@param bufnr integer
----@param first integer 0-based row of the lines that change
----@param last integer 0-based row after them
----@param lines string[] What they would be
-function M.open(bufnr, first, last, lines)
-  local now = api.nvim_buf_get_lines(bufnr, 0, -1, false)
-  local proposed = vim.list_slice(now, 1, first)
-  vim.list_extend(proposed, lines)
-  vim.list_extend(proposed, now, last + 1)
-  local filetype = vim.bo[bufnr].filetype
+---@class CodeCompanion.DiffSide
+---@field name string
+---@field lines string[]
+
+---@param left CodeCompanion.DiffSide
+---@param right CodeCompanion.DiffSide
+---@param filetype string
+---@param line? integer Of the right text, to be looked at first
+function M.open(left, right, filetype, line)
   vim.cmd("tab split")
-  fill(now, filetype, "now")
+  fill(left.lines, filetype, left.name)
   vim.cmd(vim.o.columns >= SIDE_BY_SIDE and "rightbelow vsplit" or "rightbelow split")
-  fill(proposed, filetype, "proposal")
-  api.nvim_win_set_cursor(0, { math.max(1, math.min(first + 1, #proposed)), 0 })
+  fill(right.lines, filetype, right.name)
+  api.nvim_win_set_cursor(0, { math.max(1, math.min(line or 1, #right.lines)), 0 })
   vim.cmd.normal({ "zz", bang = true })
 end
 

@@ -1,0 +1,138 @@
+---The review of what tools changed: keys of the quickfix list, where each place is marked as reviewed or taken back.
+---
+---A revert is the host's, three-way and logged; what was reviewed is known until Neovim ends.
+
+local api = vim.api
+local revert = require("codecompanion.files.revert")
+local say = require("codecompanion.say")
+local session = require("codecompanion.chat.state.session")
+
+local M = {}
+
+M.TITLE = "CodeCompanion: file changes · ga reviewed · gA file reviewed · gX revert · gF revert file · K diff"
+
+---What was decided, by chat, change and place.
+---@type table<string, "reviewed"|"reverted">
+local decided = {}
+
+local MARKS = { reviewed = "✓ ", reverted = "↶ reverted: " }
+
+---@param chat CodeCompanion.Chat
+---@param change_id string
+---@param hunk integer
+---@return string
+local function key(chat, change_id, hunk)
+  return ("%s %s %d"):format(chat.id, change_id, hunk)
+end
+
+---What stands before the text of a place.
+---@param chat CodeCompanion.Chat
+---@param change_id string
+---@param hunk integer
+---@return string
+function M.mark(chat, change_id, hunk)
+  return MARKS[decided[key(chat, change_id, hunk)]] or ""
+end
+
+---@class CodeCompanion.ReviewPlace
+---@field item table The quickfix item
+---@field change_id string
+---@field hunk integer From 0
+---@field path string
+
+---The place under the cursor, nil when the list is another one.
+---@return CodeCompanion.ReviewPlace?
+local function place()
+  local list = vim.fn.getqflist({ items = 0, title = 0 })
+  local item = list.title == M.TITLE and list.items[vim.fn.line(".")] or nil
+  local data = item and item.user_data
+  if type(data) ~= "table" or not data.change_id then
+    return nil
+  end
+  return { item = item, change_id = data.change_id, hunk = data.hunk, path = data.path }
+end
+
+---@param chat CodeCompanion.Chat
+---@param one CodeCompanion.ReviewPlace
+---@param refill fun()
+local function revert_place(chat, one, refill)
+  if decided[key(chat, one.change_id, one.hunk)] == "reverted" then
+    return say.hint("This place is reverted already; :CodeCompanionRevert lists the revert, gX there brings it back")
+  end
+  session.request(chat, "revert_changes", { changes = { one.change_id }, hunk = one.hunk }, function(result)
+    if result.reverted > 0 then
+      decided[key(chat, one.change_id, one.hunk)] = "reverted"
+    end
+    local severity = require("codecompanion.severity")
+    say.line(result.text, result.reverted == 0 and severity.WARN or severity.INFO)
+    refill()
+  end)
+end
+
+---@param chat CodeCompanion.Chat
+---@param one CodeCompanion.ReviewPlace
+local function show_diff(chat, one)
+  session.request(chat, "show_change", { change_id = one.change_id, texts = true }, function(result)
+    local function side(name, text)
+      local lines = vim.split(text, "\n", { plain = true })
+      return { name = name, lines = lines }
+    end
+    local filetype = vim.filetype.match({ filename = one.path }) or ""
+    local before, after = side("before", result.before), side("after", result.after)
+    require("codecompanion.screen.diff_tab").open(before, after, filetype, one.item.lnum)
+  end)
+end
+
+---@param chat CodeCompanion.Chat
+---@param one CodeCompanion.ReviewPlace
+---@param whole_file boolean
+local function toggle(chat, one, whole_file)
+  local now = decided[key(chat, one.change_id, one.hunk)] == "reviewed" and nil or "reviewed"
+  for _, item in ipairs(vim.fn.getqflist()) do
+    local data = item.user_data
+    local is_meant = data.change_id == one.change_id and data.hunk == one.hunk
+    is_meant = is_meant or (whole_file and data.path == one.path)
+    local at = key(chat, data.change_id, data.hunk)
+    if is_meant and decided[at] ~= "reverted" then
+      decided[at] = whole_file and "reviewed" or now
+    end
+  end
+end
+
+---Set the keys in the quickfix window, which is the current one.
+---@param chat CodeCompanion.Chat
+---@param refill fun() Fills the list again
+function M.set_keys(chat, refill)
+  local bufnr = api.nvim_get_current_buf()
+  local function on(lhs, desc, action)
+    vim.keymap.set("n", lhs, function()
+      local one = place()
+      if not one then -- another list in the same window
+        return api.nvim_feedkeys(vim.keycode(lhs), "n", false)
+      end
+      action(one)
+    end, { buffer = bufnr, nowait = true, desc = "CodeCompanion: " .. desc })
+  end
+  on("ga", "Mark this place as reviewed, or not", function(one)
+    toggle(chat, one, false)
+    refill()
+    pcall(vim.cmd.normal, { "j", bang = true })
+  end)
+  on("gA", "Mark all places of this file as reviewed", function(one)
+    toggle(chat, one, true)
+    refill()
+  end)
+  on("gX", "Revert this place", function(one)
+    revert_place(chat, one, refill)
+  end)
+  on("gF", "Revert what was changed in this file", function(one)
+    session.request(chat, "list_changes", {}, function(rows)
+      revert.revert(chat, revert.of_file(rows, one.path), refill)
+    end)
+  end)
+  on("K", "Show the change as a diff", function(one)
+    show_diff(chat, one)
+  end)
+end
+
+return M
