@@ -373,3 +373,59 @@ def test_a_proposal_is_readable_in_40_columns_and_nothing_moves(desk):
     screen = here.nvim.wait_screen("ga accept")
     assert "ga accept · gr reject" in screen
     assert here.nvim.lua("return vim.fn.winline()") == row or here.nvim.lua("return vim.fn.line('w0')") == 1
+
+
+def test_a_large_change_is_cut_to_the_window_and_shown_whole_as_a_diff(desk):
+    here = desk(reply(code([f"row {number}" for number in range(200)]), chunk_chars=200))
+    here.edit("4,7CodeCompanion write rows")
+    here.wait_proposed()
+    here.nvim.feed("4Gzt")
+    here.nvim.wait_screen(r"… \d+ more lines · gK shows all")
+    here.nvim.feed("gK")
+    here.nvim.wait_lua("return vim.wo.diff and vim.fn.search('^row 199$', 'n') > 0")
+    here.nvim.feed("q")
+    here.nvim.wait_lua("return vim.fn.tabpagenr('$') == 1 and not vim.wo.diff")
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines()[202] == "row 199"
+
+
+def test_what_is_folded_away_is_opened_to_be_seen(desk):
+    here = desk(reply(code(NEW)))
+    here.nvim.command("edit fact.py | setlocal foldmethod=manual | 3,8fold")
+    here.ask("4,7CodeCompanion make it iterative")
+    here.wait_proposed()
+    assert here.nvim.lua("return vim.fn.foldclosed(5)") == -1
+
+
+def test_a_huge_buffer_is_edited_where_asked_and_not_sent_as_a_whole(desk):
+    here = desk(reply(code(["changed"])))
+    here.nvim.command("enew")
+    here.nvim.lua("for i = 1, 50000 do vim.fn.append(i - 1, 'a line of a huge file, number ' .. i) end")
+    here.ask("%CodeCompanion change all")
+    here.nvim.wait_for(lambda: "too much to be written again" in here.nvim.messages(), "a refusal")
+    here.ask("25000CodeCompanion change it")
+    here.wait_proposed()
+    assert len(here.server.requests) == 1
+    assert len(here.server.requests[0].json["messages"][-1]["content"]) < 100_000
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines()[24998:25001] == [
+        "a line of a huge file, number 24999",
+        "changed",
+        "a line of a huge file, number 25001",
+    ]
+
+
+def test_a_buffer_that_is_loaded_again_or_wiped_ends_its_edit(desk):
+    here = desk(reply(code(NEW)), reply(code(NEW)))
+    here.edit("4,7CodeCompanion make it iterative")
+    here.wait_proposed()
+    here.nvim.command("edit!")
+    here.wait_over()
+    assert here.lines() == OLD
+    here.ask("4,7CodeCompanion make it iterative")
+    here.wait_proposed()
+    here.nvim.command("enew | bwipeout! fact.py")
+    here.edit("4,7CodeCompanion why not")
+    assert here.lines() == OLD

@@ -10,8 +10,9 @@ local M = {}
 M.namespace = api.nvim_create_namespace("codecompanion.edit_in_place.shown")
 
 local MIN_WIDTH = 10
----So many rows of the window are left beside the new lines of one change; what does not fit is counted.
-local ROWS_BESIDE, MIN_ROWS = 6, 6
+---So many rows of the window are left beside a change, whose old and new lines are to be seen together; what does not
+---fit is counted.
+local ROWS_BESIDE, MIN_ROWS = 4, 6
 
 ---A window that shows the buffer, the current one before others.
 ---@param bufnr integer
@@ -27,7 +28,7 @@ end
 ---@class CodeCompanion.EditRoom
 ---@field width integer Cells for the text of a line
 ---@field gutter integer Cells left of it
----@field rows integer New lines that may be shown of one change
+---@field rows integer Old and new lines that may be shown of one change
 ---@field wraps boolean
 ---@field tabstop integer
 
@@ -40,7 +41,7 @@ local function room_in(bufnr)
   return {
     width = math.max(MIN_WIDTH, (info and info.width or vim.o.columns) - math.max(gutter, 2)),
     gutter = math.max(gutter, 2),
-    rows = math.max(MIN_ROWS, (info and info.height or vim.o.lines) - ROWS_BESIDE),
+    rows = (info and info.height or vim.o.lines) - ROWS_BESIDE,
     wraps = win == nil or vim.wo[win].wrap,
     tabstop = vim.bo[bufnr].tabstop,
   }
@@ -94,14 +95,14 @@ end
 
 ---The new lines of a change as virtual lines.
 ---@param lines string[]
+---@param removed integer How many lines they replace
 ---@param room CodeCompanion.EditRoom
----@param group string
 ---@return { [1]: string, [2]: string }[][]
-local function added(lines, room, group)
-  local shown = {}
+local function added(lines, removed, room)
+  local shown, most = {}, math.max(MIN_ROWS, room.rows - removed)
   local plus = padded((" "):rep(room.gutter - 2) .. "+", room.gutter)
   for at, line in ipairs(lines) do
-    if #shown >= room.rows and at < #lines then
+    if #shown >= most and at < #lines then
       local more = ("… %d more lines"):format(#lines - at + 1) .. keys.hint({ { "show_diff", "shows all" } }, " · ")
       shown[#shown + 1] = { { (" "):rep(room.gutter) .. more, "CodeCompanionEditHint" } }
       break
@@ -110,7 +111,7 @@ local function added(lines, room, group)
     local rows = room.wraps and rows_of(text, room.width) or { text }
     for index, row in ipairs(rows) do
       local mark = index == 1 and plus or (" "):rep(room.gutter)
-      shown[#shown + 1] = { { mark, "CodeCompanionEditHint" }, { padded(row, room.width), group } }
+      shown[#shown + 1] = { { mark, "CodeCompanionEditHint" }, { padded(row, room.width), "CodeCompanionEditAdded" } }
     end
   end
   return shown
@@ -198,7 +199,7 @@ function M.draw(bufnr, shown)
       local first = shown.first + one.first
       local last = first + one.count
       mark_removed(bufnr, first, last, one.is_conflict and "CodeCompanionEditConflict" or "CodeCompanionEditRemoved")
-      local lines = added(one.lines, room, "CodeCompanionEditAdded")
+      local lines = added(one.lines, one.count, room)
       local hint = {}
       if one.is_conflict then
         local choice = keys.hint({ { "accept_hunk", "takes the new ones" }, { "reject_hunk", "keeps yours" } }, " · ")
