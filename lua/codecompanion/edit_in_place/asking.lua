@@ -110,6 +110,12 @@ function M.take(edit, event)
   if event.type == "host_exit" then
     conversation.lost(edit.conversation)
   end
+  if event.type == "notice" and (event.level == "WARN" or event.level == "ERROR") then
+    if edits.is_alive(edit) and not conversation.has_window(edit.conversation.id) then
+      say.line(event.text, severity[event.level]) -- a budget, a rule file: no chat shows it
+    end
+    return
+  end
   local take = TAKEN[event.type]
   if take and edits.is_alive(edit) and edit.is_asking then
     take(edit, event)

@@ -7,13 +7,13 @@ import re
 from codecompanion import prompts
 from codecompanion.edit_in_place.place import Place
 
-MIN_CHARS, MAX_CHARS = 400, 24_000
+MIN_CHARS, MAX_CHARS = 400, 12_000
 """How much of what stands around the lines goes along, on each side: at least, and at most."""
 
 
 def chars_around(room_tokens: int) -> int:
     """Return how many characters of the surroundings go along on each side; 0 tokens of room are not known."""
-    return max(MIN_CHARS, min(MAX_CHARS, room_tokens // 3)) if room_tokens else MAX_CHARS // 4
+    return max(MIN_CHARS, min(MAX_CHARS, room_tokens // 3)) if room_tokens else MAX_CHARS // 2
 
 
 def compose(instruction: str, place: Place, *, path: str, first: int, around: int, is_follow_up: bool = False) -> str:
