@@ -222,21 +222,17 @@ class Session(Chat):
     def emit(self, event: Event) -> None:
         """Hand an event to the editor, and after it what it means for an edit in place."""
         super().emit(event)
-        if self._edit is not None:
-            self._tell_of_edit(self._edit.take(event))
-
-    def _tell_of_edit(self, told: tuple[Event, ...]) -> None:
-        if self._edit is not None and self._edit.is_over:
-            self._edit = None
-        for event in told:
-            super().emit(event)
+        told = self._edit.take(event) if self._edit is not None else None
+        if told is not None:
+            super().emit(told)
 
     # ---- inside
 
     def _finished(self) -> None:
         """Go on with what came meanwhile."""
         if self._edit is not None:
-            self._tell_of_edit(self._edit.give_up("Nothing came of it; :CodeCompanion log says why."))
+            edit, self._edit = self._edit, None
+            super().emit(edit.end())
         if self.queue:
             self.begin(self._turns)
         elif self.compaction_request is not None:

@@ -23,6 +23,7 @@ from codecompanion.wire.events import (
 from codecompanion.wire.requests import EditTarget, Submit
 
 CUT = "The reply ended before it was complete; nothing was changed."
+NOTHING = "Nothing came of it; :CodeCompanion log says why."
 _GOES_ON = ("length", "window", "paused")
 
 
@@ -40,10 +41,12 @@ class EditTurn:
             width=target.width,
         )
         self._reader, self._stop = ReplyReader(), ""
-        self.is_over = False
+        self._outcome: EditEnded | None = None
 
-    def take(self, event: Event) -> tuple[Event, ...]:
-        """Return what an event of the chat means for the buffer."""
+    def take(self, event: Event) -> EditText | None:
+        """Take in an event of the chat; return what it means for the buffer at once."""
+        if self._outcome is not None:
+            return None  # of the next turn
         match event:
             case ReplyStarted() if self._stop in _GOES_ON:
                 self._reader.go_on()
@@ -53,41 +56,37 @@ class EditTurn:
                 lines = self._reader.feed(text)
                 if lines:
                     placement = self._reader.placement or "replace"
-                    return (EditText(chat=self._chat_id, lines=lines, placement=placement),)
+                    return EditText(chat=self._chat_id, lines=lines, placement=placement)
             case ReplyFinished(stop=stop):
                 self._stop = stop
             case TurnFinished(reason="done"):
-                return self._ended()
+                self._outcome = self._read()
             case TurnFinished(reason=reason, error=error):
-                return self._failed("" if reason == "stopped" else error)
+                self._outcome = self._failed("" if reason == "stopped" else error)
             case _:
                 pass
-        return ()
+        return None
 
-    def give_up(self, error: str) -> tuple[Event, ...]:
-        """Return the end of an edit whose turn ended without saying so."""
-        return () if self.is_over else self._failed(error)
+    def end(self) -> EditEnded:
+        """Return what came of it, once the chat is idle: the next edit may follow at once."""
+        return self._outcome or self._failed(NOTHING)
 
-    def _failed(self, error: str) -> tuple[Event, ...]:
-        self.is_over = True
-        return (EditEnded(chat=self._chat_id, outcome="failed", error=error),)
+    def _failed(self, error: str) -> EditEnded:
+        return EditEnded(chat=self._chat_id, outcome="failed", error=error)
 
-    def _ended(self) -> tuple[Event, ...]:
+    def _read(self) -> EditEnded:
         if self._stop not in ("stop", "tool_calls"):
             return self._failed(CUT)
-        self.is_over = True
         reading = read_reply(self._reader.text, self._place)
         if reading.placement == "chat":
-            return (EditEnded(chat=self._chat_id, outcome="answer", placement="chat"),)
-        return (
-            EditEnded(
-                chat=self._chat_id,
-                outcome="proposal",
-                placement=reading.placement,
-                lines=reading.lines,
-                language=reading.language,
-                note=reading.note,
-            ),
+            return EditEnded(chat=self._chat_id, outcome="answer", placement="chat")
+        return EditEnded(
+            chat=self._chat_id,
+            outcome="proposal",
+            placement=reading.placement,
+            lines=reading.lines,
+            language=reading.language,
+            note=reading.note,
         )
 
 
