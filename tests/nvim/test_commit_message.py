@@ -207,3 +207,18 @@ def test_two_messages_at_once_do_not_mix(nvim_factory, tmp_path):
         nvim.command("split .git/COMMIT_EDITMSG")
         nvim.command("CodeCompanion commit")
         nvim.wait_lua("return vim.tbl_contains(vim.api.nvim_buf_get_lines(0, 0, -1, false), 'fix: one')", timeout=30)
+
+
+def test_review_brings_the_changes_that_were_named(nvim_factory, tmp_path):
+    """`/review` asks which; what is staged and what is not are kept apart."""
+    with ChatServerThread(key=KEY, default=lambda received: reply("All is well.")) as server:
+        nvim = start(nvim_factory, tmp_path, server)
+        (tmp_path / "work" / "a.txt").write_text("one\ntwo\nthree\n")
+        nvim.command("edit a.txt")
+        nvim.command("CodeCompanion /review staged")
+        nvim.wait_screen("All is well.")
+        request = [r.json for r in server.requests if r.path.endswith("/chat/completions")][-1]
+        text = "\n".join(str(message["content"]) for message in request["messages"][1:])
+        assert "+two" in text
+        assert "+three" not in text
+        assert "Review these changes" in text

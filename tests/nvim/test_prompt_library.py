@@ -260,3 +260,24 @@ def test_a_wrong_entry_is_named_by_its_key(nvim_factory, tmp_path, entry, proble
     assert problems[0].startswith("prompt_library.bad: ")
     assert problem in problems[0]
     assert nvim.lua("return require('codecompanion.prompt_library').find('good') ~= nil")
+
+
+def test_the_built_in_prompts_take_the_things_of_the_editor_along(nvim_factory, tmp_path):
+    """`/explain` without a selection brings the file, `/fix` its diagnostics, `/review` what is not staged."""
+    with ChatServerThread(key=KEY, default=lambda received: reply("So it is.")) as server:
+        chat = start(nvim_factory, tmp_path, server)
+        nvim = chat.nvim
+        nvim.command("edit a.lua")
+        nvim.lua(
+            """vim.diagnostic.set(vim.api.nvim_create_namespace('t'), 0,
+               { { lnum = 0, col = 0, message = 'unused x', severity = vim.diagnostic.severity.WARN } })"""
+        )
+        for name, wanted in (("explain", "local x = 1"), ("fix", "unused x"), ("tests", "return x")):
+            before = len(server.requests)
+            nvim.command(f"CodeCompanion /{name}")
+            nvim.wait_for(lambda before=before: len(server.requests) > before, f"the request of {name}")
+            assert any(wanted in text for _, text in messages(server)), (name, messages(server))
+            chat.wait_state("idle")
+            nvim.command("wincmd p | edit a.lua")
+        nvim.command("CodeCompanion /review nothing")
+        nvim.wait_for(lambda: 'changes: "nothing" is none of' in nvim.messages(), "the refusal")
