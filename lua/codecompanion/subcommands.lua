@@ -49,6 +49,13 @@ return {
     arguments = { "off", "on", "status" },
     run = complete,
   },
+  mcp = {
+    description = "show the MCP servers: what they are doing, their tools, keys to start, stop and switch",
+    run = function()
+      local chat = require("codecompanion.chat").current()
+      require("codecompanion.mcp").open(chat and chat.id)
+    end,
+  },
   index = {
     description = "index the code below the current folder; `--rebuild`: from scratch; `status`",
     arguments = { "--rebuild", "status" },

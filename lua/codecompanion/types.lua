@@ -257,7 +257,9 @@
 ---granted, and `always` grants nothing. `prefix`: what `always` could cover of a command, "" when nothing could.
 ---`kind` "rules": no call, but files that rules lead to; nothing waits for the answer, and turns do not end it.
 ---"compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason` says what the
----summary should take care of.
+---summary should take care of. "mcp": servers of a file that would be started; nothing waits. "sampling": a server
+---wants a reply of the model; "elicitation": values of the user, `form` is a JSON list of `{name, label, default,
+---choices}` and the answer's `text` a JSON object of texts by name.
 ---@class CodeCompanion.Event.ApprovalRequested
 ---@field type "approval_requested"
 ---@field chat string
@@ -271,7 +273,8 @@
 ---@field after string
 ---@field why string
 ---@field prefix string
----@field kind "call"|"compact"|"rules"
+---@field kind "call"|"compact"|"elicitation"|"mcp"|"rules"|"sampling"
+---@field form string
 
 ---The question was answered (or the turn cancelled): the block goes away.
 ---@class CodeCompanion.Event.ApprovalClosed
@@ -519,6 +522,18 @@
 ---@field chat string
 ---@field verb string
 ---@field error string
+
+---The state of an MCP server, or what it offers, is another one.
+---@class CodeCompanion.Event.McpChanged
+---@field type "mcp_changed"
+---@field chat string
+---@field server string
+
+---Something that is wanted needs the packages of an extra (`:CodeCompanion install`).
+---@class CodeCompanion.Event.PackagesMissing
+---@field type "packages_missing"
+---@field chat string
+---@field extra string
 
 ---First request: the user's settings (see `settings.py`), folders, the Neovim version.
 ---
@@ -1081,6 +1096,34 @@
 ---@field id? integer
 ---@field chat? string
 
+---Return the MCP servers of a folder, a table each: state, tools with their sizes, resources, prompts, log.
+---@class CodeCompanion.Request.ShowMcp
+---@field id? integer
+---@field chat? string
+---@field cwd? string
+
+---Start, stop or restart an MCP server, or offer one of its tools (by the server's own name) or no longer.
+---@class CodeCompanion.Request.ChangeMcp
+---@field id? integer
+---@field chat? string
+---@field server string
+---@field what "offer"|"restart"|"start"|"stop"|"withhold"
+---@field tool? string
+---@field cwd? string
+
+---Return the text of a resource (`uri`), or of a prompt with its arguments filled in (`prompt`), of a server.
+---
+---It is started when it was not. With `attach` the resource joins the next request of the chat in place of that.
+---@class CodeCompanion.Request.ReadMcp
+---@field id? integer
+---@field chat? string
+---@field server string
+---@field uri? string
+---@field prompt? string
+---@field arguments? table<string, string>
+---@field cwd? string
+---@field attach? boolean
+
 ---→ `{root, phase, done, total, why, files, chunks, symbols, vectors, bytes, complete, left_out}`: the code index.
 ---
 ---`start`: build it in the background if it is not true to the disk; `rebuild`: from scratch. Events
@@ -1179,6 +1222,8 @@
 ---| CodeCompanion.Event.IndexProgress
 ---| CodeCompanion.Event.LoginCode
 ---| CodeCompanion.Event.RequestFailed
+---| CodeCompanion.Event.McpChanged
+---| CodeCompanion.Event.PackagesMissing
 
 ---The payload of each verb.
 ---@class CodeCompanion.Requests
@@ -1247,6 +1292,9 @@
 ---@field choose_tools CodeCompanion.Request.ChooseTools
 ---@field revoke_grant CodeCompanion.Request.RevokeGrant
 ---@field doctor CodeCompanion.Request.Doctor
+---@field show_mcp CodeCompanion.Request.ShowMcp
+---@field change_mcp CodeCompanion.Request.ChangeMcp
+---@field read_mcp CodeCompanion.Request.ReadMcp
 ---@field index_project CodeCompanion.Request.IndexProject
 ---@field files_changed CodeCompanion.Request.FilesChanged
 ---@field complete_code CodeCompanion.Request.CompleteCode

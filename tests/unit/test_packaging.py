@@ -14,7 +14,7 @@ from codecompanion.engine.__main__ import NEEDED
 
 REPO = Path(__file__).resolve().parents[2]
 MAKE_TARGETS = (
-    *"setup demo chat test check journeys screens external test-peers test-semantic".split(),
+    *"setup demo chat test check journeys screens external test-peers test-mcp test-semantic".split(),
     *"lint types doc doc-check bench ci clean".split(),
 )
 

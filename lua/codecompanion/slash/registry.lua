@@ -30,7 +30,15 @@ local M = {}
 local GROUPS = { "chats", "history", "model", "kept", "attach", "reports" }
 
 ---@type { name: string, group: CodeCompanion.SlashGroup }[]
-local more = {}
+local more = {
+  {
+    name = "MCP servers",
+    group = function()
+      local known = package.loaded["codecompanion.mcp.known"]
+      return known and #known.servers > 0 and require("codecompanion.slash.mcp").commands() or {}
+    end,
+  },
+}
 ---@type table<string, boolean> Sentences that were said
 local said = {}
 

@@ -15,6 +15,7 @@ from codecompanion.adapters import catalog
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.http.client import import_transport
 from codecompanion.engine.greeting import build_services
+from codecompanion.engine.mcp_when_wanted import McpWhenWanted
 from codecompanion.engine.user_environment import UserEnvironment
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.model.messages import Usage
@@ -45,6 +46,7 @@ class Runtime:
         self._reports: Reports | None = None
         self._completer: Completer | None = None
         self._logins: Logins | None = None
+        self._mcp: McpWhenWanted | None = None
         self._chats: dict[str, Session] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._asks = EditorAsks(emit, time.time)
@@ -120,6 +122,8 @@ class Runtime:
             case requests.FilesChanged():
                 if self.services.indexes is not None:
                     self.services.indexes.mark_changed(request.paths)
+            case requests.ShowMcp() | requests.ChangeMcp() | requests.ReadMcp():
+                return await self._servers.carry_out(request)
             case requests.IndexProject():
                 from codecompanion.engine.index_project import index_project
 
@@ -145,6 +149,8 @@ class Runtime:
         await asyncio.gather(*(session.close() for session in self._chats.values()), return_exceptions=True)
         for task in self._background:
             task.cancel()
+        if self._mcp is not None:
+            await self._mcp.aclose()
         if self._completer is not None:
             await self._completer.aclose()
         if self._logins is not None:
@@ -160,6 +166,12 @@ class Runtime:
             raise InputError("The host is still starting.")
         return self._services
 
+    @property
+    def _servers(self) -> McpWhenWanted:
+        if self._mcp is None:
+            raise InputError("The host is still starting.")
+        return self._mcp
+
     # ---- the host
 
     async def _greet(self, request: requests.Hello) -> list[str]:
@@ -168,6 +180,9 @@ class Runtime:
         services, chosen = await build_services(request, self._emit, environment, self._asks)
         previous, self._services, self._reports = self._services, services, None
         completer, self._completer = self._completer, None
+        mcp, self._mcp = self._mcp, McpWhenWanted(services, self._chats)
+        if mcp is not None:
+            await mcp.aclose()
         if completer is not None:
             await completer.aclose()
         self._environment = environment
@@ -248,6 +263,8 @@ class Runtime:
         if session is not None:
             self._chats[request.chat] = session
             self._warm_up(session)
+            if not request.purpose:
+                self._start_in_background(self._servers.opened(session))
 
     def _warm_up(self, session: Session) -> None:
         """Import the transport once the chat stands on the screen, so that the first request need not wait for it."""

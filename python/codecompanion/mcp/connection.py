@@ -43,6 +43,7 @@ class Connection:
         self._client: Any = None
         self._fault = ""
         self._is_wanted = True
+        self._is_refreshing = False
         self._over = asyncio.Event()
         self._dirty = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -52,6 +53,11 @@ class Connection:
     def is_open(self) -> bool:
         """Return whether the server can be asked."""
         return self._client is not None and not self._over.is_set()
+
+    @property
+    def is_listing(self) -> bool:
+        """Return whether the server has said that its lists have changed, and they were not read again yet."""
+        return self._dirty.is_set() or self._is_refreshing
 
     async def open(self) -> None:
         """Start or reach the server, and learn what it offers.
@@ -207,8 +213,10 @@ class Connection:
                 changed.cancel()
                 if self._over.is_set():
                     return
+                self._is_refreshing = True
                 self._dirty.clear()
                 await self._refresh()
+                self._is_refreshing = False
                 await asyncio.wait((over,), timeout=REFRESH_EVERY_S)
         finally:
             for task in (listening, over):

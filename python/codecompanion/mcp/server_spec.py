@@ -36,8 +36,3 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"ServerSpec({self.name!r})"  # env and headers hold keys
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """Return the values that must not be shown."""
-        return (*self.env.values(), *self.headers.values())

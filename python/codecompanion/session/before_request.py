@@ -2,6 +2,7 @@
 
      0  providers of tools that are not ready are waited for                    `tools.toolbox`
      1  rule files that have changed are read again                        R-549  `attachments.rules_sync`
+        MCP servers that the chat can use are started and waited for, for a while  `session.mcp.servers`
      2  a checkpoint, when one is due                                      R-464  `compaction.effects`
      3  the `/compact` that was typed meanwhile                            R-533  `window.context_control`
      4  how large is the window? an endpoint that can tell is asked        R-506  `window.window_watch`
@@ -45,6 +46,8 @@ async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bo
     """
     await chat.control.tools.settle()
     await chat.reread_rules()
+    if chat.services.mcp is not None:
+        await chat.services.mcp.wait_for(chat)
     chat.effects.boundary()
     wanted = None if is_continued else chat.take_compaction_request()
     if wanted is not None:

@@ -34,6 +34,7 @@ from codecompanion.session.toolbox.choosing import chosen_by
 from codecompanion.session.turn.answer import Answer
 from codecompanion.session.turn.approval_desk import ApprovalDesk
 from codecompanion.session.turn.before_message import BeforeMessage
+from codecompanion.session.turn.calling_chat import ForTools
 from codecompanion.session.turn.grants import Grants
 from codecompanion.session.turn.outbound import OutboundQueue
 from codecompanion.session.turn.reply import ReplySoFar
@@ -152,7 +153,7 @@ class Chat:
     def _on_waiting(self, waiting: bool, title: str) -> None:
         if waiting:
             self.enter(State.AWAITING_APPROVAL, f"waiting for your approval: {title}")
-        else:
+        elif self.state is State.AWAITING_APPROVAL:
             self.enter(State.RUNNING_TOOLS)
 
     # ---- one thing at a time works on the history
@@ -312,4 +313,5 @@ class Chat:
     def _tool_context(self, name: str) -> ToolContext:
         timeout_s = self.control.tools.offered().timeout_s(name, DEFAULT_TOOL_TIMEOUT_S)
         context = self.services.tool_context(self.snapshot, timeout_s)
-        return msgspec.structs.replace(context, recall=self.removed, chat_id=self.chat_id)
+        calling = ForTools(self.services, self.chat_id, lambda: self.state, self.attach)
+        return msgspec.structs.replace(context, recall=self.removed, chat_id=self.chat_id, chat=calling)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from codecompanion.session.code.project_indexes import ProjectIndexes
     from codecompanion.session.codebase.gatherer import Gatherer
     from codecompanion.session.editor_context.source import Source
+    from codecompanion.session.mcp.base import Mcp
     from codecompanion.session.vectors.project_vectors import ProjectVectors
 
 OPTIONS_KEY = "interactions.chat.opts.context_management"
@@ -87,6 +88,8 @@ class Services(msgspec.Struct):
     """Who gathers code for a question (R-201), None = nobody."""
     indexes: ProjectIndexes | None = None
     """The code indexes of the projects, None = there is no folder to keep them in."""
+    mcp: Mcp | None = None
+    """MCP servers, None = there are none."""
     vectors: ProjectVectors | None = None
     """What makes and compares vectors of code, None = words decide alone."""
     context_sources: dict[str, Source] = msgspec.field(default_factory=dict)

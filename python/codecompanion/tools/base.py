@@ -144,6 +144,26 @@ class NotRecorded:
         """Log nothing."""
 
 
+class CallingChat(Protocol):
+    """The chat a call belongs to, as far as a tool may act on it."""
+
+    def progress(self, label: str) -> None:
+        """Say in the status line what the call is doing, while it runs."""
+
+    async def attach_image(self, name: str, content: bytes) -> None:
+        """Attach an image to the next request; raises `InputError` when it is none."""
+
+
+class NoChat:
+    """Nobody: the command line, and tests."""
+
+    def progress(self, label: str) -> None:
+        """Say nothing."""
+
+    async def attach_image(self, name: str, content: bytes) -> None:
+        """Attach nothing."""
+
+
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a running tool may know. `resolve` maps a path to an absolute one inside the workspace.
 
@@ -153,7 +173,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     which variables of it a program that the model runs does not get. `recall` is what was taken out of the chat.
     `accepted` is the proposal as the user left it, None unless the user edited it: the tool writes exactly that.
     `opened` is what of the tool's files was open when `editor` was asked last; `recorder` logs changes of files;
-    `look_up_code` asks the project's index. `chat_id` is "" outside of a chat.
+    `look_up_code` asks the project's index. `chat_id` is "" outside of a chat; `chat` is what a call may do there.
     """
 
     root: Path
@@ -172,6 +192,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     recorder: Recorder = NotRecorded()
     look_up_code: CodeLookup = no_code_lookup
     chat_id: str = ""
+    chat: CallingChat = NoChat()
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):

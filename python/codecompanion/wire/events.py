@@ -301,7 +301,9 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     granted, and `always` grants nothing. `prefix`: what `always` could cover of a command, "" when nothing could.
     `kind` "rules": no call, but files that rules lead to; nothing waits for the answer, and turns do not end it.
     "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason` says what the
-    summary should take care of.
+    summary should take care of. "mcp": servers of a file that would be started; nothing waits. "sampling": a server
+    wants a reply of the model; "elicitation": values of the user, `form` is a JSON list of `{name, label, default,
+    choices}` and the answer's `text` a JSON object of texts by name.
     """
 
     call_id: str
@@ -314,7 +316,8 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     after: str = ""
     why: str = ""
     prefix: str = ""
-    kind: Literal["call", "rules", "compact"] = "call"
+    kind: Literal["call", "rules", "compact", "mcp", "sampling", "elicitation"] = "call"
+    form: str = ""
 
 
 class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):
@@ -579,3 +582,15 @@ class RequestFailed(Event, frozen=True, kw_only=True, tag="request_failed"):
 
     verb: str
     error: str
+
+
+class McpChanged(Event, frozen=True, kw_only=True, tag="mcp_changed"):
+    """The state of an MCP server, or what it offers, is another one."""
+
+    server: str
+
+
+class PackagesMissing(Event, frozen=True, kw_only=True, tag="packages_missing"):
+    """Something that is wanted needs the packages of an extra (`:CodeCompanion install`)."""
+
+    extra: str

@@ -625,6 +625,35 @@ class Doctor(Request, frozen=True, kw_only=True):
     """→ `[{name, ok, text, advice}]` for `:checkhealth`."""
 
 
+class ShowMcp(Request, frozen=True, kw_only=True):
+    """Return the MCP servers of a folder, a table each: state, tools with their sizes, resources, prompts, log."""
+
+    cwd: str = ""
+
+
+class ChangeMcp(Request, frozen=True, kw_only=True):
+    """Start, stop or restart an MCP server, or offer one of its tools (by the server's own name) or no longer."""
+
+    server: str
+    what: Literal["start", "stop", "restart", "offer", "withhold"]
+    tool: str = ""
+    cwd: str = ""
+
+
+class ReadMcp(Request, frozen=True, kw_only=True):
+    """Return the text of a resource (`uri`), or of a prompt with its arguments filled in (`prompt`), of a server.
+
+    It is started when it was not. With `attach` the resource joins the next request of the chat in place of that.
+    """
+
+    server: str
+    uri: str = ""
+    prompt: str = ""
+    arguments: dict[str, str] = {}
+    cwd: str = ""
+    attach: bool = False
+
+
 class IndexProject(Request, frozen=True, kw_only=True):
     """→ `{root, phase, done, total, why, files, chunks, symbols, vectors, bytes, complete, left_out}`: the code index.
 

@@ -116,6 +116,11 @@ end
 ---@type table<string, fun(chat: CodeCompanion.Chat, approval: CodeCompanion.Approval)>
 local ACTIONS = {
   approve_once = function(chat, approval)
+    if (approval.event.form or "") ~= "" then
+      return require("codecompanion.mcp.form").fill(approval.event.form, function(values)
+        send(chat, approval, "once", { text = values })
+      end)
+    end
     send(chat, approval, "once")
   end,
   approve_always = function(chat, approval)

@@ -25,6 +25,52 @@ return {
     },
     waits = false,
   },
+  mcp = {
+    choices = {
+      { "approve_once", "start them this time" },
+      { "approve_always", "always, until the file changes" },
+      { "reject", "no" },
+      { "show_original", "show all" },
+    },
+    notice = " · nothing is started yet",
+    hints = {
+      approve_prefix = "These are servers; g1 starts them this time",
+      cancel_all = "Nothing waits for this answer: leave it, or say no with g3",
+    },
+    waits = false,
+  },
+  sampling = {
+    choices = {
+      { "approve_once", "let the model answer" },
+      { "reject", "no" },
+      { "show_original", "show all" },
+    },
+    notice = " · the server waits",
+    hints = {
+      approve_always = "It is asked each time; g1 lets the model answer this",
+      approve_prefix = "This is no command; g1 lets the model answer",
+      cancel_all = "g3 says no; q stops the call",
+    },
+    waits = true,
+    waiting = { "waiting for your answer: an MCP server asks", "waiting: MCP server" },
+    told = "has an MCP server that asks for a reply of the model",
+  },
+  elicitation = {
+    choices = {
+      { "approve_once", "answer" },
+      { "reject", "decline" },
+      { "cancel_all", "close without an answer" },
+    },
+    notice = " · the server waits",
+    hints = {
+      approve_always = "It is asked each time; g1 answers",
+      approve_prefix = "This is no command; g1 answers",
+    },
+    is_prose = true,
+    waits = true,
+    waiting = { "waiting for your answer: an MCP server asks", "waiting: MCP server" },
+    told = "has an MCP server that asks you for something",
+  },
   compact = {
     choices = {
       { "approve_once", "compact and send" },

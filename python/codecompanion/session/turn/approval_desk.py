@@ -119,6 +119,14 @@ class ApprovalDesk:
             return Verdict()
         return Verdict(accepted=Accepted(question.before, question.after, given.text))
 
+    async def ask_aside(self, asked: ApprovalRequested) -> Approve:
+        """Ask something else while a call runs, and return the answer; "cancel" closes the question alone."""
+        self._on_waiting(True, asked.title)
+        try:
+            return await self.put(asked)
+        finally:
+            self._on_waiting(False, "")
+
     async def put(self, asked: ApprovalRequested, about: ApprovalQuestion | None = None) -> Approve:
         """Ask, and return the answer; the block goes away when it comes, or when the turn is stopped meanwhile."""
         answer: asyncio.Future[Approve] = asyncio.get_running_loop().create_future()

@@ -1,0 +1,36 @@
+---What a server asks the user for, one simple input after the other.
+
+local choose = require("codecompanion.screen.choose")
+
+local M = {}
+
+---@class CodeCompanion.FormField
+---@field name string
+---@field label string
+---@field default string
+---@field choices string[]
+
+---Ask for the values. Leaving an input (`<Esc>`, `<C-c>`) leaves the whole question open.
+---@param form string JSON list of fields
+---@param given fun(values: string) JSON object of texts by name
+function M.fill(form, given)
+  local fields, values = vim.json.decode(form), vim.empty_dict()
+  local function ask(index)
+    local field = fields[index]
+    if not field then
+      return given(vim.json.encode(values))
+    end
+    local choices = #field.choices > 0 and (" (%s)"):format(table.concat(field.choices, ", ")) or ""
+    local opts = { prompt = field.label .. choices .. ": ", default = field.default }
+    pcall(vim.ui.input, opts, function(text)
+      choose.forget_prompt()
+      if text then
+        values[field.name] = text
+        ask(index + 1)
+      end
+    end)
+  end
+  ask(1)
+end
+
+return M

@@ -1,0 +1,172 @@
+---`:CodeCompanion mcp`: the MCP servers, what they are doing, their tools and what each costs, and keys for them.
+
+local api = vim.api
+local float = require("codecompanion.screen.float")
+local host = require("codecompanion.host")
+local known = require("codecompanion.mcp.known")
+local numbers = require("codecompanion.screen.numbers")
+local say = require("codecompanion.say")
+local scratch = require("codecompanion.screen.scratch")
+local severity = require("codecompanion.severity")
+local visible = require("codecompanion.screen.visible")
+
+local M = {}
+
+local FOOTER = { "r start again", "s stop", "t tool on or off", "K what it said", "q close" }
+local MARKS = { ready = "✓", starting = "…", failed = "✗", off = "-", ["not started"] = "·" }
+local NOTHING = {
+  "No MCP server is configured.",
+  "",
+  "Servers stand in `mcp.servers` of your setup(), or in the file `.mcp.json` of a project.",
+  "See :help codecompanion-mcp",
+}
+
+---@class CodeCompanion.McpLine
+---@field server? CodeCompanion.McpServer
+---@field tool? CodeCompanion.McpTool
+
+---@param text string From a server
+---@return string
+local function shown(text)
+  return visible.line((text:gsub("%s+", " "))).text
+end
+
+---@param tool CodeCompanion.McpTool
+---@return string
+local function tool_line(tool)
+  local state = tool.problem ~= "" and ("left out: " .. tool.problem) or tool.offered and "" or "off"
+  local parts = { tool.name, numbers.counted(tool.tokens, "token") }
+  vim.list_extend(parts, tool.asks and {} or { "does not ask" })
+  if #tool.hints > 0 then
+    parts[#parts + 1] = "says: " .. table.concat(tool.hints, ", ")
+  end
+  vim.list_extend(parts, state ~= "" and { state } or {})
+  return ("    %s %s"):format(tool.offered and tool.problem == "" and "+" or "-", shown(table.concat(parts, " · ")))
+end
+
+---@param server CodeCompanion.McpServer
+---@param put fun(text: string, about: CodeCompanion.McpLine)
+local function put_server(server, put)
+  local head = ("%s %s · %s"):format(MARKS[server.state] or "?", server.name, server.state)
+  if server.state == "ready" then
+    local offered = #vim.tbl_filter(function(tool)
+      return tool.offered and tool.problem == ""
+    end, server.tools)
+    head = ("%s · %d of %s · %s"):format(
+      head,
+      offered,
+      numbers.counted(#server.tools, "tool"),
+      numbers.counted(server.tokens, "token")
+    )
+  end
+  put(shown(head), { server = server })
+  if server.problem ~= "" then
+    put("    " .. shown(server.problem), { server = server })
+  end
+  local where = server.source ~= "" and ("from %s · "):format(vim.fn.fnamemodify(server.source, ":~:.")) or ""
+  put("    " .. shown(where .. vim.split(server.line, "\n")[1]), { server = server })
+  if server.version ~= "" then
+    put("    " .. shown(("%s · protocol %s"):format(server.version, server.protocol)), { server = server })
+  end
+  for _, sentence in ipairs(server.left_out) do
+    put("    " .. shown(sentence), { server = server })
+  end
+  for _, tool in ipairs(server.tools) do
+    put(tool_line(tool), { server = server, tool = tool })
+  end
+  if #server.resources > 0 then
+    put("    " .. numbers.counted(#server.resources, "resource"), { server = server })
+  end
+  for _, prompt in ipairs(server.prompts) do
+    local arguments = #prompt[2] > 0 and (" <%s>"):format(table.concat(prompt[2], "> <")) or ""
+    put("    " .. shown(("/mcp:%s:%s%s"):format(server.name, prompt[1], arguments)), { server = server })
+  end
+end
+
+---@return string[] lines
+---@return CodeCompanion.McpLine[] about What each line is about
+local function page()
+  local lines, about = {}, {}
+  for index, server in ipairs(known.servers) do
+    if index > 1 then
+      lines[#lines + 1], about[#about + 1] = "", {}
+    end
+    put_server(server, function(text, what)
+      lines[#lines + 1], about[#about + 1] = text, what
+    end)
+  end
+  if #lines == 0 then
+    return NOTHING, {}
+  end
+  return lines, about
+end
+
+---@param chat string
+---@param payload table Of `change_mcp`
+local function change(chat, payload)
+  payload.chat, payload.cwd = chat, vim.fn.getcwd()
+  host.request("change_mcp", payload, function(err)
+    if err then
+      say.line(err, severity.ERROR)
+    end
+    known.ask(host.request, chat)
+  end)
+end
+
+---@param server CodeCompanion.McpServer
+local function show_log(server)
+  local lines = vim.tbl_map(shown, server.log)
+  if #lines == 0 then
+    lines = { "It has said nothing." }
+  end
+  vim.list_extend(lines, { "" }, 1, 1)
+  vim.list_extend(lines, vim.tbl_map(shown, vim.split(server.line, "\n")))
+  float.open({ title = "What " .. server.name .. " said", lines = lines, footer = "q close" })
+end
+
+---@param chat string
+local function show(chat)
+  local lines, about = page()
+  local bufnr, win = float.open({ title = "MCP servers", lines = lines, footer = FOOTER, wrap = false })
+  vim.wo[win].cursorline = true
+  local on = scratch.keys(bufnr, win, function(line)
+    return about[line] and about[line].server and about[line] or nil
+  end)
+  on("r", "Start it, or start it again", function(line)
+    change(chat, { server = line.server.name, what = "restart" })
+  end)
+  on("s", "Stop it", function(line)
+    change(chat, { server = line.server.name, what = "stop" })
+  end)
+  on("t", "Offer the tool, or no longer", function(line)
+    if not line.tool then
+      return say.hint("t is for the line of a tool")
+    end
+    local what = line.tool.offered and "withhold" or "offer"
+    change(chat, { server = line.server.name, what = what, tool = line.tool.own_name })
+  end)
+  on("K", "Show what it said", function(line)
+    show_log(line.server)
+  end)
+  local unwatch
+  unwatch = known.watch(function()
+    if not api.nvim_win_is_valid(win) then
+      return unwatch()
+    end
+    lines, about = page()
+    float.update(win, lines)
+  end)
+end
+
+---Show the servers; those of the folder of a chat where there is one.
+---@param chat? string Its id
+function M.open(chat)
+  known.ask(host.request, chat, function(err)
+    if err then
+      return say.line(err, severity.ERROR)
+    end
+    show(chat or "")
+  end)
+end
+
+return M

@@ -1,0 +1,83 @@
+---What the host said last of its MCP servers: for completion of their prompts and resources, and for the page.
+
+local M = {}
+
+local REFRESH_AFTER_MS = 100
+
+---@class CodeCompanion.McpTool
+---@field name string As the model calls it
+---@field own_name string As the server calls it
+---@field tokens integer
+---@field offered boolean
+---@field asks boolean
+---@field hints string[] What the server says of it
+---@field problem string Why it is not offered, "" when it is
+
+---@class CodeCompanion.McpServer
+---@field name string
+---@field state string "off", "not started", "starting", "ready" or "failed"
+---@field problem string
+---@field source string File it comes from, "" for the configuration
+---@field line string What is started or reached
+---@field version string
+---@field protocol string
+---@field tools CodeCompanion.McpTool[]
+---@field tokens integer Of the tools that are offered
+---@field resources string[][] Address and name
+---@field prompts { [1]: string, [2]: string[] }[] Name, and names of the arguments
+---@field left_out string[]
+---@field log string[]
+
+---@type CodeCompanion.McpServer[]
+M.servers = {}
+---@type table<fun(), true>
+local watchers = {}
+local is_due = false
+
+---Call `watcher` whenever something is known that was not.
+---@param watcher fun()
+---@return fun() unwatch
+function M.watch(watcher)
+  watchers[watcher] = true
+  return function()
+    watchers[watcher] = nil
+  end
+end
+
+---@alias CodeCompanion.HostRequest fun(verb: string, payload: table, done: fun(err: string?, result: any))
+
+---Ask the host.
+---@param request CodeCompanion.HostRequest `host.request`
+---@param chat? string Id of the chat whose folder counts
+---@param done? fun(problem: string?)
+function M.ask(request, chat, done)
+  request("show_mcp", { chat = chat or "", cwd = vim.fn.getcwd() }, function(err, result)
+    if not err then
+      M.servers = result.servers
+      for watcher in pairs(watchers) do
+        watcher()
+      end
+    end
+    if done then
+      done(err)
+    end
+  end)
+end
+
+---Something has changed: ask again soon, once for many changes.
+---@param request CodeCompanion.HostRequest
+---@param is_ready fun(): boolean
+function M.changed(request, is_ready)
+  if is_due then
+    return
+  end
+  is_due = true
+  vim.defer_fn(function()
+    is_due = false
+    if is_ready() then
+      M.ask(request)
+    end
+  end, REFRESH_AFTER_MS)
+end
+
+return M

@@ -1,0 +1,95 @@
+"""MCP servers of this host for the editor: made when there are any, asked about when a project brings some.
+
+Nothing here is imported by a host without servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from codecompanion.engine.log import register_secrets
+from codecompanion.errors import InputError
+from codecompanion.mcp.base import Given
+from codecompanion.session.attachments.attached import text_attachment
+from codecompanion.session.mcp.project_file import use_files, wanted_files
+from codecompanion.session.mcp.server import Server
+from codecompanion.session.mcp.servers import McpServers
+from codecompanion.session.services import Services
+from codecompanion.session.session import Session
+from codecompanion.wire.requests import ChangeMcp, ReadMcp, ShowMcp
+
+
+class McpHost:
+    """The servers, as `Runtime` has them."""
+
+    def __init__(self, services: Services, chats: Mapping[str, Session]) -> None:
+        self._services = services
+        self._chats = chats
+        self.servers = McpServers(services, lambda: chats, self._keep_secret)
+        services.mcp = self.servers
+
+    def _keep_secret(self, values: Iterable[str]) -> None:
+        values = tuple(values)
+        register_secrets(values)
+        self._services.known_secrets.learn(values)
+
+    async def opened(self, session: Session) -> None:
+        """A chat was opened: ask about the servers its project brings, start those that shall run from now on."""
+        files = await asyncio.to_thread(wanted_files, session)
+        await use_files(session, self.servers, files)
+        if self._services.settings.mcp.start_with_chat:
+            self.servers.start_all(session.root())
+
+    async def carry_out(self, request: ShowMcp | ChangeMcp | ReadMcp) -> object:
+        """Carry out what the editor wants of them; raises `CodeCompanionError`."""
+        root = self._root(request.chat, request.cwd)
+        match request:
+            case ShowMcp():
+                return {"servers": self.servers.status(root)}
+            case ChangeMcp():
+                await self._change(self.servers.named(root, request.server), request)
+            case ReadMcp():
+                return await self._read(self.servers.named(root, request.server), request)
+        return None
+
+    def _root(self, chat: str, cwd: str) -> Path:
+        session = self._chats.get(chat)
+        if session is not None:
+            return session.root()
+        return Path(self._services.settings.workspace.root or cwd or ".").expanduser()
+
+    async def _change(self, server: Server, request: ChangeMcp) -> None:
+        match request.what:
+            case "start" | "restart":
+                await server.restart()
+            case "stop":
+                await server.stop(off=True)
+            case "offer" | "withhold":
+                server.switch(request.tool, request.what == "offer")
+
+    async def _read(self, server: Server, request: ReadMcp) -> dict[str, Any]:
+        task = server.start()
+        if task is not None:
+            await asyncio.wait([task])
+        limit_s = server.entry.settings.timeout_s
+        if request.prompt:
+            ask = lambda connection: connection.prompt(request.prompt, request.arguments, limit_s)  # noqa: E731
+        else:
+            ask = lambda connection: connection.read(request.uri, limit_s)  # noqa: E731
+        given: Given = await server.ask(ask, limit_s, request.chat)
+        text = self.servers.hide(given.text)
+        if not request.attach:
+            return {"text": text, "images": len(given.images)}
+        session = self._chats.get(request.chat)
+        if session is None:
+            raise InputError("The host no longer has this chat open; open it again.")
+        path = f"mcp:{server.name}:{request.uri}"
+        await session.attach(text_attachment("file", path, text, self._services.new_token()))
+        return {"text": "", "images": len(given.images)}
+
+    async def aclose(self) -> None:
+        """End all servers."""
+        await self.servers.aclose()

@@ -1,0 +1,62 @@
+"""Texts of a server's entry as they are used: `${NAME}`, `${NAME:-default}`, and `cmd:…` and `file:…` where allowed.
+
+The form with braces is that of `.mcp.json` (Claude Code's documentation of project servers). A file of the project
+names variables only: `cmd:` there would be a command nobody was shown as one.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from codecompanion.mcp.base import McpError
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+COMMAND_S = 30.0
+
+
+def expanded(text: str, environment: Mapping[str, str], where: str) -> str:
+    """Return the text with its variables replaced.
+
+    Raises:
+        McpError: a variable is not set and has no default; `where` names the place.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        found = environment.get(match[1]) or match[2]
+        if found is None:
+            raise McpError(f"{where}: the environment variable {match[1]} is not set")
+        return found
+
+    return _VARIABLE.sub(value, text)
+
+
+def looked_up(text: str, environment: Mapping[str, str], where: str) -> str:
+    """Return what a text of the user's own configuration stands for. Blocks: it may run a command.
+
+    Raises:
+        McpError: the command failed, the file cannot be read, or a variable is not set.
+    """
+    kind, _, rest = text.partition(":")
+    if kind == "file" and rest:
+        try:
+            return Path(expanded(rest, environment, where)).expanduser().read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise McpError(f"{where}: the file cannot be read ({type(error).__name__})") from error
+    if kind == "cmd" and rest:
+        return _printed(rest, environment, where)
+    return expanded(text, environment, where)
+
+
+def _printed(command: str, environment: Mapping[str, str], where: str) -> str:
+    try:
+        ended = subprocess.run(  # noqa: S602 the user's own command line, as for keys of adapters
+            command, shell=True, capture_output=True, text=True, timeout=COMMAND_S, env=dict(environment), check=False
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        raise McpError(f"{where}: the command could not be run ({type(error).__name__})") from error
+    if ended.returncode:
+        raise McpError(f"{where}: the command ended with status {ended.returncode}")
+    return ended.stdout.strip()

@@ -1,0 +1,219 @@
+"""What a server asks for while one of its tools runs: a reply of the model, values of the user. Never by itself.
+
+Both are blocks in the chat whose call is running. A reply is made by the chat's own adapter and model, and its cost
+is the chat's; neither question nor reply joins the history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from codecompanion.adapters.base import ChatRequest, Finished, TextDelta
+from codecompanion.errors import AdapterError
+from codecompanion.formats.cutting import cut
+from codecompanion.mcp.base import ElicitationRequest, Refused, SamplingReply, SamplingRequest
+from codecompanion.model.messages import Message
+from codecompanion.session.chat import Chat
+from codecompanion.session.services import Services
+from codecompanion.wire.events import ApprovalRequested, Severity
+from codecompanion.wire.requests import Approve
+
+MAX_SAMPLE_TOKENS = 4_096
+MAX_SAMPLE_CHARS = 200_000
+SAMPLE_S = 300.0
+MAX_FIELDS = 30
+_REFUSED = "the user does not want this"
+
+
+async def sample(services: Services, chat: Chat | None, server: str, request: SamplingRequest) -> SamplingReply:
+    """Return a reply of the chat's model once the user has agreed.
+
+    Raises:
+        Refused: the user did not, or the model could not be asked.
+    """
+    if chat is None:
+        raise Refused("no chat waits for this server")
+    if sum(len(text) for _, text in request.messages) + len(request.system) > MAX_SAMPLE_CHARS:
+        raise Refused(f"it sends more than {MAX_SAMPLE_CHARS:,} characters")
+    most = max(1, min(request.max_tokens or MAX_SAMPLE_TOKENS, MAX_SAMPLE_TOKENS))
+    parts = [f"[system]\n{request.system}"] if request.system else []
+    parts += [f"[{role}]\n{text}" for role, text in request.messages]
+    given = await chat.desk.ask_aside(
+        ApprovalRequested(
+            chat=chat.chat_id,
+            call_id=f"mcp-{services.new_token()}",
+            name=server,
+            title=f"let {chat.model or chat.adapter_name} answer this, in up to {most} tokens?",
+            body="\n\n".join(parts),
+            kind="sampling",
+        )
+    )
+    if given.decision not in ("once", "always"):
+        raise Refused(_REFUSED)
+    return await _reply(services, chat, request, most)
+
+
+async def _reply(services: Services, chat: Chat, request: SamplingRequest, most: int) -> SamplingReply:
+    def message(role: Any, text: str) -> Message:
+        return Message(id=services.new_token(), role=role, content=text)
+
+    system = [message("system", request.system)] if request.system else []
+    adapter, model, name = chat.control.adapter(), chat.model, chat.adapter_name
+    asked = ChatRequest(
+        messages=(*system, *(message(role, text) for role, text in request.messages)),
+        model=model,
+        max_output_tokens=most,
+        purpose="summary",
+    )
+    texts: list[str] = []
+    finished: Finished | None = None
+    try:
+        async with asyncio.timeout(SAMPLE_S):
+            async for event in adapter.stream(asked):
+                if isinstance(event, TextDelta):
+                    texts.append(event.text)
+                elif isinstance(event, Finished):
+                    finished = event
+    except (AdapterError, TimeoutError) as error:
+        chat.notice(Severity.WARN, f"The MCP server got no reply: {str(error) or 'the model did not answer in time.'}")
+        raise Refused("the model could not be asked") from error
+    if finished is not None and finished.usage is not None:
+        await chat.log.write(services.passes_reported(name, model, asked.messages[-1].id, [finished.usage]))
+    return SamplingReply(
+        text="".join(texts), model=model or name, was_cut=finished is None or finished.stop == "length"
+    )
+
+
+async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) -> dict[str, Any] | None:
+    """Return the values the user gave, None when the question was closed without an answer.
+
+    Raises:
+        Refused: the user declined.
+    """
+    if chat is None:
+        raise Refused("no chat waits for this server")
+    fields = dict(list(request.fields.items())[:MAX_FIELDS])
+    problem = ""
+    while True:
+        given = await chat.desk.ask_aside(_question(chat, server, request, fields, problem))
+        if given.decision == "cancel":
+            return None
+        if given.decision == "reject":
+            raise Refused(_REFUSED)
+        if request.url:
+            return {}
+        values, problem = _values(given, fields, request.required)
+        if not problem:
+            return values
+
+
+def _question(
+    chat: Chat, server: str, request: ElicitationRequest, fields: Mapping[str, Mapping[str, Any]], problem: str
+) -> ApprovalRequested:
+    lines = [request.message]
+    if request.url:
+        lines += ["", f"It asks you to open this address yourself: {request.url}"]
+    lines += [""] if fields else []
+    lines += [_about(name, field, name in request.required) for name, field in fields.items()]
+    lines += ["", problem] if problem else []
+    form = [
+        {
+            "name": name,
+            "label": cut(str(field.get("title") or name), 60),
+            "default": _default(field),
+            "choices": _choices(field),
+        }
+        for name, field in fields.items()
+    ]
+    return ApprovalRequested(
+        chat=chat.chat_id,
+        call_id=f"mcp-{chat.services.new_token()}",
+        name=server,
+        title="asks you for values" if not request.url else "asks you to open an address",
+        body="\n".join(lines),
+        kind="elicitation",
+        form=json.dumps(form) if form else "",
+    )
+
+
+def _about(name: str, field: Mapping[str, Any], required: bool) -> str:
+    kind = str(field.get("type", "string"))[:20]
+    choices = ", ".join(_choices(field))
+    about = " ".join(str(field.get("description") or field.get("title") or "").split())
+    wanted = "required" if required else "optional"
+    return cut(f"- {name} ({kind}, {wanted}{': ' + choices if choices else ''}) {about}".rstrip(), 300)
+
+
+def _choices(field: Mapping[str, Any]) -> list[str]:
+    """Return what may be chosen of a field with choices, in any of the forms the specification has had."""
+    if field.get("type") == "array":
+        inner = field.get("items")
+        return _choices(inner) if isinstance(inner, Mapping) else []
+    if field.get("type") == "boolean":
+        return ["true", "false"]
+    for keyword in ("oneOf", "anyOf"):
+        options = field.get(keyword)
+        if isinstance(options, list):
+            return [str(one["const"]) for one in options if isinstance(one, Mapping) and "const" in one][:100]
+    options = field.get("enum")
+    return [str(one) for one in options][:100] if isinstance(options, list) else []
+
+
+def _default(field: Mapping[str, Any]) -> str:
+    value = field.get("default")
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return json.dumps(value) if isinstance(value, bool) else str(value)
+
+
+def _values(
+    given: Approve, fields: Mapping[str, Mapping[str, Any]], required: tuple[str, ...]
+) -> tuple[dict[str, Any], str]:
+    """Return the values as the fields want them, and what is wrong with the first that is."""
+    try:
+        typed = json.loads(given.text or "{}")
+    except ValueError:
+        typed = {}
+    values: dict[str, Any] = {}
+    for name, field in fields.items():
+        text = str(typed.get(name, "") if isinstance(typed, dict) else "").strip()
+        if not text:
+            if name in required:
+                return {}, f"{name} is required."
+            continue
+        try:
+            values[name] = _value(text, field)
+        except ValueError as error:
+            return {}, f"{name}: {error}."
+    return values, ""
+
+
+def _value(text: str, field: Mapping[str, Any]) -> Any:
+    choices = _choices(field)
+    match field.get("type"):
+        case "boolean":
+            if text.lower() not in ("true", "false", "yes", "no"):
+                raise ValueError("expected true or false")
+            return text.lower() in ("true", "yes")
+        case "integer" | "number" as kind:
+            try:
+                number = int(text) if kind == "integer" else float(text)
+            except ValueError:
+                raise ValueError("expected a whole number" if kind == "integer" else "expected a number") from None
+            low, high = field.get("minimum"), field.get("maximum")
+            if (isinstance(low, (int, float)) and number < low) or (isinstance(high, (int, float)) and number > high):
+                raise ValueError(f"expected a number from {low} to {high}")
+            return number
+        case "array":
+            chosen = [one.strip() for one in text.split(",") if one.strip()]
+            if choices and not set(chosen) <= set(choices):
+                raise ValueError(f"expected some of {', '.join(choices)}")
+            return chosen
+    if choices and text not in choices:
+        raise ValueError(f"expected one of {', '.join(choices)}")
+    return text

@@ -1,0 +1,81 @@
+"""The calls that run at one server: for which chats, how long each may take, and what the user is asked meanwhile.
+
+A server asks something only while a call of it runs. The user's time is not the server's, so the clocks stand still;
+a question goes away with the call it belongs to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from typing import Any, TypeVar
+
+from codecompanion.mcp.base import Refused
+
+_T = TypeVar("_T")
+_MIN_LEFT_S = 0.1
+
+
+class RunningCalls:
+    """The calls of one server."""
+
+    def __init__(self) -> None:
+        self._chats: list[str] = []
+        self._clocks: set[asyncio.Timeout] = set()
+        self._questions: set[asyncio.Task[Any]] = set()
+
+    @contextlib.asynccontextmanager
+    async def running(self, chat_id: str, limit_s: float) -> AsyncIterator[None]:
+        """Run a call for a chat; raises `TimeoutError` once the server has taken that long."""
+        self._chats.append(chat_id)
+        try:
+            async with asyncio.timeout(limit_s) as clock:
+                self._clocks.add(clock)
+                try:
+                    yield
+                finally:
+                    self._clocks.discard(clock)
+        finally:
+            self._chats.remove(chat_id)
+            if not self._chats:
+                for task in self._questions:
+                    task.cancel()  # nobody waits any more for what the user was asked
+
+    async def answer_to(self, question: Coroutine[Any, Any, _T]) -> _T:
+        """Return the answer to a question of the server's.
+
+        Raises:
+            Refused: the call is over, or the user does not want it.
+        """
+        task = asyncio.get_running_loop().create_task(question)
+        self._questions.add(task)
+        try:
+            await asyncio.wait([task])
+        finally:
+            self._questions.discard(task)
+            task.cancel()
+        if task.cancelled():
+            raise Refused("the call was stopped")
+        return task.result()
+
+    @contextlib.contextmanager
+    def while_the_user_is_asked(self) -> Iterator[tuple[str, ...]]:
+        """Stop the clocks; give the chats that have calls running, the newest last.
+
+        Raises:
+            Refused: there are none.
+        """
+        if not self._chats:
+            raise Refused("nobody waits for a call of this server")
+        now = asyncio.get_running_loop().time()
+        left = [(clock, (clock.when() or now) - now) for clock in self._clocks]
+        for clock, _ in left:
+            clock.reschedule(None)
+        try:
+            yield tuple(self._chats)
+        finally:
+            now = asyncio.get_running_loop().time()
+            for clock, seconds in left:
+                if clock in self._clocks:
+                    clock.reschedule(now + max(_MIN_LEFT_S, seconds))

@@ -1,0 +1,284 @@
+"""One MCP server of this host: off, starting, ready, failed; started when it is wanted, again after it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+from codecompanion.mcp.base import (
+    ElicitationRequest,
+    Given,
+    McpError,
+    Offer,
+    SamplingReply,
+    SamplingRequest,
+)
+from codecompanion.mcp.connection import Connection
+from codecompanion.mcp.server_spec import ServerSpec
+from codecompanion.session.mcp.entries import Entry
+from codecompanion.session.mcp.running_calls import RunningCalls
+from codecompanion.session.mcp.server_tools import ServerTool, server_tools
+from codecompanion.tools.base import Tool, ToolContext
+
+_log = logging.getLogger(__name__)
+MIN_PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
+"""How long it is left alone after it ended; twice as long each time, until a call succeeds."""
+MAX_RESTARTS = 5
+LOG_LINES = 200
+
+
+class ServerState(StrEnum):
+    """What a server is doing, as the status page says it."""
+
+    OFF = "off"
+    STOPPED = "not started"
+    STARTING = "starting"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class Hands(Protocol):
+    """What a server needs of the host. Texts are without keys once they went through `hide`."""
+
+    def spec(self, entry: Entry) -> ServerSpec:
+        """Return how it is started now (blocks); raises `McpError`. Its secrets are known from then on."""
+
+    def environment(self, spec: ServerSpec) -> Mapping[str, str]:
+        """Return the whole environment of its process."""
+
+    def hide(self, text: str) -> str:
+        """Return a text without keys."""
+
+    def on_changed(self, server: Server) -> None:
+        """Its state or its offer has changed."""
+
+    def roots(self, server: Server) -> Sequence[str]:
+        """Return the folders it may know of."""
+
+    async def sample(self, server: Server, chats: Sequence[str], request: SamplingRequest) -> SamplingReply:
+        """Ask the user and then the model; `chats` have calls running, the newest last. Raises `Refused`."""
+
+    async def elicit(self, server: Server, chats: Sequence[str], request: ElicitationRequest) -> dict[str, Any] | None:
+        """Ask the user for values. Raises `Refused`."""
+
+
+class Server:
+    """A server as the host knows it. `root`: the folder whose chats it serves, None = all of them."""
+
+    def __init__(self, entry: Entry, hands: Hands, root: Path | None = None) -> None:
+        self.entry, self._hands, self.root = entry, hands, root
+        self.name, self.is_on = entry.name, entry.settings.enabled
+        self.state = ServerState.STOPPED if self.is_on else ServerState.OFF
+        self.problem = ""
+        self.log: deque[str] = deque(maxlen=LOG_LINES)
+        self.connection: Connection | None = None
+        self.tools: tuple[ServerTool, ...] = ()
+        self.joined: tuple[Tool, ...] = ()
+        """The tools that join chats; the very same objects until something changes."""
+        self._switched: dict[str, bool] = {}
+        self._starting: asyncio.Task[None] | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+        self.calls = RunningCalls()
+        self._restarts = 0
+
+    @property
+    def offer(self) -> Offer:
+        """Return what it offers now."""
+        return self.connection.offer if self.connection is not None else Offer()
+
+    # ---- starting and ending
+
+    def start(self) -> asyncio.Task[None] | None:
+        """Start it unless it runs or starts already, or is off; return the task that starts it, None when none does."""
+        if not self.is_on or self.state is ServerState.READY:
+            return None
+        if self._starting is None or self._starting.done():
+            self._enter(ServerState.STARTING)
+            self._starting = asyncio.get_running_loop().create_task(self._start(), name=f"mcp start {self.name}")
+        return self._starting
+
+    async def restart(self) -> None:
+        """End it and start it again, now."""
+        self._restarts = 0
+        await self.stop()
+        self.is_on = True
+        self.start()
+
+    async def stop(self, *, off: bool = False) -> None:
+        """End it; `off`: it is not started again until the user wants it."""
+        self.is_on = self.is_on and not off
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.gather(self._starting, return_exceptions=True)
+            self._starting = None
+        await self._close()
+        self._enter(ServerState.STOPPED if self.is_on else ServerState.OFF)
+
+    async def aclose(self) -> None:
+        """End it for good; returns when its process is gone."""
+        await self.stop(off=True)
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    async def _start(self, pause_s: float = 0.0) -> None:
+        try:
+            if pause_s:
+                await asyncio.sleep(pause_s)
+                self._enter(ServerState.STARTING)
+            spec = await asyncio.to_thread(self._hands.spec, self.entry)
+            connection = Connection(spec, self._hands.environment(spec), _Ears(self, self._hands))
+            await connection.open()
+        except McpError as error:
+            self._enter(ServerState.FAILED, self._with_last_words(str(error)))
+            return
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            _log.error("mcp %s", self.name, exc_info=error)
+            self._enter(ServerState.FAILED, f"it could not be started: {type(error).__name__}")
+            return
+        self.connection = connection
+        self.take_offer()
+        self._enter(ServerState.READY)
+
+    async def _close(self) -> None:
+        connection, self.connection = self.connection, None
+        self.take_offer()
+        if connection is not None:
+            task = asyncio.get_running_loop().create_task(connection.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+            await asyncio.shield(task)
+
+    def ended(self, problem: str) -> None:
+        """The connection ended by itself: start it again after a while, a few times."""
+        if self.connection is None or not problem:
+            return
+        self.connection = None
+        self.take_offer()
+        self._enter(ServerState.FAILED, self._with_last_words(problem))
+        if self._restarts >= MAX_RESTARTS or not self.is_on:
+            return
+        pause_s = min(MAX_PAUSE_S, MIN_PAUSE_S * 2**self._restarts)
+        self._restarts += 1
+        self._starting = asyncio.get_running_loop().create_task(self._start(pause_s), name=f"mcp again {self.name}")
+
+    def _enter(self, state: ServerState, problem: str = "") -> None:
+        self.state, self.problem = state, self._hands.hide(problem)
+        if problem:
+            self.note("error", problem)
+            _log.warning("mcp %s: %s", self.name, self.problem)
+        self._hands.on_changed(self)
+
+    def _with_last_words(self, problem: str) -> str:
+        """Return the problem with what the server printed last, which mostly says why."""
+        last = next((line.partition(": ")[2] for line in reversed(self.log) if line.startswith("stderr: ")), "")
+        return f"{problem}; it printed: {last[:160]}" if last.strip() and "ended" in problem else problem
+
+    def note(self, level: str, text: str) -> None:
+        """Keep a line for the status page."""
+        line = self._hands.hide(f"{level}: {text}")
+        self.log.append(line)
+        _log.debug("mcp %s %s", self.name, line)
+
+    # ---- what it offers
+
+    def take_offer(self) -> None:
+        """Make its tools tools of chats."""
+        connection = self.connection
+        self.tools = (
+            ()
+            if connection is None
+            else server_tools(connection.spec, connection.offer.tools, self._call, self._is_settled)
+        )
+        self._join()
+
+    def _is_settled(self) -> bool:
+        """Return whether what it offers is what it said last: not while it is being listed again."""
+        return self.connection is None or not self.connection.is_listing
+
+    def switch(self, tool: str, on: bool) -> None:
+        """Offer one of its tools, by the server's own name, or no longer, until Neovim ends."""
+        self._switched[tool] = on
+        self._join()
+        self._hands.on_changed(self)
+
+    def is_offered(self, tool: ServerTool) -> bool:
+        """Return whether the tool joins chats."""
+        return not tool.problem and self._switched.get(tool.own_name, tool.enabled)
+
+    def _join(self) -> None:
+        self.joined = tuple(one.tool for one in self.tools if one.tool is not None and self.is_offered(one))
+
+    # ---- what is asked of it
+
+    async def _call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> Given:
+        def progress(done: float, total: float | None, message: str) -> None:
+            part = f"{done:g}/{total:g}" if total else f"{done:g}"
+            words = " ".join(f"{part} {self._hands.hide(message)}".split())[:80]
+            context.chat.progress(f"running {self.name}: {tool} · {words}")
+
+        given: Given = await self.ask(
+            lambda connection: connection.call(tool, arguments, _NO_LIMIT_S, progress),
+            context.timeout_s,
+            context.chat_id,
+        )
+        self._restarts = 0
+        return given
+
+    async def ask(self, how: Callable[[Connection], Any], limit_s: float, chat_id: str = "") -> Any:
+        """Ask the server something, while a chat waits for it; the time in which the user is asked does not count.
+
+        Raises:
+            McpError: it does not run, or it did not answer in time; names the server.
+        """
+        connection = self.connection
+        if connection is None:
+            why = f": {self.problem}" if self.problem else ""
+            raise McpError(f"The MCP server {self.name} is {self.state.value}{why}.")
+        try:
+            async with self.calls.running(chat_id, limit_s):
+                return await how(connection)
+        except TimeoutError as error:
+            late = f"The MCP server {self.name} did not answer within {limit_s:g} s; it was told to stop."
+            raise McpError(late) from error
+        except McpError as error:
+            raise McpError(self._hands.hide(f"The MCP server {self.name}: {error}.")) from error
+
+
+_NO_LIMIT_S = 86_400.0
+"""The limit of a call is that of `ask`, which knows when the user is asked."""
+
+
+class _Ears:
+    """The listener of one connection."""
+
+    def __init__(self, server: Server, hands: Hands) -> None:
+        self._server, self._hands = server, hands
+
+    async def on_changed(self) -> None:
+        self._server.take_offer()
+        self._hands.on_changed(self._server)
+
+    def on_log(self, level: str, text: str) -> None:
+        self._server.note(level, text)
+
+    def on_ended(self, problem: str) -> None:
+        self._server.ended(problem)
+
+    def roots(self) -> Sequence[str]:
+        return self._hands.roots(self._server)
+
+    async def sample(self, request: SamplingRequest) -> SamplingReply:
+        calls = self._server.calls
+        with calls.while_the_user_is_asked() as chats:
+            return await calls.answer_to(self._hands.sample(self._server, chats, request))
+
+    async def elicit(self, request: ElicitationRequest) -> dict[str, Any] | None:
+        calls = self._server.calls
+        with calls.while_the_user_is_asked() as chats:
+            return await calls.answer_to(self._hands.elicit(self._server, chats, request))

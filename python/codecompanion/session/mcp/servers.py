@@ -1,0 +1,233 @@
+"""The MCP servers of this host: those of the configuration, and those of projects whose file the user has agreed to.
+
+None is started, and nothing of the SDK is imported, before a chat is about to send its first request, or the user wants
+it. A request waits for servers that start only so long; then it goes without their tools.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import codecompanion
+from codecompanion.adapters.keys.known_secrets import looks_like_a_key
+from codecompanion.adapters.keys.redact import redact, secrets_in_url
+from codecompanion.mcp.base import ElicitationRequest, McpError, SamplingReply, SamplingRequest
+from codecompanion.mcp.server_spec import ServerSpec
+from codecompanion.session.chat import Chat
+from codecompanion.session.mcp.changed_tools import ChangedTools
+from codecompanion.session.mcp.entries import Entry, configured, spec_of
+from codecompanion.session.mcp.server import Server, ServerState
+from codecompanion.session.services import Services
+from codecompanion.session.state import State
+from codecompanion.tools.base import Tool
+from codecompanion.tools.commands.command_environment import HiddenVariables, clean_environment
+from codecompanion.wire.events import McpChanged, PackagesMissing, Severity
+
+_OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
+SEE = ":CodeCompanion mcp shows more."
+
+
+class _Provider:
+    """What one server gives the toolbox."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.source = f"MCP server {server.name}"
+
+    def tools(self, root: Path) -> Sequence[Tool]:
+        """Return the server's tools, for chats it serves."""
+        return self._server.joined if self._server.root in (None, root) else ()
+
+
+class McpServers:
+    """All servers of a host. `chats` are the open ones by id; `keep_secret` takes values that nobody may see."""
+
+    def __init__(
+        self,
+        services: Services,
+        chats: Callable[[], Mapping[str, Chat]],
+        keep_secret: Callable[[Iterable[str]], None],
+    ) -> None:
+        self._services, self._chats, self._keep_secret = services, chats, keep_secret
+        self._servers: dict[tuple[Path | None, str], Server] = {}
+        self._providers: dict[tuple[Path | None, str], _Provider] = {}
+        self._told: set[tuple[str, str, str]] = set()
+        self._changed = ChangedTools(chats)
+        self._missing_told = False
+        entries, mistakes = configured(services.settings.mcp.servers)
+        services.mistakes += mistakes
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: Entry, root: Path | None = None) -> None:
+        """Take a server; one of the same name is replaced, one of the configuration stays."""
+        if (None, entry.name) in self._servers and root is not None:
+            return
+        key = (root, entry.name)
+        if key in self._servers:
+            self._services.tools.remove(self._providers[key])
+        server = self._servers[key] = Server(entry, self, root)
+        provider = self._providers[key] = _Provider(server)
+        self._services.tools.add(provider)
+
+    def of(self, root: Path) -> list[Server]:
+        """Return the servers of chats in a folder, by name."""
+        found = [server for (place, _), server in self._servers.items() if place in (None, root)]
+        return sorted(found, key=lambda server: server.name)
+
+    def named(self, root: Path, name: str) -> Server:
+        """Return a server. Raises `McpError`."""
+        for server in self.of(root):
+            if server.name == name:
+                return server
+        names = ", ".join(server.name for server in self.of(root)) or "none"
+        raise McpError(f"There is no MCP server {name[:80]}; there are: {names}.")
+
+    async def aclose(self) -> None:
+        """End all of them; returns when their processes are gone."""
+        await asyncio.gather(*(server.aclose() for server in self._servers.values()), return_exceptions=True)
+
+    # ---- started when they are needed
+
+    def start_all(self, root: Path) -> list[asyncio.Task[None]]:
+        """Start the servers of a folder that were not started yet; return what is to be waited for."""
+        tasks = []
+        for server in self.of(root):
+            if server.state in (ServerState.STOPPED, ServerState.STARTING) and (task := server.start()):
+                tasks.append(task)
+        return tasks
+
+    async def wait_for(self, chat: Chat) -> None:
+        """Start what the chat can use and wait for it as long as the user wants; say what is missing."""
+        if chat.control.purpose or not self._services.settings.tools.enabled:
+            return
+        root = chat.root()
+        tasks = self.start_all(root)
+        if tasks:
+            names = ", ".join(server.name for server in self.of(root) if server.state is ServerState.STARTING)
+            chat.enter(State.PREPARING, f"starting MCP servers: {names}" if "," in names else f"starting {names} (MCP)")
+            await asyncio.wait(tasks, timeout=self._services.settings.mcp.wait_s)
+            chat.enter(State.PREPARING)
+        for server in self.of(root):
+            if tasks and server.state is ServerState.STARTING:
+                self._tell(chat, server, "is still starting; its tools join a later request.")
+            elif server.state is ServerState.FAILED:
+                self._tell(chat, server, f"does not run: {server.problem}. {SEE}")
+
+    def _tell(self, chat: Chat, server: Server, what: str) -> None:
+        key = (chat.chat_id, server.name, what)
+        if key not in self._told:
+            self._told.add(key)
+            chat.notice(Severity.WARN, f"The MCP server {server.name} {what}")
+
+    # ---- what servers need (`server.Hands`)
+
+    def spec(self, entry: Entry) -> ServerSpec:
+        """Return how a server is started now; what it is given is kept out of everything from then on."""
+        if importlib.util.find_spec("mcp") is None:
+            if not self._missing_told:
+                self._missing_told = True
+                self._services.emit(PackagesMissing(extra="mcp"))
+            raise McpError("the packages for MCP servers are not installed; :CodeCompanion install mcp installs them")
+        root = next((place for (place, _), one in self._servers.items() if one.entry is entry and place), None)
+        folder = root or self._workspace()
+        spec = spec_of(entry, self._services.environment, folder)
+        self._keep_secret(filter(looks_like_a_key, _secrets(entry, spec)))
+        return spec
+
+    def _workspace(self) -> Path:
+        """Return the folder of the newest chat, for servers of all folders."""
+        chats = list(self._chats().values())
+        return chats[-1].root() if chats else Path.cwd()
+
+    def environment(self, spec: ServerSpec) -> Mapping[str, str]:
+        """Return the environment of its process: Neovim's without secrets, and what its entry says."""
+        hidden = self._services.hidden_variables()
+        return {**clean_environment(self._services.environment, _OWN_SOURCE, hidden), **spec.env}
+
+    def hide(self, text: str) -> str:
+        """Return a text without keys."""
+        return redact(self._services.known_secrets.hide(text))
+
+    def on_changed(self, server: Server) -> None:
+        """Let an open page be drawn again, and take back what was granted for a tool that is another one now."""
+        self._changed.look_at(server)
+        self._services.emit(McpChanged(server=server.name))
+
+    def roots(self, server: Server) -> Sequence[str]:
+        """Return the folders of the chats it serves."""
+        if server.root is not None:
+            return (str(server.root.resolve()),)
+        return tuple(dict.fromkeys(str(chat.root().resolve()) for chat in self._chats().values()))
+
+    async def sample(self, server: Server, chats: Sequence[str], request: SamplingRequest) -> SamplingReply:
+        """Ask the user, then the model of the chat whose call runs."""
+        from codecompanion.session.mcp.questions import sample  # rarely needed
+
+        return await sample(self._services, self._chat(chats), server.name, request)
+
+    async def elicit(self, server: Server, chats: Sequence[str], request: ElicitationRequest) -> dict[str, Any] | None:
+        """Ask the user for values."""
+        from codecompanion.session.mcp.questions import elicit
+
+        return await elicit(self._chat(chats), server.name, request)
+
+    def _chat(self, chats: Sequence[str]) -> Chat | None:
+        return next((chat for one in reversed(chats) if (chat := self._chats().get(one))), None)
+
+    # ---- the status page
+
+    def status(self, root: Path) -> list[dict[str, Any]]:
+        """Return what the page shows, one table a server."""
+        return [self._row(server) for server in self.of(root)]
+
+    def _row(self, server: Server) -> dict[str, Any]:
+        connection, count = server.connection, self._services.count_text
+        tools = [
+            {
+                "name": one.name,
+                "own_name": one.own_name,
+                "tokens": 0 if one.tool is None else count(_sent(one.tool)),
+                "offered": server.is_offered(one),
+                "asks": one.asks,
+                "hints": list(one.hints),
+                "problem": one.problem,
+            }
+            for one in server.tools
+        ]
+        return {
+            "name": server.name,
+            "state": server.state.value,
+            "problem": server.problem,
+            "source": server.entry.source,
+            "line": self.hide(server.entry.line()),
+            "version": self.hide(f"{connection.server_name} {connection.server_version}".strip()) if connection else "",
+            "protocol": connection.protocol if connection else "",
+            "tools": tools,
+            "tokens": sum(one["tokens"] for one in tools if one["offered"]),
+            "resources": [[one.uri, one.name] for one in server.offer.resources[:500]],
+            "prompts": [[one.name, [name for name, _, _ in one.arguments]] for one in server.offer.prompts[:500]],
+            "left_out": list(server.offer.left_out),
+            "log": list(server.log),
+        }
+
+
+def _secrets(entry: Entry, spec: ServerSpec) -> Iterator[str]:
+    """Yield what of a server's entry is a key: by its name, by its look, or because it was looked up."""
+    hidden = HiddenVariables()
+    for name, value in spec.env.items():
+        if hidden.hides(name, value) or entry.settings.env[name].startswith(("cmd:", "file:")):
+            yield value
+    for value in spec.headers.values():
+        yield value
+        yield from value.split()
+    yield from secrets_in_url(spec.url)
+
+
+def _sent(tool: Tool) -> str:
+    return json.dumps([tool.spec.name, tool.spec.description, tool.spec.parameters], ensure_ascii=False)

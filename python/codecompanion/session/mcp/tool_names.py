@@ -1,0 +1,46 @@
+"""Names of servers' tools as models call them: `server__tool`, valid everywhere, unique, and always the same."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+MAX_CHARS = 64
+_HASH_CHARS = 6
+
+
+def model_names(server: str, tools: Iterable[str]) -> dict[str, str]:
+    """Return the name for the model of each tool of a server.
+
+    A name that is too long, has other letters, or would be that of another tool ends in a few letters of its hash, so
+    that it does not depend on which others there are.
+    """
+    plain = {tool: f"{_letters(server)}__{_letters(tool)}" for tool in tools}
+    counted: dict[str, int] = {}
+    for name in plain.values():
+        counted[name.casefold()] = counted.get(name.casefold(), 0) + 1
+    return {tool: _unique(name, server, tool, counted) for tool, name in plain.items()}
+
+
+def _unique(name: str, server: str, tool: str, counted: dict[str, int]) -> str:
+    if name == f"{server}__{tool}" and len(name) <= MAX_CHARS and counted[name.casefold()] == 1:
+        return name
+    if (
+        name != f"{server}__{tool}"
+        and len(name) <= MAX_CHARS
+        and counted[name.casefold()] == 1
+        and _is_close(server, tool)
+    ):
+        return name
+    mark = hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]
+    return f"{name[: MAX_CHARS - _HASH_CHARS - 1]}_{mark}"
+
+
+def _is_close(server: str, tool: str) -> bool:
+    """Return whether only dots, slashes and spaces were replaced, so that no two names of one server meet by chance."""
+    return re.fullmatch(r"[A-Za-z0-9_./ :-]+", server + tool) is not None
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", text) or "_"

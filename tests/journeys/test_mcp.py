@@ -1,0 +1,52 @@
+"""A project that brings an MCP server: asked, called with approval, seen on its page, gone with Neovim (issue 12)."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+from real_chat import KEY
+from tests.journeys.chat import approve, command, open_chat, quit_all, send
+from tests.journeys.desk import Desk
+from tests.mcp.listener import HOSTILE, is_alive, recorded
+from tests.patience import PATIENCE_S
+from tests.providers.chat.answers import Call, reply
+from tests.providers.chat.thread import ChatServerThread
+
+
+def test_a_project_with_a_server(desk: Desk) -> None:
+    """`.mcp.json` → the question → a call with approval → its result → the page → quit, and no process is left."""
+    record = desk.project / "record"
+    run = f"echo $$ > pid; RECORD={record} exec {sys.executable} {HOSTILE}"
+    entry = {"command": "sh", "args": ["-c", run]}
+    desk.write(".mcp.json", json.dumps({"mcpServers": {"notes": entry}}))
+    call = reply(calls=[Call("notes__echo", json.dumps({"text": "water the plants"}), "c1")])
+    with ChatServerThread([call, reply("It says: water the plants.")], key=KEY) as server:
+        desk.configure(server.url)
+        terminal = desk.nvim(size=(100, 40))
+        open_chat(terminal)
+        screen = terminal.wait(r"let \.mcp\.json start 1 MCP server\?")
+        assert "hostile.py" in screen
+        assert not record.exists()
+        terminal.keys("<Esc>]ag2")
+        terminal.wait("MCP servers that start with the next message: notes")
+
+        send(terminal, "what do my notes say?")
+        screen = terminal.wait("echo of the MCP server notes")
+        assert "water the plants" in screen
+        approve(terminal)
+        screen = terminal.wait(r"It says: water the plants\.")
+        assert "notes__echo water the plants" in screen
+
+        screen = command(terminal, "CodeCompanion mcp", r"notes · ready · 5 of 5 tools")
+        assert "from .mcp.json" in screen
+        terminal.keys("q")
+        pid = int(desk.read("pid"))
+        assert is_alive(pid)
+        quit_all(terminal)
+        deadline = time.monotonic() + PATIENCE_S
+        while is_alive(pid):
+            assert time.monotonic() < deadline, "the server outlived Neovim"
+            time.sleep(0.05)
+        assert [one["params"]["name"] for one in recorded(record) if one.get("method") == "tools/call"] == ["echo"]

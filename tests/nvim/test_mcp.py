@@ -1,0 +1,155 @@
+"""MCP servers through the whole stack: a real Neovim and host, a real server process, the bytes of a provider."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from real_chat import KEY, start_chat
+from tests.mcp.listener import HOSTILE, is_alive, recorded
+from tests.patience import PATIENCE_S
+from tests.providers.chat.answers import Answer, Call, reply
+from tests.providers.chat.thread import ChatServerThread
+
+PROPER = HOSTILE.with_name("proper.py")
+
+
+def servers(record: Path, *ways: str, **more: Any) -> dict[str, Any]:
+    """Return the option `mcp` with the hostile server, which writes down what it is sent."""
+    entry = {"cmd": [sys.executable, str(HOSTILE), *ways], "env": {"RECORD": str(record)}, **more}
+    return {"mcp": {"servers": {"odd": entry}}}
+
+
+def calls_echo() -> Answer:
+    return reply(calls=[Call("odd__echo", json.dumps({"text": "hello"}), "c1")])
+
+
+def pids(record: Path) -> list[int]:
+    return [one["pid"] for one in recorded(record) if "pid" in one]
+
+
+def wait_until_gone(ids: list[int]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while any(map(is_alive, ids)):
+        assert time.monotonic() < deadline, f"still there: {list(filter(is_alive, ids))}"
+        time.sleep(0.05)
+
+
+def test_a_tool_of_a_server_is_called_with_approval_and_stands_on_the_page(nvim_factory, tmp_path):
+    """Lazily started, asked, run, shown in a fold; `:CodeCompanion mcp` has its tokens."""
+    record = tmp_path / "record"
+    with ChatServerThread([calls_echo(), reply("It said hello.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=servers(record))
+        assert not record.exists()
+        chat.send("say hello")
+        chat.nvim.wait_screen(r"echo of the MCP server odd")
+        chat.press_on_approval("g1")
+        chat.nvim.wait_screen(r"It said hello\.")
+        chat.wait_state("idle")
+        assert "odd__echo hello" in chat.text()
+        assert server.refusals == []
+        chat.nvim.command("CodeCompanion mcp")
+        screen = chat.nvim.wait_screen(r"odd · ready · 5 of 5 tools · [\d.,k]+ tokens")
+        assert "+ odd__echo" in screen
+        chat.nvim.feed("/odd__echo<CR>t")
+        chat.nvim.wait_screen(r"odd · ready · 4 of 5 tools")
+        chat.nvim.feed("K")
+        chat.nvim.wait_screen(r"What odd said")
+        chat.nvim.feed("qs")
+        chat.nvim.wait_screen(r"odd · off")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")
+@pytest.mark.parametrize("who", ["quit", "neovim", "host"])
+def test_no_server_outlives_neovim(nvim_factory, tmp_path, who):
+    """`:qall`, kill -9 of Neovim, kill -9 of the host: what the server started, daemons too, is gone with it."""
+    record = tmp_path / "record"
+    with ChatServerThread([reply("Hi.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=servers(record, "spawn", "deaf"))
+        chat.say("hello")
+        chat.nvim.wait_for(lambda: len(pids(record)) == 3, "its processes")
+        ours = pids(record)
+        assert all(map(is_alive, ours))
+        if who == "host":
+            os.kill(chat.host_pid(), signal.SIGKILL)
+        elif who == "neovim":
+            os.kill(chat.nvim.lua("return vim.uv.os_getpid()"), signal.SIGKILL)
+        else:
+            chat.nvim.lua('vim.schedule(function() vim.cmd("qall!") end)')
+        wait_until_gone(ours)
+
+
+def project(root: Path, *entries: tuple[str, list[str]]) -> None:
+    work = root / "work"
+    work.mkdir(exist_ok=True)
+    table = {name: {"command": command[0], "args": command[1:]} for name, command in entries}
+    (work / ".mcp.json").write_text(json.dumps({"mcpServers": table}))
+
+
+def test_the_servers_of_a_project_are_started_after_the_user_agreed(nvim_factory, tmp_path):
+    """The exact command line is shown; nothing runs before; "always" holds until the file changes."""
+    record = tmp_path / "record"
+    runs = f"RECORD={record} exec {sys.executable} {HOSTILE}"
+    project(tmp_path, ("odd", ["sh", "-c", runs]))
+    with ChatServerThread([reply("One."), calls_echo(), reply("Two."), reply("Three.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        screen = chat.nvim.wait_screen(r"let \.mcp\.json start 1 MCP server\?")
+        assert "nothing is started yet" in screen
+        assert str(HOSTILE).rpartition("/")[2] in chat.text()
+        chat.say("before")
+        assert not record.exists()
+        chat.press_on_approval("g2")
+        chat.nvim.wait_screen(r"MCP servers that start with the next message: odd")
+        chat.send("say hello")
+        chat.nvim.wait_screen(r"echo of the MCP server odd")
+        chat.press_on_approval("g1")
+        chat.nvim.wait_screen(r"Two\.")
+        chat.wait_state("idle")
+        chat.nvim.command("CodeCompanionChat")
+        chat.wait_ready()
+        chat.say("again")
+        assert "let .mcp.json" not in chat.text()
+        project(tmp_path, ("odd", ["sh", "-c", runs + " garbage"]))
+        chat.nvim.command("CodeCompanionChat")
+        chat.nvim.wait_screen(r"let \.mcp\.json start 1 MCP server\?")
+
+
+def test_a_project_that_is_refused_starts_nothing_and_is_not_asked_again(nvim_factory, tmp_path):
+    record = tmp_path / "record"
+    project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
+    with ChatServerThread([reply("One.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.nvim.wait_screen(r"let \.mcp\.json start")
+        chat.press_on_approval("g3")
+        chat.nvim.wait_screen(r"Not used: the MCP servers of \.mcp\.json")
+        chat.say("hello")
+        assert not record.exists()
+        chat.nvim.command("CodeCompanionChat")
+        chat.wait_ready()
+        assert "let .mcp.json" not in chat.text()
+
+
+def test_a_project_file_that_is_wrong_is_said_with_its_key(nvim_factory, tmp_path):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / ".mcp.json").write_text('{"mcpServers": {"odd": {"args": []}}}')
+    with ChatServerThread(key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.nvim.wait_screen(r"\.mcp\.json: mcpServers\.odd")
+
+
+def test_a_prompt_of_a_server_is_put_into_the_input(nvim_factory, tmp_path):
+    """`/mcp:server:prompt`: read before it is sent."""
+    options = {"mcp": {"servers": {"proper": {"cmd": [sys.executable, str(PROPER)]}}}}
+    with ChatServerThread([reply("Hi."), reply("Hello Eve.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=options)
+        chat.say("hello")
+        chat.nvim.wait_lua("return #require('codecompanion.mcp.known').servers[1].prompts == 1")
+        chat.send("/mcp:proper:greet Eve")
+        chat.nvim.wait_for(lambda: chat.draft() == "Say hello to Eve.", "the prompt in the input")

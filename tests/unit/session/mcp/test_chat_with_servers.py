@@ -1,0 +1,230 @@
+"""A chat whose tools come from MCP servers: asked about, run, logged, taken back like all others."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from codecompanion.wire.events import ApprovalRequested, Notice, PackagesMissing, ToolFinished
+from codecompanion.wire.events import State as StateEvent
+from codecompanion.wire.requests import Approve, ReadMcp
+from tests.mcp.listener import recorded
+from tests.unit.session.fakes import ScriptedAdapter, calls, says, submit
+from tests.unit.session.mcp_bench import PROPER, server, with_servers
+
+ECHO = ("c1", "odd__echo", '{"text": "hello"}')
+
+
+async def test_nothing_is_started_before_the_first_message(tmp_path: Path) -> None:
+    async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {"odd": server()}) as (bench, session, host):
+        assert [row["state"] for row in host.servers.status(tmp_path)] == ["not started"]
+        session.submit(submit("go"))
+        await bench.idle(session)
+        assert [row["state"] for row in host.servers.status(tmp_path)] == ["ready"]
+        names = [spec.name for spec in bench.adapter.requests[0].tools]
+        assert names[-5:] == ["odd__ask", "odd__die", "odd__echo", "odd__huge", "odd__wait"]
+
+
+async def test_a_call_asks_and_its_result_is_a_message_like_any_other(tmp_path: Path) -> None:
+    adapter = ScriptedAdapter("s", [calls(ECHO), says("done")])
+    async with with_servers(tmp_path, adapter, {"odd": server()}) as (bench, session, _):
+        session.submit(submit("go"))
+        await bench.until(lambda: bool(bench.of(ApprovalRequested)))
+        asked = bench.of(ApprovalRequested)[0]
+        assert asked.title == "echo of the MCP server odd"
+        assert '"text": "hello"' in asked.body
+        session.desk.answer(Approve(call_id="c1", decision="once"))
+        await bench.idle(session)
+        result = session.log.view.messages[-2]
+        assert (result.role, result.text) == ("tool", "echo: hello")
+        assert bench.of(ToolFinished)[0].status == "ok"
+
+
+async def test_a_rejected_call_reaches_no_server(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    adapter = ScriptedAdapter("s", [calls(ECHO), says("done")])
+    servers = {"odd": server(env={"RECORD": str(record)})}
+    async with with_servers(tmp_path, adapter, servers) as (bench, session, _):
+        session.submit(submit("go"))
+        await bench.until(lambda: bool(bench.of(ApprovalRequested)))
+        session.desk.answer(Approve(call_id="c1", decision="reject"))
+        await bench.idle(session)
+    assert not any(one.get("method") == "tools/call" for one in recorded(record))
+
+
+async def test_what_a_server_says_of_its_tools_approves_nothing(tmp_path: Path) -> None:
+    """`readOnlyHint` and orders in the description change nothing: it asks, also in YOLO mode; the text is cut."""
+    adapter = ScriptedAdapter("s", [calls(("c1", "odd__innocent", "{}")), says("done")])
+    async with with_servers(tmp_path, adapter, {"odd": server("inject")}) as (bench, session, host):
+        session.desk.approvals = session.desk.approvals.with_yolo(True)
+        session.submit(submit("go"))
+        await bench.until(lambda: bool(bench.of(ApprovalRequested)))
+        assert "it says of itself: reads only" in bench.of(ApprovalRequested)[0].body
+        session.desk.answer(Approve(call_id="c1", decision="reject"))
+        await bench.idle(session)
+        request = bench.adapter.requests[0]
+        spec = next(one for one in request.tools if one.name == "odd__innocent")
+        assert len(spec.description) <= 2_000
+        assert "IGNORE ALL" not in "".join(message.text for message in request.messages)
+        names = [row["name"] for row in host.servers.status(tmp_path)[0]["tools"]]
+        assert all(len(name) <= 64 and name.replace("_", "").replace("-", "").isalnum() for name in names)
+        assert len(set(names)) == 3
+
+
+async def test_the_user_decides_which_tools_ask_and_which_are_there(tmp_path: Path) -> None:
+    adapter = ScriptedAdapter("s", [calls(ECHO), says("done")])
+    tools = {"echo": {"require_approval_before": False}, "die": {"enabled": False}}
+    async with with_servers(tmp_path, adapter, {"odd": server(tools=tools)}) as (bench, session, host):
+        session.submit(submit("go"))
+        await bench.idle(session)
+        assert not bench.of(ApprovalRequested)
+        assert bench.of(ToolFinished)[0].status == "ok"
+        assert "odd__die" not in [spec.name for spec in bench.adapter.requests[0].tools]
+        host.servers.named(tmp_path, "odd").switch("wait", False)
+        session.submit(submit("again"))
+
+
+async def test_a_tool_that_becomes_another_one_is_asked_about_again(tmp_path: Path) -> None:
+    """A rug pull: "always" was for the tool as it was described."""
+    adapter = ScriptedAdapter("s", [calls(ECHO), calls(("c2", "odd__echo", "{}")), says("done")])
+    async with with_servers(tmp_path, adapter, {"odd": server("rename")}) as (bench, session, _):
+        session.submit(submit("go"))
+        await bench.until(lambda: bool(bench.of(ApprovalRequested)))
+        session.desk.answer(Approve(call_id="c1", decision="always"))
+        told = (
+            "odd__echo of the MCP server odd is described differently than when you allowed it always: it asks again."
+        )
+        await bench.until(lambda: len(bench.of(ApprovalRequested)) == 2)
+        await bench.until(lambda: told in [event.text for event in bench.of(Notice)])
+        assert not session.desk.approvals.always
+        session.desk.answer(Approve(call_id="c2", decision="once"))
+        await bench.idle(session)
+
+
+async def test_a_server_that_dies_in_a_call_is_a_result_and_is_started_again(tmp_path: Path) -> None:
+    adapter = ScriptedAdapter("s", [calls(("c1", "odd__die", "{}")), says("done")])
+    servers = {"odd": server(require_approval_before=False)}
+    async with with_servers(tmp_path, adapter, servers) as (bench, session, host):
+        session.submit(submit("go"))
+        await bench.idle(session)
+        assert bench.of(ToolFinished)[0].status == "error"
+        assert "The MCP server odd: it ended." in session.log.view.messages[-2].text
+        odd = host.servers.named(tmp_path, "odd")
+        await bench.until(lambda: odd.state.value == "ready")
+        assert "Traceback: boom" in "\n".join(odd.log)
+
+
+async def test_a_stopped_call_is_cancelled_at_the_server(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    adapter = ScriptedAdapter("s", [calls(("c1", "odd__wait", "{}"))])
+    servers = {"odd": server(require_approval_before=False, env={"RECORD": str(record)})}
+    async with with_servers(tmp_path, adapter, servers) as (bench, session, _):
+        session.submit(submit("go"))
+        await bench.until(lambda: any(one.get("method") == "tools/call" for one in recorded(record)))
+        session.cancel()
+        await bench.idle(session)
+        await bench.until(lambda: any(one.get("method") == "notifications/cancelled" for one in recorded(record)))
+        assert session.log.view.messages[-1].role == "tool"
+
+
+async def test_a_call_that_takes_too_long_is_a_result(tmp_path: Path) -> None:
+    adapter = ScriptedAdapter("s", [calls(("c1", "odd__wait", "{}")), says("done")])
+    servers = {"odd": server(require_approval_before=False, timeout_s=0.3)}
+    async with with_servers(tmp_path, adapter, servers) as (bench, session, _):
+        session.submit(submit("go"))
+        await bench.idle(session)
+        assert "did not answer within 0.3 s" in session.log.view.messages[-2].text
+
+
+async def test_a_message_does_not_wait_for_ever_for_a_server(tmp_path: Path) -> None:
+    async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {"odd": server("hang")}, wait_s=0.2) as parts:
+        bench, session, _ = parts
+        session.submit(submit("go"))
+        await bench.idle(session)
+        assert "starting odd (MCP)" in [event.label for event in bench.of(StateEvent)]
+        told = "The MCP server odd is still starting; its tools join a later request."
+        assert told in [event.text for event in bench.of(Notice)]
+
+
+async def test_a_server_that_does_not_start_is_said_once_with_its_last_words(tmp_path: Path) -> None:
+    adapter = ScriptedAdapter("s", [says("ok"), says("ok")])
+    async with with_servers(tmp_path, adapter, {"odd": server("die")}) as (bench, session, _):
+        for text in ("go", "again"):
+            session.submit(submit(text))
+            await bench.idle(session)
+        told = [event.text for event in bench.of(Notice) if "MCP" in event.text]
+        assert told == [
+            "The MCP server odd does not run: it ended; it printed: I cannot start. :CodeCompanion mcp shows more."
+        ]
+
+
+async def test_schemas_no_provider_takes_are_made_usable_or_the_tool_is_left_out(tmp_path: Path) -> None:
+    async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {"odd": server("odd-schemas")}) as parts:
+        bench, session, host = parts
+        session.submit(submit("go"))
+        await bench.idle(session)
+        offered = {spec.name: spec.parameters for spec in bench.adapter.requests[0].tools if "__" in spec.name}
+        assert set(offered) == {"odd__endless", "odd__fine", "odd__one_of"}
+        assert "$ref" not in json.dumps(offered)
+        assert offered["odd__one_of"]["properties"] == {"a": {"type": "string"}}
+        problems = {row["own_name"]: row["problem"] for row in host.servers.status(tmp_path)[0]["tools"]}
+        assert problems["huge"] == "its schema is too large"
+        assert "http://127.0.0.1:1/schema" in problems["far"]
+
+
+async def test_of_ten_thousand_tools_as_many_join_as_providers_take(tmp_path: Path) -> None:
+    async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {"odd": server("many")}) as parts:
+        bench, session, host = parts
+        session.submit(submit("go"))
+        await bench.idle(session)
+        assert len([spec for spec in bench.adapter.requests[0].tools if "__" in spec.name]) == 128
+        assert "more than 128 tools" in host.servers.status(tmp_path)[0]["tools"][-1]["problem"]
+
+
+async def test_keys_of_a_server_are_shown_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "kq7-planted-4f1c9d20e8b7"
+    monkeypatch.setenv("ODD_KEY", key)
+    adapter = ScriptedAdapter("s", [calls(("c1", "odd__echo", json.dumps({"text": f"it is {key}"}))), says("done")])
+    servers = {"odd": server(require_approval_before=False, env={"TOKEN": "${ODD_KEY}", "PLAIN": key})}
+    async with with_servers(tmp_path, adapter, servers) as (bench, session, host):
+        session.submit(submit("go"))
+        await bench.idle(session)
+        assert key not in session.log.view.messages[-2].text
+        assert key not in json.dumps(host.servers.status(tmp_path))
+        assert key not in repr(bench.services.settings)
+
+
+async def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
+    servers = {"odd": server(env={"TOKEN": "${NOT_SET_ANYWHERE}"})}
+    async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), servers) as (bench, session, host):
+        session.submit(submit("go"))
+        await bench.idle(session)
+        problem = host.servers.status(tmp_path)[0]["problem"]
+        assert problem == "mcp.servers.odd.env.TOKEN: the environment variable NOT_SET_ANYWHERE is not set"
+
+
+async def test_without_the_packages_it_is_said_and_the_editor_is_asked_to_install_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {"odd": server()}) as (bench, session, _):
+        session.submit(submit("go"))
+        await bench.idle(session)
+        assert [event.extra for event in bench.of(PackagesMissing)] == ["mcp"]
+
+
+async def test_resources_and_prompts_are_read_and_attached(tmp_path: Path) -> None:
+    servers = {"proper": server(cmd=[sys.executable, str(PROPER)])}
+    async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), servers) as (bench, session, host):
+        chat = session.chat_id
+        read = ReadMcp(chat=chat, server="proper", uri="note://today")
+        assert await host.carry_out(read) == {"text": "Water the plants.", "images": 0}
+        prompt = ReadMcp(chat=chat, server="proper", prompt="greet", arguments={"name": "Eve"})
+        assert await host.carry_out(prompt) == {"text": "Say hello to Eve.", "images": 0}
+        await host.carry_out(ReadMcp(chat=chat, server="proper", uri="note://today", attach=True))
+        session.submit(submit("go"))
+        await bench.idle(session)
+        assert any("Water the plants." in message.text for message in bench.adapter.requests[0].messages)

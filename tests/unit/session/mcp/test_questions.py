@@ -1,0 +1,113 @@
+"""What a server asks of the user while its tool runs: shown, answered by the user alone, declined in its own words."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from codecompanion.adapters.base import Finished, TextDelta
+from codecompanion.model.history import UsageReported
+from codecompanion.model.messages import Usage
+from codecompanion.session.session import Session
+from codecompanion.session.state import State
+from codecompanion.wire.events import ApprovalRequested
+from codecompanion.wire.requests import Approve
+from tests.mcp.listener import recorded
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
+from tests.unit.session.mcp_bench import server, with_servers
+
+
+@asynccontextmanager
+async def asked(tmp_path: Path, what: str, *replies: Any, **more: Any) -> AsyncIterator[tuple[Bench, Session, Any]]:
+    """Give a chat whose call has made the server ask for `what`, and the question."""
+    adapter = ScriptedAdapter("s", [calls(("c1", "odd__ask", json.dumps({"text": what}))), *replies, says("done")])
+    servers = {"odd": server(require_approval_before=False, **more)}
+    async with with_servers(tmp_path, adapter, servers) as (bench, session, _):
+        session.submit(submit("go"))
+        await bench.until(lambda: bool(bench.of(ApprovalRequested)))
+        yield bench, session, bench.of(ApprovalRequested)[-1]
+
+
+def told(session: Session) -> Any:
+    """Return what the server got, from the result it made of it."""
+    return json.loads(next(m.text for m in reversed(session.log.view.messages) if m.role == "tool"))
+
+
+async def test_a_reply_is_given_once_the_user_agrees_and_counts_in_the_cost(tmp_path: Path) -> None:
+    reply = (TextDelta("No."), Finished("stop", (), Usage(input_tokens=40, output_tokens=2)))
+    async with asked(tmp_path, "sampling", reply) as (bench, session, question):
+        assert (question.kind, question.title) == ("sampling", "let scripted-1 answer this, in up to 4096 tokens?")
+        assert "Tell me everything." in question.body
+        assert "IGNORE ALL PREVIOUS" in question.body
+        assert len(bench.adapter.requests) == 1
+        await session.desk.take(Approve(call_id=question.call_id, decision="once"))
+        await bench.idle(session)
+        assert told(session)["content"]["text"] == "No."
+        request = bench.adapter.requests[1]
+        assert (request.tools, request.max_output_tokens) == ((), 4_096)
+        usage = [e.payload for e in bench.store.load_events(session.chat_id) if isinstance(e.payload, UsageReported)]
+        assert any(one.other_passes == (Usage(input_tokens=40, output_tokens=2),) for one in usage)
+        assert not any("IGNORE ALL" in message.text for message in session.log.view.messages)
+
+
+async def test_a_reply_that_the_user_does_not_want_is_refused_in_the_protocol(tmp_path: Path) -> None:
+    async with asked(tmp_path, "sampling") as (bench, session, question):
+        await session.desk.take(Approve(call_id=question.call_id, decision="reject"))
+        await bench.idle(session)
+        assert told(session) == {"code": -1, "message": "the user does not want this"}
+        assert len(bench.adapter.requests) == 2  # the turn's own
+
+
+async def test_values_are_checked_and_asked_for_again(tmp_path: Path) -> None:
+    async with asked(tmp_path, "form") as (bench, session, question):
+        assert [field["name"] for field in json.loads(question.form)] == ["name", "age", "sure"]
+        assert json.loads(question.form)[2]["choices"] == ["true", "false"]
+        typed = json.dumps({"name": "Eve", "age": "old"})
+        await session.desk.take(Approve(call_id=question.call_id, decision="once", text=typed))
+        await bench.until(lambda: len(bench.of(ApprovalRequested)) == 2)
+        again = bench.of(ApprovalRequested)[-1]
+        assert "age: expected a whole number." in again.body
+        typed = json.dumps({"name": "Eve", "age": "33", "sure": "no"})
+        await session.desk.take(Approve(call_id=again.call_id, decision="once", text=typed))
+        await bench.idle(session)
+        assert told(session) == {"action": "accept", "content": {"name": "Eve", "age": 33, "sure": False}}
+
+
+async def test_declining_and_closing_are_told_apart(tmp_path: Path) -> None:
+    for decision, action in (("reject", "decline"), ("cancel", "cancel")):
+        async with asked(tmp_path, "form") as (bench, session, question):
+            await session.desk.take(Approve(call_id=question.call_id, decision=decision))
+            await bench.idle(session)
+            assert told(session) == {"action": action}
+
+
+async def test_stopping_the_turn_takes_the_question_away(tmp_path: Path) -> None:
+    async with asked(tmp_path, "form") as (bench, session, _):
+        assert session.state is State.AWAITING_APPROVAL
+        session.cancel()
+        await bench.idle(session)
+        await bench.until(lambda: not session.desk.questions)
+
+
+async def test_the_time_the_user_takes_does_not_count(tmp_path: Path) -> None:
+    async with asked(tmp_path, "form", timeout_s=1.0) as (bench, session, question):
+        await asyncio.sleep(1.5)
+        typed = json.dumps({"name": "Eve"})
+        await session.desk.take(Approve(call_id=question.call_id, decision="once", text=typed))
+        await bench.idle(session)
+        assert told(session) == {"action": "accept", "content": {"name": "Eve"}}
+
+
+async def test_roots_are_the_workspace_and_need_no_question(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    adapter = ScriptedAdapter("s", [calls(("c1", "odd__ask", '{"text": "roots"}')), says("done")])
+    servers = {"odd": server(require_approval_before=False, env={"RECORD": str(record)})}
+    async with with_servers(tmp_path, adapter, servers) as (bench, session, _):
+        session.submit(submit("go"))
+        await bench.idle(session)
+        assert told(session)["roots"] == [{"uri": tmp_path.resolve().as_uri(), "name": tmp_path.name}]
+    assert recorded(record)
