@@ -153,3 +153,19 @@ def test_a_prompt_of_a_server_is_put_into_the_input(nvim_factory, tmp_path):
         chat.nvim.wait_lua("return #require('codecompanion.mcp.known').servers[1].prompts == 1")
         chat.send("/mcp:proper:greet Eve")
         chat.nvim.wait_for(lambda: chat.draft() == "Say hello to Eve.", "the prompt in the input")
+
+
+def test_a_resource_is_mentioned_in_a_message(nvim_factory, tmp_path):
+    """`#{mcp:server:address}`: completed once the server runs, read by the host, part of the message."""
+    options = {"mcp": {"servers": {"proper": {"cmd": [sys.executable, str(PROPER)]}}}}
+    with ChatServerThread([reply("Hi."), reply("The plants.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=options)
+        chat.say("hello")
+        offered = "return require('codecompanion.editor_context').get('mcp').complete('proper')"
+        chat.nvim.wait_lua(
+            f"return require('codecompanion.editor_context').get('mcp') ~= nil and #(function() {offered} end)() > 0"
+        )
+        assert chat.nvim.lua(offered) == ["proper:note://today"]
+        chat.say("what is to be done? #{mcp:proper:note://today}")
+        sent = [r.json["messages"] for r in server.requests if r.path.endswith("/chat/completions")][-1]
+        assert "Water the plants." in json.dumps(sent)

@@ -64,7 +64,8 @@ local function put_server(server, put)
     put("    " .. shown(server.problem), { server = server })
   end
   local where = server.source ~= "" and ("from %s · "):format(vim.fn.fnamemodify(server.source, ":~:.")) or ""
-  put("    " .. shown(where .. vim.split(server.line, "\n")[1]), { server = server })
+  local what = vim.split(server.line, "\n")[1]:sub(#server.name + 3) -- its name stands above
+  put("    " .. shown(where .. what), { server = server })
   if server.version ~= "" then
     put("    " .. shown(("%s · protocol %s"):format(server.version, server.protocol)), { server = server })
   end

@@ -46,6 +46,36 @@ end
 
 ---@alias CodeCompanion.HostRequest fun(verb: string, payload: table, done: fun(err: string?, result: any))
 
+---The resources of servers that run, as `#{mcp:server:address}`; templates have braces to be filled in.
+---@param lead string
+---@return string[]
+local function resources(lead)
+  local found = {}
+  for _, server in ipairs(M.servers) do
+    for _, resource in ipairs(server.resources) do
+      local argument = ("%s:%s"):format(server.name, resource[1])
+      if vim.startswith(argument, lead) and not argument:find("}", 1, true) then
+        found[#found + 1] = argument
+      end
+    end
+  end
+  return found
+end
+
+---Offer `#{mcp:…}` in messages, once there is a server.
+local function offer_resources()
+  if #M.servers > 0 then
+    require("codecompanion.editor_context").register({
+      name = "mcp",
+      description = "A resource of an MCP server",
+      argument = "server:address",
+      needs_argument = true,
+      complete = resources,
+      by_host = true,
+    })
+  end
+end
+
 ---Ask the host.
 ---@param request CodeCompanion.HostRequest `host.request`
 ---@param chat? string Id of the chat whose folder counts
@@ -54,6 +84,7 @@ function M.ask(request, chat, done)
   request("show_mcp", { chat = chat or "", cwd = vim.fn.getcwd() }, function(err, result)
     if not err then
       M.servers = result.servers
+      offer_resources()
       for watcher in pairs(watchers) do
         watcher()
       end

@@ -14,12 +14,13 @@ from codecompanion.engine.log import register_secrets
 from codecompanion.errors import InputError
 from codecompanion.mcp.base import Given
 from codecompanion.session.attachments.attached import text_attachment
+from codecompanion.session.editor_context.source import Taken
 from codecompanion.session.mcp.project_file import use_files, wanted_files
 from codecompanion.session.mcp.server import Server
 from codecompanion.session.mcp.servers import McpServers
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
-from codecompanion.wire.requests import ChangeMcp, ReadMcp, ShowMcp
+from codecompanion.wire.requests import ChangeMcp, EditorText, ReadMcp, ShowMcp
 
 
 class McpHost:
@@ -30,6 +31,7 @@ class McpHost:
         self._chats = chats
         self.servers = McpServers(services, lambda: chats, self._keep_secret)
         services.mcp = self.servers
+        services.context_sources["mcp"] = self._take
 
     def _keep_secret(self, values: Iterable[str]) -> None:
         values = tuple(values)
@@ -70,7 +72,19 @@ class McpHost:
             case "offer" | "withhold":
                 server.switch(request.tool, request.what == "offer")
 
-    async def _read(self, server: Server, request: ReadMcp) -> dict[str, Any]:
+    async def _take(self, argument: str, root: Path) -> Taken:
+        """Return the resource that a message mentions as `server:address`."""
+        name, _, uri = argument.partition(":")
+        if not uri:
+            return Taken(error="it needs a server and an address, such as #{mcp:notes:note://today}")
+        server = self.servers.named(root, name)
+        given = await self._asked(server, "", ReadMcp(server=name, uri=uri))
+        if not given.text.strip():
+            return Taken(nothing="the resource holds no text")
+        return Taken((EditorText(self.servers.hide(given.text), f"the resource {uri} of the MCP server {name}"),))
+
+    async def _asked(self, server: Server, chat: str, request: ReadMcp) -> Given:
+        """Return a resource or a prompt; the server is started when it was not."""
         task = server.start()
         if task is not None:
             await asyncio.wait([task])
@@ -79,7 +93,11 @@ class McpHost:
             ask = lambda connection: connection.prompt(request.prompt, request.arguments, limit_s)  # noqa: E731
         else:
             ask = lambda connection: connection.read(request.uri, limit_s)  # noqa: E731
-        given: Given = await server.ask(ask, limit_s, request.chat)
+        given: Given = await server.ask(ask, limit_s, chat)
+        return given
+
+    async def _read(self, server: Server, request: ReadMcp) -> dict[str, Any]:
+        given = await self._asked(server, request.chat, request)
         text = self.servers.hide(given.text)
         if not request.attach:
             return {"text": text, "images": len(given.images)}
