@@ -56,6 +56,7 @@ class McpServers:
         self._services, self._chats, self._keep_secret = services, chats, keep_secret
         self._servers: dict[tuple[Path | None, str], Server] = {}
         self._providers: dict[tuple[Path | None, str], _Provider] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self._told: set[tuple[str, str, str]] = set()
         self._changed = ChangedTools(chats)
         self._missing_told = False
@@ -65,15 +66,24 @@ class McpServers:
             self.add(entry)
 
     def add(self, entry: Entry, root: Path | None = None) -> None:
-        """Take a server; one of the same name is replaced, one of the configuration stays."""
+        """Take a server; one of the same name and another entry is replaced, one of the configuration stays."""
         if (None, entry.name) in self._servers and root is not None:
             return
         key = (root, entry.name)
-        if key in self._servers:
+        former = self._servers.get(key)
+        if former is not None and former.entry == entry:
+            return
+        if former is not None:
             self._services.tools.remove(self._providers[key])
+            self._end_later(former)
         server = self._servers[key] = Server(entry, self, root)
         provider = self._providers[key] = _Provider(server)
         self._services.tools.add(provider)
+
+    def _end_later(self, server: Server) -> None:
+        task = asyncio.get_running_loop().create_task(server.aclose())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
     def of(self, root: Path) -> list[Server]:
         """Return the servers of chats in a folder, by name."""
@@ -90,7 +100,8 @@ class McpServers:
 
     async def aclose(self) -> None:
         """End all of them; returns when their processes are gone."""
-        await asyncio.gather(*(server.aclose() for server in self._servers.values()), return_exceptions=True)
+        ends = [server.aclose() for server in self._servers.values()]
+        await asyncio.gather(*ends, *self._ending, return_exceptions=True)
 
     # ---- started when they are needed
 

@@ -6,8 +6,11 @@ import json
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from codecompanion.session.mcp.entries import Entry
+from codecompanion.settings_sections import McpServerSettings
 from codecompanion.wire.events import ApprovalRequested, Notice, PackagesMissing, ToolFinished
 from codecompanion.wire.events import State as StateEvent
 from codecompanion.wire.requests import Approve, ReadMcp
@@ -228,3 +231,20 @@ async def test_resources_and_prompts_are_read_and_attached(tmp_path: Path) -> No
         session.submit(submit("go"))
         await bench.idle(session)
         assert any("Water the plants." in message.text for message in bench.adapter.requests[0].messages)
+
+
+async def test_a_server_that_is_named_again_goes_on_and_another_entry_replaces_it(tmp_path: Path) -> None:
+    """Each chat of a project names its servers; only a changed file starts others."""
+    async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {}) as (bench, session, host):
+        entry = Entry(name="odd", settings=msgspec.convert(server(), McpServerSettings), source="f")
+        host.servers.add(entry, tmp_path)
+        session.submit(submit("go"))
+        await bench.idle(session)
+        first = host.servers.named(tmp_path, "odd")
+        host.servers.add(msgspec.structs.replace(entry), tmp_path)
+        assert host.servers.named(tmp_path, "odd") is first
+        other = msgspec.structs.replace(entry, settings=msgspec.convert(server("garbage"), McpServerSettings))
+        host.servers.add(other, tmp_path)
+        assert host.servers.named(tmp_path, "odd") is not first
+        await bench.until(lambda: first.state.value == "off")
+        assert not [spec for spec in session.control.tools.offered().specs() if spec.name.startswith("odd__")]
