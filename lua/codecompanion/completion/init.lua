@@ -58,6 +58,9 @@ local function context_items(typed)
   if name then
     local item = context.get(name)
     local given = item and item.argument and item.complete and item.complete(lead) or {}
+    given = vim.tbl_filter(function(argument)
+      return argument:find(lead, 1, true) ~= nil
+    end, given)
     return vim.tbl_map(function(argument)
       local is_folder = vim.endswith(argument, "/")
       local word = ("#{%s:%s%s"):format(name, argument, is_folder and "" or "}")

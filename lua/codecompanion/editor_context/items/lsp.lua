@@ -186,31 +186,44 @@ local function symbol_at(at)
   return word
 end
 
----Ask all servers of a buffer; `done` gets what they said, and again whenever one more has.
----@param at CodeCompanion.EditorContext.At
----@param done fun(answers: table<string, any[]>, waiting: integer)
-local function ask(at, done)
-  local answers, waiting = { hover = {}, definition = {}, references = {} }, 0
-  for _, client in ipairs(vim.lsp.get_clients({ bufnr = at.bufnr })) do
+---What can be asked of the servers of a buffer.
+---@param bufnr integer
+---@return { client: vim.lsp.Client, what: string }[]
+local function questions(bufnr)
+  local found = {}
+  for _, client in ipairs(vim.lsp.get_clients({ bufnr = bufnr })) do
     for _, what in ipairs(ORDER) do
-      local ok, can = pcall(supports, client, METHODS[what], at.bufnr)
+      local ok, can = pcall(supports, client, METHODS[what], bufnr)
       if ok and can then
-        waiting = waiting + 1
-        local answered = false
-        local function handler(_, result)
-          if not answered then
-            answered, waiting = true, waiting - 1
-            table.insert(answers[what], result)
-            done(answers, waiting)
-          end
-        end
-        if not request(client, METHODS[what], params_of(at, client), at.bufnr, handler) then
-          handler(nil, nil)
-        end
+        found[#found + 1] = { client = client, what = what }
       end
     end
   end
-  done(answers, waiting)
+  return found
+end
+
+---Ask all servers of a buffer; `done` gets what they said so far whenever one more has answered.
+---@param at CodeCompanion.EditorContext.At
+---@param done fun(answers: table<string, any[]>, waiting: integer)
+local function ask(at, done)
+  local answers, asked = { hover = {}, definition = {}, references = {} }, questions(at.bufnr)
+  local waiting = #asked -- all of them, before the first one answers
+  for _, one in ipairs(asked) do
+    local answered = false
+    local function handler(_, result)
+      if not answered then
+        answered, waiting = true, waiting - 1
+        table.insert(answers[one.what], result)
+        done(answers, waiting)
+      end
+    end
+    if not request(one.client, METHODS[one.what], params_of(at, one.client), at.bufnr, handler) then
+      handler(nil, nil)
+    end
+  end
+  if #asked == 0 then
+    done(answers, 0)
+  end
 end
 
 ---@type CodeCompanion.EditorContext.Item[]
