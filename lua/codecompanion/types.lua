@@ -663,17 +663,32 @@
 ---@field instructions? string
 ---@field go_on? boolean
 
----Attach a file, buffer or image to the next request. `text` is the buffer's content (kind `buffer` only).
+---Attach a file, a buffer, an image … to the next request. `text` is its content, of what the host does not read.
+---
+---The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`: there `path` is which one, "" = all that
+---is not committed.
 ---
 ---A file that is a PDF by its name is attached as a document. `live`: the model is told when the file or buffer
 ---changes; None = as configured.
 ---@class CodeCompanion.Request.Attach
 ---@field id? integer
 ---@field chat? string
----@field kind "buffer"|"diagnostics"|"file"|"image"|"quickfix"|"selection"
+---@field kind "buffer"|"diagnostics"|"diff"|"file"|"help"|"image"|"now"|"quickfix"|"selection"|"symbols"|"terminal"
 ---@field path string
 ---@field text? string
 ---@field live? boolean|nil
+
+---→ one sentence. Attach the readable text of a page (`/fetch`); `again`: not the one kept of the last hour.
+---@class CodeCompanion.Request.FetchPage
+---@field id? integer
+---@field chat? string
+---@field url string
+---@field again? boolean
+
+---Stop fetching pages for the chat.
+---@class CodeCompanion.Request.CancelFetch
+---@field id? integer
+---@field chat? string
 
 ---Remove context items (a line of the context block was deleted) from the next request.
 ---@class CodeCompanion.Request.Detach
@@ -1234,6 +1249,8 @@
 ---@field cancel CodeCompanion.Request.Cancel
 ---@field compact CodeCompanion.Request.Compact
 ---@field attach CodeCompanion.Request.Attach
+---@field fetch_page CodeCompanion.Request.FetchPage
+---@field cancel_fetch CodeCompanion.Request.CancelFetch
 ---@field detach CodeCompanion.Request.Detach
 ---@field set_live CodeCompanion.Request.SetLive
 ---@field add_rules CodeCompanion.Request.AddRules

@@ -27,7 +27,7 @@ local severity = require("codecompanion.severity")
 local M = {}
 
 ---The built-in groups, in the order in which they are shown.
-local GROUPS = { "chats", "history", "model", "kept", "attach", "reports" }
+local GROUPS = { "chats", "history", "model", "kept", "attach", "sources", "reports" }
 
 ---@type { name: string, group: CodeCompanion.SlashGroup }[]
 local more = {

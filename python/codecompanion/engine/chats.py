@@ -55,6 +55,12 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
             await session.attach(await read_attachment(services, request, session.root()))
         case requests.Detach():
             await session.detach(request.items)
+        case requests.FetchPage():
+            from codecompanion.session.attachments.web_page import attach_page  # rarely wanted: not part of the start
+
+            return await session.fetches.run(lambda: attach_page(session, request.url, again=request.again))
+        case requests.CancelFetch():
+            session.fetches.stop()
         case requests.SetLive():
             return await session.context.set_live(request.items, request.live)
         case requests.AddRules():

@@ -49,6 +49,8 @@ def configure(services: Services, request: Hello) -> None:
     """Let the services keep what the settings want kept, and use only policies that can be used."""
     services.keeping = _keeping(services, request)
     services.indexes = ProjectIndexes(Path(request.cache_dir), services.emit) if request.cache_dir else None
+    services.proxy = request.proxy
+    services.pages_dir = Path(request.cache_dir, "pages") if request.cache_dir else None
     services.vectors = _vectors(services)
     services.gatherer = _gatherer(services)
     _add_own_tools(services)

@@ -10,7 +10,15 @@ import asyncio
 
 from codecompanion.wire import requests
 
-_CHANGES = requests.Attach | requests.Detach | requests.AddRules | requests.SetModel | requests.SetPolicy
+_CHANGES = (
+    requests.Attach
+    | requests.FetchPage
+    | requests.SetLive
+    | requests.Detach
+    | requests.AddRules
+    | requests.SetModel
+    | requests.SetPolicy
+)
 """What changes the next request of its chat."""
 _SENDS = requests.Submit | requests.Regenerate | requests.GoOn | requests.Compact
 

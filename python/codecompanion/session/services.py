@@ -94,6 +94,10 @@ class Services(msgspec.Struct):
     """What makes and compares vectors of code, None = words decide alone."""
     context_sources: dict[str, Source] = msgspec.field(default_factory=dict)
     """What reads an item of editor context that comes `by_host`, by its name, beside those built in."""
+    proxy: str = ""
+    """The configured proxy, "" = the system's."""
+    pages_dir: Path | None = None
+    """Where fetched pages are kept for a while, None = nowhere."""
     summary_thinking: dict[str, int] = msgspec.field(default_factory=dict)
     """What each model spent at most on thinking before a summary, in tokens (R-433)."""
 

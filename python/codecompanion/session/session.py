@@ -22,6 +22,7 @@ from codecompanion.model.messages import (
 )
 from codecompanion.model.view import is_of_answer
 from codecompanion.session.accounts.spending import Spending
+from codecompanion.session.attachments.fetches import Fetches
 from codecompanion.session.chat import Chat
 from codecompanion.session.files.reverting import Reverter
 from codecompanion.session.history.chat_log import ChatLog
@@ -45,6 +46,7 @@ class Session(Chat):
         self.edits = ViewEdits(self)
         self.changes = Reverter(self)
         self.spending = Spending(services, self.chat_id)
+        self.fetches = Fetches()
         self.queue.words_of = lambda submit: self._edit.instruction if submit.edit and self._edit else submit.text
         self._goes_on = False
         """Whether the model goes on once a `/compact` is done."""
@@ -215,6 +217,7 @@ class Session(Chat):
 
     async def close(self) -> None:
         """Stop, and keep what the chat has come to (R-466)."""
+        self.fetches.stop()
         await self.stop()
         await self.log.write_late()
         await self.effects.close()

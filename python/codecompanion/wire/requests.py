@@ -189,16 +189,32 @@ class Compact(Request, frozen=True, kw_only=True):
 
 
 class Attach(Request, frozen=True, kw_only=True):
-    """Attach a file, buffer or image to the next request. `text` is the buffer's content (kind `buffer` only).
+    """Attach a file, a buffer, an image … to the next request. `text` is its content, of what the host does not read.
+
+    The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`: there `path` is which one, "" = all that
+    is not committed.
 
     A file that is a PDF by its name is attached as a document. `live`: the model is told when the file or buffer
     changes; None = as configured.
     """
 
-    kind: Literal["file", "buffer", "image", "selection", "diagnostics", "quickfix"]
+    kind: Literal[
+        "file", "buffer", "image", "selection", "diagnostics", "quickfix", "symbols", "diff", "terminal", "help", "now"
+    ]
     path: str
     text: str = ""
     live: bool | None = None
+
+
+class FetchPage(Request, frozen=True, kw_only=True):
+    """→ one sentence. Attach the readable text of a page (`/fetch`); `again`: not the one kept of the last hour."""
+
+    url: str
+    again: bool = False
+
+
+class CancelFetch(Request, frozen=True, kw_only=True):
+    """Stop fetching pages for the chat."""
 
 
 class Detach(Request, frozen=True, kw_only=True):

@@ -58,7 +58,7 @@ function M.stop(chat)
     return api.nvim_feedkeys("q", "n", false)
   end
   if not require("codecompanion.chat.state.status").is_busy(chat) then
-    return say.hint("Nothing is running in this chat.")
+    return require("codecompanion.sources.attach").stop(chat) or say.hint("Nothing is running in this chat.")
   elseif sees_the_turn(chat) then
     return session.cancel(chat)
   end

@@ -28,8 +28,15 @@ return {
   },
   {
     name = "help",
-    description = "Show keys and commands",
-    run = function(_, _, _, commands)
+    description = "Show keys and commands; attach Neovim's help",
+    argument = "[tag]",
+    complete = function(lead)
+      return require("codecompanion.sources.help_tags").complete(lead)
+    end,
+    run = function(chat, argument, refuse, commands)
+      if argument ~= "" then
+        return require("codecompanion.sources.attach").help(chat, argument, refuse)
+      end
       require("codecompanion.chat.ui.help").open(commands)
     end,
   },

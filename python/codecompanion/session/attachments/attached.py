@@ -30,6 +30,14 @@ MAX_DOCUMENT_BYTES = 32_000_000
 """The most Anthropic takes in one request; OpenAI takes as much."""
 _NOT_ATTACHED = frozenset({SUMMARY_TAG, GO_ON_TAG, GATHERED_TAG, LOOKING_TAG, UPDATE_TAG})
 _FENCED = {"file": "The content of `{path}`:", "buffer": "The buffer `{path}`:", "selection": "Selected in `{path}`:"}
+_TITLES = {
+    "page": "The text of the page {path}:",
+    "symbols": "What is defined in `{path}`, each with its lines:",
+    "help": "From Neovim's help, {path}:",
+    "terminal": "The end of what the terminal {path} has shown:",
+    "now": "The time when this was attached:",
+}
+"""Of what is no file: its text is of no language."""
 
 
 def text_attachment(kind: str, path: str, text: str, message_id: str, file: AttachedFile | None = None) -> Message:
@@ -38,7 +46,7 @@ def text_attachment(kind: str, path: str, text: str, message_id: str, file: Atta
     while fence in text:
         fence += "`"
     language = Path(path).suffix.lstrip(".") if kind in _FENCED else ""
-    intro = _FENCED.get(kind, "{path}").format(path=path)
+    intro = (_FENCED.get(kind) or _TITLES.get(kind, "{path}")).format(path=path)
     content = f"{intro}\n{fence}{language}\n{text}\n{fence}"
     return Message(id=message_id, role="user", tag=kind, path=path, content=content, file=file)
 

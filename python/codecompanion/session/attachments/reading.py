@@ -39,11 +39,20 @@ async def read_attachment(services: Services, request: Attach, root: Path) -> Me
             raise InputError(f"{request.path} changed while it was being read; attach it again")
         return message
     text, file = request.text, None
-    if request.kind == "file":
+    if request.kind == "diff":
+        from codecompanion.session.attachments.git_diff import read_diff  # rarely wanted: not part of the start
+
+        title, text = await read_diff(request.path, root)
+        return text_attachment("diff", title, text, token)
+    if request.kind in ("file", "symbols"):
         real = await asyncio.to_thread(_real_path, root, request.path)
         opened = (await services.editor.look([real])).at(real)
         unsaved = opened.text if opened is not None and opened.modified else None
         text = unsaved if unsaved is not None else await asyncio.to_thread(_read_text, real)
+    if request.kind == "symbols":
+        from codecompanion.session.attachments.outline import outline_of
+
+        text = await asyncio.to_thread(outline_of, path, text)
     if request.kind in LIVE_TAGS:
         text = text_files.printable(text)
         sha256 = await asyncio.to_thread(services.store.put_blob, text.encode())

@@ -1,0 +1,88 @@
+---Neovim's own help as a source: the text that stands at a tag.
+
+local M = {}
+
+local MAX_LINES = 300
+local MAX_COMPLETED = 300
+
+---@param line string
+---@return boolean
+local function is_rule(line)
+  return line:find("^===+%s*$") ~= nil or line:find("^%-%-%-+%s*$") ~= nil
+end
+
+---Whether an entry of its own begins on the line: tags stand at its end.
+---@param line string
+---@return boolean
+local function has_tag(line)
+  return line:find("%*[^%s*|]+%*%s*$") ~= nil
+end
+
+---The file that has a tag.
+---@param tag string
+---@return string? path
+local function file_of(tag)
+  local wanted = tag .. "\t"
+  for _, tags in ipairs(vim.api.nvim_get_runtime_file("doc/tags*", true)) do
+    local file = io.open(tags, "r")
+    if file then
+      for line in file:lines() do
+        if vim.startswith(line, wanted) then
+          file:close()
+          return vim.fs.joinpath(vim.fs.dirname(tags), line:match("^[^\t]+\t([^\t]+)"))
+        end
+      end
+      file:close()
+    end
+  end
+end
+
+---The entry at a row: up to the next entry or rule, once it has said something.
+---@param lines string[]
+---@param row integer
+---@return string[]
+local function entry(lines, row)
+  local found, said = { lines[row] }, false
+  for at = row + 1, math.min(#lines, row + MAX_LINES) do
+    local line = lines[at]
+    if said and (is_rule(line) or has_tag(line)) then
+      break
+    end
+    said = said or (line:find("%S") ~= nil and not has_tag(line))
+    found[#found + 1] = line
+  end
+  while #found > 0 and not found[#found]:find("%S") do
+    found[#found] = nil
+  end
+  return found
+end
+
+---The text at a tag.
+---@param tag string
+---@return string? text
+---@return string? why There is none
+function M.text(tag)
+  local path = file_of(tag)
+  if not path then
+    local near = vim.fn.getcompletion(tag, "help")[1]
+    return nil, ("No help for %s%s"):format(tag, near and ("; did you mean %s?"):format(near) or ".")
+  end
+  local ok, lines = pcall(vim.fn.readfile, path)
+  local mark = "*" .. tag .. "*"
+  for row, line in ipairs(ok and lines or {}) do
+    if line:find(mark, 1, true) then
+      return table.concat(entry(lines, row), "\n") .. "\n"
+    end
+  end
+  return nil, ("The help tags are out of date: %s has no %s. :helptags ALL makes new ones."):format(path, tag)
+end
+
+---Tags that go on from `lead`, as `:help` completes them.
+---@param lead string
+---@return string[]
+function M.complete(lead)
+  local found = lead ~= "" and vim.fn.getcompletion(lead, "help") or {}
+  return vim.list_slice(found, 1, MAX_COMPLETED)
+end
+
+return M

@@ -1,0 +1,40 @@
+"""What is being fetched for a chat: it can be stopped, and stops with the chat."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from codecompanion.errors import InputError
+
+
+class Fetches:
+    """The fetches of one chat."""
+
+    def __init__(self) -> None:
+        self._running = set[asyncio.Task[str]]()
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, str]]) -> str:
+        """Do the work and return what it returns.
+
+        Raises:
+            InputError: it was stopped.
+        """
+        task = asyncio.get_running_loop().create_task(work())
+        self._running.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                task.cancel()
+                raise
+            raise InputError("Stopped; nothing was attached.") from None
+        finally:
+            self._running.discard(task)
+
+    def stop(self) -> None:
+        """Stop all of them."""
+        for task in self._running:
+            task.cancel()

@@ -1,0 +1,222 @@
+"""Fetches one page: limited in size and time, only from addresses that were checked, through the user's proxy.
+
+httpcore2 carries it, the transport below httpx2, because its network backend is where an address can be checked and
+then connected to. Redirects are followed here, each checked again; what is compressed is unpacked up to the limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable
+from email.message import Message as Headers
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
+
+import msgspec
+
+from codecompanion import __version__
+from codecompanion.errors import InputError
+from codecompanion.web.addresses import Address, is_local_name, parts_of, resolved, why_refused
+
+if TYPE_CHECKING:
+    import httpcore2
+
+TIME_LIMIT_S = 30.0
+CONNECT_LIMIT_S = 10.0
+MAX_BYTES = 10_000_000
+MAX_REDIRECTS = 5
+_REDIRECTS = (301, 302, 303, 307, 308)
+_ACCEPTED = "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/json;q=0.8, application/pdf;q=0.7, */*;q=0.1"
+
+
+class Fetched(msgspec.Struct, frozen=True):
+    """What an address gave. `url` is where it was found in the end; `charset` "" = not said."""
+
+    url: str
+    body: bytes
+    content_type: str = ""
+    charset: str = ""
+
+
+class Fetcher:
+    """Fetches pages. `refuse` says why an address is not connected to; `proxy` is the configured one, "" = none."""
+
+    def __init__(
+        self, proxy: str = "", refuse: Callable[[Address], str] = why_refused, time_limit_s: float = TIME_LIMIT_S
+    ) -> None:
+        self._proxy, self._refuse, self._time_limit_s = proxy, refuse, time_limit_s
+
+    async def fetch(self, url: str) -> Fetched:
+        """Return what an address gives.
+
+        Raises:
+            InputError: it may not be fetched, there is nothing, it is too much or takes too long; one sentence.
+        """
+        import httpcore2
+
+        try:
+            async with asyncio.timeout(self._time_limit_s):
+                return await self._follow(parts_of(url))
+        except (TimeoutError, httpcore2.TimeoutException):
+            raise InputError(f"{url} was not fetched: it took longer than {self._time_limit_s:.0f} s.") from None
+        except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError, OSError) as error:
+            why = str(error) or type(error).__name__
+            raise InputError(f"{url} was not fetched: {why.rstrip('.')}.") from error
+
+    async def _follow(self, parts: SplitResult) -> Fetched:
+        for _ in range(MAX_REDIRECTS + 1):
+            found = await self._get(parts)
+            if isinstance(found, Fetched):
+                return found
+            parts = parts_of(urljoin(_address(parts), found))
+        raise InputError(f"{_address(parts)} was not fetched: it was redirected more than {MAX_REDIRECTS} times.")
+
+    async def _get(self, parts: SplitResult) -> Fetched | str:
+        """Return what is at an address, or where it says to look instead."""
+        import httpcore2
+
+        host, url = _ascii(parts.hostname or ""), _address(parts)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        proxy = self._proxy_for(parts.scheme, host)
+        await self._check(host, port, through_proxy=bool(proxy))
+        headers = [
+            ("Host", parts.netloc.rpartition("@")[2] if host == parts.hostname else f"{host}:{port}"),
+            ("User-Agent", f"codecompanion/{__version__}"),
+            ("Accept", _ACCEPTED),
+            ("Accept-Encoding", "gzip, deflate"),
+        ]
+        limits = {"connect": CONNECT_LIMIT_S, "read": self._time_limit_s, "write": CONNECT_LIMIT_S, "pool": 1.0}
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        wanted = httpcore2.URL(scheme=parts.scheme, host=host, port=port, target=_quoted(target))
+        async with (
+            self._pool(proxy, parts.scheme) as pool,
+            pool.stream("GET", wanted, headers=headers, extensions={"timeout": limits}) as response,
+        ):
+            given = Headers()
+            for name, value in response.headers:
+                given[name.decode("latin-1")] = value.decode("latin-1")
+            location = given.get("location", "")
+            if response.status in _REDIRECTS and location:
+                return str(location)
+            if not 200 <= response.status < 300:
+                raise InputError(f"{url} was not fetched: the server answered {response.status}.")
+            body = await _read(response, str(given.get("content-encoding", "")), url)
+        content_type = given.get_content_type() if given.get("content-type") else ""
+        return Fetched(url, body, content_type, given.get_content_charset("") or "")
+
+    def _pool(self, proxy: str, scheme: str) -> httpcore2.AsyncConnectionPool:
+        import httpcore2
+        import httpx2
+
+        tls = httpx2.create_ssl_context() if scheme == "https" or proxy.startswith("https") else None
+        if not proxy:
+            pool = httpcore2.AsyncConnectionPool(ssl_context=tls)
+            backend: Any = _Checked(pool._network_backend, self._refuse)
+            pool._network_backend = backend
+            return pool
+        if not proxy.startswith(("http://", "https://")):
+            raise InputError(f"Pages are fetched through HTTP proxies only, not through {proxy.partition(':')[0]}.")
+        address, auth = _parts_of_proxy(proxy)
+        return httpcore2.AsyncHTTPProxy(address, proxy_auth=auth, ssl_context=tls)
+
+    def _proxy_for(self, scheme: str, host: str) -> str:
+        """Return the proxy that leads to a host: the configured one, else the system's; "" = none."""
+        if self._proxy:
+            return self._proxy
+        proxies = getproxies()
+        proxy = proxies.get(scheme) or proxies.get("all") or ""
+        return "" if not proxy or proxy_bypass(host) else proxy if "://" in proxy else f"http://{proxy}"
+
+    async def _check(self, host: str, port: int, *, through_proxy: bool) -> None:
+        """Refuse a name before anything is sent; the connection checks what it connects to once more.
+
+        A proxy asks for the name itself: a name of the local network goes to none, nor one that is private here.
+
+        Raises:
+            InputError: it is refused, or nobody knows it.
+        """
+        addresses = await resolved(host, port)
+        for address in addresses:
+            if why := self._refuse(address):
+                raise InputError(f"{host} is not fetched: it is {why} ({address}).")
+        if not addresses and (not through_proxy or is_local_name(host)):
+            raise InputError(f"{host} was not fetched: nobody knows this name.")
+
+
+def _parts_of_proxy(proxy: str) -> tuple[str, tuple[str, str] | None]:
+    """Return a proxy's address without its password, and name and password."""
+    parts = urlsplit(proxy)
+    bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "", "", ""))
+    return bare, (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+
+
+def _address(parts: SplitResult) -> str:
+    return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", parts.query, ""))
+
+
+def _ascii(host: str) -> str:
+    """Return a name as the domain system has it.
+
+    Raises:
+        InputError: it is no name.
+    """
+    try:
+        return host if host.isascii() else host.encode("idna").decode("ascii")
+    except UnicodeError as error:
+        raise InputError(f"{host} is no name of a server.") from error
+
+
+def _quoted(target: str) -> bytes:
+    return quote(target, safe="%/:=&?~#+!$,;'@()*[]").encode("ascii")
+
+
+async def _read(response: httpcore2.Response, encoding: str, url: str) -> bytes:
+    """Return a body, unpacked; never more than the limit, packed or not.
+
+    Raises:
+        InputError: it is too large, or cannot be unpacked.
+    """
+    too_large = InputError(f"{url} was not fetched: it has more than {MAX_BYTES // 1_000_000} MB.")
+    coding = encoding.strip().lower()
+    if coding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        raise InputError(f"{url} was not fetched: the server packs it as {coding!r}, which was not asked for.")
+    unpack = zlib.decompressobj(wbits=47) if coding in ("gzip", "x-gzip", "deflate") else None
+    body, arrived = bytearray(), 0
+    async for chunk in response.aiter_stream():
+        arrived += len(chunk)
+        if arrived > MAX_BYTES:
+            raise too_large
+        try:
+            body += chunk if unpack is None else unpack.decompress(chunk, MAX_BYTES + 1 - len(body))
+        except zlib.error:
+            raise InputError(f"{url} was not fetched: it cannot be unpacked.") from None
+        if len(body) > MAX_BYTES or (unpack is not None and unpack.unconsumed_tail):
+            raise too_large
+    return bytes(body)
+
+
+class _Checked:
+    """A network backend of httpcore2 that connects to the addresses it has checked, whatever a name says by then."""
+
+    def __init__(self, inner: Any, refuse: Callable[[Address], str]) -> None:
+        self._inner, self._refuse = inner, refuse
+
+    async def connect_tcp(self, host: str, port: int, **options: Any) -> Any:
+        import httpcore2
+
+        addresses = await resolved(host, port)
+        for address in addresses:
+            if why := self._refuse(address):
+                raise InputError(f"{host} is not fetched: it is {why} ({address}).")
+        last: Exception = httpcore2.ConnectError(f"nobody knows the name {host}")
+        for address in addresses:
+            try:
+                return await self._inner.connect_tcp(str(address), port, **options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout, OSError) as error:
+                last = error
+        raise last
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

@@ -1,0 +1,68 @@
+"""Fetched pages on disk, so that the same address is not fetched again for a while. Blocks.
+
+A file for each address, named by its sha256, readable by the user alone. What is old, or too much, is deleted when
+another page is kept. Nothing depends on it: a cache that cannot be used is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.web.fetching import Fetched
+
+FRESH_S = 3600.0
+MAX_PAGES = 200
+_log = logging.getLogger(__name__)
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A page as it was found, at a time in seconds since the epoch."""
+
+    time: float
+    page: Fetched
+
+
+class PageCache:
+    """The kept pages below a folder, None = nothing is kept."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def find(self, url: str, now: float | None = None) -> Kept | None:
+        """Return a page that was fetched within the last hour."""
+        if self._folder is None:
+            return None
+        try:
+            kept = msgspec.msgpack.decode(self._path(url).read_bytes(), type=Kept)
+        except (OSError, msgspec.MsgspecError):
+            return None
+        age = (time.time() if now is None else now) - kept.time
+        return kept if 0 <= age < FRESH_S else None
+
+    def keep(self, url: str, page: Fetched, now: float | None = None) -> None:
+        """Keep a page; the oldest go where there are too many."""
+        if self._folder is None:
+            return
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = self._path(url)
+            beside = path.with_suffix(f".{os.getpid()}.new")
+            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(msgspec.msgpack.encode(Kept(time.time() if now is None else now, page)))
+            beside.replace(path)
+            pages = sorted(self._folder.glob("*.page"), key=lambda one: one.stat().st_mtime)
+            for old in pages[: max(0, len(pages) - MAX_PAGES)]:
+                old.unlink(missing_ok=True)
+        except OSError as error:
+            _log.info("a page could not be kept: %s", error)
+
+    def _path(self, url: str) -> Path:
+        assert self._folder is not None  # noqa: S101  asked before
+        return self._folder / f"{hashlib.sha256(url.encode()).hexdigest()}.page"

@@ -1,0 +1,77 @@
+"""The readable text of what was fetched: the main part of a page as Markdown, other text as it is. Pure.
+
+turbohtml finds the main part and writes it: of the libraries tried (trafilatura, readability-lxml, resiliparse,
+html-to-markdown) the only one that keeps code blocks and tables, needs nothing else and has 6 MB.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.formats import text_files
+from codecompanion.formats.regex import regex
+from codecompanion.web.fetching import Fetched
+
+_HTML = ("text/html", "application/xhtml+xml")
+_TEXT_TYPES = ("application/json", "application/xml", "application/javascript", "application/yaml", "application/toml")
+_MIN_SHARE = 0.2
+"""A main part with less of the page's text than this is no main part: the whole page is taken."""
+_BLANK_LINES = regex(r"\n{3,}")
+_DATA_IMAGES = regex(r"!\[([^\]]{0,500})\]\(data:[^)]{0,10000000}\)")
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A page: `title` "" = it has none; `pdf` are the bytes of a document, None for text."""
+
+    text: str = ""
+    title: str = ""
+    pdf: bytes | None = None
+
+
+def page_of(fetched: Fetched) -> Page:
+    """Return the page that was fetched.
+
+    Raises:
+        InputError: it is no text and no PDF; names its type.
+    """
+    kind, body = fetched.content_type, fetched.body
+    if kind == "application/pdf" or body.startswith(b"%PDF-"):
+        return Page(pdf=body)
+    if kind in _HTML or (not kind and re.match(rb"\s*<(!doctype|html|head|body)\b", body[:1000], re.I)):
+        return _html(body, fetched.charset)
+    is_text = kind.startswith("text/") or kind in _TEXT_TYPES or kind.endswith(("+json", "+xml"))
+    if text_files.is_binary(body) or not (is_text or not kind):
+        raise InputError(f"{fetched.url} was not attached: it is {kind or 'no text'}; expected a page, text or a PDF.")
+    return Page(text_files.printable(_decoded(body, fetched.charset)))
+
+
+def _html(body: bytes, charset: str) -> Page:
+    from turbohtml import parse
+
+    document = parse(body, encoding=charset if _is_known(charset) else None, detect_encoding=True)
+    main = document.main_content()
+    whole = str(document.to_markdown())
+    text = str(main.to_markdown()) if main is not None else whole
+    if len(text) < _MIN_SHARE * len(whole) and len(text) < 1_000:
+        text = whole
+    text = _DATA_IMAGES.sub(r"\1", text_files.printable(text))
+    title = document.find("title")
+    shown = " ".join(str(title.text).split()) if title is not None else ""
+    return Page(_BLANK_LINES.sub("\n\n", text).strip() + "\n", text_files.printable(shown)[:200])
+
+
+def _decoded(body: bytes, charset: str) -> str:
+    if _is_known(charset):
+        return body.decode(charset, "replace")
+    return text_files.decode(body).text
+
+
+def _is_known(charset: str) -> bool:
+    try:
+        return bool(charset) and bool("".encode(charset) is not None and codecs.lookup(charset))
+    except (LookupError, ValueError, TypeError):
+        return False
