@@ -1413,6 +1413,7 @@
 ---@field next_header? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field previous_header? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field change_adapter? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field attach_path? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field toggle_live? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field toggle_fold? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field debug? CodeCompanion.Options.interactions.chat.keymaps.key|false

@@ -2,6 +2,7 @@
 
 local choose = require("codecompanion.screen.choose")
 local live = require("codecompanion.sources.live")
+local is_image = require("codecompanion.files.images")
 local life = require("codecompanion.chat.ui.life")
 local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
@@ -12,7 +13,6 @@ local M = {}
 
 local MAX_FILES = 5000
 local MAX_DEPTH = 12
-local EXTENSIONS = { png = true, jpg = true, jpeg = true, gif = true, webp = true }
 local SKIPPED = { [".git"] = true, node_modules = true, [".venv"] = true, __pycache__ = true, target = true }
 
 ---Paths that go on from `lead`; spaces are written `\ `.
@@ -196,12 +196,6 @@ end
 ---@return string[]
 function M.complete_files(lead)
   return vim.list_extend(vim.startswith(lead, "-") and live.options(lead) or {}, M.complete(lead))
-end
-
----@param path string
----@return boolean
-local function is_image(path)
-  return EXTENSIONS[(path:match("%.(%w+)$") or ""):lower()] == true
 end
 
 ---Images that go on from `lead`, and folders.

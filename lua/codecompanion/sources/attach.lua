@@ -1,8 +1,8 @@
 ---What slash commands attach besides files: a page, an outline, a diff, a terminal, a help entry, the time.
 
-local api = vim.api
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
+local terminals = require("codecompanion.editor_context.terminals")
 
 local M = {}
 
@@ -82,38 +82,6 @@ function M.diff(chat, argument, refuse)
   attach(chat, "diff", argument, "", refuse)
 end
 
----Terminals with their text, the one used last first.
----@return integer[]
-local function terminals()
-  local found = vim.tbl_filter(function(buf)
-    return vim.bo[buf.bufnr].buftype == "terminal" and api.nvim_buf_is_loaded(buf.bufnr)
-  end, vim.fn.getbufinfo())
-  table.sort(found, function(a, b)
-    return a.lastused ~= b.lastused and a.lastused > b.lastused or a.lastused == b.lastused and a.bufnr > b.bufnr
-  end)
-  return vim.tbl_map(function(buf)
-    return buf.bufnr
-  end, found)
-end
-
----The program that a terminal runs.
----@param bufnr integer
----@return string
-local function program(bufnr)
-  return (api.nvim_buf_get_name(bufnr):gsub("^term://.-//%d*:?", ""))
-end
-
----@param bufnr integer
----@param count integer
----@return string[]
-local function last_lines(bufnr, count)
-  local last = api.nvim_buf_line_count(bufnr)
-  while last > 0 and not api.nvim_buf_get_lines(bufnr, last - 1, last, false)[1]:find("%S") do
-    last = last - 1
-  end
-  return api.nvim_buf_get_lines(bufnr, math.max(0, last - count), last, false)
-end
-
 ---`/terminal [lines] [program]`: the end of what a terminal has shown, by default of the one used last.
 ---@param chat CodeCompanion.Chat
 ---@param argument string
@@ -122,17 +90,17 @@ function M.terminal(chat, argument, refuse)
   local count, name = argument:match("^(%d*)%s*(.*)$")
   count = math.min(tonumber(count) or TERMINAL_LINES, MAX_TERMINAL_LINES)
   local found = vim.tbl_filter(function(bufnr)
-    return name == "" or program(bufnr):find(name, 1, true) ~= nil
-  end, terminals())
+    return name == "" or terminals.program(bufnr):find(name, 1, true) ~= nil
+  end, terminals.list())
   if #found == 0 then
     return refuse(name == "" and "No terminal is open." or ("No terminal runs %s."):format(name))
   end
-  local lines = count > 0 and last_lines(found[1], count) or {}
+  local lines = count > 0 and terminals.last_lines(found[1], count) or {}
   if #lines == 0 then
     return refuse("The terminal has shown nothing.")
   end
   local buffers = require("codecompanion.files.buffers")
-  local label = ("%s (%d lines)"):format(program(found[1]), #lines)
+  local label = ("%s (%d lines)"):format(terminals.program(found[1]), #lines)
   attach(chat, "terminal", label, table.concat(vim.tbl_map(buffers.shown, lines), "\n") .. "\n", refuse)
 end
 
@@ -141,7 +109,7 @@ end
 function M.complete_terminals(lead)
   return vim.tbl_filter(function(name)
     return name:find(lead, 1, true) ~= nil
-  end, vim.tbl_map(program, terminals()))
+  end, vim.tbl_map(terminals.program, terminals.list()))
 end
 
 ---`/now`: date, time and time zone.

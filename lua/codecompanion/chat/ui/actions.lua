@@ -280,6 +280,11 @@ function M.open_file(chat)
   require("codecompanion.files.show").file(vim.fn.fnamemodify(path, ":p"))
 end
 
+---Attach the files that the line under the cursor names: a path that was pasted or dropped.
+function M.attach_path(chat)
+  require("codecompanion.sources.dropped").attach_here(chat)
+end
+
 ---Tell the model what changes in the attachment under the cursor from here on, or no more; on the heading of the block,
 ---all of them.
 function M.toggle_live(chat)

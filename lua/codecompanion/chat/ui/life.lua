@@ -86,6 +86,9 @@ function M.subscribe()
     if chat and phase < 2 then
       require("codecompanion.chat.ui.guard").pasted(chat)
     end
+    if chat then
+      require("codecompanion.sources.dropped").pasted(chat, lines, phase)
+    end
     return paste(lines, phase)
   end
   local group = api.nvim_create_augroup("codecompanion.chat", {})

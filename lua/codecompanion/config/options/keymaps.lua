@@ -21,6 +21,7 @@ local KEYS = {
   { "next_header", { n = "]]" }, "Next header" },
   { "previous_header", { n = "[[" }, "Previous header" },
   { "change_adapter", { n = "ga" }, "Change adapter and model" },
+  { "attach_path", { n = "gA" }, "Attach the file whose path is under the cursor" },
   { "toggle_live", { n = { "gba", "gbd" } }, "On an attached file: live (↻), or as it was sent" },
   { "toggle_fold", { n = "<Tab>" }, "Open or close the fold under the cursor" },
   { "debug", { n = "gd" }, "Inspector: what the model will get" },

@@ -3,6 +3,7 @@
 local api = vim.api
 local lines = require("codecompanion.editor_context.lines")
 local place = require("codecompanion.editor_context.place")
+local terminals = require("codecompanion.editor_context.terminals")
 
 local MAX_DIAGNOSTICS, MAX_QUICKFIX = 500, 1000
 local TERMINAL_LINES, MESSAGE_LINES = 400, 200
@@ -55,40 +56,6 @@ local function of_files(all)
   return vim.tbl_filter(function(one)
     return api.nvim_buf_is_valid(one.bufnr) and place.is_file(one.bufnr)
   end, all)
-end
-
----@param bufnr integer
----@return string[]
-local function output(bufnr)
-  local all = api.nvim_buf_get_lines(bufnr, 0, -1, false)
-  while #all > 0 and not all[#all]:find("%S") do
-    all[#all] = nil
-  end
-  return vim.list_slice(all, math.max(1, #all - TERMINAL_LINES + 1))
-end
-
----Terminals, the one used last first.
----@return integer[]
-local function terminals()
-  local found = vim.tbl_filter(function(buf)
-    return vim.bo[buf.bufnr].buftype == "terminal" and api.nvim_buf_is_loaded(buf.bufnr)
-  end, vim.fn.getbufinfo())
-  table.sort(found, function(a, b)
-    if a.lastused ~= b.lastused then
-      return a.lastused > b.lastused
-    end
-    return a.bufnr > b.bufnr
-  end)
-  return vim.tbl_map(function(buf)
-    return buf.bufnr
-  end, found)
-end
-
----The program that a terminal runs.
----@param bufnr integer
----@return string
-local function program(bufnr)
-  return (api.nvim_buf_get_name(bufnr):gsub("^term://.-//%d*:?", ""))
 end
 
 ---@type CodeCompanion.EditorContext.Item[]
@@ -148,14 +115,14 @@ return {
     description = "The end of what the terminal used last has shown",
     argument = "name",
     complete = function()
-      return vim.tbl_map(program, terminals())
+      return vim.tbl_map(terminals.program, terminals.list())
     end,
     keep = "tail",
     callback = function(at)
-      local found = terminals()
+      local found = terminals.list()
       if at.argument ~= "" then
         found = vim.tbl_filter(function(bufnr)
-          return program(bufnr) == at.argument or tostring(bufnr) == at.argument
+          return terminals.program(bufnr) == at.argument or tostring(bufnr) == at.argument
         end, found)
         if #found == 0 then
           return { error = ("no terminal runs %s"):format(at.argument) }
@@ -164,11 +131,11 @@ return {
       if #found == 0 then
         return { nothing = "no terminal is open" }
       end
-      local shown = output(found[1])
+      local shown = terminals.last_lines(found[1], TERMINAL_LINES)
       if #shown == 0 then
         return { nothing = "the terminal has shown nothing" }
       end
-      return { text = lines.join(shown), title = ("the end of the terminal (%s)"):format(program(found[1])) }
+      return { text = lines.join(shown), title = ("the end of the terminal (%s)"):format(terminals.program(found[1])) }
     end,
   },
   {

@@ -29,6 +29,13 @@ return {
     run = attach("page"),
   },
   {
+    name = "paste",
+    description = "Attach the image in the clipboard",
+    run = function(chat, argument, refuse)
+      require("codecompanion.sources.clipboard").paste(chat, argument, refuse)
+    end,
+  },
+  {
     name = "symbols",
     description = "Attach the outline of a file",
     argument = "[path]",

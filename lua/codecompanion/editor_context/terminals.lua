@@ -1,0 +1,43 @@
+---Terminals of the editor and what they have shown; for `#{terminal}` and `/terminal`.
+
+local api = vim.api
+
+local M = {}
+
+---Terminals with their text, the one used last first.
+---@return integer[]
+function M.list()
+  local found = vim.tbl_filter(function(buf)
+    return vim.bo[buf.bufnr].buftype == "terminal" and api.nvim_buf_is_loaded(buf.bufnr)
+  end, vim.fn.getbufinfo())
+  table.sort(found, function(a, b)
+    if a.lastused ~= b.lastused then
+      return a.lastused > b.lastused
+    end
+    return a.bufnr > b.bufnr
+  end)
+  return vim.tbl_map(function(buf)
+    return buf.bufnr
+  end, found)
+end
+
+---The program that a terminal runs.
+---@param bufnr integer
+---@return string
+function M.program(bufnr)
+  return (api.nvim_buf_get_name(bufnr):gsub("^term://.-//%d*:?", ""))
+end
+
+---The last lines with anything on them, at most so many.
+---@param bufnr integer
+---@param count integer
+---@return string[]
+function M.last_lines(bufnr, count)
+  local last = api.nvim_buf_line_count(bufnr)
+  while last > 0 and not api.nvim_buf_get_lines(bufnr, last - 1, last, false)[1]:find("%S") do
+    last = last - 1
+  end
+  return api.nvim_buf_get_lines(bufnr, math.max(0, last - count), last, false)
+end
+
+return M
