@@ -270,6 +270,13 @@ def test_lines_are_added_beside_those_that_stay(desk, placement, at):
     assert here.lines() == [*OLD[:at], "x = 1", *OLD[at:]]
 
 
+def test_lines_above_the_first_one_are_seen(desk):
+    here = desk(reply(code(["x = 1", "y = 2"], "before")))
+    here.edit("1CodeCompanion add x")
+    here.wait_proposed(1)
+    here.nvim.wait_screen(r"\+ x = 1\n\+ y = 2\n")
+
+
 def test_without_a_selection_it_is_about_what_is_around_the_cursor(desk):
     here = desk(reply(code(NEW)))
     here.nvim.command("edit fact.py")

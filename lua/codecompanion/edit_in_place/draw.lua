@@ -174,7 +174,9 @@ function M.without_moving(bufnr, draw)
   for win, row in pairs(before) do
     api.nvim_win_call(win, function()
       local lines = vim.fn.winline() - row
-      if lines ~= 0 then
+      local view = vim.fn.winsaveview()
+      -- What stands above the first line can be seen only by moving it down.
+      if lines ~= 0 and not (view.topline == 1 and view.topfill > 0) then
         local key = lines > 0 and "\5" or "\25" -- CTRL-E, CTRL-Y
         pcall(vim.cmd.normal, { math.abs(lines) .. key, bang = true })
       end
