@@ -398,8 +398,8 @@ def test_a_summary_adapter_is_passed_on_with_its_model(config: Config) -> None:
 
 
 def test_an_adapter_of_codecompanion_nvim_that_is_not_here_is_named_with_those_that_are(config: Config) -> None:
-    errors = config.setup(at("interactions.chat.adapter", "'copilot'")).errors
-    assert 'interactions.chat.adapter: there is no adapter "copilot"; there are anthropic, ' in errors
+    errors = config.setup(at("interactions.chat.adapter", "'gemini_cli'")).errors
+    assert 'interactions.chat.adapter: there is no adapter "gemini_cli"; there are anthropic, ' in errors
     assert config.setup(at("interactions.chat.adapter", "'deepseek'")).errors == ""
 
 

@@ -128,7 +128,7 @@ def test_attachments_stay_with_the_edited_message(chat: RealChat, server) -> Non
     chat.nvim.wait_for(lambda: "Answer to four again." in chat.text(), "the answer")
     chat.wait_state("idle")
     assert "alpha" in sent(server)[-2]
-    assert "- <file>a.txt</file>" in chat.text()
+    assert "- ↻ <file>a.txt</file>" in chat.text()
 
 
 def test_fork_goes_on_in_a_copy(chat: RealChat, server) -> None:

@@ -37,9 +37,9 @@ def test_what_is_attached_is_named_from_the_workspace(nvim_factory, tmp_path):
         chat.nvim.command("edit b.txt")
         chat.nvim.command("CodeCompanionChat Toggle")
         chat.send("/file sub/a.txt")
-        chat.nvim.wait_screen("> - <file>sub/a.txt</file>")
+        chat.nvim.wait_screen("> - ↻ <file>sub/a.txt</file>")
         chat.send("/buffer b.txt")
-        chat.nvim.wait_screen("> - <buffer>b.txt</buffer>")
+        chat.nvim.wait_screen("> - ↻ <buffer>b.txt</buffer>")
         chat.say("look")
         texts = [str(message["content"]) for message in server.requests[-1].json["messages"]]
         assert any(text.startswith("The content of `sub/a.txt`") for text in texts)
