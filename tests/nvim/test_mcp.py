@@ -169,3 +169,23 @@ def test_a_resource_is_mentioned_in_a_message(nvim_factory, tmp_path):
         chat.say("what is to be done? #{mcp:proper:note://today}")
         sent = [r.json["messages"] for r in server.requests if r.path.endswith("/chat/completions")][-1]
         assert "Water the plants." in json.dumps(sent)
+
+
+def test_values_a_server_asks_for_are_typed_one_by_one(nvim_factory, tmp_path):
+    """An elicitation: a block, an input for each field, the values at the server."""
+    record = tmp_path / "record"
+    asks = reply(calls=[Call("odd__ask", json.dumps({"text": "form"}), "c1")])
+    with ChatServerThread([asks, reply("Thank you.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=servers(record, require_approval_before=False))
+        chat.send("ask me")
+        chat.nvim.wait_screen(r"asks you for values")
+        chat.press_on_approval("g1")
+        chat.nvim.wait_screen(r"Your name:")
+        chat.nvim.feed("Eve<CR>")
+        chat.nvim.wait_screen(r"\nage:")
+        chat.nvim.feed("33<CR>")
+        chat.nvim.wait_screen(r"sure \(true, false\): true")
+        chat.nvim.feed("<CR>")
+        chat.nvim.wait_screen(r"Thank you\.")
+        answers = [one["result"] for one in recorded(record) if one.get("id") == 777]
+        assert answers == [{"action": "accept", "content": {"name": "Eve", "age": 33, "sure": True}}]

@@ -18,16 +18,17 @@ function M.fill(form, given)
   local function ask(index)
     local field = fields[index]
     if not field then
+      choose.forget_prompt() -- not before: it would take the next question off the screen
       return given(vim.json.encode(values))
     end
     local choices = #field.choices > 0 and (" (%s)"):format(table.concat(field.choices, ", ")) or ""
     local opts = { prompt = field.label .. choices .. ": ", default = field.default }
     pcall(vim.ui.input, opts, function(text)
-      choose.forget_prompt()
       if text then
         values[field.name] = text
-        ask(index + 1)
+        return ask(index + 1)
       end
+      choose.forget_prompt()
     end)
   end
   ask(1)
