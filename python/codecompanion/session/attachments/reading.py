@@ -40,9 +40,9 @@ async def read_attachment(services: Services, request: Attach, root: Path) -> Me
         return message
     text, file = request.text, None
     if request.kind == "diff":
-        from codecompanion.session.attachments.git_diff import read_diff  # rarely wanted: not part of the start
+        from codecompanion.session.attachments.diff_text import diff_attachment  # rarely wanted: not part of the start
 
-        title, text = await read_diff(request.path, root)
+        title, text = await diff_attachment(request.path, root)
         return text_attachment("diff", title, text, token)
     if request.kind in ("file", "symbols"):
         real = await asyncio.to_thread(_real_path, root, request.path)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from codecompanion.errors import InputError
+from codecompanion.session.attachments.diff_text import diff_attachment
 from codecompanion.session.attachments.fetches import Fetches
-from codecompanion.session.attachments.git_diff import read_diff
 from codecompanion.session.attachments.outline import MAX_SYMBOLS, outline_of
 from codecompanion.session.attachments.reading import read_attachment
 from codecompanion.session.attachments.web_page import MAX_CHARS, attach_page
@@ -136,7 +136,7 @@ def repository(tmp_path: Path) -> Path:
 async def test_diffs_of_git(repository: Path) -> None:
     """All, staged, unstaged, of a branch, of a commit, of a range; secrets are left out by name."""
     with pytest.raises(InputError, match="nothing has changed"):
-        await read_diff("", repository)
+        await diff_attachment("", repository)
     git(repository, "checkout", "-b", "work")
     (repository / "a.txt").write_text("two\n")
     git(repository, "commit", "-am", "second")
@@ -145,29 +145,29 @@ async def test_diffs_of_git(repository: Path) -> None:
     (repository / "a.txt").write_text("four\n")
     (repository / ".env").write_text("KEY=sk-planted-secret\n")
     (repository / "new.txt").write_text("new\n")
-    title, text = await read_diff("", repository)
+    title, text = await diff_attachment("", repository)
     assert title == "not committed"
     assert "-two\n+four" in text
     assert "new file, not tracked: new.txt" in text
     assert "left out as a file of keys or passwords: .env" in text
     assert "planted" not in text
-    assert "-two\n+three" in (await read_diff("staged", repository))[1]
-    assert "-three\n+four" in (await read_diff("unstaged", repository))[1]
-    title, text = await read_diff("branch", repository)
+    assert "-two\n+three" in (await diff_attachment("staged", repository))[1]
+    assert "-three\n+four" in (await diff_attachment("unstaged", repository))[1]
+    title, text = await diff_attachment("branch", repository)
     assert (title, "-one\n+four" in text) == ("since main", True)
-    text = (await read_diff("HEAD", repository))[1]
+    text = (await diff_attachment("HEAD", repository))[1]
     assert "second" in text
     assert "-one\n+two" in text
-    assert "-one\n+two" in (await read_diff("main..work", repository))[1]
-    assert "planted" not in (await read_diff("HEAD~1", repository))[1]
-    assert "KEY=old" not in (await read_diff("HEAD~1", repository))[1]
+    assert "-one\n+two" in (await diff_attachment("main..work", repository))[1]
+    assert "planted" not in (await diff_attachment("HEAD~1", repository))[1]
+    assert "KEY=old" not in (await diff_attachment("HEAD~1", repository))[1]
 
 
 @pytest.mark.parametrize("what", ["nonsense", "--output=x", "-p", "HEAD..nonsense", "HEAD~99", "staged extra"])
 async def test_what_git_does_not_know_is_refused(repository: Path, what: str) -> None:
     """An argument is never an option."""
     with pytest.raises(InputError, match="is no commit here; expected staged"):
-        await read_diff(what, repository)
+        await diff_attachment(what, repository)
     assert not (repository / "x").exists()
 
 
@@ -175,7 +175,7 @@ async def test_outside_a_repository(tmp_path: Path) -> None:
     """One sentence."""
     for what in ("", "staged", "branch", "HEAD"):
         with pytest.raises(InputError, match="is in no git repository"):
-            await read_diff(what, tmp_path)
+            await diff_attachment(what, tmp_path)
 
 
 async def test_a_repository_without_a_commit(tmp_path: Path) -> None:
@@ -183,4 +183,4 @@ async def test_a_repository_without_a_commit(tmp_path: Path) -> None:
     git(tmp_path, "init", "-b", "main")
     (tmp_path / "a.txt").write_text("one\n")
     git(tmp_path, "add", ".")
-    assert "+one" in (await read_diff("", tmp_path))[1]
+    assert "+one" in (await diff_attachment("", tmp_path))[1]

@@ -1,0 +1,129 @@
+"""What git sees changed, as text: staged, unstaged, of the branch, of a commit or a range of commits.
+
+Files that hold secrets by their name are left out and named (R-266): nobody asked for them by name.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.formats.cutting import cut_line
+from codecompanion.workspace.git import read_git
+from codecompanion.workspace.secret_files import is_secret
+
+TIME_LIMIT_S = 10.0
+KINDS = ("staged", "unstaged", "branch")
+"""What is compared; "" is all that is not committed, anything else a commit or a range of commits."""
+_SHOWN = ("--no-color", "--no-ext-diff", "--no-textconv", "--relative", "--find-renames")
+_HEAD = "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n%B"
+_MAIN = ("origin/HEAD", "main", "master", "origin/main", "origin/master", "trunk", "develop")
+"""What a branch is compared with: the first of them that there is."""
+
+
+class Diff(msgspec.Struct, frozen=True):
+    """A diff below a folder. `title`: `staged`, `since main`, a commit.
+
+    `secret`: changed files that were left out. `untracked`: new files that git does not know yet, without secret ones;
+    none for what is staged, a commit or a range.
+    """
+
+    title: str
+    text: str
+    secret: tuple[str, ...] = ()
+    untracked: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Return whether anything has changed."""
+        return bool(self.text.strip() or self.secret or self.untracked)
+
+    @property
+    def nothing(self) -> str:
+        """What is said where nothing has changed."""
+        return "nothing is staged" if self.title == "staged" else "nothing has changed"
+
+
+class _Command(msgspec.Struct, frozen=True):
+    """How git is asked: title, command, and what comes after its options."""
+
+    title: str
+    command: tuple[str, ...]
+    after: tuple[str, ...]
+    has_untracked: bool = False
+
+
+def read_diff(root: Path, what: str) -> Diff:
+    """Return a diff of one of `KINDS`, a commit or a range, "" = all that is not committed. Blocks.
+
+    Raises:
+        InputError: there is no repository or no such commit, git fails or is late; says why, as half a sentence.
+    """
+    try:
+        return _read(root, what.strip())
+    except subprocess.TimeoutExpired:
+        raise InputError(f"git took longer than {TIME_LIMIT_S:.0f} s") from None
+    except subprocess.CalledProcessError as error:
+        why = cut_line((error.stderr or b"").decode("utf-8", "replace").strip(), 200)
+        if "not a git repository" in why.lower():
+            why = f"{root} is in no git repository"
+        raise InputError(why or "git failed") from None
+    except OSError as error:
+        raise InputError(f"git cannot be run: {error.strerror or error}") from None
+
+
+def _git(root: Path, *arguments: str) -> str:
+    return read_git(root, arguments, TIME_LIMIT_S).decode("utf-8", "replace")
+
+
+def _read(root: Path, what: str) -> Diff:
+    _git(root, "rev-parse", "--git-dir")  # outside of a repository `git diff` is another command
+    asked = _command(root, what)
+    head = (_HEAD,) if asked.command[0] == "show" else ()
+    # Both names of a file that was renamed, from the top of the repository, wherever the folder is in it.
+    names = _git(root, *asked.command, "--name-only", "--no-renames", "-z", *("--format=" for _ in head), *asked.after)
+    changed = sorted({name for name in names.replace("\n", "\0").split("\0") if name})
+    secret = tuple(name for name in changed if is_secret(name))
+    excluded = [f":(top,exclude,literal){name}" for name in secret]
+    text = _git(root, *asked.command, *_SHOWN, *head, *asked.after, *([".", *excluded] if excluded else []))
+    return Diff(asked.title, text, secret, _untracked(root) if asked.has_untracked else ())
+
+
+def _command(root: Path, what: str) -> _Command:
+    match what:
+        case "staged":
+            return _Command("staged", ("diff", "--cached"), ("--",))
+        case "unstaged":
+            return _Command("unstaged", ("diff",), ("--",), has_untracked=True)
+        case "branch":
+            base = next((name for name in _MAIN if _is_commit(root, name)), "")
+            if not base:
+                raise InputError("there is no branch to compare with: no main and no master")
+            start = _git(root, "merge-base", base, "HEAD").strip()
+            return _Command(f"since {base}", ("diff",), ("--end-of-options", start, "--"), has_untracked=True)
+        case "":
+            compared = ("diff",) if _is_commit(root, "HEAD") else ("diff", "--cached")
+            after = ("HEAD", "--") if compared == ("diff",) else ("--",)
+            return _Command("not committed", compared, after, has_untracked=True)
+    ends = what.split("...") if "..." in what else what.split("..")
+    if what.startswith("-") or any(not _is_commit(root, end or "HEAD") for end in ends):
+        expected = f"{', '.join(KINDS)}, a commit or a range of commits"
+        raise InputError(f"{what} is no commit here; expected {expected}")
+    return _Command(what, ("diff",) if len(ends) > 1 else ("show",), ("--end-of-options", what, "--"))
+
+
+def _is_commit(root: Path, name: str) -> bool:
+    try:
+        _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    except subprocess.CalledProcessError as error:
+        if b"not a git repository" in (error.stderr or b"").lower():
+            raise
+        return False
+    return True
+
+
+def _untracked(root: Path) -> tuple[str, ...]:
+    names = _git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0")
+    return tuple(name for name in names if name and not is_secret(name))
