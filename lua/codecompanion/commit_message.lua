@@ -251,15 +251,47 @@ local function ask(bufnr, staged)
   end)
 end
 
----Write the message of what is staged.
-function M.run()
-  local bufnr = commit_buffer()
+---Ask which staged files hold keys or passwords by their name; their text is not for a model.
+---@param done fun(problem?: string, secret: string[])
+local function staged_secrets(done)
+  local names = { "diff", "--cached", "--no-ext-diff", "--name-only", "--no-renames", "-z" }
+  git(names, function(problem, output)
+    local staged = vim.split(output, "\0", { plain = true, trimempty = true })
+    if problem then
+      return done(("No commit message: %s"):format(problem), {})
+    elseif #staged == 0 then
+      return done("Nothing is staged; `git add` first", {})
+    end
+    require("codecompanion.host").request("find_secret_files", { names = staged }, function(err, secret)
+      done(err and ("No commit message: %s"):format(err) or nil, secret or {})
+    end)
+  end)
+end
+
+---@param secret string[]
+---@return string[] arguments That keep the text of these files out of a diff
+local function without(secret)
+  if #secret == 0 then
+    return {}
+  end
+  local arguments = { "--", ":(top)" }
+  for _, name in ipairs(secret) do
+    arguments[#arguments + 1] = ":(top,exclude,literal)" .. name
+  end
+  return arguments
+end
+
+---@param bufnr? integer
+---@param secret string[]
+local function write(bufnr, secret)
   local staged = { typed = bufnr and typed_in(bufnr) or "" }
-  git({ "diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-color", "-M" }, function(problem, diff)
+  local shown = { "diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-color", "-M" }
+  git(vim.list_extend(shown, without(secret)), function(problem, diff)
     if problem then
       return say.line(("No commit message: %s"):format(problem), severity.WARN)
-    elseif vim.trim(diff) == "" then
-      return say.line("Nothing is staged; `git add` first", severity.WARN)
+    end
+    for _, name in ipairs(secret) do
+      diff = diff .. ("diff --git a/%s b/%s\n(its text is left out: a file of keys or passwords)\n"):format(name, name)
     end
     staged.diff = diff
     git({ "diff", "--cached", "--no-ext-diff", "--no-color", "-M", "--stat=80" }, function(_, stat)
@@ -269,6 +301,21 @@ function M.run()
         ask(bufnr, staged)
       end)
     end)
+  end)
+end
+
+---Write the message of what is staged.
+function M.run()
+  local bufnr = commit_buffer()
+  staged_secrets(function(problem, secret)
+    if problem then
+      return say.line(problem, severity.WARN)
+    end
+    if #secret > 0 then
+      local names = table.concat(secret, ", ")
+      say.line(("%s is staged: a file of keys or passwords. Its text is not sent"):format(names), severity.WARN)
+    end
+    write(bufnr, secret)
   end)
 end
 

@@ -1151,6 +1151,12 @@
 ---@field start? boolean
 ---@field rebuild? boolean
 
+---→ those of the names of files that say that they hold keys or passwords (R-266).
+---@class CodeCompanion.Request.FindSecretFiles
+---@field id? integer
+---@field chat? string
+---@field names string[]
+
 ---Files (absolute paths) that the editor has written, or found changed: their indexes look at them first.
 ---@class CodeCompanion.Request.FilesChanged
 ---@field id? integer
@@ -1313,6 +1319,7 @@
 ---@field change_mcp CodeCompanion.Request.ChangeMcp
 ---@field read_mcp CodeCompanion.Request.ReadMcp
 ---@field index_project CodeCompanion.Request.IndexProject
+---@field find_secret_files CodeCompanion.Request.FindSecretFiles
 ---@field files_changed CodeCompanion.Request.FilesChanged
 ---@field complete_code CodeCompanion.Request.CompleteCode
 ---@field cancel_completion CodeCompanion.Request.CancelCompletion

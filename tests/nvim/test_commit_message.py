@@ -84,6 +84,22 @@ def test_what_the_user_typed_stays_also_what_is_typed_meanwhile(nvim_factory, tm
         assert nvim.lines()[:2] == ["My own subject, and more", "# Please enter the commit message for your changes."]
 
 
+def test_the_text_of_a_file_of_keys_is_not_sent(nvim_factory, tmp_path):
+    """It is said, the model is told its name; also under the name it had before (R-266)."""
+    with ChatServerThread([reply(MESSAGE)], key=KEY) as server:
+        nvim = start(nvim_factory, tmp_path, server)
+        (tmp_path / "work" / ".env").write_text("KEY=planted\n")
+        git(tmp_path / "work", "add", "-f", ".env")
+        nvim.command("edit .git/COMMIT_EDITMSG")
+        nvim.command("CodeCompanion commit")
+        nvim.wait_lua("return vim.api.nvim_buf_get_lines(0, 0, 1, false)[1] == 'feat(list): keep the order'")
+        text = asked(server)
+        assert "+two" in text
+        assert "a/.env" in text
+        assert "planted" not in text
+        assert ".env is staged: a file of keys or passwords" in nvim.messages()
+
+
 def test_without_a_commit_buffer_it_is_shown(nvim_factory, tmp_path):
     """A window of its own, which writes nothing anywhere."""
     with ChatServerThread([reply(MESSAGE)], key=KEY) as server:

@@ -119,6 +119,10 @@ class Runtime:
                 return await asyncio.to_thread(self._reporting().show_cost, self.services, request)
             case requests.ShowTrace():
                 return await asyncio.to_thread(self._reporting().show_trace, self.services, request)
+            case requests.FindSecretFiles(names=names):
+                from codecompanion.workspace.secret_files import is_secret
+
+                return [name for name in names if is_secret(name)]
             case requests.FilesChanged():
                 if self.services.indexes is not None:
                     self.services.indexes.mark_changed(request.paths)

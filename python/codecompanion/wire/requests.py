@@ -683,6 +683,12 @@ class IndexProject(Request, frozen=True, kw_only=True):
     rebuild: bool = False
 
 
+class FindSecretFiles(Request, frozen=True, kw_only=True):
+    """→ those of the names of files that say that they hold keys or passwords (R-266)."""
+
+    names: tuple[str, ...]
+
+
 class FilesChanged(Request, frozen=True, kw_only=True):
     """Files (absolute paths) that the editor has written, or found changed: their indexes look at them first."""
 

@@ -27,7 +27,7 @@ _MAIN = ("origin/HEAD", "main", "master", "origin/main", "origin/master", "trunk
 class Diff(msgspec.Struct, frozen=True):
     """A diff below a folder. `title`: `staged`, `since main`, a commit.
 
-    `secret`: changed files that were left out. `untracked`: new files that git does not know yet, without secret ones;
+    `secret`: changed and new files that were left out. `untracked`: new files that git does not know yet, without those;
     none for what is staged, a commit or a range.
     """
 
@@ -88,7 +88,9 @@ def _read(root: Path, what: str) -> Diff:
     secret = tuple(name for name in changed if is_secret(name))
     excluded = [f":(top,exclude,literal){name}" for name in secret]
     text = _git(root, *asked.command, *_SHOWN, *head, *asked.after, *([".", *excluded] if excluded else []))
-    return Diff(asked.title, text, secret, _untracked(root) if asked.has_untracked else ())
+    untracked = _untracked(root) if asked.has_untracked else ()
+    hidden = tuple(name for name in untracked if is_secret(name))
+    return Diff(asked.title, text, (*secret, *hidden), tuple(name for name in untracked if name not in hidden))
 
 
 def _command(root: Path, what: str) -> _Command:
@@ -126,4 +128,4 @@ def _is_commit(root: Path, name: str) -> bool:
 
 def _untracked(root: Path) -> tuple[str, ...]:
     names = _git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0")
-    return tuple(name for name in names if name and not is_secret(name))
+    return tuple(filter(None, names))
