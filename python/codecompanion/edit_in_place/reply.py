@@ -17,6 +17,7 @@ from codecompanion.edit_in_place.fences import Block, OpenBlock, blocks_of, open
 from codecompanion.edit_in_place.fit import fitted, left_out
 from codecompanion.edit_in_place.patch import DIFFS, patched
 from codecompanion.edit_in_place.place import Place, Placement, resembles
+from codecompanion.formats.outside_text import NOT_READABLE
 
 _WORDS: dict[str, Placement] = {
     "replace": "replace",
@@ -155,7 +156,7 @@ def _from_json(body: tuple[str, ...]) -> tuple[Placement, tuple[str, ...]] | Non
         return None
     try:
         value: Any = json.loads(text, strict=False)
-    except ValueError:
+    except NOT_READABLE:
         return None
     if not isinstance(value, dict) or not isinstance(value.get("placement"), str):
         return None

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.formats.outside_text import NOT_READABLE
+
 FOLDER = "policies"
 _MAX_BYTES = 1_000_000
 
@@ -39,7 +41,7 @@ def read_policy_files(config_dir: str, configured: Mapping[str, Any]) -> PolicyF
             mistakes.append(f"{path}: it is not UTF-8 text. The policy {name} is left out.")
         except tomllib.TOMLDecodeError as error:
             mistakes.append(f"{_with_line(path, str(error))}. The policy {name} is left out.")
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, *NOT_READABLE) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             mistakes.append(f"{path}: {why}. The policy {name} is left out.")
         else:

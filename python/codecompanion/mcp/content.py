@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.mcp.base import Given, Image, McpError, SamplingRequest
 
 MAX_TEXT_CHARS = 4_000_000
@@ -141,7 +142,7 @@ def _is_said(structured: Any, texts: Sequence[str]) -> bool:
     for text in texts:
         try:
             said = json.loads(text)
-        except (ValueError, RecursionError):
+        except NOT_READABLE:
             said = text
         if said == structured or single in ([said], [text]):
             return True

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from codecompanion.errors import CodeCompanionError
+from codecompanion.formats.regex import regex
 from codecompanion.settings import ToolSettings
 from codecompanion.tools.base import Tool
 from codecompanion.tools.parameters import problem_with_parameters
@@ -20,7 +20,7 @@ from codecompanion.tools.provider import SettlingProvider, ToolProvider
 from codecompanion.tools.registry import OTHER_NAMES, ToolRegistry
 
 _log = logging.getLogger(__name__)
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NAME = regex(r"[A-Za-z0-9_-]{1,64}")
 """What every provider of models takes as the name of a tool."""
 _MAX_DESCRIPTION_CHARS = 20_000
 SETTLE_S = 5.0

@@ -27,8 +27,8 @@ _MAIN = ("origin/HEAD", "main", "master", "origin/main", "origin/master", "trunk
 class Diff(msgspec.Struct, frozen=True):
     """A diff below a folder. `title`: `staged`, `since main`, a commit.
 
-    `secret`: changed and new files that were left out. `untracked`: new files that git does not know yet, without those;
-    none for what is staged, a commit or a range.
+    `secret`: changed and new files that were left out. `untracked`: new files that git does not know yet, without
+    those; none for what is staged, a commit or a range.
     """
 
     title: str

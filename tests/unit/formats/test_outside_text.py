@@ -37,6 +37,7 @@ OURS = {
     "tools/commands/command_environment.py": "a table that is part of the package",
     "tools/builtin/grep_search.py": "what ripgrep prints, or a process of our own",
     "tools/builtin/grep_worker.py": "the order our own process gave",
+    "adapters/openai_chat/reasoning_details.py": "what we have written ourselves",
     "adapters/openai_responses/decode.py": "`ReplyDecoder` reads every part of a reply in a guard",
 }
 """Where a decode needs no guard of its own, and why."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.plural import cleared_words, counted
 from codecompanion.model import history
 from codecompanion.model.history import LogEvent, MessageAdded, ViewChanged
@@ -304,7 +305,7 @@ def _readable(arguments: str) -> str:
     """Return the arguments of a call one to a line, as the model wrote them where they are no object."""
     try:
         read = json.loads(arguments)
-    except (ValueError, RecursionError):
+    except NOT_READABLE:
         return arguments
     if not isinstance(read, dict):
         return arguments

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.errors import ConfigError
-from codecompanion.formats.outside_text import is_too_deep
+from codecompanion.formats.outside_text import NOT_READABLE, is_too_deep
 from codecompanion.mcp.base import McpError
 from codecompanion.mcp.server_spec import ServerSpec, ToolChoice
 from codecompanion.session.mcp.expanding import expanded, looked_up
@@ -61,7 +61,7 @@ def read_file(path: Path, content: bytes) -> list[Entry]:
     text = content.decode("utf-8", "replace")
     try:
         table = None if is_too_deep(text) else json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except NOT_READABLE as error:
         raise ConfigError(where, f"it is not JSON: {error}") from error
     servers = table.get("mcpServers", {}) if isinstance(table, dict) else None
     if not isinstance(servers, dict) or len(servers) > MAX_SERVERS:

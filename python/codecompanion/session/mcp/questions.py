@@ -14,6 +14,7 @@ from typing import Any
 from codecompanion.adapters.base import ChatRequest, Finished, TextDelta
 from codecompanion.errors import AdapterError
 from codecompanion.formats.cutting import cut
+from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.mcp.base import ElicitationRequest, Refused, SamplingReply, SamplingRequest
 from codecompanion.model.messages import Message
 from codecompanion.session.chat import Chat
@@ -177,7 +178,7 @@ def _values(
     """Return the values as the fields want them, and what is wrong with the first that is."""
     try:
         typed = json.loads(given.text or "{}")
-    except ValueError:
+    except NOT_READABLE:
         typed = {}
     values: dict[str, Any] = {}
     for name, field in fields.items():

@@ -89,7 +89,7 @@ def test_a_missing_key_names_the_adapter_the_place_and_what_to_do(key: str, word
     assert text.startswith("openai: no API key: ")
     assert words in text
     assert "adapters.http.openai" in text
-    assert "ga" in text
+    assert ":CodeCompanion adapter" in text
     assert ("Set it" in text) is (key in ("OPENAI_API_KEY", "EMPTY"))
     assert text.startswith(f"openai: no API key: {caught.value.brief}") or "the environment variable" in text
 

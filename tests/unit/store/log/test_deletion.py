@@ -209,7 +209,7 @@ def test_an_older_file_gets_its_previews_and_uses(desk: Desk) -> None:
     store.append("a", [CREATED, said("one"), picture(blob), said("two")]).result()
     store.close()
     with sqlite3.connect(desk.path, isolation_level=None) as connection:
-        for column in ("first_question", "last_question", "forked_from", "family"):
+        for column in ("first_question", "last_question", "forked_from", "family", "purpose"):
             connection.execute(f"ALTER TABLE chats DROP COLUMN {column}")
         for column in ("above", "below", "figures"):
             connection.execute(f"ALTER TABLE calibration DROP COLUMN {column}")

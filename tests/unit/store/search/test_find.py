@@ -236,6 +236,7 @@ def to_version_5(desk: Desk) -> None:
         connection.execute("DROP TABLE inner_missing")
         for column in ("above", "below", "figures"):
             connection.execute(f"ALTER TABLE calibration DROP COLUMN {column}")
+        connection.execute("ALTER TABLE chats DROP COLUMN purpose")
         connection.execute("PRAGMA user_version = 5")
     connection.close()
 
