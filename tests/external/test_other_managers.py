@@ -1,4 +1,4 @@
-"""The recipes of the README for vim.pack, mini.deps and no manager at all, each as it is printed and by the real thing.
+"""The recipes of doc/install.md for vim.pack, mini.deps and no manager at all, as printed, by the real thing.
 
 vim.pack comes with Neovim 0.12: `$NVIM_BIN` or one of `$NVIM_BINS` must be one. mini.deps needs a clone of
 nvim-mini/mini.nvim: `$MINI_NVIM`, or /work/.mirror. Both skip and say so otherwise.
@@ -52,11 +52,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def recipe(beginning: str, origin: Origin, language: str = "lua") -> str:
-    """Return the README's code block that begins so, with the address of the test's repository."""
-    text = (REPO / "README.md").read_text(encoding="utf-8")
+    """Return the page's code block that begins so, with the address of the test's repository."""
+    text = (REPO / "doc/install.md").read_text(encoding="utf-8")
     blocks = re.findall(rf"(?ms)^```{language}\n(.*?)^```", text)
     found = [block for block in blocks if block.startswith(beginning)]
-    assert len(found) == 1, f"the README has {len(found)} recipes that begin with {beginning}"
+    assert len(found) == 1, f"doc/install.md has {len(found)} recipes that begin with {beginning}"
     assert "https://…/codecompanion.git" in found[0]
     return str(found[0].replace("https://…/codecompanion.git", origin.url))
 
@@ -139,7 +139,7 @@ def test_a_plain_runtimepath(start: Start, origin: Origin, tmp_path: Path, binar
 
 @pytest.mark.parametrize("binary", EVERY_NVIM)
 def test_a_package_folder(start: Start, origin: Origin, tmp_path: Path, binary: str) -> None:
-    """No manager and no line in the init file: the README's command, help tags made by hand."""
+    """No manager and no line in the init file: the page's command, help tags made by hand."""
     command = recipe("git clone", origin, "sh").replace("~/.local/share", str(tmp_path / "data"))
     (tmp_path / "data").mkdir(exist_ok=True)
     subprocess.run(["sh", "-c", command], check=True, capture_output=True)
