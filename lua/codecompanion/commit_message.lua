@@ -281,10 +281,11 @@ local function without(secret)
   return arguments
 end
 
+---@param typed string By the user, above the comments
 ---@param bufnr? integer
 ---@param secret string[]
-local function write(bufnr, secret)
-  local staged = { typed = bufnr and typed_in(bufnr) or "" }
+local function write(typed, bufnr, secret)
+  local staged = { typed = typed }
   local shown = { "diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-color", "-M" }
   git(vim.list_extend(shown, without(secret)), function(problem, diff)
     if problem then
@@ -307,6 +308,7 @@ end
 ---Write the message of what is staged.
 function M.run()
   local bufnr = commit_buffer()
+  local typed = bufnr and typed_in(bufnr) or ""
   staged_secrets(function(problem, secret)
     if problem then
       return say.line(problem, severity.WARN)
@@ -315,7 +317,7 @@ function M.run()
       local names = table.concat(secret, ", ")
       say.line(("%s is staged: a file of keys or passwords. Its text is not sent"):format(names), severity.WARN)
     end
-    write(bufnr, secret)
+    write(typed, bufnr, secret)
   end)
 end
 

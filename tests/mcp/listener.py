@@ -111,5 +111,5 @@ def is_alive(pid: int) -> bool:
     """Return whether the process runs; one that has ended and was not waited for does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter: it ended between opening and reading
         return False

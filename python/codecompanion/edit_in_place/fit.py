@@ -11,7 +11,7 @@ _OPENS = re.compile(r"(?:[:{(\[]|\b(?:then|do|else|begin|try|repeat)|\bfunction\
 _MIN_ALONE = 8
 """So many characters make a single repeated line recognisable; `}` or `end` could be meant."""
 _LEFT_OUT = re.compile(
-    r"^\s*(?:\S{0,4}\s*)?(?:\.\.\.|…)?\s*\(?(?:the\s+)?(?:rest|remainder|remaining|existing|other|unchanged|same|previous)\b"
+    r"^(?:\S{0,4}\s*+)?(?:\.\.\.|…)?\s*+\(?(?:the\s+)?(?:rest|remainder|remaining|existing|other|unchanged|same|previous)\b"
     r"[^\n]{0,60}?(?:\.\.\.|…|unchanged|as before|here|remains?)[^\n]{0,20}$",
     re.IGNORECASE,
 )

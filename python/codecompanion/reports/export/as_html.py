@@ -20,7 +20,7 @@ MAX_FORMATTED = 20_000
 """A longer paragraph is no prose: it is shown as it is."""
 STATUS_SIGNS = {"ok": "✓", "error": "✗", "cancelled": "⊘", "rejected": "⊘"}
 _INLINE = regex(r"(?P<code>(?<!`)(`{1,3})(?!`)(?P<in>[^`\n]+)\2(?!`))|\*\*(?P<bold>[^*\n]+)\*\*")
-_HEADING = regex(r" {0,3}#{1,6} +(.+?)[ #]*$")
+_HEADING = regex(r" {0,3}#{1,6} +(.+)")
 _STYLE = """
 body { max-width: 54rem; }
 article { margin: 2rem 0; }
@@ -176,7 +176,12 @@ def _paragraph(text: str) -> str:
         return f'<p class="prose">{escaped(text)}</p>\n'
     heading = _HEADING.match(text) if "\n" not in text else None
     look = "prose head" if heading else "prose"
-    return f'<p class="{look}">{_inline(heading[1] if heading else text)}</p>\n'
+    return f'<p class="{look}">{_inline(_title(heading[1]) if heading else text)}</p>\n'
+
+
+def _title(heading: str) -> str:
+    """Return a heading without the signs that may close it: `## Why ##`."""
+    return heading.rstrip(" #") or heading
 
 
 def _inline(text: str) -> str:

@@ -12,7 +12,7 @@ _SECTION = re.compile(
     r"(Args|Arguments|Parameters|Params|Returns?|Yields?|Raises|Examples?|Notes?|Attributes|See Also|Warnings?):?\s*"
 )
 _ARGUMENTS = ("Args", "Arguments", "Parameters", "Params")
-_GOOGLE = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
+_GOOGLE = re.compile(r"\*{0,2}\b(\w++)\s*+(?:\([^)]*\))?\s*+:\s*(.*)")
 _NUMPY = re.compile(r"\*{0,2}(\w+)\s*(?::.*)?")
 _REST = re.compile(r":(param|parameter|arg|argument)\s+(?:[^:]*\s)?(\w+):\s*(.*)")
 _REST_FIELD = re.compile(r":\w[\w ]*:")
