@@ -425,8 +425,13 @@ DISK = (
 
 WINDOW = (
     Row(
-        kind="window", name="unknown", window=0, says="is unknown: 32,000 tokens are assumed",
-        wires=("chat", "responses"), expect="assumed, and said once, with the line to set",
+        kind="window", name="unknown", window=0, expect="assumed; nothing is said while it decides nothing",
+        wires=("chat", "responses"),
+    ),
+    Row(
+        kind="window", name="unknown, and the chat comes to where it decides", window=0, past_words=8_000,
+        says="is unknown: 32,000 tokens are assumed", wires=("chat", "responses"),
+        expect="assumed, and said once, with the line to set",
     ),
     Row(
         kind="window", name="4k, with tools and a history", window=4_000, offers_tools=False, past_words=700,

@@ -146,6 +146,18 @@ def test_the_header_marks_a_window_that_is_assumed(config: Config, assumed: bool
     assert config.nvim.lua("return require('codecompanion.chat.state.status').meter_text(...)", meter) == text
 
 
+def test_the_inspector_says_what_is_assumed_of_a_window_and_where_to_set_it(config: Config) -> None:
+    """R-506: what was said once can be read again; nothing is said of a window that is known."""
+    code = "return require('codecompanion.chat.lists.inspector').lines(..., true, 60)"
+    guess = "The context window of m1 is unknown: 32,000 tokens are assumed. Set it in setup(): models = …"
+    result = {"rows": [], "total": 2_000, "window": 32_000, "guess": guess}
+    lines = config.nvim.lua(code, result)
+    assert " of 32.0k? " in lines[0]
+    assert " ".join(lines).endswith("? " + guess)
+    assert all(len(line) <= 60 for line in lines)
+    assert not any("?" in line for line in config.nvim.lua(code, result | {"guess": ""}))
+
+
 def bars(config: Config, **more: Any) -> list[str]:
     """Return the two halves of the bar at every width from 20 to 220, joined by `|`."""
     meter = {"tokens": 35_800, "window": 128_000, "ratio": 0.2797, "exact": False, "edit_at": 83_200}

@@ -100,6 +100,8 @@ class Services(msgspec.Struct):
     """Where fetched pages are kept for a while, None = nowhere."""
     summary_thinking: dict[str, int] = msgspec.field(default_factory=dict)
     """What each model spent at most on thinking before a summary, in tokens (R-433)."""
+    told_guesses: set[tuple[str, str]] = msgspec.field(default_factory=set)
+    """The (adapter, model) whose window is a guess, and the user was told so (R-506)."""
 
     def __repr__(self) -> str:
         return "Services()"  # not the environment

@@ -144,6 +144,11 @@ async def test_an_unknown_model_has_16000_tokens_and_is_named_once(tmp_path: Pat
         session.submit(submit("hi", number + 1))
         await bench.idle(session)
     assert (session.control.limits.context_window, session.control.limits.source) == (16_000, "default")
+    assert not bench.of(Notice)
+    await session.attach(Message(id="f", role="user", tag="selection", path="a", content="word " * 14_000))
+    for number in range(3, 6):
+        session.submit(submit("hi", number + 1))
+        await bench.idle(session)
     assert len([notice for notice in bench.of(Notice) if "16,000 tokens are assumed" in notice.text]) == 1
 
 

@@ -15,7 +15,7 @@ from codecompanion.session.window import fitting
 from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Notice
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.test_native_compaction import BLOCK, native, talk
-from tests.unit.session.test_recovery import LONG
+from tests.unit.session.test_recovery import LONG, attach_much
 
 SEALED = CompactionPart(origin="scripted@s", encrypted='[{"type":"compaction","encrypted_content":"x"}]', tokens=50)
 LARGE = Usage(input_tokens=90_000, output_tokens=5)
@@ -190,9 +190,11 @@ async def test_a_window_that_is_a_guess_is_said_once_for_each_adapter(tmp_path):
     one, two = (ScriptedAdapter(name, lambda request: says("ok")) for name in ("one", "two"))
     bench = Bench(tmp_path, one, two, window=0)
     session = await bench.open()
+    await attach_much(session)
     await talk(bench, session, 2)
     for name in ("two", "one"):
         await session.use_model(name, "")
+        await session.attach(Message(id="g", role="user", tag="selection", path="b", content="word " * 22_000))
         await talk(bench, session, 2, first=3)
     assert len([notice for notice in bench.of(Notice) if "is unknown" in notice.text]) == 2
 

@@ -13,6 +13,7 @@ from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import ContextOverflow, EncryptedRefused, Overloaded, RequestRejected
 from codecompanion.model.messages import GO_ON_TAG, Message, ReasoningPart, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
+from codecompanion.session.history.inspection import inspect
 from codecompanion.session.state import State
 from codecompanion.session.window import window_watch
 from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, Meter, Notice, TurnFinished
@@ -332,20 +333,40 @@ async def test_a_count_that_cannot_be_had_is_no_reason_to_stop(tmp_path):
     assert len(adapter.counted) == 1
 
 
-async def test_an_unknown_window_is_told_before_the_first_request_with_the_line_to_set(tmp_path):
-    """R-506, lesson 43: once per model; what is assumed, and what to write where."""
+def told_of_guesses(bench: Bench) -> list[str]:
+    return [notice.text for notice in bench.of(Notice) if "is unknown" in notice.text]
+
+
+async def attach_much(session, words: int = 22_000) -> None:
+    """Bring the chat to where a guess of 32,000 tokens decides something."""
+    await session.attach(Message(id="f", role="user", tag="selection", path="a", content="word " * words))
+
+
+async def test_an_unknown_window_is_told_when_it_decides_with_the_line_to_set(tmp_path):
+    """R-506, lesson 43: before the request it decides; what is assumed, and what to write where."""
     told_then = []
-    bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: told_then.append(told()) or says("ok")), window=0)
-
-    def told():
-        return [notice.text for notice in bench.of(Notice) if "is unknown" in notice.text]
-
+    adapter = ScriptedAdapter("s", lambda request: told_then.append(told_of_guesses(bench)) or says("ok"))
+    bench = Bench(tmp_path, adapter, window=0)
     session = await bench.open()
     await talk(bench, session, 3)
+    assert told_then == [[]] * 3
+    await attach_much(session)
+    await talk(bench, session, 2, first=4)
     line = 'models = { ["scripted-1"] = { context_window = 32000 } }'
-    wanted = f"The context window of scripted-1 is unknown: 32,000 tokens are assumed. Set it in setup(): {line}"
-    assert told_then == [[wanted]] * 3
+    wanted = f"The window of scripted-1 is unknown: 32,000 tokens are assumed. Set it in setup(): {line}"
+    assert told_then[3:] == [[wanted]] * 2
     assert all(meter.assumed for meter in bench.of(Meter))
+    assert inspect(session.control, session.log)["guess"] == wanted
+
+
+async def test_another_chat_says_nothing_again_of_a_guess(tmp_path):
+    """R-506: once per model and Neovim; a new chat, an edit in place, another chat knows it."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("ok")), window=0)
+    for name in ("one", "two"):
+        session = await bench.open(name)
+        await attach_much(session)
+        await talk(bench, session, 2)
+    assert len(told_of_guesses(bench)) == 1
 
 
 async def test_the_line_to_set_is_right_for_any_name(tmp_path):
@@ -359,8 +380,7 @@ async def test_the_line_to_set_is_right_for_any_name(tmp_path):
         adapter.default_model = model
         bench = Bench(tmp_path / name, adapter, window=0)
         session = await bench.open()
-        await talk(bench, session, 1)
-        assert bench.of(Notice)[0].text.endswith(f"Set it in setup(): {line}")
+        assert session.control.window.guess.endswith(f"Set it in setup(): {line}")
 
 
 async def test_a_system_prompt_larger_than_the_guess_is_no_bug(tmp_path):
@@ -373,14 +393,14 @@ async def test_a_system_prompt_larger_than_the_guess_is_no_bug(tmp_path):
 
 
 async def test_a_listing_that_is_slow_does_not_hold_up_the_first_request(tmp_path, monkeypatch):
-    """It is waited for shortly, as the guess decides nothing yet; then the user is told what is known."""
+    """It is waited for shortly, as the guess decides nothing yet."""
     monkeypatch.setattr(window_watch, "SHORT_WAIT_S", 0.01)
     adapter = Silent("s", [says("ok")])
     bench = Bench(tmp_path, adapter, window=0)
     session = await bench.open()
     await talk(bench, session, 1)
     assert session.log.view.messages[-1].text == "ok"
-    assert any("is unknown" in notice.text for notice in bench.of(Notice))
+    assert session.control.window.is_a_guess
 
 
 class Silent(ScriptedAdapter):
@@ -420,32 +440,33 @@ async def test_a_guess_of_the_window_does_not_compact_a_chat(tmp_path):
     await talk(bench, session, 2)
     assert not bench.of(CompactionStarted)
     assert not bench.of(Notice)
+    assert inspect(session.control, session.log)["guess"] == ""
     assert session.control.limits.context_window == 200_000
     assert adapter.asked == 1
     assert bench.of(Meter)[-1].window == 200_000
 
 
 async def test_a_window_that_is_told_with_the_first_reply_is_taken_in(tmp_path):
-    """R-506: Ollama knows only once the model is loaded; that it is a guess until then is said before the request."""
+    """R-506: Ollama knows only once the model is loaded; until then it is a guess."""
 
     def loads(request):
-        told_then.extend(notice.text for notice in bench.of(Notice))
+        guesses.append(session.control.window.guess)
         assert bench.of(Meter)[-1].assumed
         adapter.told = 4_096
         return says("ok")
 
-    told_then = []
+    guesses = []
     adapter = Loading("s", loads)
     bench = Bench(tmp_path, adapter, window=0)
     bench.services.adapters.add(adapter, AdapterSettings(name="s", kind="offline", limits_path="/api/ps"))
     session = await bench.open()
     await talk(bench, session, 1)
-    [told] = told_then
-    assert "is unknown: 32,000 tokens are assumed until s tells it. Set it in setup(): models = " in told
+    assert "is unknown: 32,000 tokens are assumed until s tells it. Set it in setup(): models = " in guesses[0]
     assert session.control.limits.context_window == bench.of(Meter)[-1].window == 4_096
     assert not bench.of(Meter)[-1].assumed
     await talk(bench, session, 1, first=2)
-    assert [notice.text for notice in bench.of(Notice)] == [told]
+    assert guesses[1:] == [""]
+    assert not bench.of(Notice)
     assert adapter.asked == 1
 
 

@@ -76,7 +76,7 @@ local function column(title, rows, text, most)
 end
 
 ---The table as lines.
----@param result { rows: table[], total: integer, window: integer, reserve: integer?, cost?: number }
+---@param result { rows: table[], total: integer, window: integer, guess?: string, reserve: integer?, cost?: number }
 ---@param exact boolean?
 ---@param width? integer Cells there are
 ---@return string[]
@@ -100,7 +100,7 @@ function M.lines(result, exact, width)
     title:format(
       exact and "" or "~",
       numbers.short(result.total),
-      numbers.short(result.window),
+      numbers.short(result.window) .. ((result.guess or "") ~= "" and "?" or ""),
       result.window > 0 and numbers.percent(result.total / result.window) or 0,
       numbers.counted(messages, "message")
     ),
@@ -131,6 +131,10 @@ function M.lines(result, exact, width)
   lines[#lines + 1] = ("%7s  sum%s"):format(numbers.short(result.total), cost)
   if (result.reserve or 0) > 0 then
     lines[#lines + 1] = ("%7s  kept free for the reply"):format(numbers.short(result.reserve))
+  end
+  if (result.guess or "") ~= "" then
+    lines[#lines + 1] = ""
+    vim.list_extend(lines, fit.wrap("? " .. result.guess, width))
   end
   return lines
 end

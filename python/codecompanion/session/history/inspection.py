@@ -24,9 +24,10 @@ PREVIEW_CHARS = 100
 
 
 def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
-    """Return `{rows, total, window, reserve, cost}`: one row per message of the next request.
+    """Return `{rows, total, window, guess, reserve, cost}`: one row per message of the next request.
 
-    `total` is the meter's figure, `reserve` what is kept free for the reply. The rows are scaled to the meter (what a
+    `total` is the meter's figure, `reserve` what is kept free for the reply, `guess` what is said of a window that
+    nobody knows, "" when somebody does. The rows are scaled to the meter (what a
     provider counted), so that their sum is what the meter shows. `cache` says whether the provider will likely find the
     message in its cache (`hit`, `miss`, "" = it has none), `cost` what it will then cost in US dollars, None when the
     price is unknown.
@@ -53,7 +54,8 @@ def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
     cost = None if prices is None else sum(row["cost"] for row in rows)
     limits = control.limits
     return {
-        "rows": rows, "total": total, "window": limits.context_window, "reserve": limits.reply_reserve, "cost": cost,
+        "rows": rows, "total": total, "window": limits.context_window, "guess": control.window.guess,
+        "reserve": limits.reply_reserve, "cost": cost,
     }  # fmt: skip
 
 

@@ -292,7 +292,7 @@ class ContextControl(ChatModel):
             window=window,
             ratio=tokens / window,
             exact=shaped.measure.upper == tokens,
-            assumed=self.limits.source == "default",
+            assumed=self.window.is_a_guess,
             edit_at=self._next_limit("context_edited", left_out),
             compact_at=self._next_limit("context_compacted", left_out),
             paused=self.pause.is_on,

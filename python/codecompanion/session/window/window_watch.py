@@ -29,7 +29,6 @@ class WindowWatch:
         self._told_of_endpoint: ModelLimits | None = None
         self._named: dict[tuple[str, str], int] = {}
         self._asked: set[tuple[str, str]] = set()
-        self._told_unknown: set[tuple[str, str]] = set()
         self._told_no_room: set[tuple[str, str]] = set()
 
     def resolve(self) -> None:
@@ -66,17 +65,15 @@ class WindowWatch:
         )
 
     async def make_sure(self) -> None:
-        """Ask the endpoint for an unknown window before the first request, once, and say so (R-506, lesson 30).
+        """Ask the endpoint for an unknown window before the first request; say when a guess decides (R-506, lesson 30).
 
         Right after a restart what it says of its models may be still on its way. Before a guess decides anything it is
         waited for. A server that loads a model with the first request may tell only then; until then it is a guess.
         """
         self.take_in()
-        if self._chat.limits.source != "default":
+        if not self.is_a_guess:
             return
         decides = self._reaches_a_limit()
-        if not decides and self._chat.named in self._told_unknown:
-            return
         if self._chat.named not in self._asked:
             self._asked.add(self._chat.named)
             try:
@@ -86,7 +83,25 @@ class WindowWatch:
             except (AdapterError, TimeoutError) as error:
                 _log.info("the endpoint did not tell its windows: %s", error or "no answer yet")
             self.take_in()
-        self._tell_unknown()
+        if decides:
+            self._tell_guess()
+
+    @property
+    def is_a_guess(self) -> bool:
+        """Return whether nobody has said how large the window is."""
+        return self._chat.limits.source == "default"
+
+    @property
+    def guess(self) -> str:
+        """Return what is assumed of the window and where to set it, in two sentences; "" when somebody has said it."""
+        if not self.is_a_guess:
+            return ""
+        tokens = self._chat.limits.context_window
+        until = f" until {self._chat.adapter_name} tells it" if self._may_tell else ""
+        return (
+            f"The window of {self._name} is unknown: {tokens:,} tokens are assumed{until}."
+            f" Set it in setup(): {self._line(tokens)}"
+        )
 
     @property
     def _may_tell(self) -> bool:
@@ -94,19 +109,12 @@ class WindowWatch:
         registry, adapter_name = self._chat.services.adapters, self._chat.adapter_name
         return adapter_name in registry.names() and bool(registry.settings(adapter_name).limits_path)
 
-    def _tell_unknown(self) -> None:
-        """Say once per model that its window is a guess (R-506, lessons 30, 43)."""
-        known = self._chat.named
-        if self._chat.limits.source != "default" or known in self._told_unknown:
-            return
-        self._told_unknown.add(known)
-        tokens = self._chat.limits.context_window
-        until = f" until {self._chat.adapter_name} tells it" if self._may_tell else ""
-        self._chat.notice(
-            Severity.WARN,
-            f"The context window of {self._name} is unknown: {tokens:,} tokens are assumed{until}."
-            f" Set it in setup(): {self._line(tokens)}",
-        )
+    def _tell_guess(self) -> None:
+        """Say once per model and host that something is decided by a guess (R-506, lessons 30, 43)."""
+        told, known = self._chat.services.told_guesses, self._chat.named
+        if self.is_a_guess and known not in told:
+            told.add(known)
+            self._chat.notice(Severity.WARN, self.guess)
 
     def _line(self, tokens: int) -> str:
         """Return the line of the configuration that says how large the window is."""

@@ -695,10 +695,14 @@ async def test_switching_to_a_smaller_model_decides_again_before_sending(tmp_pat
 
 
 async def test_an_unknown_window_is_assumed_and_said_once(tmp_path):
-    """R-506, lessons 30, 43: never silently off."""
-    bench = Bench(tmp_path, ScriptedAdapter("s", [says("a"), says("b")]), window=0)
+    """R-506, lessons 30, 43: never silently off; said once a request comes to where it decides."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("a")), window=0)
     session = await bench.open()
-    for number in (1, 2):
+    session.submit(submit("m1", 1))
+    await bench.idle(session)
+    assert not bench.of(Notice)
+    await session.attach(Message(id="f", role="user", tag="selection", path="a", content="word " * 22_000))
+    for number in (2, 3):
         session.submit(submit(f"m{number}", number))
         await bench.idle(session)
     said = [notice.text for notice in bench.of(Notice) if "unknown" in notice.text]
