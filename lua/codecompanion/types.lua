@@ -1112,18 +1112,23 @@
 ---@field chat? string
 
 ---Return the MCP servers of a folder, a table each: state, tools with their sizes, resources, prompts, log.
+---
+---And the files that bring some (`files`): path, names of the servers, what was answered, what is wrong with it.
 ---@class CodeCompanion.Request.ShowMcp
 ---@field id? integer
 ---@field chat? string
 ---@field cwd? string
 
 ---Start, stop or restart an MCP server, or offer one of its tools (by the server's own name) or no longer.
+---
+---`ask`: forget what was answered about the servers of `file`, and ask in the chat.
 ---@class CodeCompanion.Request.ChangeMcp
 ---@field id? integer
 ---@field chat? string
----@field server string
----@field what "offer"|"restart"|"start"|"stop"|"withhold"
+---@field what "ask"|"offer"|"restart"|"start"|"stop"|"withhold"
+---@field server? string
 ---@field tool? string
+---@field file? string
 ---@field cwd? string
 
 ---Return the text of a resource (`uri`), or of a prompt with its arguments filled in (`prompt`), of a server.

@@ -136,6 +136,42 @@ def test_a_project_that_is_refused_starts_nothing_and_is_not_asked_again(nvim_fa
         assert "let .mcp.json" not in chat.text()
 
 
+def test_an_answer_counts_in_every_chat_and_the_page_asks_again(nvim_factory, tmp_path):
+    """g1 in one chat answers the other one too; `a` on the page ends the server and asks; g3 there is for all chats."""
+    record = tmp_path / "record"
+    project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
+
+    def sent() -> bool:
+        return "odd__echo" in json.dumps([r.json for r in server.requests if r.path.endswith("/chat/completions")][-1])
+
+    with ChatServerThread([reply("One."), reply("Two."), reply("Three.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.nvim.wait_screen(r"let \.mcp\.json start")
+        chat.nvim.command("CodeCompanionChat")
+        chat.wait_ready()
+        chat.nvim.wait_for(lambda: "let .mcp.json" in chat.text(), "the question in the second chat")
+        chat.press_on_approval("g1")
+        chat.nvim.wait_for(lambda: "let .mcp.json" not in chat.text(), "the answer")
+        chat.say("first")
+        assert sent()
+        chat.nvim.command("CodeCompanionChat")
+        chat.wait_ready()
+        chat.say("second")
+        assert "let .mcp.json" not in chat.text()
+        assert sent()
+        chat.nvim.command("CodeCompanion mcp")
+        chat.nvim.wait_screen(r"\.mcp\.json · odd · agreed to until Neovim ends")
+        chat.nvim.feed("/mcp.json · odd<CR>a")
+        chat.nvim.wait_screen(r"\.mcp\.json · odd · waits for your answer in the chat")
+        chat.nvim.feed("q")
+        chat.press_on_approval("g3")
+        chat.nvim.wait_screen(r"Not used: the MCP servers of \.mcp\.json \(odd\)")
+        chat.say("third")
+        assert not sent()
+        chat.nvim.command("CodeCompanion mcp")
+        chat.nvim.wait_screen(r"\.mcp\.json · odd · you said no")
+
+
 def test_a_project_file_that_is_wrong_is_said_with_its_key(nvim_factory, tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / ".mcp.json").write_text('{"mcpServers": {"odd": {"args": []}}}')

@@ -12,7 +12,7 @@ local visible = require("codecompanion.screen.visible")
 
 local M = {}
 
-local FOOTER = { "r start again", "s stop", "t tool on or off", "K what it said", "q close" }
+local FOOTER = { "r start again", "s stop", "t tool on or off", "K what it said", "a ask again", "q close" }
 local MARKS = { ready = "✓", starting = "…", failed = "✗", off = "-", ["not started"] = "·" }
 local NOTHING = {
   "No MCP server is configured.",
@@ -21,7 +21,15 @@ local NOTHING = {
   "See :help codecompanion-mcp",
 }
 
+local ANSWERS = {
+  allowed = "agreed to until it changes",
+  refused = "you said no",
+  ["this time"] = "agreed to until Neovim ends",
+  unasked = "waits for your answer in the chat",
+}
+
 ---@class CodeCompanion.McpLine
+---@field file? CodeCompanion.McpFile
 ---@field server? CodeCompanion.McpServer
 ---@field tool? CodeCompanion.McpTool
 
@@ -84,6 +92,16 @@ local function put_server(server, put)
   end
 end
 
+---@param file CodeCompanion.McpFile
+---@return string
+local function file_line(file)
+  local name = vim.fn.fnamemodify(file.path, ":~:.")
+  if file.problem ~= "" then
+    return shown(file.problem)
+  end
+  return shown(("%s · %s · %s"):format(name, table.concat(file.servers, ", "), ANSWERS[file.answer] or file.answer))
+end
+
 ---@return string[] lines
 ---@return CodeCompanion.McpLine[] about What each line is about
 local function page()
@@ -95,6 +113,12 @@ local function page()
     put_server(server, function(text, what)
       lines[#lines + 1], about[#about + 1] = text, what
     end)
+  end
+  for index, file in ipairs(known.files) do
+    if index == 1 and #lines > 0 then
+      lines[#lines + 1], about[#about + 1] = "", {}
+    end
+    lines[#lines + 1], about[#about + 1] = file_line(file), { file = file }
   end
   if #lines == 0 then
     return NOTHING, {}
@@ -131,23 +155,38 @@ local function show(chat)
   local bufnr, win = float.open({ title = "MCP servers", lines = lines, footer = FOOTER, wrap = false })
   vim.wo[win].cursorline = true
   local on = scratch.keys(bufnr, win, function(line)
-    return about[line] and about[line].server and about[line] or nil
+    return about[line] and (about[line].server or about[line].file) and about[line] or nil
   end)
-  on("r", "Start it, or start it again", function(line)
+  local function on_server(key, description, act)
+    on(key, description, function(line)
+      if not line.server then
+        return say.hint(key .. " is for the lines of a server")
+      end
+      act(line)
+    end)
+  end
+  on_server("r", "Start it, or start it again", function(line)
     change(chat, { server = line.server.name, what = "restart" })
   end)
-  on("s", "Stop it", function(line)
+  on_server("s", "Stop it", function(line)
     change(chat, { server = line.server.name, what = "stop" })
   end)
-  on("t", "Offer the tool, or no longer", function(line)
+  on_server("t", "Offer the tool, or no longer", function(line)
     if not line.tool then
       return say.hint("t is for the line of a tool")
     end
     local what = line.tool.offered and "withhold" or "offer"
     change(chat, { server = line.server.name, what = what, tool = line.tool.own_name })
   end)
-  on("K", "Show what it said", function(line)
+  on_server("K", "Show what it said", function(line)
     show_log(line.server)
+  end)
+  on("a", "Ask about the servers of the file again", function(line)
+    local path = line.file and line.file.path or line.server.source
+    if path == "" then
+      return say.hint("This server is from your configuration; a is for those of a file")
+    end
+    change(chat, { what = "ask", file = path })
   end)
   local unwatch
   unwatch = known.watch(function()

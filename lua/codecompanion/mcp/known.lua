@@ -28,8 +28,16 @@ local REFRESH_AFTER_MS = 100
 ---@field left_out string[]
 ---@field log string[]
 
+---@class CodeCompanion.McpFile
+---@field path string
+---@field servers string[] Names of those it does not switch off
+---@field answer "allowed"|"refused"|"this time"|"unasked"
+---@field problem string
+
 ---@type CodeCompanion.McpServer[]
 M.servers = {}
+---@type CodeCompanion.McpFile[] Files of projects that bring servers
+M.files = {}
 ---@type table<fun(), true>
 local watchers = {}
 local is_due = false
@@ -83,7 +91,7 @@ end
 function M.ask(request, chat, done)
   request("show_mcp", { chat = chat or "", cwd = vim.fn.getcwd() }, function(err, result)
     if not err then
-      M.servers = result.servers
+      M.servers, M.files = result.servers, result.files
       offer_resources()
       for watcher in pairs(watchers) do
         watcher()

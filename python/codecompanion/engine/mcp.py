@@ -14,8 +14,9 @@ from codecompanion.engine.log import register_secrets
 from codecompanion.errors import InputError
 from codecompanion.mcp.base import Given
 from codecompanion.session.attachments.attached import text_attachment
+from codecompanion.session.chat import Chat
 from codecompanion.session.editor_context.source import Taken
-from codecompanion.session.mcp.project_file import use_files, wanted_files
+from codecompanion.session.mcp.file_servers import FileServers
 from codecompanion.session.mcp.server import Server
 from codecompanion.session.mcp.servers import McpServers
 from codecompanion.session.services import Services
@@ -30,7 +31,8 @@ class McpHost:
         self._services = services
         self._chats = chats
         self.servers = McpServers(services, lambda: chats, self._keep_secret)
-        services.mcp = self.servers
+        self.files = FileServers(self.servers, services.store, lambda: chats)
+        services.mcp = self
         services.context_sources["mcp"] = self._take
 
     def _keep_secret(self, values: Iterable[str]) -> None:
@@ -40,17 +42,28 @@ class McpHost:
 
     async def opened(self, session: Session) -> None:
         """A chat was opened: ask about the servers its project brings, start those that shall run from now on."""
-        files = await asyncio.to_thread(wanted_files, session)
-        await use_files(session, self.servers, files)
+        await self.look(session)
         if self._services.settings.mcp.start_with_chat:
             self.servers.start_all(session.root())
+
+    async def look(self, chat: Chat) -> None:
+        """Learn which servers of files the chat may use by now, and ask about those nobody has answered for."""
+        await self.files.look(chat)
+
+    async def wait_for(self, chat: Chat) -> None:
+        """Start what the chat can use and wait for it as long as the user wants; say what is missing."""
+        if self.servers.are_for(chat):
+            await self.look(chat)
+            await self.servers.wait_for(chat)
 
     async def carry_out(self, request: ShowMcp | ChangeMcp | ReadMcp) -> object:
         """Carry out what the editor wants of them; raises `CodeCompanionError`."""
         root = self._root(request.chat, request.cwd)
         match request:
             case ShowMcp():
-                return {"servers": self.servers.status(root)}
+                return {"servers": self.servers.status(root), "files": self.files.files(root)}
+            case ChangeMcp(what="ask"):
+                await self.files.ask_again(request.file, root, self._chats.get(request.chat))
             case ChangeMcp():
                 await self._change(self.servers.named(root, request.server), request)
             case ReadMcp():

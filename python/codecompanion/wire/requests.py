@@ -642,17 +642,24 @@ class Doctor(Request, frozen=True, kw_only=True):
 
 
 class ShowMcp(Request, frozen=True, kw_only=True):
-    """Return the MCP servers of a folder, a table each: state, tools with their sizes, resources, prompts, log."""
+    """Return the MCP servers of a folder, a table each: state, tools with their sizes, resources, prompts, log.
+
+    And the files that bring some (`files`): path, names of the servers, what was answered, what is wrong with it.
+    """
 
     cwd: str = ""
 
 
 class ChangeMcp(Request, frozen=True, kw_only=True):
-    """Start, stop or restart an MCP server, or offer one of its tools (by the server's own name) or no longer."""
+    """Start, stop or restart an MCP server, or offer one of its tools (by the server's own name) or no longer.
 
-    server: str
-    what: Literal["start", "stop", "restart", "offer", "withhold"]
+    `ask`: forget what was answered about the servers of `file`, and ask in the chat.
+    """
+
+    what: Literal["start", "stop", "restart", "offer", "withhold", "ask"]
+    server: str = ""
     tool: str = ""
+    file: str = ""
     cwd: str = ""
 
 

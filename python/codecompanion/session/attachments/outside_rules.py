@@ -44,13 +44,15 @@ def ask_about_outside_rules(chat: Chat) -> None:
 def settle_outside_rules(chat: Chat) -> None:
     """Take the question away once all it is about was read on another way (`/rules`)."""
     for question in chat.desk.offers:
-        if not chat.context.rules.held_back:
+        if question.kind == "rules" and not chat.context.rules.held_back:
             chat.desk.withdraw(question.call_id)
 
 
 async def _take(chat: Chat, held: Sequence[RulesItem], root: Path, given: Approve) -> None:
     rules = chat.context.rules
-    if given.decision in ("reject", "cancel"):
+    if given.decision == "cancel":
+        return  # closed without an answer: the next chat asks
+    if given.decision == "reject":
         await rules.refuse(held, root)
         names = ", ".join(item.path for item in held)
         text = f"Not read: {names}. It is not asked again until the file changes; /rules reads it."

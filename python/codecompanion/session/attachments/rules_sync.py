@@ -11,8 +11,8 @@ from codecompanion.errors import InputError, StoreError
 from codecompanion.model.messages import RULES_TAG, Message, with_changes
 from codecompanion.model.view import View
 from codecompanion.rules.discovery import repository_of
-from codecompanion.rules.groups import RulesItem, RulesLoaded, autoload, load_named, reread, rules_text
-from codecompanion.rules.permits import Permits, read_permits
+from codecompanion.rules.groups import MayRead, RulesItem, RulesLoaded, autoload, load_named, reread, rules_text
+from codecompanion.session.permits import Permits, read_permits
 from codecompanion.session.services import Services
 from codecompanion.store.store import durable
 
@@ -39,14 +39,16 @@ class RuleKeeper:
         `held_back` are the others (`session.attachments.outside_rules`).
         """
         permits = await asyncio.to_thread(self._permits, root)
-        loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, permits.allows)
+        loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, _allowed_by(permits))
         self._hold_back(loaded, permits)
         return self._messages(loaded.items), loaded.problems
 
     async def look_outside(self, root: Path) -> None:
         """Find what is held back of a chat that was stored."""
         permits = await asyncio.to_thread(self._permits, root)
-        self._hold_back(await asyncio.to_thread(autoload, self._services.settings.rules, root, permits.allows), permits)
+        self._hold_back(
+            await asyncio.to_thread(autoload, self._services.settings.rules, root, _allowed_by(permits)), permits
+        )
 
     async def read_outside(
         self, asked: Sequence[RulesItem], root: Path, *, remember: bool
@@ -57,10 +59,10 @@ class RuleKeeper:
         """
         permits = await asyncio.to_thread(self._permits, root)
         has = [item for item in self._items.values() if item.outside]
-        allowed = permits.with_answer((*has, *asked), allowed=True)
-        loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, allowed.allows)
+        allowed = permits.with_answer(_files((*has, *asked)), allowed=True)
+        loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, _allowed_by(allowed))
         if remember:
-            await self._keep(root, permits.with_answer(asked, allowed=True))
+            await self._keep(root, permits.with_answer(_files(asked), allowed=True))
         known = frozenset(item.real for item in self._items.values())
         self._hold_back(loaded, allowed)
         return self._messages(item for item in loaded.items if item.real not in known), loaded.problems
@@ -69,7 +71,7 @@ class RuleKeeper:
         """Keep that these files are not to be read as they are."""
         permits = await asyncio.to_thread(self._permits, root)
         self.held_back = ()
-        await self._keep(root, permits.with_answer(asked, allowed=False))
+        await self._keep(root, permits.with_answer(_files(asked), allowed=False))
 
     async def add_group(self, group: str, root: Path) -> tuple[list[Message], tuple[str, ...]]:
         """Return the rules of a group the chat does not have yet, and what could not be read.
@@ -91,7 +93,7 @@ class RuleKeeper:
         outside = [item for item in fresh if item.outside]
         if outside:
             permits = await asyncio.to_thread(self._permits, root)
-            await self._keep(root, permits.with_answer(outside, allowed=True))
+            await self._keep(root, permits.with_answer(_files(outside), allowed=True))
             read = frozenset(item.real for item in outside)
             self.held_back = tuple(item for item in self.held_back if item.real not in read)
         return self._messages(fresh), loaded.problems
@@ -138,8 +140,8 @@ class RuleKeeper:
 
     def _hold_back(self, loaded: RulesLoaded, permits: Permits) -> None:
         known = frozenset(item.real for item in self._items.values())
-        held = (item for item in loaded.held_back if item.real not in known and not permits.was_asked(item))
-        self.held_back = tuple(held)
+        unknown = (item for item in loaded.held_back if item.real not in known)
+        self.held_back = tuple(item for item in unknown if permits.state_of(item.real, item.sha256) == "unasked")
 
     def _permits(self, root: Path) -> Permits:
         return read_permits(self._services.store.load_permits(str(repository_of(root))))
@@ -172,3 +174,11 @@ def _nothing_found(group: str, loaded: RulesLoaded) -> str:
     if loaded.problems:
         return " ".join(loaded.problems)
     return f"The rules {group!r} have no file here; expected one of {', '.join(loaded.missing) or 'its files'}."
+
+
+def _files(items: Iterable[RulesItem]) -> Iterable[tuple[str, str]]:
+    return ((item.real, item.sha256) for item in items)
+
+
+def _allowed_by(permits: Permits) -> MayRead:
+    return lambda item: permits.state_of(item.real, item.sha256) == "allowed"

@@ -66,19 +66,26 @@ class McpServers:
             self.add(entry)
 
     def add(self, entry: Entry, root: Path | None = None) -> None:
-        """Take a server; one of the same name and another entry is replaced, one of the configuration stays."""
-        if (None, entry.name) in self._servers and root is not None:
-            return
+        """Take a server that is not there yet; one of the configuration counts before one of a file."""
         key = (root, entry.name)
-        former = self._servers.get(key)
-        if former is not None and former.entry == entry:
+        if (None, entry.name) in self._servers or key in self._servers:
             return
-        if former is not None:
-            self._services.tools.remove(self._providers[key])
-            self._end_later(former)
         server = self._servers[key] = Server(entry, self, root)
         provider = self._providers[key] = _Provider(server)
         self._services.tools.add(provider)
+
+    def use_of_files(self, root: Path, entries: Iterable[Entry]) -> list[Entry]:
+        """Let the servers of files be just these for chats in a folder; return those that were there and are gone."""
+        wanted = {entry.name: entry for entry in entries}
+        ended = []
+        for key, server in list(self._servers.items()):
+            if key[0] == root and wanted.get(server.name) != server.entry:
+                self._services.tools.remove(self._providers.pop(key))
+                self._end_later(self._servers.pop(key))
+                ended += [server.entry] if server.name not in wanted else []
+        for entry in wanted.values():
+            self.add(entry, root)
+        return ended
 
     def _end_later(self, server: Server) -> None:
         task = asyncio.get_running_loop().create_task(server.aclose())
@@ -113,10 +120,12 @@ class McpServers:
                 tasks.append(task)
         return tasks
 
+    def are_for(self, chat: Chat) -> bool:
+        """Return whether the next request of the chat could have tools at all."""
+        return self._services.settings.tools.enabled and chat.control.may_use_tools and not chat.control.purpose
+
     async def wait_for(self, chat: Chat) -> None:
         """Start what the chat can use and wait for it as long as the user wants; say what is missing."""
-        if chat.control.purpose or not self._services.settings.tools.enabled:
-            return
         root = chat.root()
         tasks = self.start_all(root)
         if tasks:

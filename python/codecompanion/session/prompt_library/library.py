@@ -19,7 +19,7 @@ from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cut_line
 from codecompanion.prompt_library.discovery import PromptText, Refused, find_prompts, project_of
 from codecompanion.prompt_library.prompt_file import Prompt, read_prompt
-from codecompanion.session.prompt_library.permits import Permits, read_permits
+from codecompanion.session.permits import Permits, read_permits
 from codecompanion.session.services import Services
 from codecompanion.store.store import durable
 from codecompanion.wire.requests import ListPrompts, PermitPrompts

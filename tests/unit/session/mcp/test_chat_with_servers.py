@@ -237,14 +237,14 @@ async def test_a_server_that_is_named_again_goes_on_and_another_entry_replaces_i
     """Each chat of a project names its servers; only a changed file starts others."""
     async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {}) as (bench, session, host):
         entry = Entry(name="odd", settings=msgspec.convert(server(), McpServerSettings), source="f")
-        host.servers.add(entry, tmp_path)
+        host.servers.use_of_files(tmp_path, [entry])
         session.submit(submit("go"))
         await bench.idle(session)
         first = host.servers.named(tmp_path, "odd")
-        host.servers.add(msgspec.structs.replace(entry), tmp_path)
+        assert host.servers.use_of_files(tmp_path, [msgspec.structs.replace(entry)]) == []
         assert host.servers.named(tmp_path, "odd") is first
         other = msgspec.structs.replace(entry, settings=msgspec.convert(server("garbage"), McpServerSettings))
-        host.servers.add(other, tmp_path)
+        assert host.servers.use_of_files(tmp_path, [other]) == []
         assert host.servers.named(tmp_path, "odd") is not first
         await bench.until(lambda: first.state.value == "off")
         assert not [spec for spec in session.control.tools.offered().specs() if spec.name.startswith("odd__")]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from codecompanion.session.permits import KEPT, Permits, read_permits
 from codecompanion.session.prompt_library.library import list_prompts, permit_prompts
-from codecompanion.session.prompt_library.permits import KEPT, Permits, read_permits
 from codecompanion.wire.requests import ListPrompts, PermitPrompts, PromptPermit
 from tests.unit.session.fakes import Bench, ScriptedAdapter
 
