@@ -6,6 +6,7 @@
 local api = vim.api
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
+local starting_with = require("codecompanion.completion.starting_with")
 
 local M = {}
 
@@ -181,15 +182,6 @@ function M.run(args)
     words = require("codecompanion.chat").quoted(lines_of(range), range) .. words
   end
   ask(options, words)
-end
-
----@param names string[]
----@param lead string
----@return string[]
-local function starting_with(names, lead)
-  return vim.tbl_filter(function(name)
-    return vim.startswith(name:lower(), lead:lower())
-  end, names)
 end
 
 ---@return string[]

@@ -2,6 +2,7 @@
 
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
+local starting_with = require("codecompanion.completion.starting_with")
 local subcommands = require("codecompanion.subcommands")
 
 local M = {}
@@ -32,15 +33,6 @@ local function sorted_names(table_of_names)
   local names = vim.tbl_keys(table_of_names)
   table.sort(names)
   return names
-end
-
----@param names string[]
----@param lead string
----@return string[]
-local function starting_with(names, lead)
-  return vim.tbl_filter(function(name)
-    return vim.startswith(name:lower(), lead:lower())
-  end, names)
 end
 
 ---Whether the cursor stands in the first argument.

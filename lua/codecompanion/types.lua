@@ -668,12 +668,14 @@
 ---The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`: there `path` is which one, "" = all that
 ---is not committed.
 ---
+---Only what is attached as a `file` or a `buffer` is live; a `text` stays what it is, whatever it is called.
+---
 ---A file that is a PDF by its name is attached as a document. `live`: the model is told when the file or buffer
 ---changes; None = as configured.
 ---@class CodeCompanion.Request.Attach
 ---@field id? integer
 ---@field chat? string
----@field kind "buffer"|"diagnostics"|"diff"|"file"|"help"|"image"|"now"|"quickfix"|"selection"|"symbols"|"terminal"
+---@field kind "buffer"|"diff"|"file"|"help"|"image"|"now"|"symbols"|"terminal"|"text"
 ---@field path string
 ---@field text? string
 ---@field live? boolean|nil

@@ -269,8 +269,26 @@ def test_buffer_attaches_unsaved_text(chat: ChatDriver) -> None:
         {"chat": chat.id, "kind": "buffer", "path": str(work / "a.lua"), "text": "unsaved\n"}
     ]
     send(chat, "/buffer nothing")
-    assert "! Nothing was attached: no buffer nothing." in chat.text()
+    assert "! Nothing was attached: no open buffer is called nothing." in chat.text()
     assert chat.input() == "/buffer nothing"
+
+
+def test_buffer_is_named_as_it_is_completed(chat: ChatDriver) -> None:
+    """By the end of its path or a part of it; where several are meant nothing is attached, and they are named."""
+    work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
+    for name in ("src/fact.py", "src/deep/list.py", "test/list.py"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text("x\n")
+        chat.nvim.lua("local b = vim.fn.bufadd(...); vim.fn.bufload(b); vim.bo[b].buflisted = true", name)
+    for written in ("fact.py", "src/fact.py", "fact"):
+        send(chat, f"/buffer {written}")
+        assert Path(chat.sent("attach")[-1]["path"]) == work / "src/fact.py"
+    send(chat, "/buffer fact.py deep/list.py")
+    assert [Path(one["path"]).name for one in chat.sent("attach")] == ["fact.py"] * 4 + ["list.py"]
+    send(chat, "/buffer list.py")
+    said = "Nothing was attached: list.py could be src/deep/list.py, test/list.py."
+    assert said in " ".join(chat.text().split())
+    assert chat.input() == "/buffer list.py"
 
 
 def test_rules_are_chosen_from_the_hosts_list(chat: ChatDriver) -> None:

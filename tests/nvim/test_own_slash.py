@@ -58,7 +58,8 @@ def test_an_own_command_attaches_inserts_and_says(nvim_factory: Factory) -> None
     assert offered(chat, "/tod") == ["/todo"]
     assert offered(chat, "/todo x") == ["xone", "xtwo"]
     send(chat, "/todo milk")
-    assert [(one["path"], one["text"]) for one in chat.sent("attach")] == [("todo", "- milk"), ("log", "theirs")]
+    attached = [(one["kind"], one["path"], one["text"]) for one in chat.sent("attach")]
+    assert attached == [("text", "todo", "- milk"), ("text", "log", "theirs")]
     assert "Done with milk." in chat.text()
     assert chat.input() == "about milk"
     assert chat.sent("submit") == []

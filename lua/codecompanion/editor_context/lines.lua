@@ -2,6 +2,7 @@
 
 local api = vim.api
 local buffers = require("codecompanion.files.buffers")
+local named = require("codecompanion.files.named_buffers")
 local place = require("codecompanion.editor_context.place")
 
 local M = {}
@@ -23,12 +24,7 @@ local function is_binary(bufnr)
   return false
 end
 
----@param bufnr integer
----@return string
-function M.name(bufnr)
-  local path = place.path(bufnr)
-  return path ~= "" and place.short(path) or ("buffer %d"):format(bufnr)
-end
+M.name = named.name
 
 ---Why the text of a buffer cannot be sent.
 ---@param bufnr integer

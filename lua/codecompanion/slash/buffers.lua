@@ -3,6 +3,7 @@
 local api = vim.api
 local choose = require("codecompanion.screen.choose")
 local live = require("codecompanion.sources.live")
+local named = require("codecompanion.files.named_buffers")
 local paths = require("codecompanion.slash.paths")
 local session = require("codecompanion.chat.state.session")
 
@@ -13,12 +14,6 @@ local function candidates()
   return vim.tbl_filter(function(bufnr)
     return vim.bo[bufnr].buflisted and vim.bo[bufnr].buftype == "" and api.nvim_buf_get_name(bufnr) ~= ""
   end, api.nvim_list_bufs())
-end
-
----@param bufnr integer
----@return string
-local function name_of(bufnr)
-  return vim.fn.fnamemodify(api.nvim_buf_get_name(bufnr), ":.")
 end
 
 ---@param chat CodeCompanion.Chat
@@ -34,34 +29,25 @@ local function send(chat, bufnr, is_live)
   })
 end
 
----@param word string
----@return integer?
-local function find(word)
-  for _, bufnr in ipairs(candidates()) do
-    if word == tostring(bufnr) or word == name_of(bufnr) or word == api.nvim_buf_get_name(bufnr) then
-      return bufnr
-    end
-  end
-end
-
 ---@param argument string
 ---@return integer[] buffers
----@return string[] missing
+---@return string[] problems
 local function parse(argument)
-  local whole = find(argument)
+  local buffers = candidates()
+  local whole = named.find(argument, buffers)
   if whole then
     return { whole }, {}
   end
-  local found, missing = {}, {}
+  local found, problems = {}, {}
   for _, word in ipairs(paths.words(argument)) do
-    local bufnr = find(word)
+    local bufnr, problem = named.find(word, buffers)
     if bufnr then
       found[#found + 1] = bufnr
     else
-      missing[#missing + 1] = word
+      problems[#problems + 1] = problem
     end
   end
-  return found, missing
+  return found, problems
 end
 
 ---Names of buffers that contain `lead`; spaces are written `\\ `.
@@ -71,16 +57,9 @@ function M.complete(lead)
   if vim.startswith(lead, "-") then
     return live.options(lead)
   end
-  local wanted = lead:gsub("\\ ", " ")
-  return vim
-    .iter(vim.tbl_map(name_of, candidates()))
-    :filter(function(name)
-      return name:find(wanted, 1, true) ~= nil
-    end)
-    :map(function(name)
-      return (name:gsub(" ", "\\ "))
-    end)
-    :totable()
+  return vim.tbl_map(function(name)
+    return (name:gsub(" ", "\\ "))
+  end, named.containing((lead:gsub("\\ ", " ")), candidates()))
 end
 
 ---Attach the buffers that an argument names; without one the user chooses.
@@ -95,16 +74,16 @@ function M.attach(chat, argument, refuse)
     return refuse("Nothing to attach: no open buffer has a file.")
   end
   if argument ~= "" then
-    local found, missing = parse(argument)
-    if #missing > 0 then
-      return refuse(("Nothing was attached: no buffer %s."):format(table.concat(missing, ", ")))
+    local found, problems = parse(argument)
+    if #problems > 0 then
+      return refuse(("Nothing was attached: %s."):format(table.concat(problems, "; ")))
     end
     for _, bufnr in ipairs(found) do
       send(chat, bufnr, is_live)
     end
     return
   end
-  local options = { prompt = "Attach buffers", kind = "codecompanion.buffer", format_item = name_of }
+  local options = { prompt = "Attach buffers", kind = "codecompanion.buffer", format_item = named.name }
   choose.select_many(buffers, options, function(chosen)
     for _, bufnr in ipairs(chosen or {}) do
       send(chat, bufnr, is_live)

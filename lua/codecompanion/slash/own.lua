@@ -47,7 +47,7 @@ local function handle(chat)
     return value
   end
   local function attach(_, name, text)
-    session.notify(chat, "attach", { kind = "buffer", path = text_of("name", name), text = text_of("text", text) })
+    session.notify(chat, "attach", { kind = "text", path = text_of("name", name), text = text_of("text", text) })
   end
   return {
     id = chat.id,

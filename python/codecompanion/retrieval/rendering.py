@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from codecompanion.formats.fencing import fenced
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.model.gathered import Selection, Snippet
@@ -11,7 +12,6 @@ from codecompanion.model.messages import GatheredPiece
 from codecompanion.retrieval.worth_showing import FILLER, NOT_WORTH_IT
 
 NOTHING = "No relevant code context found."
-_FENCES = regex(r"`{3,}")
 _CONTROL = regex(r"[\x00-\x1f\x7f\u0085\u2028\u2029`]")
 
 
@@ -47,13 +47,6 @@ def frame_chars(snippet: Snippet) -> int:
 def heading_chars(path: str) -> int:
     """Return the characters of the line above the snippets of a file."""
     return len(file_heading(path)) + 1
-
-
-def fenced(text: str) -> str:
-    """Return the text in a fence that no fence inside of it can close."""
-    longest = max((len(found) for found in _FENCES.findall(text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{text.removesuffix(chr(10))}\n{fence}"
 
 
 def shown(name: str) -> str:

@@ -194,13 +194,13 @@ class Attach(Request, frozen=True, kw_only=True):
     The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`: there `path` is which one, "" = all that
     is not committed.
 
+    Only what is attached as a `file` or a `buffer` is live; a `text` stays what it is, whatever it is called.
+
     A file that is a PDF by its name is attached as a document. `live`: the model is told when the file or buffer
     changes; None = as configured.
     """
 
-    kind: Literal[
-        "file", "buffer", "image", "selection", "diagnostics", "quickfix", "symbols", "diff", "terminal", "help", "now"
-    ]
+    kind: Literal["file", "buffer", "image", "symbols", "diff", "terminal", "help", "now", "text"]
     path: str
     text: str = ""
     live: bool | None = None

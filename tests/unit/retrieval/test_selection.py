@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codecompanion.formats.fencing import fenced
 from codecompanion.model.gathered import Snippet, chars_to_tokens
-from codecompanion.retrieval.rendering import fenced, render_selection
+from codecompanion.retrieval.rendering import render_selection
 from codecompanion.retrieval.selection import select_snippets, share_evenly, without_duplicates
 from codecompanion.retrieval.smart_snippets import whole_file
 

@@ -2,40 +2,10 @@
 
 local api = vim.api
 local lines = require("codecompanion.editor_context.lines")
+local named = require("codecompanion.files.named_buffers")
 local place = require("codecompanion.editor_context.place")
 
-local MAX_BUFFERS, MAX_NAMED = 200, 5
-
----@param bufnr integer
----@return string
-local function name_of(bufnr)
-  return lines.name(bufnr)
-end
-
----Buffers that a name means: by number, by path, by the end of the path, by a part of it.
----@param name string
----@return integer[]
-local function named(name)
-  local all = place.buffers()
-  local ways = {
-    function(bufnr)
-      return tostring(bufnr) == name or name_of(bufnr) == name or place.path(bufnr) == vim.fs.normalize(name)
-    end,
-    function(bufnr)
-      return vim.endswith("/" .. name_of(bufnr), "/" .. name)
-    end,
-    function(bufnr)
-      return name_of(bufnr):find(name, 1, true) ~= nil
-    end,
-  }
-  for _, is_meant in ipairs(ways) do
-    local found = vim.tbl_filter(is_meant, all)
-    if #found > 0 then
-      return found
-    end
-  end
-  return {}
-end
+local MAX_BUFFERS = 200
 
 ---@param at CodeCompanion.EditorContext.At
 ---@return integer? bufnr
@@ -44,26 +14,13 @@ local function wanted(at)
   if at.argument == "" then
     return at.bufnr, at.bufnr == nil and "no file is open" or nil
   end
-  local found = named(at.argument)
-  if #found == 1 then
-    return found[1]
-  elseif #found == 0 then
-    return nil, ("no open buffer is called %s"):format(at.argument)
-  end
-  local names = vim.tbl_map(name_of, vim.list_slice(found, 1, MAX_NAMED))
-  return nil, ("%s could be %s"):format(at.argument, table.concat(names, ", "))
+  return named.find(at.argument, place.buffers())
 end
 
 ---@param lead string
 ---@return string[]
 local function complete(lead)
-  return vim
-    .iter(place.buffers())
-    :map(name_of)
-    :filter(function(name)
-      return name:find(lead, 1, true) ~= nil
-    end)
-    :totable()
+  return named.containing(lead, place.buffers())
 end
 
 ---@type CodeCompanion.EditorContext.Item[]
@@ -79,7 +36,7 @@ return {
         return { error = problem }
       end
       local text, why = lines.text(bufnr)
-      return text or { error = why, nothing = ("%s is empty"):format(name_of(bufnr)) }
+      return text or { error = why, nothing = ("%s is empty"):format(named.name(bufnr)) }
     end,
   },
   {
@@ -102,7 +59,7 @@ return {
       end
       local first, last = api.nvim_buf_get_mark(at.bufnr, "<"), api.nvim_buf_get_mark(at.bufnr, ">")
       if first[1] == 0 or last[1] == 0 or last[1] > api.nvim_buf_line_count(at.bufnr) then
-        return { error = ("nothing was selected in %s"):format(name_of(at.bufnr)) }
+        return { error = ("nothing was selected in %s"):format(named.name(at.bufnr)) }
       end
       local text, why = lines.text(at.bufnr, first[1], last[1])
       if not text then

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from codecompanion.errors import InputError
+from codecompanion.formats.fencing import fenced, label_of
 from codecompanion.model.live_files import NO_FILES, Files
 from codecompanion.model.messages import (
     GATHERED_TAG,
@@ -36,18 +37,15 @@ _TITLES = {
     "help": "From Neovim's help, {path}:",
     "terminal": "The end of what the terminal {path} has shown:",
     "now": "The time when this was attached:",
+    "text": "`{path}`, as it was when it was attached:",
 }
 """Of what is no file: its text is of no language."""
 
 
 def text_attachment(kind: str, path: str, text: str, message_id: str, file: AttachedFile | None = None) -> Message:
     """Return a text attachment, fenced so that its own fences cannot end it."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    language = Path(path).suffix.lstrip(".") if kind in _FENCED else ""
     intro = (_FENCED.get(kind) or _TITLES.get(kind, "{path}")).format(path=path)
-    content = f"{intro}\n{fence}{language}\n{text}\n{fence}"
+    content = f"{intro}\n{fenced(text, label_of(path) if kind in _FENCED else '')}"
     return Message(id=message_id, role="user", tag=kind, path=path, content=content, file=file)
 
 

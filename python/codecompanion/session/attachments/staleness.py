@@ -71,9 +71,10 @@ def _attachment(message: Message, path: Path) -> str:
     if not path.exists():
         return GONE
     if message.tag == "file" and isinstance(message.content, str):
-        now = text_attachment(
-            "file", message.path or "", text_files.printable(text_files.read_text(path).text), message.id
-        )
+        text = text_files.printable(text_files.read_text(path).text)
+        if message.file is not None:
+            return "" if hashlib.sha256(text.encode()).hexdigest() == message.file.sha256 else CHANGED
+        now = text_attachment("file", message.path or "", text, message.id)
         return "" if now.content == message.content else CHANGED
     known = {image.sha256 for image in message.images} | {document.sha256 for document in message.documents}
     if path.stat().st_size > _MAX_BYTES:

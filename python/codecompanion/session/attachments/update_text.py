@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 
+from codecompanion.formats.fencing import fenced, label_of
 from codecompanion.model.live_files import GONE, UNREADABLE
 from codecompanion.model.messages import UPDATE_TAG, AttachedFile, Message
 from codecompanion.tools.files.diff import count_lines, file_diff
@@ -17,6 +16,7 @@ _NOT_ABOVE = (
     "`{path}` has changed. Its earlier text is no longer in this conversation; this is the difference to what you were"
     " shown of it last, and read_file shows the whole:"
 )
+_ENDLESS = "(Its last line has no newline at its end.)"
 _NO_NEWLINE = "(The last line now has no newline at its end.)"
 _NEWLINE = "(The last line now has a newline at its end.)"
 _GONE = "`{path}` is gone since you last saw it: deleted or moved."
@@ -37,9 +37,8 @@ class Now(msgspec.Struct, frozen=True):
 def whole_text(path: str, now: Now, message_id: str, *, again: bool = False) -> Message:
     """Return the message with all of the file's text."""
     text = now.text or ""
-    fence = _fence(text)
-    language = Path(path).suffix.lstrip(".")
-    content = f"{(_AGAIN if again else _WHOLE).format(path=path)}\n{fence}{language}\n{text}\n{fence}"
+    end = "" if text.endswith("\n") or not text else f"\n{_ENDLESS}"
+    content = f"{(_AGAIN if again else _WHOLE).format(path=path)}\n{fenced(text, label_of(path))}{end}"
     return _message(path, content, AttachedFile(sha256=now.sha256), message_id)
 
 
@@ -47,10 +46,9 @@ def difference(path: str, base: str, now: Now, message_id: str, *, is_above: boo
     """Return the message with the difference between what the model knows and what there is now."""
     text = now.text or ""
     diff = file_diff(path, base, text)
-    fence = _fence(diff)
     ends = base.endswith("\n") or not base, text.endswith("\n") or not text
     end = "" if ends[0] == ends[1] else "\n" + (_NEWLINE if ends[1] else _NO_NEWLINE)
-    content = f"{(_DIFF if is_above else _NOT_ABOVE).format(path=path)}\n{fence}diff\n{diff}{fence}{end}"
+    content = f"{(_DIFF if is_above else _NOT_ABOVE).format(path=path)}\n{fenced(diff, 'diff')}{end}"
     return _message(path, content, AttachedFile(sha256=now.sha256, is_diff=True), message_id)
 
 
@@ -90,13 +88,6 @@ def body_of_update(message: Message) -> str:
     if len(fences) < 2 or message.file is None or message.file.sha256 in (GONE, UNREADABLE):
         return message.text
     return "\n".join(lines[fences[0] + 1 : fences[-1]])
-
-
-def _fence(text: str) -> str:
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return fence
 
 
 def _message(path: str, content: str, file: AttachedFile, message_id: str) -> Message:

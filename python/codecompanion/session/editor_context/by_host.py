@@ -59,9 +59,12 @@ async def read_file(editor: Editor, argument: str, root: Path) -> Taken:
     if not any(line.strip() for line in lines):
         return Taken(nothing="the file is empty")
     shown = EditorText(
-        "\n".join(lines), path=str(path), first=first, whole=place.start < 0, language=path.suffix.lstrip("."),
+        "\n".join(lines),
+        path=str(path),
+        first=first,
+        whole=place.start < 0,
         unsaved=unsaved is not None,
-    )  # fmt: skip
+    )
     return Taken((shown,))
 
 

@@ -11,16 +11,14 @@ from pathlib import Path
 
 import msgspec
 
+from codecompanion.formats.fencing import fenced, label_of
 from codecompanion.formats.plural import counted
-from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import printable, split_lines
 from codecompanion.model.messages import Mentioned
 from codecompanion.wire.requests import EditorItem, EditorText
 
 MIN_TOKENS = 40
 """With less room for a text not even a few lines of it fit."""
-_FENCES = regex(r"`{3,}")
-_LANGUAGE = regex(r"[^\w+#.-]")
 _MAX_TITLE, _MAX_NAMED = 300, 20
 
 CountTokens = Callable[[str], int]
@@ -74,7 +72,7 @@ def render(item: EditorItem, root: Path, room: int, count: CountTokens) -> Rende
         room -= count(fitting.body) + _MAX_TITLE // 10
     if not shown:
         return said(item, "left out, because the context window has no room for it", "no room for it")
-    parts = [f"{_heading(one, item.keep, root)}\n{fenced(one.body, one.text.language)}" for one in shown]
+    parts = [_part(one, item.keep, root) for one in shown]
     if left_out:
         names = ", ".join(f"`{_name(text, root)}`" for text in left_out[:_MAX_NAMED])
         more = f" and {len(left_out) - _MAX_NAMED} more" if len(left_out) > _MAX_NAMED else ""
@@ -82,13 +80,6 @@ def render(item: EditorItem, root: Path, room: int, count: CountTokens) -> Rende
     paths = tuple(dict.fromkeys(_name(one.text, root) for one in shown if one.text.path))
     title = _title(item, shown, left_out, root)
     return Rendered(opening(item.written) + "\n".join(parts), Mentioned(one_line(item.written), title, paths))
-
-
-def fenced(text: str, language: str = "") -> str:
-    """Return a text in a fence that it cannot end."""
-    longest = max((len(run) for run in _FENCES.findall(text)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}{_LANGUAGE.sub('', language)[:40]}\n{text}\n{fence}"
 
 
 def one_line(text: str) -> str:
@@ -134,6 +125,11 @@ def _cut(body: str, keep: str, room: int, count: CountTokens) -> str:
             return piece
         size = min(size - 1, int(len(piece) * room / tokens))
     return ""
+
+
+def _part(shown: _Shown, keep: str, root: Path) -> str:
+    text = shown.text
+    return f"{_heading(shown, keep, root)}\n{fenced(shown.body, label_of(text.path, text.language))}"
 
 
 def _heading(shown: _Shown, keep: str, root: Path) -> str:

@@ -97,7 +97,8 @@ def applied(text: str, message: Message) -> str:
     fences = [at for at, line in enumerate(lines) if re.fullmatch(r"`{3,}\w*", line)]
     body = lines[fences[0] + 1 : fences[-1]]
     if "All of it" in lines[0]:
-        return "\n".join(body)
+        ends = "has no newline" not in lines[-1] and any(body)
+        return "\n".join(body) + ("\n" if ends else "")
     old, new, at = text.removesuffix("\n").split("\n") if text.strip("\n") or text else [], [], 0
     for line in body[2:]:
         header = re.fullmatch(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@", line)
@@ -119,6 +120,17 @@ def applied(text: str, message: Message) -> str:
     elif "now has a newline" in lines[-1]:
         ends = True
     return "\n".join(new) + ("\n" if ends and new else "")
+
+
+async def test_what_is_attached_as_a_text_stays_that_text(desk):
+    """A slash command of the user's own attaches what it made of a file, under the name of that file."""
+    await desk.attach(kind="text", text="- [ ] water the plants\n")
+    shown = next(m for m in desk.session.log.view.messages if m.tag == "text")
+    assert shown.text == "`a.py`, as it was when it was attached:\n```\n- [ ] water the plants\n```"
+    assert (shown.path, shown.file) == ("a.py", None)
+    desk.write("something else\n")
+    assert await desk.say() == []
+    assert [(item.kind, item.live) for item in desk.bench.of(ContextItems)[-1].items] == [("text", False)]
 
 
 async def test_a_change_is_told_as_a_diff_in_the_commit_of_the_message(desk):

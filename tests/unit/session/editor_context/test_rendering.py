@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.counting.tokens import estimate_text
-from codecompanion.session.editor_context.rendering import MIN_TOKENS, fenced, render, same_text
+from codecompanion.formats.fencing import fenced
+from codecompanion.session.editor_context.rendering import MIN_TOKENS, render, same_text
 from codecompanion.wire.requests import EditorItem, EditorText
 
 ROOT = Path("/work/here")

@@ -1,0 +1,9 @@
+---The names that go on from what is typed, whatever its case.
+---@param names string[]
+---@param lead string
+---@return string[]
+return function(names, lead)
+  return vim.tbl_filter(function(name)
+    return vim.startswith(name:lower(), lead:lower())
+  end, names)
+end
