@@ -9,69 +9,56 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import difflib
-import itertools
 import json
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from codecompanion.adapters.base import ChatRequest, ReasoningDelta
 from codecompanion.errors import CodeCompanionError
-from codecompanion.model.gathered import Gathered, Selection, Snippet
-from codecompanion.model.messages import GATHERED_TAG, GO_ON_TAG, SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.model.messages import (
+    EDITOR_TAG,
+    GATHERED_TAG,
+    GO_ON_TAG,
+    LOOKING_TAG,
+    SUMMARY_TAG,
+    UPDATE_TAG,
+    Message,
+    is_typed_by_user,
+)
 from codecompanion.session.attachments.attached import text_attachment
-from codecompanion.session.codebase.gatherer import Question
+from codecompanion.session.attachments.reading import read_attachment
 from codecompanion.session.history.gone import is_drawn
 from codecompanion.session.history.inspection import inspect
 from codecompanion.session.history.redraw import redraw
 from codecompanion.session.session import Session
 from codecompanion.session.window.policy_choice import choose_policy
-from codecompanion.wire.events import CodeGathered, Event, MessageSent
+from codecompanion.wire.events import CodeGathered, EditorContextSent, Event, FileUpdated, MessageSent
 from codecompanion.wire.requests import (
     Approve,
+    Attach,
     ClearMessage,
     Detach,
+    EditorContext,
     Pin,
     RedoChange,
     Request,
     RestoreMessage,
     Snapshot,
+    Submit,
     UndoChange,
     Unpin,
 )
 from harness import Nvim
+from story_host import POLICIES, any_item, change_file, make_bench
 from tests.patience import PATIENCE_S
-from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
+from tests.unit.session.fakes import submit
 
-POLICIES = ("codecompanion", "codebuddy", "adaptive", "cowork", "cowork_chat", "kodacode")
-SUMMARY = """1. Primary Request and Intent: go on.
-
-## 7. Pending Work
-nothing
-
-## 8. Current State
-fine
-"""
+ALONG = (GATHERED_TAG, UPDATE_TAG, EDITOR_TAG)
+"""What goes along with a question: before it in the request, below it on the screen."""
 STEPS_LUA = Path(__file__).with_name("buffer_story.lua").read_text(encoding="utf-8")
-
-
-class Finds:
-    """Finds some code for every question that asks for it, now and then none."""
-
-    def __init__(self, lines: int) -> None:
-        self.lines, self.asked = lines, 0
-
-    async def gather(self, question: Question, tell: Callable[[str], None]) -> Gathered:
-        tell("looking")
-        self.asked += 1
-        if self.asked % 5 == 0:
-            return Gathered(question=question.text)
-        text = f"### File: f{self.asked}.py\n" + "x = 1\n" * self.lines
-        found = (Snippet(path=f"f{self.asked}.py", start=1, end=self.lines, text=text, score=0.5),)
-        return Gathered(question=question.text, text=text, selection=Selection(snippets=found), ms=7)
 
 
 class Story:
@@ -80,30 +67,15 @@ class Story:
     def __init__(self, nvim: Nvim, root: Path, seed: int) -> None:
         """Take a Neovim that was prepared by `prepare`."""
         self.nvim, self.root, self.seed = nvim, root, seed
+        for left_over in root.glob("live*.txt"):
+            left_over.unlink()
         self.random = random.Random(seed)
         self.done: list[str] = []
         self.policy = self.random.choice(POLICIES)
         self.said = 0
-        numbers = itertools.count()
-
-        def answer(request: ChatRequest) -> Reply:
-            if request.purpose == "summary":
-                return says(SUMMARY)
-            number = next(numbers)
-            if request.messages[-1].role == "tool" and number % 3:
-                return says(f"answer {number} " + "word " * (number % 5 * 20))
-            if number % 4 == 0:
-                return (ReasoningDelta(f"thought {number}"), *says(f"said {number}"))
-            wanted = [(f"c{number}-{part}", "read_file", '{"path": "a.txt"}') for part in range(1 + number % 2)]
-            return calls(*wanted, text=f"looking {number}" if number % 3 == 0 else "")
-
-        adapters = (ScriptedAdapter("s", answer), ScriptedAdapter("other", answer))
-        managed = {"editing": {"trigger": 0.5}, "compaction": {"trigger": 0.8, "min_token_savings": 1}}
-        settings = {"policy": self.policy, "context_management": managed, "on_compact": "stop"}
-        self.bench = Bench(root, *adapters, window=self.random.choice((3_000, 5_000, 20_000)), settings=settings)
-        self.bench.services.gatherer = Finds(self.random.choice((20, 400)))
-        self.code_of: dict[str, str] = {}
-        """The code of each question, by message id."""
+        self.bench = make_bench(root, self.random, self.policy)
+        self.along: dict[str, list[str]] = {}
+        """What went along with each question, by message id."""
         self.loop = asyncio.new_event_loop()
         self.chat = nvim.lua("return Story.begin()")
         self.session: Session = self.run(self._open())
@@ -129,8 +101,8 @@ class Story:
             sent = ""
             for event in events:
                 sent = event.message_id if isinstance(event, MessageSent) else sent
-                if isinstance(event, CodeGathered):
-                    self.code_of[sent] = event.message_id
+                if isinstance(event, CodeGathered | FileUpdated | EditorContextSent):
+                    self.along.setdefault(sent, []).append(event.message_id)
             asked = self.nvim.lua("return Story.draw(...)", json.dumps([msgspec.to_builtins(e) for e in events]))
             for request in json.loads(asked):
                 self._carry_out(request["verb"], request["payload"])
@@ -180,11 +152,23 @@ class Story:
         text = f"question {self.said}" + " please" * self.random.choice((0, 40, 200))
         text += self.random.choice(("", "", " #{codebase}"))
 
-        async def turn() -> None:
-            self.session.submit(submit(text, self.said))
-            await self._idle()
+        self.run(self._send(submit(text, self.said)))
 
-        self.run(turn())
+    async def _send(self, message: Submit) -> None:
+        self.session.submit(message)
+        late = tuple(msgspec.structs.replace(one, comes="now") for one in message.items if one.comes == "later")
+        if late:
+            self.session.mentioned.take(EditorContext(chat=self.chat, submit_id=message.submit_id, items=late))
+        await self._idle()
+
+    def mention(self) -> None:
+        """Ask about what is open in the editor; now and then about what is not there, and comes back unsent."""
+        self.said += 1
+        items = tuple(any_item(self.root, self.random) for _ in range(self.random.randint(1, 3)))
+        words = " ".join(item.written for item in items)
+        seen = Snapshot(current=str(self.root / "a.txt"), visible=(1, self.random.choice((1, 40)), 90))
+        message = submit(f"question {self.said} on {words}", self.said)
+        self.run(self._send(msgspec.structs.replace(message, items=items, snapshot=seen)))
 
     def compact(self) -> None:
         async def compact() -> None:
@@ -212,7 +196,7 @@ class Story:
             self._ask(RestoreMessage(chat=self.chat, item=self.random.choice(gone + cleared)))
 
     def clear_one(self) -> None:
-        results = [message.id for message in self.view if message.role == "tool" or message.tag == GATHERED_TAG]
+        results = [message.id for message in self.view if message.role == "tool" or message.tag in ALONG]
         if results:
             self._ask(ClearMessage(chat=self.chat, item=self.random.choice(results)))
 
@@ -220,6 +204,27 @@ class Story:
         path = f"f{self.random.randrange(4)}.txt"
         message = text_attachment("file", path, "text " * 10, self.bench.services.new_token())
         self._try(self.session.attach(message))
+
+    def attach_live(self) -> None:
+        """Attach a file that the model is told the changes of; an hour later it may have grown, or gone."""
+        path = change_file(self.root, self.random)
+
+        async def attach() -> None:
+            wanted = Attach(chat=self.chat, kind="file", path=path, live=True)
+            await self.session.attach(await read_attachment(self.bench.services, wanted, self.root))
+
+        self._try(attach())
+
+    def change_file(self) -> None:
+        """Change a file, attached or not, and say something."""
+        for _ in range(self.random.randint(1, 3)):
+            change_file(self.root, self.random)
+        self.talk()
+
+    def toggle_live(self) -> None:
+        files = [message.id for message in self.view if message.file is not None and message.tag != UPDATE_TAG]
+        if files:
+            self._try(self.session.context.set_live((self.random.choice(files),), self.random.random() < 0.5))
 
     def detach(self) -> None:
         items = [m.id for m in self.view if m.role == "user" and m.tag and m.tag not in (SUMMARY_TAG, GO_ON_TAG)]
@@ -273,6 +278,7 @@ class Story:
         rest = [self.pin, self.unpin, self.restore, self.clear_one, self.attach, self.attach, self.detach]
         rest += [self.delete_context_line, self.clear, self.answer_again, self.switch_model, self.switch_policy]
         rest += [self.resume, self.draw_again, self.draw_again]
+        rest += [self.mention] * 4 + [self.attach_live, self.change_file, self.change_file, self.toggle_live]
         action = self.random.choice(often + rest)
         self.done.append(action.__name__)
         action()
@@ -290,24 +296,30 @@ class Story:
             message = shaped.get(row["id"])
             if message is None or message.id.startswith("packet-"):
                 continue
-            if message.tag == GATHERED_TAG:
+            is_short = row["state"] in ("cleared", "cut")
+            if message.tag in ALONG:
                 said.append(message.id)
-                if row["state"] == "cleared":
-                    cleared.append(message.id)
+                cleared += [message.id] * is_short
             elif message.tag == SUMMARY_TAG or message.compaction:
                 cards.append(message.id)
             elif is_typed_by_user(message) or message.role != "user":
                 if is_drawn(message):
                     said.append(message.id)
-                    if message.role == "tool" and row["state"] == "cleared":
-                        cleared.append(message.id)
-            elif message.tag != GO_ON_TAG and not message.compacted:
+                    cleared += [message.id] * (message.role == "tool" and is_short)
+            elif message.tag not in (GO_ON_TAG, LOOKING_TAG) and (not message.compacted or self._is_live(message)):
                 context.append(message.id)
-        for question, code in self.code_of.items():  # before it in the request, below it on the screen
-            if question in said and code in said and said.index(code) == said.index(question) - 1:
-                place = said.index(code)
-                said[place : place + 2] = [question, code]
+        for question, along in self.along.items():  # before it in the request, below it on the screen
+            here = [known for known in said if known in along]
+            if here and question in said:
+                said = [known for known in said if known not in here]
+                place = said.index(question) + 1
+                said[place:place] = here
         return {"said": said, "cards": cards, "context": context, "cleared": cleared}
+
+    def _is_live(self, message: Message) -> bool:
+        """Return whether the model is told what changes in an attachment: it stays in the block once summarised."""
+        known = self.session.log.files.get(message.path or "")
+        return known is not None and known.item == message.id and known.live
 
     def check(self) -> None:
         """Compare what the buffer shows as live with what will be sent."""

@@ -153,6 +153,14 @@ def test_a_turn_split_between_two_pieces_has_one_header(chat: ChatDriver) -> Non
     assert chat.text().count("question") == 2
 
 
+def test_an_answer_after_the_chat_was_drawn_while_something_was_undone_has_its_header(chat: ChatDriver) -> None:
+    """What is drawn again while work goes on may end within a turn; once that is over, none does."""
+    chat.push(events.State(state="busy", label="undoing"))
+    chat.push(events.Redrawn(), events.Restored(entries=tuple(entries(1)), first=True, last=True))
+    chat.push(events.State(state="idle"), events.ReplyStarted(adapter="openai", model="gpt-4o"))
+    assert chat.text().count("## CodeCompanion") == 2
+
+
 def test_a_restored_compaction_folds_what_is_above_it(chat: ChatDriver) -> None:
     """Also when the turns it replaced arrive later."""
     card = events.Entry(

@@ -151,6 +151,8 @@ function M.state(chat, event)
   chat.state, chat.label = event.state, blocks.plain(event.label or "")
   if chat.state ~= "idle" then
     marks.forget_hint(chat)
+  else
+    chat.header = false -- what was drawn again while something was undone took it for a turn that goes on
   end
   activity.count_wait(chat)
 end

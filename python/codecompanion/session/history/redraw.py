@@ -16,6 +16,8 @@ from codecompanion.session.chat import Chat
 from codecompanion.session.history.entries import entries, pieces
 from codecompanion.wire.events import Event, Redrawn, ReplyStarted, Restored
 
+_ALONG = ("gathered", "updated", "mentioned")
+"""What goes along with a question says its size, as the model counts."""
 DELETED = "This chat is not in the history any more; it was deleted meanwhile."
 
 
@@ -49,7 +51,7 @@ async def _read(chat: Chat) -> tuple[list[Restored], Sequence[LogEvent]]:
 def restored(chat_id: str, events: Sequence[LogEvent], scaled: Callable[[int], int]) -> list[Restored]:
     """Return what the buffer shows of a log, in pieces, the newest first; `scaled`: an estimate as the model counts."""
     drawn = [
-        msgspec.structs.replace(entry, tokens=scaled(entry.tokens)) if entry.kind in ("gathered", "updated") else entry
+        msgspec.structs.replace(entry, tokens=scaled(entry.tokens)) if entry.kind in _ALONG else entry
         for entry in entries(events)
     ]
     return [Restored(chat=chat_id, entries=shown, first=first, last=last) for shown, first, last in pieces(drawn)]

@@ -7,13 +7,15 @@ import subprocess
 
 import pytest
 
+from codecompanion.counting.calibration import Calibration
 from codecompanion.model.messages import EDITOR_TAG, GATHERED_TAG, LOOKING_TAG
 from codecompanion.session.editor_context import taking
 from codecompanion.session.editor_context.source import Taken
 from codecompanion.session.history.entries import entries
 from codecompanion.session.history.forking import fork
 from codecompanion.session.history.inspection import original
-from codecompanion.wire.events import EditorContextSent, Gathering, MessageSent, Notice, SubmitFailed
+from codecompanion.session.history.redraw import redraw
+from codecompanion.wire.events import EditorContextSent, Gathering, MessageSent, Notice, Restored, SubmitFailed
 from codecompanion.wire.requests import (
     ClearMessage,
     EditorContext,
@@ -50,6 +52,17 @@ async def say(bench, session, request):
 
 def sent(bench):
     return [message.text for message in bench.adapter.requests[-1].messages if message.role != "system"]
+
+
+async def test_its_size_is_as_the_model_counts_also_when_the_chat_is_drawn_again(bench):
+    session = await bench.open()
+    session.meter.switch_model(Calibration(ratio=1.5))
+    await say(bench, session, ask("see #{x}", item(text="some words " * 90)))
+    (told,) = bench.of(EditorContextSent)
+    await redraw(session)
+    drawn = [entry.tokens for piece in bench.of(Restored) for entry in piece.entries if entry.kind == "mentioned"]
+    (mentioned,) = (message for message in session.log.view.messages if message.mentioned is not None)
+    assert drawn == [told.tokens] == [round(1.5 * mentioned.tokens)]
 
 
 async def test_it_stands_right_before_its_question_in_one_commit(bench, monkeypatch):
