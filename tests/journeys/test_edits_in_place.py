@@ -44,6 +44,12 @@ def test_an_edit_is_looked_at_decided_and_undone(desk: Desk) -> None:
         assert "    return prod(range(1, n + 1))\n" in screen
         assert "Return n!" not in screen
         terminal.keys("u")
+        terminal.wait(r"return n \* fact\(n - 1\)  −")
+        terminal.keys("<C-r>")
+        terminal.wait(r"    return prod\(range\(1, n \+ 1\)\)\n", gone="ga accept")
+        terminal.keys("u")
+        terminal.wait("ga accept")
+        terminal.keys("gr")
         terminal.wait(r"return n \* fact\(n - 1\)\n", gone="prod")
         # the host dies while the code arrives
         terminal.keys("4GV3j:CodeCompanion make it iterative<CR>")

@@ -144,6 +144,124 @@ def test_an_undo_brings_the_proposal_of_an_accepted_change_back(desk):
     assert here.lines() == [*OLD[:3], *TWO, *OLD[7:]]
 
 
+def drawn(here) -> list[int]:
+    """Return the lines, from 1, that are marked as going."""
+    return here.nvim.lua(
+        """local ns = vim.api.nvim_get_namespaces()['codecompanion.edit_in_place.shown']
+           local found = {}
+           for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, ns, 0, -1, { details = true })) do
+             if mark[4].hl_group then found[#found + 1] = mark[2] + 1 end
+           end
+           return found"""
+    )
+
+
+@pytest.mark.parametrize(("keys", "undos"), [("ga", 1), ("4Gdo]cdo", 2), ("7Gdo4Gdo", 2), ("4GdoGoend<Esc>4Gga", 3)])
+def test_an_undo_after_the_last_change_brings_the_proposal_back(desk, keys, undos):
+    """Whole, with its keys, where it stood; a redo decides it again, as often as wanted."""
+    here = desk(reply(code(TWO)))
+    here.edit("4,7CodeCompanion call it number")
+    here.wait_proposed(2)
+    here.nvim.feed(keys)
+    here.wait_over()
+    done = here.lines()
+    assert done[3:7] == TWO
+    assert here.nvim.lua("return vim.fn.maparg('ga', 'n', false, true).buffer") != 1
+    for _ in range(2):
+        here.nvim.feed("u")
+        here.wait_proposed()
+        here.nvim.feed("u" * (undos - 1))
+        here.wait_proposed(2)
+        assert here.lines() == OLD
+        assert drawn(here) == [4, 7]
+        here.nvim.feed("<C-r>" * undos)
+        here.wait_over()
+        assert here.lines() == done
+    here.nvim.feed("u" * undos)
+    here.wait_proposed(2)
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines() == [*OLD[:3], *TWO, *OLD[7:]]
+    here.nvim.feed("u")
+    here.wait_proposed(2)
+    here.nvim.feed("gr")
+    here.wait_over()
+    assert here.lines() == OLD
+
+
+def test_another_way_after_the_undo_is_not_taken_for_the_accepted_one(desk):
+    """The change that was accepted stands in another branch of the undo tree then."""
+    here = desk(reply(code(TWO)))
+    here.edit("4,7CodeCompanion call it number")
+    here.wait_proposed(2)
+    here.nvim.feed("ga")
+    here.wait_over()
+    here.nvim.feed("uggOtop<Esc>")
+    here.wait_proposed(2)
+    assert drawn(here) == [5, 8]
+    here.nvim.feed("5Gdo8Gdo")
+    here.wait_over()
+    assert here.lines() == ["top", *OLD[:3], *TWO, *OLD[7:]]
+
+
+def test_the_last_line_of_a_buffer_comes_back_too(desk):
+    here = desk(reply(code(["fact(3)", "fact(4)"])))
+    here.edit("9CodeCompanion call it twice")
+    here.wait_proposed(1)
+    here.nvim.feed("9Gdo")
+    here.wait_over()
+    here.nvim.feed("u")
+    here.wait_proposed(1)
+    here.nvim.wait_screen(r"\+ fact\(4\)")
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines() == [*OLD, "fact(4)"]
+
+
+def test_a_proposal_that_came_back_can_be_followed_up(desk):
+    here = desk(reply(code(TWO)), reply(code(NEW)))
+    here.edit("4,7CodeCompanion call it number")
+    here.wait_proposed(2)
+    chat = here.state()["chat"]
+    here.nvim.feed("ga")
+    here.wait_over()
+    here.nvim.feed("u")
+    here.wait_proposed(2)
+    here.nvim.feed("g.make it iterative<CR>")
+    here.nvim.wait_screen(r"result \*= i")
+    here.wait_proposed()
+    assert here.state()["chat"] == chat
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines() == EDITED
+
+
+def test_lines_of_one_buffer_are_edited_side_by_side(desk):
+    """The keys are about the edit of the cursor's line; the same lines are refused, with what to do."""
+    gate = asyncio.Event()
+    here = desk(reply(code(NEW), gate=gate, gate_after=10), reply(code(["import os, sys"])))
+    here.edit("4,7CodeCompanion make it iterative")
+    here.nvim.wait_for(lambda: len(here.server.requests) == 1, "the first request")
+    here.ask("6,8CodeCompanion again please")
+    here.nvim.wait_screen("Lines 4-7 are being edited already · <C-c> stops that")
+    here.ask("1CodeCompanion with os")
+    here.nvim.wait_screen("ga accept")
+    here.nvim.feed("1Gga")
+    here.nvim.wait_for(lambda: here.lines()[0] == "import os, sys", "the accepted line")
+    here.server.release(gate)
+    here.wait_proposed()
+    here.ask("5CodeCompanion again please")
+    here.nvim.wait_screen("Lines 4-7 have a proposal already · ga accepts it")
+    here.nvim.feed("u")
+    here.nvim.wait_for(lambda: here.lines() == OLD, "the old text")
+    here.nvim.wait_screen(r"\+ import os, sys")
+    here.nvim.feed("9Gga")
+    here.nvim.wait_screen("2 edits stand in this buffer, none on this line")
+    here.nvim.feed("ggga5Gga")
+    here.wait_over()
+    assert here.lines() == ["import os, sys", *EDITED[1:]]
+
+
 def test_what_is_typed_while_the_model_answers_stays(desk):
     """Above, in and below the lines; a change that meets one of the user's is theirs to decide."""
     gate = asyncio.Event()
@@ -344,7 +462,7 @@ def test_two_buffers_are_edited_at_once_and_one_only_once(desk):
     here.edit("4,7CodeCompanion make it iterative")
     here.nvim.wait_for(lambda: len(here.server.requests) == 1, "the first request")
     here.ask("4,7CodeCompanion again please")
-    here.nvim.wait_screen("waiting for you")
+    here.nvim.wait_screen("Lines 4-7 are being edited already")
     here.edit("1CodeCompanion two", name="other.py")
     here.wait_proposed()
     here.nvim.feed("ga")

@@ -51,7 +51,7 @@ function M.accept_change(edit)
     proposals.accept(proposal, clear)
   end)
   if left == 0 then
-    return edits.finish(edit, counted(#clear, "accepted") .. " · u undoes it")
+    return edits.decide(edit, counted(#clear, "accepted") .. " · u undoes it")
   end
   edits.draw(edit)
   say.hint(("%s, %d left that meet yours"):format(counted(#clear, "accepted"), left))
@@ -62,7 +62,8 @@ function M.reject_change(edit)
   if edit.is_asking then
     return asking.stop(edit)
   end
-  edits.finish(edit, "Rejected; the buffer was not changed by it.")
+  local is_part = edit.proposal and proposals.has_accepted(edit.proposal)
+  edits.finish(edit, is_part and "Rejected; what you accepted stays." or "Rejected; the buffer was not changed by it.")
 end
 
 ---@param edit CodeCompanion.Edit
@@ -107,22 +108,37 @@ function M.reject_hunk(edit)
   end
 end
 
+---The rows of all changes that are proposed in a buffer, from top to bottom.
+---@param bufnr integer
+---@return integer[] 0-based
+local function rows_of(bufnr)
+  local found = {}
+  for _, edit in ipairs(edits.live(bufnr)) do
+    if not edit.is_asking and proposals.refresh(edit.proposal) then
+      vim.list_extend(found, proposals.rows_of(edit.proposal))
+    end
+  end
+  return found
+end
+
 ---@param edit CodeCompanion.Edit
 ---@param step 1|-1
 local function go(edit, step)
   if vim.wo.diff then
     return vim.cmd.normal({ step == 1 and "]c" or "[c", bang = true })
-  elseif edit.is_asking or not is_proposed(edit) then
-    return
   end
-  local row, index = proposals.next_row(edit.proposal, api.nvim_win_get_cursor(0)[1] - 1, step)
-  if not row then
-    return say.hint(step == 1 and "No change below" or "No change above")
+  local rows, here = rows_of(edit.bufnr), api.nvim_win_get_cursor(0)[1] - 1
+  for at = step == 1 and 1 or #rows, step == 1 and #rows or 1, step do
+    if (rows[at] - here) * step > 0 then
+      vim.cmd.normal({ "m'", bang = true })
+      api.nvim_win_set_cursor(0, { math.min(rows[at] + 1, api.nvim_buf_line_count(0)), 0 })
+      vim.cmd.normal({ "zv", bang = true })
+      return say.hint(("change %d of %d"):format(at, #rows))
+    end
   end
-  vim.cmd.normal({ "m'", bang = true })
-  api.nvim_win_set_cursor(0, { math.min(row + 1, api.nvim_buf_line_count(0)), 0 })
-  vim.cmd.normal({ "zv", bang = true })
-  say.hint(("change %d of %d"):format(index, #edit.proposal.placed))
+  if #rows > 0 then
+    say.hint(step == 1 and "No change below" or "No change above")
+  end
 end
 
 ---@param edit CodeCompanion.Edit

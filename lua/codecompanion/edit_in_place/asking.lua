@@ -3,6 +3,7 @@
 local api = vim.api
 local conversation = require("codecompanion.edit_in_place.conversation")
 local edits = require("codecompanion.edit_in_place.edits")
+local present = require("codecompanion.edit_in_place.present")
 local proposals = require("codecompanion.edit_in_place.proposal")
 local region = require("codecompanion.edit_in_place.region")
 local say = require("codecompanion.say")
@@ -46,15 +47,15 @@ end
 ---@param edit CodeCompanion.Edit
 ---@param event table edit_ended
 local function propose(edit, event)
-  local lines = edits.made_of(edit.asked, event.placement, event.lines)
+  local lines = present.made_of(edit.asked, event.placement, event.lines)
   edits.end_progress(edit)
-  edit.proposal = proposals.new(edit.region, edit.base, lines)
+  edit.proposal = proposals.new(edit.region, edit.base, lines, edit.proposal)
   local placed = proposals.refresh(edit.proposal)
   if placed and #placed == 0 then
-    return edits.finish(edit, "The model proposes no change.")
+    return edits.decide(edit, "The model proposes no change.")
   end
   edits.draw(edit)
-  edits.unfold(edit)
+  present.unfold(edit)
   if event.note ~= "" then
     say.line(event.note, severity.WARN)
   end

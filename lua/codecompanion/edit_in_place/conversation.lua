@@ -9,7 +9,8 @@ local M = {}
 ---@field submits integer
 ---@field key string What makes the keys of its submits unique
 ---@field is_open boolean The host has been asked to open it
----@field stop fun() Ends listening
+---@field on_event fun(event: table)
+---@field stop? fun() Ends listening; nil when nobody listens
 
 ---@param adapter? string|{ name: string, model?: string }
 ---@param id string
@@ -34,17 +35,24 @@ function M.has_window(id)
   return vim.fn.bufloaded("codecompanion://" .. id) == 1
 end
 
+---@param conversation CodeCompanion.EditConversation
+local function listen(conversation)
+  conversation.stop = conversation.stop
+    or host.subscribe(function(event)
+      if event.chat == conversation.id or event.type == "host_exit" then
+        conversation.on_event(event)
+      end
+    end)
+end
+
 ---Open a chat; nothing is sent yet. `on_event` gets its events, and those of the host's end.
 ---@param on_event fun(event: table)
 ---@return CodeCompanion.EditConversation
 function M.open(on_event)
   local token = require("codecompanion.chat.state.record").new_id()
   local conversation = { id = token, submits = 0, key = "edit:" .. token, is_open = true }
-  conversation.stop = host.subscribe(function(event)
-    if event.chat == token or event.type == "host_exit" then
-      on_event(event)
-    end
-  end)
+  conversation.on_event = on_event
+  listen(conversation)
   open(require("codecompanion.config").options.interactions.inline.adapter, token)
   return conversation
 end
@@ -59,6 +67,7 @@ function M.submit(conversation, text, target)
     host.notify("open_chat", { chat = conversation.id, snapshot = snapshot, resume = conversation.id })
   end
   conversation.is_open = true
+  listen(conversation)
   conversation.submits = conversation.submits + 1
   host.notify("submit", {
     chat = conversation.id,
@@ -85,7 +94,10 @@ end
 ---Nothing more is asked: give the chat back, unless it is a buffer by now. The history keeps it.
 ---@param conversation CodeCompanion.EditConversation
 function M.close(conversation)
-  conversation.stop()
+  if conversation.stop then
+    conversation.stop()
+    conversation.stop = nil
+  end
   if conversation.is_open and not M.has_window(conversation.id) then
     host.notify("close_chat", { chat = conversation.id })
   end

@@ -188,35 +188,43 @@ end
 ---@field first integer 0-based row of the region
 ---@field hunks CodeCompanion.PlacedHunk[]
 ---@field hint string[] What stands below the first change: the first that fits
----@field progress? string At the end of the first line, while the model answers
+
+---@param bufnr integer
+---@param shown CodeCompanion.EditShown
+---@param room CodeCompanion.EditRoom
+local function draw_one(bufnr, shown, room)
+  for index, one in ipairs(shown.hunks) do
+    local first = shown.first + one.first
+    local last = first + one.count
+    mark_removed(bufnr, first, last, one.is_conflict and "CodeCompanionEditConflict" or "CodeCompanionEditRemoved")
+    local lines = added(one.lines, one.count, room)
+    local hint = {}
+    if one.is_conflict then
+      local choice = keys.hint({ { "accept_hunk", "takes the new ones" }, { "reject_hunk", "keeps yours" } }, " · ")
+      hint = { "you have changed these lines, too" .. choice, "you changed these, too" }
+    elseif index == 1 then
+      hint = shown.hint
+    end
+    for at, text in ipairs(hint) do
+      if api.nvim_strwidth(text) <= room.width or at == #hint then
+        local group = one.is_conflict and "CodeCompanionEditConflict" or "CodeCompanionEditHint"
+        lines[#lines + 1] = { { (" "):rep(room.gutter) .. fit.cut(text, room.width), group } }
+        break
+      end
+    end
+    put_below(bufnr, last - 1, lines)
+  end
+end
 
 ---Draw what stands in a buffer; what was drawn before goes.
 ---@param bufnr integer
----@param shown CodeCompanion.EditShown
-function M.draw(bufnr, shown)
+---@param all CodeCompanion.EditShown[]
+function M.draw(bufnr, all)
   M.without_moving(bufnr, function()
     api.nvim_buf_clear_namespace(bufnr, M.namespace, 0, -1)
     local room = room_in(bufnr)
-    for index, one in ipairs(shown.hunks) do
-      local first = shown.first + one.first
-      local last = first + one.count
-      mark_removed(bufnr, first, last, one.is_conflict and "CodeCompanionEditConflict" or "CodeCompanionEditRemoved")
-      local lines = added(one.lines, one.count, room)
-      local hint = {}
-      if one.is_conflict then
-        local choice = keys.hint({ { "accept_hunk", "takes the new ones" }, { "reject_hunk", "keeps yours" } }, " · ")
-        hint = { "you have changed these lines, too" .. choice, "you changed these, too" }
-      elseif index == 1 then
-        hint = shown.hint
-      end
-      for at, text in ipairs(hint) do
-        if api.nvim_strwidth(text) <= room.width or at == #hint then
-          local group = one.is_conflict and "CodeCompanionEditConflict" or "CodeCompanionEditHint"
-          lines[#lines + 1] = { { (" "):rep(room.gutter) .. fit.cut(text, room.width), group } }
-          break
-        end
-      end
-      put_below(bufnr, last - 1, lines)
+    for _, shown in ipairs(all) do
+      draw_one(bufnr, shown, room)
     end
   end)
 end
@@ -226,15 +234,23 @@ local progress = api.nvim_create_namespace("codecompanion.edit_in_place.progress
 ---Say at the end of a line what is happening; nothing takes it away.
 ---@param bufnr integer
 ---@param row integer
----@param text? string
-function M.progress(bufnr, row, text)
-  api.nvim_buf_clear_namespace(bufnr, progress, 0, -1)
-  if text then
-    api.nvim_buf_set_extmark(bufnr, progress, math.min(row, api.nvim_buf_line_count(bufnr) - 1), 0, {
-      virt_text = { { "  " .. text, "CodeCompanionEditProgress" } },
-      virt_text_pos = "eol",
-      hl_mode = "combine",
-    })
+---@param text string
+---@param mark? integer Where it was said before
+---@return integer mark
+function M.progress(bufnr, row, text, mark)
+  return api.nvim_buf_set_extmark(bufnr, progress, math.min(row, api.nvim_buf_line_count(bufnr) - 1), 0, {
+    id = mark,
+    virt_text = { { "  " .. text, "CodeCompanionEditProgress" } },
+    virt_text_pos = "eol",
+    hl_mode = "combine",
+  })
+end
+
+---@param bufnr integer
+---@param mark? integer
+function M.end_progress(bufnr, mark)
+  if mark and api.nvim_buf_is_loaded(bufnr) then
+    api.nvim_buf_del_extmark(bufnr, progress, mark)
   end
 end
 

@@ -1,20 +1,17 @@
----The edits that run or wait for an answer, one a buffer: what is known of each, how it is drawn, how it ends.
+---The edits of each buffer: those that run or wait for a decision, and those that were accepted, whose proposal an undo
+---brings back. When one begins, ends, is decided and comes back.
 
 local api = vim.api
 local conversation = require("codecompanion.edit_in_place.conversation")
 local draw = require("codecompanion.edit_in_place.draw")
-local hunks = require("codecompanion.edit_in_place.hunks")
 local keys = require("codecompanion.edit_in_place.keys")
+local present = require("codecompanion.edit_in_place.present")
 local proposals = require("codecompanion.edit_in_place.proposal")
 local region = require("codecompanion.edit_in_place.region")
 local say = require("codecompanion.say")
 
-local uv = vim.uv or vim.loop
-
 local M = {}
 
-local FRAMES = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" }
-local FRAME_MS = 120
 local REDRAW_MS = 40
 local AUGROUP = api.nvim_create_augroup("codecompanion.edit_in_place", {})
 
@@ -25,119 +22,135 @@ local AUGROUP = api.nvim_create_augroup("codecompanion.edit_in_place", {})
 ---@field asked string[] The lines that the reply is about: those, or what was proposed for them
 ---@field instruction string The newest one
 ---@field conversation CodeCompanion.EditConversation
+---@field actions table<string, fun()> Of the keys
 ---@field is_asking boolean The model is answering
----@field label string What it is doing
+---@field is_decided boolean All of it is decided: only an undo brings it back
+---@field label string What the model is doing
 ---@field arrived string[] Lines of the reply so far
 ---@field placement string Where they go
 ---@field proposal CodeCompanion.Proposal? What is proposed, also while the model is asked for another
----@field keys CodeCompanion.EditKeys
----@field timer? uv.uv_timer_t
----@field is_due? boolean It will be drawn soon
+---@field progress? CodeCompanion.EditProgress
 
----@type table<integer, CodeCompanion.Edit>
+---@class CodeCompanion.EditedBuffer
+---@field edits CodeCompanion.Edit[] In the order they began
+---@field keys? CodeCompanion.EditKeys What is set while one of them is live
+---@field is_due? boolean It will be drawn soon
+---@field is_drawn? boolean
+
+---@type table<integer, CodeCompanion.EditedBuffer>
 local by_buffer = {}
 
 ---Id of the chat of the edit that ended last.
 ---@type string?
 M.last_chat = nil
 
+---The edits that run or wait for a decision, from top to bottom.
 ---@param bufnr integer
----@return CodeCompanion.Edit?
-function M.of(bufnr)
-  return by_buffer[bufnr]
+---@return CodeCompanion.Edit[]
+function M.live(bufnr)
+  local found = vim.tbl_filter(function(edit)
+    return not edit.is_decided
+  end, by_buffer[bufnr] and by_buffer[bufnr].edits or {})
+  table.sort(found, function(a, b)
+    return (region.rows(a.region) or 0) < (region.rows(b.region) or 0)
+  end)
+  return found
 end
 
 ---@param edit CodeCompanion.Edit
 ---@return boolean
 function M.is_alive(edit)
-  return by_buffer[edit.bufnr] == edit
+  local here = by_buffer[edit.bufnr]
+  return here ~= nil and not edit.is_decided and vim.list_contains(here.edits, edit)
 end
 
----The lines that a reply makes of those it is about.
----@param asked string[]
----@param placement string
----@param lines string[]
----@return string[]
-function M.made_of(asked, placement, lines)
-  if placement == "after" then
-    return vim.list_extend(vim.list_slice(asked), lines)
-  elseif placement == "before" then
-    return vim.list_extend(vim.list_slice(lines), asked)
+---The edit that has one of these lines.
+---@param bufnr integer
+---@param first integer 0-based row
+---@param last integer 0-based row after the last line
+---@return CodeCompanion.Edit?
+function M.meeting(bufnr, first, last)
+  for _, edit in ipairs(M.live(bufnr)) do
+    local from, to = region.rows(edit.region)
+    if
+      from
+      and from < math.max(last, first + 1)
+      and first < math.max(to --[[@as integer]], from + 1)
+    then
+      return edit
+    end
   end
-  return lines
 end
 
----For status lines, and for whoever wants to know: `b:codecompanion_edit`.
----@param edit CodeCompanion.Edit
----@param count integer
-local function publish(edit, count)
-  local state = edit.is_asking and "asking" or "proposed"
-  local chat = edit.conversation and edit.conversation.id
-  vim.b[edit.bufnr].codecompanion_edit = { state = state, label = edit.label, changes = count, chat = chat }
+---The edit that a key in the current window is about: the only one, or that of the cursor's line.
+---@param bufnr integer
+---@return CodeCompanion.Edit?
+function M.chosen(bufnr)
+  local live = M.live(bufnr)
+  local row = api.nvim_win_get_cursor(0)[1] - 1
+  return #live == 1 and live[1] or M.meeting(bufnr, row, row + 1)
 end
 
----@param edit CodeCompanion.Edit
----@return CodeCompanion.PlacedHunk[]? placed nil when its lines are gone
-local function placed_now(edit)
-  if not edit.is_asking then
-    return proposals.refresh(edit.proposal)
-  end
-  if not region.rows(edit.region) then
-    return nil
-  elseif #edit.arrived == 0 then
-    return edit.proposal and proposals.refresh(edit.proposal) or {}
-  end
-  local so_far = M.made_of(edit.asked, edit.placement, edit.arrived)
-  if edit.placement == "replace" then
-    so_far = hunks.so_far(edit.asked, so_far)
-  end
-  return hunks.place(edit.base, so_far, region.lines(edit.region))
-end
+local end_of
 
----@param count integer
----@return string[]
-local function hints(count)
-  local all = { { "accept_change", "accept" }, { "reject_change", "reject" } }
-  local one = { { "accept_hunk", "accept this" }, { "reject_hunk", "reject this" }, { "next_hunk", "next" } }
-  local more = { { "follow_up", "follow up" }, { "options", "keys" } }
-  local total = count > 1 and ("%d changes · "):format(count) or ""
-  local short = vim.list_slice(all)
-  short[3] = more[2]
-  local long = vim.list_extend(vim.list_slice(all), count > 1 and one or {})
-  return {
-    total .. keys.hint(vim.list_extend(vim.list_slice(long), more)),
-    total .. keys.hint(short),
-    keys.hint(short),
-  }
-end
-
----Draw what stands now. Nothing left to decide is the end of it.
----@param edit CodeCompanion.Edit
-function M.draw(edit)
-  if not M.is_alive(edit) then
+---Draw what stands in a buffer now. Nothing left to decide is the end of an edit; an undo of it brings it back.
+---@param bufnr integer
+local function refresh(bufnr)
+  local here = by_buffer[bufnr]
+  if not here or not api.nvim_buf_is_loaded(bufnr) then
     return
   end
-  local placed = placed_now(edit)
-  local first = region.rows(edit.region)
-  if not placed or not first then
-    return M.finish(edit, "The lines of this edit are gone from the buffer; nothing was changed.")
-  elseif not edit.is_asking and #placed == 0 then
-    return M.finish(edit)
+  local shown, ended, decided = {}, {}, {}
+  for _, edit in ipairs(here.edits) do
+    if edit.is_decided and proposals.is_undone(edit.proposal) then
+      local first, last = region.rows(edit.region)
+      edit.is_decided = not first or not last or M.meeting(bufnr, first, last) ~= nil
+    end
+    local placed = not edit.is_decided and present.placed(edit) or nil
+    if not edit.is_decided and not placed then
+      ended[#ended + 1] = edit
+    elseif placed and #placed == 0 and not edit.is_asking then
+      decided[#decided + 1] = edit
+    elseif placed then
+      shown[#shown + 1] = { edit = edit, first = region.rows(edit.region), hunks = placed }
+    end
   end
-  publish(edit, #placed)
-  draw.draw(edit.bufnr, { first = first, hunks = placed, hint = edit.is_asking and {} or hints(#placed) })
+  for _, edit in ipairs(ended) do
+    end_of(edit, false, "The lines of this edit are gone from the buffer; nothing was changed.")
+  end
+  for _, edit in ipairs(decided) do
+    end_of(edit, true)
+  end
+  if #shown > 0 and not here.keys then
+    here.keys = keys.set(bufnr, shown[1].edit.actions)
+  end
+  if #shown > 0 or here.is_drawn then
+    present.draw(bufnr, shown)
+    here.is_drawn = #shown > 0
+  end
 end
 
 ---Draw soon, once for all that comes until then.
----@param edit CodeCompanion.Edit
-function M.draw_soon(edit)
-  if not edit.is_due then
-    edit.is_due = true
+---@param bufnr integer
+local function refresh_soon(bufnr)
+  local here = by_buffer[bufnr]
+  if here and not here.is_due then
+    here.is_due = true
     vim.defer_fn(function()
-      edit.is_due = false
-      M.draw(edit)
+      here.is_due = false
+      refresh(bufnr)
     end, REDRAW_MS)
   end
+end
+
+---@param edit CodeCompanion.Edit
+function M.draw(edit)
+  refresh(edit.bufnr)
+end
+
+---@param edit CodeCompanion.Edit
+function M.draw_soon(edit)
+  refresh_soon(edit.bufnr)
 end
 
 ---Change the text, and leave the cursor's line where it is on the screen.
@@ -147,73 +160,41 @@ function M.without_moving(edit, change)
   draw.without_moving(edit.bufnr, change)
 end
 
----Open the folds that hide what is proposed.
----@param edit CodeCompanion.Edit
-function M.unfold(edit)
-  local first = region.rows(edit.region)
-  if first and edit.proposal then
-    draw.unfold(edit.bufnr, { first = first, hunks = edit.proposal.placed, hint = {} })
-  end
-end
-
----@param edit CodeCompanion.Edit
-local function show_progress(edit)
-  local first = region.rows(edit.region)
-  if first then
-    local frame = FRAMES[math.floor(uv.now() / FRAME_MS) % #FRAMES + 1]
-    local label = edit.label ~= "" and edit.label or "waiting for the model"
-    draw.progress(edit.bufnr, first, ("%s %s%s"):format(frame, label, keys.hint({ { "stop", "stops" } }, " · ")))
-  end
-end
-
----Show that the model is being asked, until it is not any more.
 ---@param edit CodeCompanion.Edit
 function M.begin_progress(edit)
   edit.is_asking = true
-  publish(edit, 0)
-  show_progress(edit)
-  edit.timer = edit.timer or uv.new_timer()
-  edit.timer:start(
-    FRAME_MS,
-    FRAME_MS,
-    vim.schedule_wrap(function()
-      if M.is_alive(edit) and edit.is_asking then
-        show_progress(edit)
-      end
-    end)
-  )
+  present.begin_progress(edit)
+  refresh(edit.bufnr)
 end
 
 ---@param edit CodeCompanion.Edit
 function M.end_progress(edit)
   edit.is_asking, edit.arrived = false, {}
-  if edit.timer then
-    edit.timer:stop()
-  end
-  if api.nvim_buf_is_loaded(edit.bufnr) then
-    draw.progress(edit.bufnr, 0, nil)
-  end
+  present.end_progress(edit)
 end
 
----An edit is over: the buffer has its keys back, and nothing of it is drawn.
 ---@param edit CodeCompanion.Edit
----@param text? string|string[] What to say
+---@param can_return boolean
+---@param text? string|string[]
 ---@param level? CodeCompanion.Severity
-function M.finish(edit, text, level)
-  if not M.is_alive(edit) then
-    return
-  end
-  by_buffer[edit.bufnr] = nil
+function end_of(edit, can_return, text, level)
+  local here = by_buffer[edit.bufnr]
   M.end_progress(edit)
-  if edit.timer then
-    edit.timer:close()
-    edit.timer = nil
-  end
-  if api.nvim_buf_is_loaded(edit.bufnr) then
-    keys.restore(edit.bufnr, edit.keys)
-    draw.clear(edit.bufnr)
+  if can_return and edit.proposal and #edit.proposal.steps > 0 then
+    edit.is_decided = true
+  else
+    here.edits = vim.tbl_filter(function(other)
+      return other ~= edit
+    end, here.edits)
     region.clear(edit.region)
-    vim.b[edit.bufnr].codecompanion_edit = nil
+  end
+  if #M.live(edit.bufnr) == 0 and here.keys then
+    keys.restore(edit.bufnr, here.keys)
+    here.keys = nil
+  end
+  if #here.edits == 0 then
+    by_buffer[edit.bufnr] = nil
+    present.clear(edit.bufnr)
   end
   M.last_chat = edit.conversation.id
   conversation.close(edit.conversation)
@@ -222,23 +203,49 @@ function M.finish(edit, text, level)
   end
 end
 
----Keep what is drawn true to the buffer.
+---An edit is over: the buffer has its keys back, and nothing of it is drawn.
 ---@param edit CodeCompanion.Edit
-local function watch(edit)
-  local function gone()
-    vim.schedule(function()
-      M.finish(edit, "The buffer was loaded again; its edit in place was dropped.")
-    end)
+---@param text? string|string[] What to say
+---@param level? CodeCompanion.Severity
+function M.finish(edit, text, level)
+  if M.is_alive(edit) then
+    end_of(edit, false, text, level)
+    refresh(edit.bufnr)
   end
-  api.nvim_buf_attach(edit.bufnr, false, {
+end
+
+---All of it is accepted: as `finish`, but an undo brings what is undone back as a proposal.
+---@param edit CodeCompanion.Edit
+---@param text string
+function M.decide(edit, text)
+  if M.is_alive(edit) then
+    end_of(edit, true, text)
+    refresh(edit.bufnr)
+  end
+end
+
+---Keep what is drawn true to the buffer.
+---@param bufnr integer
+local function watch(bufnr)
+  local function dropped(reason)
+    return function()
+      local here = by_buffer[bufnr]
+      vim.schedule(function()
+        for _, edit in ipairs(here and by_buffer[bufnr] == here and here.edits or {}) do
+          end_of(edit, false, not edit.is_decided and reason .. "; its edit in place was dropped." or nil)
+        end
+      end)
+    end
+  end
+  api.nvim_buf_attach(bufnr, false, {
     on_lines = function()
-      if not M.is_alive(edit) then
+      if not by_buffer[bufnr] then
         return true
       end
-      M.draw_soon(edit)
+      refresh_soon(bufnr)
     end,
-    on_reload = gone,
-    on_detach = gone,
+    on_reload = dropped("The buffer was loaded again"),
+    on_detach = dropped("The buffer was closed"),
   })
 end
 
@@ -255,8 +262,8 @@ local function redraw_on_resize()
     desc = "Draw proposals for the new width",
     callback = function(args)
       if args.event ~= "OptionSet" or vim.list_contains({ "wrap", "number", "tabstop" }, args.match) then
-        for _, edit in pairs(by_buffer) do
-          M.draw_soon(edit)
+        for bufnr in pairs(by_buffer) do
+          refresh_soon(bufnr)
         end
       end
     end,
@@ -265,8 +272,14 @@ end
 
 ---@param edit CodeCompanion.Edit
 function M.add(edit)
-  by_buffer[edit.bufnr] = edit
-  watch(edit)
+  local here = by_buffer[edit.bufnr]
+  if not here then
+    here = { edits = {} }
+    by_buffer[edit.bufnr] = here
+    watch(edit.bufnr)
+  end
+  table.insert(here.edits, edit)
+  here.keys = here.keys or keys.set(edit.bufnr, edit.actions)
   redraw_on_resize()
 end
 

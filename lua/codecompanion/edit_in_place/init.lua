@@ -7,13 +7,22 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----@param edit CodeCompanion.Edit
+---What the keys of a buffer do: to its only edit, or to that of the cursor's line.
+---@param bufnr integer
 ---@return table<string, fun()>
-local function bound(edit)
+local function bound(bufnr)
+  local edits = require("codecompanion.edit_in_place.edits")
   local found = {}
   for name, action in pairs(require("codecompanion.edit_in_place.actions")) do
     found[name] = function()
-      action(edit)
+      local of_any = name == "next_hunk" or name == "previous_hunk" or name == "options"
+      local edit = edits.chosen(bufnr) or of_any and edits.live(bufnr)[1]
+      if edit then
+        return action(edit)
+      end
+      local keys = require("codecompanion.edit_in_place.keys")
+      local go = keys.hint({ { "next_hunk", "goes to the next change" } }, " · ")
+      say.hint(("%d edits stand in this buffer, none on this line"):format(#edits.live(bufnr)) .. go)
     end
   end
   return found
@@ -26,14 +35,37 @@ local function begin(bufnr, instruction, lines)
   local edits = require("codecompanion.edit_in_place.edits")
   local asking = require("codecompanion.edit_in_place.asking")
   local place = require("codecompanion.edit_in_place.region").set({ bufnr = bufnr }, lines.first, lines.last)
-  local edit = { bufnr = bufnr, region = place, is_asking = true, label = "", arrived = {}, placement = "replace" }
+  local edit = { bufnr = bufnr, region = place, is_asking = true, is_decided = false, label = "", arrived = {} }
   require("codecompanion.screen.edit_highlights").define()
-  edit.keys = require("codecompanion.edit_in_place.keys").set(bufnr, bound(edit))
+  edit.actions = bound(bufnr)
   edits.add(edit)
   edit.conversation = require("codecompanion.edit_in_place.conversation").open(function(event)
     asking.take(edit, event)
   end)
   asking.ask(edit, instruction, lines.lines, false)
+end
+
+---Why these lines cannot be edited now: another edit has them. nil when none has.
+---@param bufnr integer
+---@param lines CodeCompanion.EditTargetLines
+---@return string[]? reason In fewer and fewer words
+local function taken(bufnr, lines)
+  local other = require("codecompanion.edit_in_place.edits").meeting(bufnr, lines.first, lines.last)
+  if not other then
+    return nil
+  end
+  local keys = require("codecompanion.edit_in_place.keys")
+  local first, last = require("codecompanion.edit_in_place.region").rows(other.region)
+  local where = last - first < 2 and ("Line %d"):format(first + 1) or ("Lines %d-%d"):format(first + 1, last)
+  local choice, short
+  if other.is_asking then
+    choice = (last - first < 2 and " is" or " are") .. " being edited already"
+    short = keys.hint({ { "stop", "stops that" } }, " · ")
+  else
+    choice = (last - first < 2 and " has" or " have") .. " a proposal already"
+    short = keys.hint({ { "accept_change", "accepts it" }, { "reject_change", "rejects it" } }, " · ")
+  end
+  return { where .. choice .. short, where .. choice }
 end
 
 ---Ask for an edit of the current buffer.
@@ -42,32 +74,33 @@ end
 function M.start(instruction, range)
   local bufnr = api.nvim_get_current_buf()
   local target = require("codecompanion.edit_in_place.target")
-  local refusal = target.refusal(bufnr)
-  if not refusal and require("codecompanion.edit_in_place.edits").of(bufnr) then
-    local keys = require("codecompanion.edit_in_place.keys")
-    refusal = "An edit of this buffer is waiting for you"
-      .. keys.hint({ { "accept_change", "accepts it" }, { "reject_change", "rejects it" } }, " · ")
-  end
-  local lines, problem
+  local refusal, lines = target.refusal(bufnr), nil
   if not refusal then
-    lines, problem = target.lines(bufnr, range, api.nvim_win_get_cursor(0))
+    lines, refusal = target.lines(bufnr, range, api.nvim_win_get_cursor(0))
   end
-  if not lines then
-    return say.line(refusal or problem --[[@as string]], severity.WARN)
+  refusal = refusal or taken(bufnr, lines --[[@as CodeCompanion.EditTargetLines]])
+  if refusal then
+    return say.line(refusal, severity.WARN)
   elseif instruction:find("%S") then
     return begin(bufnr, instruction, lines)
   end
   vim.ui.input({ prompt = ("Edit lines %d-%d: "):format(lines.first + 1, lines.last) }, function(words)
-    if words and words:find("%S") and api.nvim_buf_is_loaded(bufnr) then
-      begin(bufnr, words, target.lines(bufnr, { lines.first + 1, lines.last }, { 1, 0 }))
+    if not words or not words:find("%S") or not api.nvim_buf_is_loaded(bufnr) then
+      return
     end
+    local now, problem = target.lines(bufnr, { lines.first + 1, lines.last }, { 1, 0 })
+    problem = problem or taken(bufnr, now --[[@as CodeCompanion.EditTargetLines]])
+    if problem then
+      return say.line(problem, severity.WARN)
+    end
+    begin(bufnr, words, now)
   end)
 end
 
 ---Open the chat of the edit in this buffer, or of the one that ended last.
 function M.open_chat()
   local edits = require("codecompanion.edit_in_place.edits")
-  local edit = edits.of(api.nvim_get_current_buf())
+  local edit = edits.chosen(api.nvim_get_current_buf())
   if edit then
     return require("codecompanion.edit_in_place.actions").open_chat(edit)
   elseif not edits.last_chat then

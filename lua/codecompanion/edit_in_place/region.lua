@@ -53,7 +53,8 @@ end
 ---@param region CodeCompanion.EditRegion
 function M.clear(region)
   if api.nvim_buf_is_loaded(region.bufnr) then
-    api.nvim_buf_clear_namespace(region.bufnr, M.namespace, 0, -1)
+    api.nvim_buf_del_extmark(region.bufnr, M.namespace, region.top)
+    api.nvim_buf_del_extmark(region.bufnr, M.namespace, region.bottom)
   end
 end
 

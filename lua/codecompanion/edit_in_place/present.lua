@@ -1,0 +1,168 @@
+---What a user sees of the edits of a buffer: the changes as they stand, what their keys do, what the model is doing.
+
+local api = vim.api
+local draw = require("codecompanion.edit_in_place.draw")
+local hunks = require("codecompanion.edit_in_place.hunks")
+local keys = require("codecompanion.edit_in_place.keys")
+local proposals = require("codecompanion.edit_in_place.proposal")
+local region = require("codecompanion.edit_in_place.region")
+
+local uv = vim.uv or vim.loop
+
+local M = {}
+
+local FRAMES = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" }
+local FRAME_MS = 120
+
+---@class CodeCompanion.EditProgress
+---@field timer uv.uv_timer_t
+---@field mark? integer The extmark that says it
+
+---The lines that a reply makes of those it is about.
+---@param asked string[]
+---@param placement string
+---@param lines string[]
+---@return string[]
+function M.made_of(asked, placement, lines)
+  if placement == "after" then
+    return vim.list_extend(vim.list_slice(asked), lines)
+  elseif placement == "before" then
+    return vim.list_extend(vim.list_slice(lines), asked)
+  end
+  return lines
+end
+
+---What is proposed by an edit now, or has arrived of it.
+---@param edit CodeCompanion.Edit
+---@return CodeCompanion.PlacedHunk[]? placed nil when its lines are gone
+function M.placed(edit)
+  if not edit.is_asking then
+    return proposals.refresh(edit.proposal)
+  end
+  if not region.rows(edit.region) then
+    return nil
+  elseif #edit.arrived == 0 then
+    return edit.proposal and proposals.refresh(edit.proposal) or {}
+  end
+  local so_far = M.made_of(edit.asked, edit.placement, edit.arrived)
+  if edit.placement == "replace" then
+    so_far = hunks.so_far(edit.asked, so_far)
+  end
+  return hunks.place(edit.base, so_far, region.lines(edit.region))
+end
+
+---@param count integer
+---@return string[]
+local function hints(count)
+  local all = { { "accept_change", "accept" }, { "reject_change", "reject" } }
+  local one = { { "accept_hunk", "accept this" }, { "reject_hunk", "reject this" }, { "next_hunk", "next" } }
+  local more = { { "follow_up", "follow up" }, { "options", "keys" } }
+  local total = count > 1 and ("%d changes · "):format(count) or ""
+  local short = vim.list_slice(all)
+  short[3] = more[2]
+  local long = vim.list_extend(vim.list_slice(all), count > 1 and one or {})
+  return {
+    total .. keys.hint(vim.list_extend(vim.list_slice(long), more)),
+    total .. keys.hint(short),
+    keys.hint(short),
+  }
+end
+
+---@class CodeCompanion.PresentedEdit
+---@field edit CodeCompanion.Edit
+---@field first integer 0-based row of its region
+---@field hunks CodeCompanion.PlacedHunk[]
+
+---For status lines, and for whoever wants to know: `b:codecompanion_edit`, of all edits of a buffer; `label` and `chat`
+---are those of one that runs, else of the newest.
+---@param bufnr integer
+---@param shown CodeCompanion.PresentedEdit[] In the order they began
+local function publish(bufnr, shown)
+  local told, changes
+  for _, one in ipairs(shown) do
+    changes = (changes or 0) + #one.hunks
+    told = (one.edit.is_asking or not (told and told.is_asking)) and one.edit or told
+  end
+  local edit = told
+  vim.b[bufnr].codecompanion_edit = edit
+      and {
+        state = edit.is_asking and "asking" or "proposed",
+        label = edit.label,
+        changes = changes,
+        chat = edit.conversation and edit.conversation.id,
+      }
+    or nil
+end
+
+---Draw the edits of a buffer; what was drawn before goes.
+---@param bufnr integer
+---@param shown CodeCompanion.PresentedEdit[]
+function M.draw(bufnr, shown)
+  publish(bufnr, shown)
+  draw.draw(
+    bufnr,
+    vim.tbl_map(function(one)
+      return { first = one.first, hunks = one.hunks, hint = one.edit.is_asking and {} or hints(#one.hunks) }
+    end, shown)
+  )
+end
+
+---Open the folds that hide what is proposed.
+---@param edit CodeCompanion.Edit
+function M.unfold(edit)
+  local first = region.rows(edit.region)
+  if first and edit.proposal then
+    draw.unfold(edit.bufnr, { first = first, hunks = edit.proposal.placed, hint = {} })
+  end
+end
+
+---@param edit CodeCompanion.Edit
+local function show_progress(edit)
+  local first = region.rows(edit.region)
+  if first then
+    local frame = FRAMES[math.floor(uv.now() / FRAME_MS) % #FRAMES + 1]
+    local label = edit.label ~= "" and edit.label or "waiting for the model"
+    local text = ("%s %s%s"):format(frame, label, keys.hint({ { "stop", "stops" } }, " · "))
+    edit.progress.mark = draw.progress(edit.bufnr, first, text, edit.progress.mark)
+  end
+end
+
+---Show that the model is being asked, until it is not any more.
+---@param edit CodeCompanion.Edit
+function M.begin_progress(edit)
+  M.end_progress(edit)
+  local progress = { timer = uv.new_timer() }
+  edit.progress = progress
+  show_progress(edit)
+  progress.timer:start(
+    FRAME_MS,
+    FRAME_MS,
+    vim.schedule_wrap(function()
+      if edit.progress == progress then
+        show_progress(edit)
+      end
+    end)
+  )
+end
+
+---@param edit CodeCompanion.Edit
+function M.end_progress(edit)
+  local progress = edit.progress
+  if progress then
+    edit.progress = nil
+    progress.timer:stop()
+    progress.timer:close()
+    draw.end_progress(edit.bufnr, progress.mark)
+  end
+end
+
+---Nothing of any edit is drawn.
+---@param bufnr integer
+function M.clear(bufnr)
+  if api.nvim_buf_is_loaded(bufnr) then
+    vim.b[bufnr].codecompanion_edit = nil
+    draw.clear(bufnr)
+  end
+end
+
+return M
