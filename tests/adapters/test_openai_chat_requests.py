@@ -140,8 +140,25 @@ async def test_a_missing_key_stops_before_anything_is_sent(make_adapter: MakeAda
 
     async with ChatServer() as server:
         outcome = await collect(make_adapter(server.url, read_key=refuse))
+        with pytest.raises(MissingKey):
+            await make_adapter(server.url, read_key=refuse).require_key()
         assert server.requests == []
     assert isinstance(outcome.error, MissingKey)
+
+
+async def test_a_key_is_asked_for_once(make_adapter: MakeAdapter) -> None:
+    """Whoever asks whether there is one has read it for the request."""
+    asked: list[str] = []
+
+    def read(_: object) -> str:
+        asked.append("")
+        return "sk-test"
+
+    async with ChatServer([reply("Hello")]) as server:
+        adapter = make_adapter(server.url, read_key=read)
+        await adapter.require_key()
+        assert (await collect(adapter)).text == "Hello"
+    assert len(asked) == 1
 
 
 async def test_a_server_on_this_machine_needs_no_proxy(

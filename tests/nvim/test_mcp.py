@@ -45,10 +45,14 @@ def wait_until_gone(ids: list[int]) -> None:
 def test_a_tool_of_a_server_is_called_with_approval_and_stands_on_the_page(nvim_factory, tmp_path):
     """Lazily started, asked, run, shown in a fold; `:CodeCompanion mcp` has its tokens."""
     record = tmp_path / "record"
-    with ChatServerThread([calls_echo(), reply("It said hello.")], key=KEY) as server:
+    with ChatServerThread([reply("Hello."), calls_echo(), reply("It said hello.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=servers(record))
+        chat.send("/tools")
+        chat.nvim.wait_screen(r"○ odd .*starts with the next message")
+        chat.nvim.feed("q")
+        chat.say("@{files} hello")
         assert not record.exists()
-        chat.send("say hello")
+        chat.send("say hello with @{full}")
         chat.nvim.wait_screen(r"echo of the MCP server odd")
         chat.press_on_approval("g1")
         chat.nvim.wait_screen(r"It said hello\.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,6 +46,7 @@ def test_the_list_shows_what_each_tool_costs_and_switches(nvim_factory: Factory,
         chat.send("/tools")
         screen = chat.nvim.wait_screen("Tools of this chat")
         assert "● run_command" in screen
+        assert re.search(r"○ recall .*offered once something was taken out", screen)
         assert "asks" in screen
         assert "tokens are sent with each request · as configured" in screen
         chat.nvim.feed("/● run_command<CR><CR>")

@@ -193,6 +193,14 @@ class Adapter(Protocol):
         """Return the model names the endpoint offers, [] when it has no such list."""
         ...
 
+    async def require_key(self) -> None:
+        """Read what lets requests in, a key or a login, when there is any to read.
+
+        Raises:
+            AdapterError: there is none: every request fails before it is sent.
+        """
+        return
+
     async def warm_up(self) -> None:
         """Import the transport and open what can be opened, off the path of the first request."""
         ...

@@ -38,6 +38,10 @@ class UnusableAdapter(Adapter):
         """Refuse: whoever asks says why the adapter offers none."""
         self._refuse()
 
+    async def require_key(self) -> None:
+        """Refuse."""
+        self._refuse()
+
     async def warm_up(self) -> None:
         """Refuse."""
         self._refuse()

@@ -50,11 +50,14 @@ class McpHost:
         """Learn which servers of files the chat may use by now, and ask about those nobody has answered for."""
         await self.files.look(chat)
 
+    def coming(self, chat: Chat) -> list[tuple[str, str]]:
+        """Return the servers whose tools the chat would use and nobody knows yet, with what each is doing."""
+        return self.servers.coming(chat)
+
     async def wait_for(self, chat: Chat) -> None:
         """Start what the chat can use and wait for it as long as the user wants; say what is missing."""
-        if self.servers.are_for(chat):
-            await self.look(chat)
-            await self.servers.wait_for(chat)
+        await self.look(chat)
+        await self.servers.wait_for(chat)
 
     async def carry_out(self, request: ShowMcp | ChangeMcp | ReadMcp) -> object:
         """Carry out what the editor wants of them; raises `CodeCompanionError`."""

@@ -1,8 +1,8 @@
 """THE ORDER: everything that happens before a request leaves, top to bottom (R-518; the way of one message).
 
-     0  providers of tools that are not ready are waited for                    `tools.toolbox`
+     0  providers of tools that are not ready are waited for, MCP servers started: where the request may have
+        tools of theirs, and for a while                        `tools.toolbox`, `session.mcp.servers`
      1  rule files that have changed are read again                        R-549  `attachments.rules_sync`
-        MCP servers that the chat can use are started and waited for, for a while  `session.mcp.servers`
      2  a checkpoint, when one is due                                      R-464  `compaction.effects`
      3  the `/compact` that was typed meanwhile                            R-533  `window.context_control`
      4  how large is the window? an endpoint that can tell is asked        R-506  `window.window_watch`
@@ -44,10 +44,8 @@ async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bo
         ContextOverflow: it does not fit the window, and nothing more can be taken out.
         CodeCompanionError: something could not be stored; the view is as before.
     """
-    await chat.control.tools.settle()
+    await _have_tools(chat)
     await chat.reread_rules()
-    if chat.services.mcp is not None:
-        await chat.services.mcp.wait_for(chat)
     chat.effects.boundary()
     wanted = None if is_continued else chat.take_compaction_request()
     if wanted is not None:
@@ -58,6 +56,17 @@ async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bo
     if asking.allowed and not anyway:
         await _manage(chat.control, summaries=summaries, anyway=True)
     return declined
+
+
+async def _have_tools(chat: Chat) -> None:
+    """Let what the request may offer be there; nobody waits for what is not sent."""
+    if not chat.control.may_have_tools:
+        return
+    await chat.control.tools.settle()
+    if chat.services.mcp is not None:
+        await chat.services.mcp.wait_for(chat)
+    if chat.control.offer_tools():
+        chat.context.show()  # which says of what was chosen whether it is there
 
 
 async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> None:

@@ -227,7 +227,6 @@ class Chat:
 
     async def deliver_queued(self, turn_id: str, cycle: int) -> str:
         """Log what waits for a request boundary, then show it as sent (lesson 36); return why something was not."""
-        await self.control.tools.settle()
         await self.context.join(turn_id, cycle)
         refused = await self.queue.deliver(turn_id, cycle)
         self.show_meter()

@@ -32,8 +32,16 @@ class ToolProvider(Protocol):
 
 
 @runtime_checkable
-class SettlingProvider(Protocol):
-    """A provider that has to find out what it has: it loads something, it connects."""
+class LateProvider(Protocol):
+    """A provider some of whose tools come later: it has to load something, or a server is not started yet."""
+
+    def may_bring(self, name: str, root: Path) -> bool:
+        """Return whether a tool of this name may be among those that are still to come, for chats in the folder."""
+
+
+@runtime_checkable
+class SettlingProvider(LateProvider, Protocol):
+    """A late provider that can be waited for."""
 
     @property
     def is_settled(self) -> bool:

@@ -16,7 +16,7 @@ from codecompanion.formats.regex import regex
 from codecompanion.settings import ToolSettings
 from codecompanion.tools.base import Tool
 from codecompanion.tools.parameters import problem_with_parameters
-from codecompanion.tools.provider import SettlingProvider, ToolProvider
+from codecompanion.tools.provider import LateProvider, SettlingProvider, ToolProvider
 from codecompanion.tools.registry import OTHER_NAMES, ToolRegistry
 
 _log = logging.getLogger(__name__)
@@ -52,9 +52,22 @@ class Toolbox:
         if provider in self._providers:
             self._providers.remove(provider)
 
-    async def settle(self, root: Path) -> None:
-        """Wait for providers that are still finding out what they have: the first request shall have all schemas."""
-        waiting = [one for one in self._providers if isinstance(one, SettlingProvider) and not one.is_settled]
+    def may_bring(self, name: str, root: Path) -> bool:
+        """Return whether a tool of this name is not there now and may come later."""
+        return any(isinstance(one, LateProvider) and one.may_bring(name, root) for one in self._providers)
+
+    async def settle(self, root: Path, wanted: Callable[[Callable[[str], bool]], bool] = lambda brings: True) -> None:
+        """Wait for providers that are still finding out what they have: the first request shall have all schemas.
+
+        `wanted` tells whether one that brings tools of such names is to be waited for.
+        """
+        waiting = [
+            one
+            for one in self._providers
+            if isinstance(one, SettlingProvider)
+            and not one.is_settled
+            and wanted(lambda name, one=one: one.may_bring(name, root))  # type: ignore[misc]
+        ]
         if not waiting:
             return
         for one in waiting:

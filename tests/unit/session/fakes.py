@@ -112,6 +112,9 @@ class ScriptedAdapter:
     async def list_models(self) -> list[str]:
         return [self.default_model]
 
+    async def require_key(self) -> None:
+        """It needs none."""
+
     async def warm_up(self) -> None:
         return
 

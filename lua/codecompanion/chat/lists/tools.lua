@@ -49,15 +49,15 @@ end
 local function layout(listed)
   local lines, rows = {}, {}
   local width = math.min(30, math.max(widest(names_of(listed.tools)), widest(names_of(listed.groups))))
-  local function add(row, kind, text)
+  local function add(row, kind, is_on, text)
     local name = padded(fit.cut(row.name, width), width)
-    lines[#lines + 1] = blocks.one_line(("%s %s  %s"):format(row.on and ON or OFF, name, text))
+    lines[#lines + 1] = blocks.one_line(("%s %s  %s"):format(is_on and ON or OFF, name, text))
     rows[#lines] = { kind = kind, name = row.name, row = row }
   end
   lines[#lines + 1] = "Groups"
   for _, group in ipairs(listed.groups) do
     local count = ("%d tool%s"):format(#group.tools, #group.tools == 1 and "" or "s")
-    add(group, "group", ("%s · %s"):format(padded(count, 8), visible.line(group.description).text))
+    add(group, "group", group.on, ("%s · %s"):format(padded(count, 8), visible.line(group.description).text))
   end
   vim.list_extend(lines, { "", "Tools" })
   for _, tool in ipairs(listed.tools) do
@@ -65,7 +65,15 @@ local function layout(listed)
     local source = tool.source == "built in" and "" or " · " .. visible.line(tool.source).text
     local words = tool.description:match("^(.-[%.!?])%s") or tool.description
     local how = (tool.asks and "asks" or "runs") .. source
-    add(tool, "tool", ("%s · %s · %s"):format(tokens, how, visible.line(words).text))
+    local why_not = tool.why_not ~= "" and " · " .. tool.why_not or ""
+    add(tool, "tool", tool.sent, ("%s · %s%s · %s"):format(tokens, how, why_not, visible.line(words).text))
+  end
+  if #listed.coming > 0 then
+    vim.list_extend(lines, { "", "MCP servers whose tools are not known yet" })
+  end
+  for _, server in ipairs(listed.coming) do
+    local state = server[2] == "not started" and "starts with the next message" or visible.line(server[2]).text
+    lines[#lines + 1] = blocks.one_line(("%s %s  %s"):format(OFF, padded(fit.cut(server[1], width), width), state))
   end
   local how = listed.is_default and "as configured" or "chosen in this chat"
   local sum = "%s of %s tokens are sent with each request · %s"

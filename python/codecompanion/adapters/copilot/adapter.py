@@ -96,6 +96,10 @@ class CopilotAdapter(Adapter):
         await self._renew()
         return await self._list()
 
+    async def require_key(self) -> None:
+        """Have a token, of a login there is."""
+        await self._renew()
+
     async def warm_up(self) -> None:
         """Import the transport; with a login, exchange it and read which model is served where."""
         await asyncio.to_thread(import_transport)

@@ -186,6 +186,10 @@ class HttpAdapter:
         """Read the key again before the next request."""
         self._key = None
 
+    async def require_key(self) -> None:
+        """Read the key; it is kept for the request."""
+        await self._endpoint("")
+
     async def warm_up(self) -> None:
         """Import the transport and read the certificates in a thread (50 ms), before the first request needs them.
 

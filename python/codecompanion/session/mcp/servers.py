@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import codecompanion
 from codecompanion.adapters.keys.known_secrets import looks_like_a_key
 from codecompanion.adapters.keys.redact import redact, secrets_in_url
+from codecompanion.counting.tokens import MessageCounter
+from codecompanion.errors import CodeCompanionError
 from codecompanion.mcp.base import ElicitationRequest, McpError, SamplingReply, SamplingRequest
 from codecompanion.mcp.server_spec import ServerSpec
 from codecompanion.session.chat import Chat
 from codecompanion.session.mcp.changed_tools import ChangedTools
 from codecompanion.session.mcp.entries import Entry, configured, spec_of
 from codecompanion.session.mcp.server import Server, ServerState
+from codecompanion.session.mcp.tool_names import is_tool_of
 from codecompanion.session.services import Services
 from codecompanion.session.state import State
 from codecompanion.tools.base import Tool
@@ -42,6 +45,12 @@ class _Provider:
     def tools(self, root: Path) -> Sequence[Tool]:
         """Return the server's tools, for chats it serves."""
         return self._server.joined if self._server.root in (None, root) else ()
+
+    def may_bring(self, name: str, root: Path) -> bool:
+        """Return whether it could be the name of one of its tools, while these are not known."""
+        server = self._server
+        is_known = not server.is_on or server.state is ServerState.READY
+        return not is_known and server.root in (None, root) and is_tool_of(server.name, name)
 
 
 class McpServers:
@@ -112,28 +121,32 @@ class McpServers:
 
     # ---- started when they are needed
 
-    def start_all(self, root: Path) -> list[asyncio.Task[None]]:
-        """Start the servers of a folder that were not started yet; return what is to be waited for."""
-        tasks = []
-        for server in self.of(root):
-            if server.state in (ServerState.STOPPED, ServerState.STARTING) and (task := server.start()):
-                tasks.append(task)
-        return tasks
+    def start_all(self, root: Path) -> None:
+        """Start the servers of a folder that were not started yet."""
+        _start(self.of(root))
 
-    def are_for(self, chat: Chat) -> bool:
-        """Return whether the next request of the chat could have tools at all."""
-        return self._services.settings.tools.enabled and chat.control.may_use_tools and not chat.control.purpose
+    def _wanted(self, chat: Chat) -> list[Server]:
+        """Return the servers whose tools the next request of the chat may have."""
+        tools = chat.control.tools
+        return [one for one in self.of(chat.root()) if tools.may_offer(partial(is_tool_of, one.name))]
+
+    def coming(self, chat: Chat) -> list[tuple[str, str]]:
+        """Return the servers whose tools the chat would use and nobody knows yet, with what each is doing."""
+        unknown = (one for one in self._wanted(chat) if one.is_on and one.state is not ServerState.READY)
+        return [(one.name, f"{one.state.value}: {one.problem}" if one.problem else one.state.value) for one in unknown]
 
     async def wait_for(self, chat: Chat) -> None:
         """Start what the chat can use and wait for it as long as the user wants; say what is missing."""
-        root = chat.root()
-        tasks = self.start_all(root)
+        servers = self._wanted(chat)
+        if any(one.state in _NOT_STARTED for one in servers) and not await _can_send(chat):
+            return
+        tasks = _start(servers)
         if tasks:
-            names = ", ".join(server.name for server in self.of(root) if server.state is ServerState.STARTING)
+            names = ", ".join(server.name for server in servers if server.state is ServerState.STARTING)
             chat.enter(State.PREPARING, f"starting MCP servers: {names}" if "," in names else f"starting {names} (MCP)")
             await asyncio.wait(tasks, timeout=self._services.settings.mcp.wait_s)
             chat.enter(State.PREPARING)
-        for server in self.of(root):
+        for server in servers:
             if tasks and server.state is ServerState.STARTING:
                 self._tell(chat, server, "is still starting; its tools join a later request.")
             elif server.state is ServerState.FAILED:
@@ -207,12 +220,12 @@ class McpServers:
         return [self._row(server) for server in self.of(root)]
 
     def _row(self, server: Server) -> dict[str, Any]:
-        connection, count = server.connection, self._services.count_text
+        connection, counter = server.connection, MessageCounter(self._services.count_text)
         tools = [
             {
                 "name": one.name,
                 "own_name": one.own_name,
-                "tokens": 0 if one.tool is None else count(_sent(one.tool)),
+                "tokens": 0 if one.tool is None else counter.tools([one.tool.spec]),
                 "offered": server.is_offered(one),
                 "asks": one.asks,
                 "hints": list(one.hints),
@@ -237,6 +250,23 @@ class McpServers:
         }
 
 
+_NOT_STARTED = (ServerState.STOPPED, ServerState.STARTING)
+
+
+def _start(servers: Iterable[Server]) -> list[asyncio.Task[None]]:
+    """Start those that were not started yet; return what is to be waited for."""
+    return [task for one in servers if one.state in _NOT_STARTED and (task := one.start())]
+
+
+async def _can_send(chat: Chat) -> bool:
+    """Return whether the chat's adapter has what a request needs; if not, the request says so, and at once."""
+    try:
+        await chat.control.adapter().require_key()
+    except CodeCompanionError:
+        return False
+    return True
+
+
 def _secrets(entry: Entry, spec: ServerSpec) -> Iterator[str]:
     """Yield what of a server's entry is a key: by its name, by its look, or because it was looked up."""
     hidden = HiddenVariables()
@@ -247,7 +277,3 @@ def _secrets(entry: Entry, spec: ServerSpec) -> Iterator[str]:
         yield value
         yield from value.split()
     yield from secrets_in_url(spec.url)
-
-
-def _sent(tool: Tool) -> str:
-    return json.dumps([tool.spec.name, tool.spec.description, tool.spec.parameters], ensure_ascii=False)

@@ -23,6 +23,11 @@ def model_names(server: str, tools: Iterable[str]) -> dict[str, str]:
     return {tool: _unique(name, server, tool, counted) for tool, name in plain.items()}
 
 
+def is_tool_of(server: str, name: str) -> bool:
+    """Return whether a tool of the server may have this name for the model."""
+    return name.startswith(f"{_letters(server)}__"[: MAX_CHARS - _HASH_CHARS - 1])
+
+
 def _unique(name: str, server: str, tool: str, counted: dict[str, int]) -> str:
     if name == f"{server}__{tool}" and len(name) <= MAX_CHARS and counted[name.casefold()] == 1:
         return name

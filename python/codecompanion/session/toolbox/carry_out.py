@@ -12,9 +12,12 @@ from codecompanion.wire.requests import ChooseTools
 
 
 async def list_tools(chat: Chat) -> dict[str, Any]:
-    """Return all tools and groups of the chat, with what each costs."""
-    await chat.control.tools.settle()
-    return tool_list(chat.control)
+    """Return all tools and groups of the chat as its next message finds them, with what each costs."""
+    mcp = chat.services.mcp
+    if mcp is not None:
+        await mcp.look(chat)
+    await chat.control.tools.settle_all()
+    return {**tool_list(chat.control), "coming": [] if mcp is None else mcp.coming(chat)}
 
 
 async def choose_tools(chat: Chat, request: ChooseTools) -> str:
@@ -26,7 +29,7 @@ async def choose_tools(chat: Chat, request: ChooseTools) -> str:
     control = chat.control
     if not chat.services.settings.tools.enabled:
         raise InputError("Tools are switched off: interactions.chat.tools.opts.enabled is false.")
-    await control.tools.settle()
+    await control.tools.settle_all()
 
     async def change() -> str:
         token = chat.services.new_token()

@@ -33,8 +33,41 @@ class ChatTools:
         self._made: tuple[ToolRegistry, tuple[str, ...], ToolRegistry] | None = None
 
     async def settle(self) -> None:
-        """Wait a few seconds for providers that are not ready."""
+        """Wait a few seconds for providers that are not ready, of those whose tools the choice may offer."""
+        await self._toolbox.settle(self.root(), self.may_offer)
+
+    async def settle_all(self) -> None:
+        """Wait a few seconds for every provider that is not ready."""
         await self._toolbox.settle(self.root())
+
+    def may_offer(self, is_one: Callable[[str], bool]) -> bool:
+        """Return whether the choice in force offers tools of such names, as soon as they are there."""
+        units = self.units
+        if not units:
+            return True
+        groups = self.groups(self.all())
+        named, without = set[str](), set[str]()
+        for unit in units:
+            kind, _, name = unit.partition(":")
+            if kind == "group" and name in groups:
+                members = groups[name].tools
+                if members is None:
+                    return True
+                named.update(members)
+            elif kind == "tool":
+                named.add(name)
+            elif kind == "-tool":
+                without.add(name)
+        return any(map(is_one, named - without))
+
+    def may_come(self, name: str) -> bool:
+        """Return whether there is no such tool now, and may be one later: a server of its is not started yet."""
+        return self._toolbox.may_bring(name, self.root())
+
+    def names(self, wanted: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of all tools there are, and those of the wanted ones that may come later."""
+        known = self.all().names()
+        return (*known, *(name for name in wanted if name not in known and self.may_come(name)))
 
     def all(self) -> ToolRegistry:
         """Return every tool there is for the chat."""
@@ -47,10 +80,15 @@ class ChatTools:
             return registry
         if self._made is None or self._made[0] is not registry or self._made[1] != units:
             names = registry.names()
-            on = set(chosen_names(units, self.groups(registry), names))
-            always = {name for name in names if registry.get(name).only_when_removed and units != NO_UNITS}
-            self._made = registry, units, registry.only(on | always)
+            chosen = chosen_names(units, self.groups(registry), names, self.always)
+            self._made = registry, units, registry.only(frozenset(chosen))
         return self._made[2]
+
+    @property
+    def always(self) -> tuple[str, ...]:
+        """Return the tools that belong to every choice: what brings back what was taken out of the chat."""
+        registry = self.all()
+        return tuple(name for name in registry.names() if registry.get(name).only_when_removed)
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -63,8 +101,7 @@ class ChatTools:
         names = self._settings().default_tools
         if names is None:
             return ()
-        registry = self.all()
-        units, _ = units_of(names, self.groups(registry), registry.names())
+        units, _ = units_of(names, self.groups(self.all()), self.names(names))
         return tuple(dict.fromkeys(units)) or NO_UNITS
 
     @property

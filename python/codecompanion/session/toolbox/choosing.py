@@ -26,6 +26,7 @@ from codecompanion.session.toolbox.groups import (
     without_tool,
 )
 from codecompanion.session.window.chat_model import ChatModel
+from codecompanion.tools.base import Tool
 from codecompanion.wire.events import ContextItem
 
 ITEM = "tools:"
@@ -47,12 +48,11 @@ def chosen_by(text: str, model: ChatModel, change_id: str) -> tuple[ViewChanged 
     names = named_in(text)
     if not names:
         return None, ""
-    registry = model.tools.all()
-    groups = model.tools.groups(registry)
-    units, unknown = units_of(names, groups, registry.names())
+    groups, tools = model.tools.groups(model.tools.all()), model.tools.names(names)
+    units, unknown = units_of(names, groups, tools)
     told = ""
     if unknown:
-        near = nearest_name(unknown[0], groups, registry.names())
+        near = nearest_name(unknown[0], groups, tools)
         advice = f"did you mean @{{{near}}}?" if near else "/tools lists them."
         told = f"There is no tool and no group {', '.join(unknown)}; {advice} The message was sent as it is."
     before = model.log.tools or model.tools.default_units
@@ -68,9 +68,8 @@ def toggled(model: ChatModel, names: Sequence[str], on: bool | None, change_id: 
     Raises:
         InputError: there is no such tool or group.
     """
-    registry = model.tools.all()
-    groups, tools = model.tools.groups(registry), registry.names()
-    units = model.tools.starting_units
+    groups, tools = model.tools.groups(model.tools.all()), model.tools.names(names)
+    units, always = model.tools.starting_units, model.tools.always
     for name in names:
         unit = unit_of(name, groups, tools)
         if not unit:
@@ -78,18 +77,18 @@ def toggled(model: ChatModel, names: Sequence[str], on: bool | None, change_id: 
             advice = f"; did you mean {near}?" if near else "; /tools lists them."
             raise InputError(f"There is no tool and no group {name}{advice}")
         is_group = unit.startswith("group:")
-        is_on = unit in units if is_group else name in chosen_names(units, groups, tools)
+        is_on = unit in units if is_group else name in chosen_names(units, groups, tools, always)
         wanted = not is_on if on is None else on
         if wanted == is_on:
             continue
         if not wanted:
             left = tuple(one for one in units if one != unit) or NO_UNITS
-            units = left if is_group else without_tool(units, name, groups, tools)
+            units = left if is_group else without_tool(units, name, groups, tools, always)
         elif is_group:
             units = with_units(units, [unit])
         else:
             without = tuple(one for one in units if one not in (f"-tool:{name}", NO_UNITS[0]))
-            there = name in chosen_names(without, groups, tools)
+            there = bool(without) and name in chosen_names(without, groups, tools, always)
             units = without if there else with_units(without, [unit])
     if units == model.tools.starting_units:
         return None
@@ -102,11 +101,10 @@ def only_those(model: ChatModel, names: Sequence[str], change_id: str) -> ViewCh
     Raises:
         InputError: there is no such tool or group.
     """
-    registry = model.tools.all()
-    groups = model.tools.groups(registry)
-    units, unknown = units_of(names, groups, registry.names())
+    groups, tools = model.tools.groups(model.tools.all()), model.tools.names(names)
+    units, unknown = units_of(names, groups, tools)
     if unknown:
-        near = nearest_name(unknown[0], groups, registry.names())
+        near = nearest_name(unknown[0], groups, tools)
         raise InputError(
             f"There is no tool and no group {unknown[0]}; {f'did you mean {near}?' if near else '/tools lists them.'}"
         )
@@ -152,7 +150,7 @@ def tool_items(model: ChatModel) -> tuple[ContextItem, ...]:
         if kind == "group":
             note = counted(len(members), "tool")
         elif kind == "tool" and not members:
-            note = "not there now"
+            note = "not started yet" if model.tools.may_come(name) else "not there now"
         label = f"without {name}" if kind == "-tool" else name
         specs = registry.only(members).specs() if members else ()
         tokens = model.meter.counter.tools(specs) if specs else 0
@@ -165,8 +163,9 @@ def tool_list(model: ChatModel) -> dict[str, Any]:
     registry, counter = model.tools.all(), model.meter.counter
     groups, tools = model.tools.groups(registry), registry.names()
     units = model.tools.starting_units
-    on = set(chosen_names(units, groups, tools))
-    offered = {spec.name for spec in model.specs}
+    on = set(chosen_names(units, groups, tools, model.tools.always))
+    offered, available = model.specs_for_messages(model.tools.offered()), model.specs_for_messages()
+    sent = {spec.name for spec in offered}
     rows = []
     for name in tools:
         tool, setting = registry.get(name), registry.settings.get(name)
@@ -177,7 +176,8 @@ def tool_list(model: ChatModel) -> dict[str, Any]:
                 "source": registry.sources[name],
                 "description": " ".join(tool.spec.description.split()),
                 "on": name in on,
-                "sent": name in offered,
+                "sent": name in sent,
+                "why_not": _why_not_sent(tool, model) if name in on - sent else "",
                 "asks": asks,
                 "tokens": counter.tools((tool.spec,)),
             }
@@ -193,7 +193,18 @@ def tool_list(model: ChatModel) -> dict[str, Any]:
             }
             for group in groups.values()
         ],
-        "tokens": counter.tools(model.specs),
-        "all_tokens": counter.tools(registry.specs()),
+        "tokens": counter.tools(offered),
+        "all_tokens": counter.tools(available),
         "is_default": not model.log.tools,
     }
+
+
+def _why_not_sent(tool: Tool, model: ChatModel) -> str:
+    """Return why a tool that is chosen is not part of the next request."""
+    if not model.services.settings.tools.enabled:
+        return "tools are switched off"
+    if model.purpose:
+        return "this chat has no tools"
+    if tool.only_when_removed and not model.log.has_removed:
+        return "offered once something was taken out of the chat"
+    return f"the model's window is smaller than {tool.min_window:,} tokens"

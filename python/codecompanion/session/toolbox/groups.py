@@ -6,7 +6,7 @@ one that is left out of what the others bring. An empty choice is the default.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 import msgspec
@@ -64,9 +64,14 @@ def units_of(names: Iterable[str], groups: Mapping[str, Group], tools: Sequence[
     return units, unknown
 
 
-def chosen_names(units: Sequence[str], groups: Mapping[str, Group], tools: Sequence[str]) -> tuple[str, ...]:
-    """Return the tools that are offered under a choice, in the order of `tools`."""
-    wanted, without = set[str](), set[str]()
+def chosen_names(
+    units: Sequence[str], groups: Mapping[str, Group], tools: Sequence[str], always: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return the tools that are offered under a choice, in the order of `tools`.
+
+    `always` belong to every choice but "none", unless they are left out by name.
+    """
+    wanted, without = set(always if tuple(units) != NO_UNITS else ()), set[str]()
     for unit in units:
         kind, _, name = unit.partition(":")
         if kind == "group":
@@ -91,11 +96,15 @@ def with_units(choice: Sequence[str], added: Iterable[str]) -> tuple[str, ...]:
 
 
 def without_tool(
-    choice: Sequence[str], name: str, groups: Mapping[str, Group], tools: Sequence[str]
+    choice: Sequence[str],
+    name: str,
+    groups: Mapping[str, Group],
+    tools: Sequence[str],
+    always: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Return the choice without one tool: its own unit goes, or it is left out of what a group brings."""
     units = tuple(unit for unit in choice if unit != f"tool:{name}")
-    if name in chosen_names(units, groups, tools):
+    if name in chosen_names(units, groups, tools, always):
         return (*units, f"-tool:{name}")
     return units or NO_UNITS
 

@@ -24,6 +24,7 @@ from codecompanion.session.compaction.watch import Standing
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.toolbox.chat_tools import ChatTools
+from codecompanion.tools.registry import ToolRegistry
 from codecompanion.wire.events import Notice, Severity
 
 
@@ -98,11 +99,20 @@ class ChatModel:
             self.system_message = system
             self.meter.set_fixed_part(system, self.specs)
 
+    @property
+    def may_have_tools(self) -> bool:
+        """Return whether the next request may have tools at all."""
+        return self.services.settings.tools.enabled and self.may_use_tools and not self.purpose
+
     def _offered_tools(self) -> tuple[ToolSpec, ...]:
-        services = self.services
-        if not services.settings.tools.enabled or not self.may_use_tools or self.purpose:
+        return self.specs_for_messages(self.tools.offered()) if self.may_use_tools else ()
+
+    def specs_for_messages(self, registry: ToolRegistry | None = None) -> tuple[ToolSpec, ...]:
+        """Return which of these tools (None = all there are) a request for a message of the user's has."""
+        if not self.services.settings.tools.enabled or self.purpose:
             return ()
-        return self.tools.offered().specs(something_removed=self.log.has_removed, window=self.meter.window)
+        tools = self.tools.all() if registry is None else registry
+        return tools.specs(something_removed=self.log.has_removed, window=self.meter.window)
 
     def offer_tools(self) -> bool:
         """Offer what brings removed messages back as soon as there are any; the prompt cache is lost then anyway.

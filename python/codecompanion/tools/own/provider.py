@@ -39,6 +39,11 @@ class OwnTools:
             self._loaded is not None and self._loaded.is_set()
         )
 
+    def may_bring(self, name: str, root: Path) -> bool:
+        """Return whether it is a function in Python that is not loaded yet."""
+        del root
+        return not self.is_settled and name in self._given and name not in self._made
+
     async def settle(self, root: Path) -> None:
         """Load the functions in Python; it takes as long as their imports do."""
         del root

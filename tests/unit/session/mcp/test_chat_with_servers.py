@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from codecompanion.engine.chats import carry_out
+from codecompanion.engine.mcp import McpHost
+from codecompanion.errors import MissingKey
 from codecompanion.session.mcp.entries import Entry
 from codecompanion.settings_sections import McpServerSettings
-from codecompanion.wire.events import ApprovalRequested, Notice, PackagesMissing, ToolFinished
+from codecompanion.wire.events import ApprovalRequested, Notice, PackagesMissing, ToolFinished, TurnFinished
 from codecompanion.wire.events import State as StateEvent
-from codecompanion.wire.requests import Approve, ReadMcp
+from codecompanion.wire.requests import Approve, ListTools, ReadMcp
 from tests.mcp.listener import recorded
 from tests.unit.session.fakes import ScriptedAdapter, calls, says, submit
 from tests.unit.session.mcp_bench import PROPER, server, with_servers
@@ -248,3 +252,84 @@ async def test_a_server_that_is_named_again_goes_on_and_another_entry_replaces_i
         assert host.servers.named(tmp_path, "odd") is not first
         await bench.until(lambda: first.state.value == "off")
         assert not [spec for spec in session.control.tools.offered().specs() if spec.name.startswith("odd__")]
+
+
+def states(host: McpHost, root: Path) -> dict[str, str]:
+    return {row["name"]: row["state"] for row in host.servers.status(root)}
+
+
+@pytest.mark.parametrize(
+    ("text", "started"),
+    [
+        ("@{none} go", set()),
+        ("@{files} go", set()),
+        ("@{odd__echo} go", {"odd"}),
+        ("@{files} and @{two__echo}", {"two"}),
+        ("@{full} go", {"odd", "two"}),
+    ],
+)
+async def test_only_servers_whose_tools_a_message_may_have_are_started(
+    tmp_path: Path, text: str, started: set[str]
+) -> None:
+    """Nobody waits for what is not sent; a tool of a server that is not started yet can be named."""
+    servers = {"odd": server(), "two": server()}
+    async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), servers) as (bench, session, host):
+        session.submit(submit(text))
+        await bench.idle(session)
+        assert {name for name, state in states(host, tmp_path).items() if state == "ready"} == started
+        assert set(states(host, tmp_path).values()) <= {"ready", "not started"}
+        assert not bench.of(Notice)
+        waits = [event.label for event in bench.of(StateEvent) if "MCP" in event.label]
+        assert bool(waits) == bool(started)
+        sent = {spec.name.partition("__")[0] for spec in bench.adapter.requests[0].tools if "__" in spec.name}
+        assert sent == started
+
+
+async def test_a_configured_choice_of_a_servers_tool_starts_it(tmp_path: Path) -> None:
+    """Its name is known before it is started: it is not mistaken for no choice, or for no tools."""
+    servers = {"odd": server(), "two": server()}
+    async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), servers) as (bench, session, host):
+        settings = bench.services.settings
+        chosen = msgspec.structs.replace(settings.tools, default_tools=("odd__echo",))
+        bench.services.settings = msgspec.structs.replace(settings, tools=chosen)
+        session.submit(submit("go"))
+        await bench.idle(session)
+        assert [spec.name for spec in bench.adapter.requests[0].tools] == ["odd__echo"]
+        assert states(host, tmp_path) == {"odd": "ready", "two": "not started"}
+
+
+class Keyless(ScriptedAdapter):
+    """An adapter whose key is not set."""
+
+    async def require_key(self) -> None:
+        raise MissingKey("s: no key.")
+
+
+async def test_no_server_is_started_for_a_request_that_cannot_be_sent(tmp_path: Path) -> None:
+    """Without a key the request says so at once."""
+    adapter = Keyless("s", [[MissingKey("s: no key.")]])
+    async with with_servers(tmp_path, adapter, {"odd": server()}) as (bench, session, host):
+        session.submit(submit("go"))
+        await bench.idle(session)
+        assert states(host, tmp_path) == {"odd": "not started"}
+        assert [event.error for event in bench.of(TurnFinished)] == ["s: no key."]
+
+
+async def test_the_page_and_the_list_of_tools_have_one_number(tmp_path: Path) -> None:
+    """What a tool costs is counted once; servers that are to come stand in the list."""
+    async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {"odd": server()}) as parts:
+        bench, session, host = parts
+
+        async def listed() -> Any:
+            return await carry_out(bench.services, session, ListTools(chat="chat-1"))
+
+        assert (await listed())["coming"] == [("odd", "not started")]
+        session.submit(submit("go"))
+        await bench.idle(session)
+        now = await listed()
+        assert now["coming"] == []
+        ours = {row["name"]: row["tokens"] for row in now["tools"] if row["source"] == "MCP server odd"}
+        (page,) = host.servers.status(tmp_path)
+        assert {tool["name"]: tool["tokens"] for tool in page["tools"]} == ours
+        assert page["tokens"] == sum(ours.values()) > 0
+        assert {spec.name for spec in bench.adapter.requests[-1].tools} >= set(ours)

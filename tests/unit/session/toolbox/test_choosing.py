@@ -177,3 +177,89 @@ async def test_while_a_turn_runs_nothing_is_switched(tmp_path: Path) -> None:
     gate.set()
     await bench.idle(session)
     assert session.log.tools == ()
+
+
+async def shown(bench: Bench, session: Session) -> dict[str, dict[str, Any]]:
+    """Return the rows of the list by name."""
+    listed: Any = await carry_out(bench.services, session, ListTools(chat="chat-1"))
+    return {row["name"]: row for row in listed["tools"]}
+
+
+@pytest.mark.parametrize("choice", [(), ("files",), ("memory",), ("none",)])
+@pytest.mark.parametrize("removed", [False, True])
+async def test_the_list_marks_just_what_the_next_request_offers(
+    tmp_path: Path, choice: tuple[str, ...], removed: bool
+) -> None:
+    """`recall` too, which no choice names: offered once something was taken out, and not before."""
+    bench = start(tmp_path)
+    session = await bench.open()
+    await say(bench, session, "hello")
+    await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=choice, how="only"))
+    if removed:
+        await session.context.remove("detached", (session.log.view.messages[0].id,))
+    rows = await shown(bench, session)
+    marked = [name for name, row in rows.items() if row["sent"]]
+    assert sorted(await say(bench, session, "and?")) == sorted(marked)
+    assert ("recall" in marked) == (removed and choice != ("none",))
+    assert bool(rows["recall"]["why_not"]) == (not removed and choice != ("none",))
+
+
+@pytest.mark.parametrize("choice", [(), ("files",), ("none",)])
+async def test_recall_is_switched_like_others(tmp_path: Path, choice: tuple[str, ...]) -> None:
+    bench = start(tmp_path)
+    session = await bench.open()
+    await say(bench, session, "hello")
+    await session.context.remove("detached", (session.log.view.messages[0].id,))
+    await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=choice, how="only"))
+    was = (await shown(bench, session))["recall"]["sent"]
+    for expected in (not was, was):
+        await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=("recall",), how="toggle"))
+        assert (await shown(bench, session))["recall"]["sent"] == expected
+        assert ("recall" in await say(bench, session, "and?")) == expected
+
+
+async def test_the_list_says_why_a_chosen_tool_does_not_go_along(tmp_path: Path) -> None:
+    """A window too small for a tool."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("ok")] * 20), window=7_000)
+    session = await bench.open()
+    rows = await shown(bench, session)
+    assert rows["code_search"]["why_not"].startswith("the model's window is smaller than ")
+    assert "code_search" not in await say(bench, session, "hello")
+
+
+class Late:
+    """A provider that is asked to wait for, with the names of what it would bring."""
+
+    source = "your configuration"
+    group = ""
+
+    def __init__(self, *names: str) -> None:
+        self.names, self.waited, self.is_settled = names, 0, False
+
+    def tools(self, root: Path) -> tuple[Any, ...]:
+        return tuple(map(tool, self.names)) if self.is_settled else ()
+
+    def may_bring(self, name: str, root: Path) -> bool:
+        return not self.is_settled and name in self.names
+
+    async def settle(self, root: Path) -> None:
+        self.waited += 1
+        self.is_settled = True
+
+
+@pytest.mark.parametrize(
+    ("text", "waited"),
+    [("hello", 1), ("@{none}", 0), ("@{files}", 0), ("@{late}", 1), ("@{own}", 1), ("@{files} @{late}", 1)],
+)
+async def test_a_request_waits_for_a_provider_only_where_it_would_send_its_tools(
+    tmp_path: Path, text: str, waited: int
+) -> None:
+    """What is not loaded yet can be named, and is there when the request leaves."""
+    provider = Late("late")
+    group = ToolGroupSettings(tools=("late",), description="Mine.", system_prompt="", collapse=True)
+    bench = start(tmp_path, groups={"own": group})
+    bench.services.tools.add(provider)
+    session = await bench.open()
+    assert ("late" in await say(bench, session, text)) == bool(waited)
+    assert provider.waited == waited
+    assert not [notice.text for notice in bench.of(Notice)]
