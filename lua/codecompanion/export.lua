@@ -33,7 +33,9 @@ function M.run(chat, arguments)
     if err then
       return say.line(err, severity.ERROR)
     end
-    say.line(result.text)
+    local shown = vim.fn.fnamemodify(result.path, ":~:.")
+    local said = ("Exported to %s (%d kB)"):format(shown, result.kilobytes)
+    say.line({ said .. ". Keys are hidden; read it before you share it.", said })
   end)
 end
 

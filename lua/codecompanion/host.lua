@@ -274,7 +274,7 @@ local function on_exit(job, code, stderr_tail)
   end
   local text = stderr_tail:match("codecompanion: ([^\n]+)") -- what `engine/__main__.py` has to say
   if state.status == "starting" then
-    text = text or ("The Python host ended while starting (status %d); see :checkhealth codecompanion"):format(code)
+    text = text or ("The Python host did not start (status %d); see :CodeCompanion health"):format(code)
     if not M.is_chat_shown() then
       say.line(text, severity.ERROR)
     end
@@ -460,7 +460,7 @@ end
 ---Stop the host and start a new one.
 function M.restart()
   if state.channel and not state.job then
-    return say.line('host = "python3" is shared with other plugins; restart Neovim instead', severity.WARN)
+    return say.line('host = "python3" is shared with other plugins; restart Neovim', severity.WARN)
   end
   M.stop()
   dispatch({ type = "host_exit", code = 0, stderr_tail = "", text = "The Python host is being restarted." })

@@ -167,13 +167,14 @@ function M.add(extra, done)
   local say, severity = require("codecompanion.say"), require("codecompanion.severity")
   local python = (require("codecompanion.config").options.python or {}).host_prog
   if python then
-    local text = "python.host_prog is your own Python: run %s -m pip install %s"
-    return say.line(text:format(python, environment.EXTRAS[extra]), severity.WARN)
+    local packages = environment.EXTRAS[extra]
+    local text = ("python.host_prog is your own Python: run %s -m pip install %s"):format(python, packages)
+    return say.line({ text, ("Run pip install %s in your own Python (host_prog)"):format(packages) }, severity.WARN)
   end
   local had = environment.wants(extra)
   if not had and not environment.want(extra, true) then
     local folder = vim.fn.fnamemodify(environment.data_dir(), ":~")
-    return say.line("Nothing was installed: the data folder cannot be written: " .. folder, severity.ERROR)
+    return say.line("Nothing was installed, this folder cannot be written: " .. folder, severity.ERROR)
   end
   M.run_visibly(function(problem)
     if problem and not had then
@@ -191,10 +192,9 @@ function M.run_visibly(done)
   M.run(show, function(problem)
     local say = require("codecompanion.say")
     if problem then
-      say.line(
-        ("%s. Nothing was changed; details: %s"):format(problem, short_log_path()),
-        require("codecompanion.severity").ERROR
-      )
+      local details = ("; details: %s"):format(short_log_path())
+      local texts = { problem .. ". Nothing was changed" .. details, problem .. details, problem .. "." }
+      say.line(texts, require("codecompanion.severity").ERROR)
     else
       say.line("the Python environment is ready")
     end

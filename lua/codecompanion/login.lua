@@ -62,7 +62,7 @@ local function show(event)
   scratch.map(bufnr, "o", "Open the page in a browser", function()
     local _, problem = vim.ui.open(event.url)
     if problem then
-      say.line(("The page could not be opened here; it is %s"):format(event.url), severity.WARN)
+      say.line({ "The page could not be opened here; it is " .. event.url, event.url }, severity.WARN)
     end
   end)
   scratch.map(bufnr, { "q", "<Esc>", "<C-c>" }, "Stop the login", function()

@@ -7,8 +7,6 @@ local M = {}
 
 local PREFIX = "codecompanion: "
 local REPEATED_MS = 500
-local MIN_CUT = 60
-local MORE = "… (:CodeCompanion log)"
 local HIGHLIGHTS = {
   [severity.ERROR] = "ErrorMsg",
   [severity.WARN] = "WarningMsg",
@@ -37,33 +35,33 @@ end
 ---@param text string
 ---@return string
 local function one_line(text)
-  return vim.trim((text:gsub("%s*\n%s*", " "):gsub("%z", "^@")))
+  return vim.trim((text:gsub("%s*\n%s*", " "):gsub("\t", " "):gsub("%z", "^@")))
 end
 
----What is shown of a line that does not fit, and where the rest is; a narrow command line has no room to say that.
----@param line string
----@return string
-local function cut(line)
-  local room = vim.v.echospace
-  if room < MIN_CUT + #MORE then
-    return vim.fn.strcharpart(line, 0, math.max(room - 1, 1)) .. "…"
-  end
-  return vim.fn.strcharpart(line, 0, room - #MORE) .. MORE
-end
-
----The first of several ways to say the same that fits the command line; who speaks is left out before a word is cut.
+---The first of several ways to say the same that fits; who speaks is left out, and folders of a path, before a word is.
 ---@param texts string[]
----@return string
-local function fitting(texts)
-  for _, text in ipairs(texts) do
-    for _, prefix in ipairs({ PREFIX, "" }) do
-      local line = prefix .. one_line(text)
-      if vim.fn.strdisplaywidth(line) <= vim.v.echospace then
-        return line
-      end
+---@param room integer Cells there are
+---@return string line
+---@return boolean is_whole Whether it says all there is
+function M.fitting(texts, room)
+  local function fits(line)
+    return vim.api.nvim_strwidth(line) <= room
+  end
+  local brief
+  for index, text in ipairs(texts) do
+    text = one_line(text)
+    if fits(PREFIX .. text) then
+      return PREFIX .. text, index == 1
+    elseif fits(text) then
+      return text, index == 1
+    end
+    brief = require("codecompanion.screen.brief")
+    local short = brief.with_short_paths(text, room)
+    if fits(short) then
+      return short, false
     end
   end
-  return one_line(texts[#texts])
+  return brief.line(one_line(texts[#texts]), room), false
 end
 
 ---Say something on the command line, or through the `vim.notify` of a notification plugin.
@@ -82,10 +80,10 @@ function M.line(text, level)
     end
     if #vim.api.nvim_list_uis() > 0 then
       vim.cmd.redraw() -- forgets the message before, so that this one has the line for itself
-      line = fitting(type(text) == "table" and text or { whole })
-      if vim.fn.strdisplaywidth(line) > vim.v.echospace then
-        require("codecompanion.log").append(line) -- what does not fit can be read there
-        line = cut(line)
+      local is_whole
+      line, is_whole = M.fitting(type(text) == "table" and text or { whole }, vim.v.echospace)
+      if not is_whole then
+        require("codecompanion.log").append(one_line(whole)) -- what does not fit can be read there
       end
     end
     vim.api.nvim_echo({ { line, HIGHLIGHTS[level] } }, true, {})
@@ -126,7 +124,11 @@ end
 ---A short answer to a key: it leaves no trace in `:messages` and is cut before it could ask for a key.
 ---@param text string
 function M.hint(text)
-  vim.api.nvim_echo({ { vim.fn.strcharpart(one_line(text), 0, math.max(vim.v.echospace - 1, 1)) } }, false, {})
+  local line, room = one_line(text), math.max(vim.v.echospace - 1, 1)
+  if vim.api.nvim_strwidth(line) > room then
+    line = require("codecompanion.screen.brief").line(line, room)
+  end
+  vim.api.nvim_echo({ { line } }, false, {})
 end
 
 ---Take what stands on the command line away, such as the question of Neovim's own `vim.ui.input`.

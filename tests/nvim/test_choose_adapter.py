@@ -131,13 +131,33 @@ def test_each_adapter_says_what_it_needs(start: Start) -> None:
 
 
 def test_a_choice_that_needs_something_says_what(start: Start) -> None:
-    """Nothing is opened, nothing waits for a key."""
-    nvim = start()
+    """The list stays, nothing is opened, nothing waits for a key; what is to be done is seen at any width."""
+    for columns, said in (
+        (130, "Set OPENAI_API_KEY in your shell, then start Neovim again; one gets a key at https://platform.openai"),
+        (80, "Set OPENAI_API_KEY, then start Neovim again; o gets a key"),
+        (40, "Set OPENAI_API_KEY …"),
+    ):
+        nvim = start(size=(columns, 44))
+        open_list(nvim)
+        choose(nvim, "openai")
+        nvim.wait_for(lambda nvim=nvim, said=said: said in nvim.messages())
+        assert nvim.lua("return require('codecompanion.chat').current() == nil")
+        assert not nvim.blocked()
+        assert line_of(list_lines(nvim), "openai")
+
+
+def test_a_server_that_was_started_meanwhile_is_chosen_in_the_list(start: Start) -> None:
+    """It is asked again: who starts it in another terminal need not open the list anew."""
+    port = unused_port()
+    nvim = start(ollama=f"127.0.0.1:{port}")
     open_list(nvim)
-    choose(nvim, "openai")
-    nvim.wait_for(lambda: "openai needs OPENAI_API_KEY (one gets a key at https://platform" in nvim.messages())
-    assert nvim.lua("return require('codecompanion.chat').current() == nil")
-    assert not nvim.blocked()
+    choose(nvim, "ollama")
+    nvim.wait_for(lambda: f"ollama is not running at 127.0.0.1:{port}: start it, then choose it" in nvim.messages())
+    server = ChatServerThread(key="", models=("qwen3:14b",))
+    server.port = port
+    with server:
+        nvim.feed("<CR>")
+        nvim.wait_lua("return vim.b.codecompanion_chat and vim.b.codecompanion_chat.adapter == 'ollama'")
 
 
 def test_the_line_for_the_configuration_can_be_copied(start: Start) -> None:
@@ -277,11 +297,15 @@ def test_the_list_does_not_open_over_something_else(start: Start) -> None:
 
 
 def test_a_narrow_window_shows_it_too(start: Start, ollama: ChatServer) -> None:
-    """40 columns."""
+    """40 columns: no address that would be cut in two; the names stand in one column again where there is room."""
     nvim = start(ollama=f"127.0.0.1:{ollama.port}", size=(40, 24))
-    assert line_of(open_list(nvim), "ollama")
-    nvim.wait_screen("ollama")
+    lines = open_list(nvim)
+    assert line_of(lines, "ollama")
+    assert "  groq  needs GROQ_API_KEY" in lines
+    assert not any("https://" in line for line in lines)
     assert not nvim.blocked()
+    nvim.request("nvim_ui_try_resize", 120, 40)
+    nvim.wait_for(lambda: "https://console.groq.com/keys" in line_of(list_lines(nvim), "groq"))
 
 
 def test_copilot_is_logged_in_to_from_the_list(start: Start, tmp_path: Path) -> None:

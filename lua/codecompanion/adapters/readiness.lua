@@ -10,6 +10,7 @@ local servers = require("codecompanion.adapters.local_servers")
 ---@field name string
 ---@field state "ready"|"server"|"key"|"login"|"broken"|"offline"
 ---@field text string What it has, or needs, in a few words
+---@field missing? string The variable, or the file, that is not there
 ---@field page? string Where one gets a key
 ---@field asks? CodeCompanion.ServerAddress The server that has to be asked before more can be said
 
@@ -92,6 +93,7 @@ local function of_resolved(resolved)
       name = name,
       state = missing and "key" or "ready",
       text = missing and ("needs " .. missing) or has,
+      missing = missing,
       page = about.key_page,
     }
   end
@@ -128,6 +130,24 @@ local function model_names(names)
     or "running: " .. shown
 end
 
+---Take in what a server that was asked has answered.
+---@param one CodeCompanion.AdapterReadiness
+---@param models? string[] nil when it did not answer
+local function take(one, models)
+  one.state = models and "ready" or "server"
+  one.text = models and model_names(models) or ("not running at %s:%d"):format(one.asks.host, one.asks.port)
+end
+
+---Ask a server on this machine again.
+---@param one CodeCompanion.AdapterReadiness With `asks`
+---@param done fun() Once it says what it is now, at the latest after 0.3 s
+function M.ask_again(one, done)
+  servers.ask({ [one.name] = one.asks }, function(models)
+    take(one, models[one.name])
+    done()
+  end)
+end
+
 local ORDER = { ready = 1, login = 2, key = 3, server = 4, broken = 5, offline = 6 }
 
 ---All adapters, those that can be used first.
@@ -144,10 +164,8 @@ function M.all(http, done)
   end
   servers.ask(asked, function(models)
     for _, one in ipairs(found) do
-      if one.asks and models[one.name] then
-        one.state, one.text = "ready", model_names(models[one.name])
-      elseif one.asks then
-        one.text = ("not running at %s:%d"):format(one.asks.host, one.asks.port)
+      if one.asks then
+        take(one, models[one.name])
       end
     end
     table.sort(found, function(left, right)

@@ -104,7 +104,10 @@ function M.open_chat()
   if edit then
     return require("codecompanion.edit_in_place.actions").open_chat(edit)
   elseif not edits.last_chat then
-    return say.line("No edit in place was made since Neovim was started; :CodeCompanionChat Resume lists older chats")
+    return say.line({
+      "No edit in place was made since Neovim was started; :CodeCompanionChat Resume lists older chats",
+      "No edit in place yet; :CodeCompanionChat Resume lists older chats",
+    })
   end
   require("codecompanion.chat").resume(edits.last_chat)
 end

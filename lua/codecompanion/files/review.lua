@@ -57,7 +57,7 @@ end
 ---@param refill fun()
 local function revert_place(chat, one, refill)
   if decided[key(chat, one.change_id, one.hunk)] == "reverted" then
-    return say.hint("This place is reverted already; :CodeCompanionRevert lists the revert, gX there brings it back")
+    return say.hint("Reverted already; gX in :CodeCompanionRevert brings it back")
   end
   session.request(chat, "revert_changes", { changes = { one.change_id }, hunk = one.hunk }, function(result)
     if result.reverted > 0 then

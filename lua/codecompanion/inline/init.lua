@@ -26,7 +26,7 @@ end
 local function display()
   local wanted = options().display
   if wanted == "lsp" and not vim.lsp.inline_completion then
-    say.once('completion.display = "lsp" needs Neovim 0.12; suggestions are shown as ghost text', severity.WARN)
+    say.once('completion.display = "lsp" needs Neovim 0.12; ghost text is used', severity.WARN)
     return "ghost"
   end
   return wanted

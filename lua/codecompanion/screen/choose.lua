@@ -90,10 +90,20 @@ local function allow_marks(bufnr)
   return marked
 end
 
+---@class CodeCompanion.ListOptions
+---@field title string
+---@field many? boolean Several items can be marked
+---@field width? number
+---@field wrap? boolean
+---@field keys? CodeCompanion.ListKey[]
+---@field accept? fun(item: any, close: fun(items?: any[])) Takes `<CR>`; without `close` the list stays
+---@field layout? fun(): string[], integer As many lines and their width when the editor has another size
+---@field on_resize? fun(bufnr: integer)
+
 ---A list in a float, in place of Neovim's own: nothing waits, it can be searched, and several items can be marked.
 ---@param lines string[]
 ---@param at fun(line: integer): any The item of a line, nil where there is none
----@param options { title: string, many?: boolean, width?: number, wrap?: boolean, keys?: CodeCompanion.ListKey[] }
+---@param options CodeCompanion.ListOptions
 ---@param done fun(items?: any[])
 ---@return integer bufnr
 function M.list(lines, at, options, done)
@@ -105,6 +115,8 @@ function M.list(lines, at, options, done)
     hanging = 2,
     width = options.width or M.width(lines),
     footer = hints(options),
+    layout = options.layout,
+    on_resize = options.on_resize,
   })
   vim.wo[win].cursorline = true
   local on = scratch.keys(bufnr, win, at)
@@ -126,7 +138,9 @@ function M.list(lines, at, options, done)
       items[#items + 1] = marked[line] and at(line) or nil
     end
     items = #items > 0 and items or { at(api.nvim_win_get_cursor(0)[1]) }
-    if #items > 0 then
+    if #items > 0 and options.accept then
+      options.accept(items[1], close)
+    elseif #items > 0 then
       close(items)
     end
   end)

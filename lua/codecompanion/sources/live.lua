@@ -51,7 +51,7 @@ end
 function M.toggle(chat, row)
   local items = items_at(chat, row)
   if #items == 0 then
-    return say.hint("No attached file or buffer here; they stand in the context block at the top")
+    return say.hint("No attached file or buffer here; they stand at the top of the chat")
   end
   local is_live = vim.iter(items):any(function(item)
     return not item.live

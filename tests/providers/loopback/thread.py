@@ -27,6 +27,8 @@ class LoopbackThread(Generic[Server]):
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="loopback-server", daemon=True)
         self.server: Server
+        self.port = 0
+        """Where it listens, 0 = at any free port."""
 
     def __enter__(self) -> Server:
         # The vocabulary and the SDK's types take seconds: the first request must not wait for them, tests have limits.
@@ -38,7 +40,7 @@ class LoopbackThread(Generic[Server]):
 
     async def _start(self) -> None:
         self.server = self._make()
-        await self.server.start()
+        await self.server.start(self.port)
 
     def __exit__(self, *error: object) -> None:
         asyncio.run_coroutine_threadsafe(self.server.close(), self._loop).result(PATIENCE_S)

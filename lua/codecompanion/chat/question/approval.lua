@@ -131,7 +131,10 @@ local ACTIONS = {
   end,
   approve_prefix = function(chat, approval)
     if approval.event.prefix == "" or approval.event.why ~= "" then
-      return say.line("No prefix is offered: what this could run is not known; g2 allows exactly it.")
+      return say.line({
+        "No prefix is offered: what this could run is not known; g2 allows exactly it",
+        "No prefix is offered for this; g2 allows exactly it",
+      })
     end
     local opts = { prompt = "Always run commands with this prefix: ", default = approval.event.prefix }
     ask_for(opts, function(prefix)

@@ -163,7 +163,7 @@ function M.show_original(chat)
     if fold then
       folds.set_closed(chat, fold, false)
     end
-    return say.hint("Here are the snippets; the rest is in the Neovim that has the chat open")
+    return say.hint("Here are the snippets; the rest is in the Neovim with the chat")
   end
   if item and item.gathered then
     return require("codecompanion.chat.lists.gathered").shown(chat, item.message_id)

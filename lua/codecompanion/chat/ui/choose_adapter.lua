@@ -12,6 +12,8 @@ local severity = require("codecompanion.severity")
 local api = vim.api
 local M = {}
 
+local NARROW = 60 -- cells; the columns of the list are not kept below each other then
+
 local HEADINGS = {
   { states = { ready = true }, text = "Ready" },
   { states = { login = true, key = true }, text = "With a key or a login" },
@@ -27,22 +29,30 @@ function M.lua_line(name)
   return ('interactions = { chat = { adapter = "%s" } },'):format(name)
 end
 
----@param item CodeCompanion.AdapterReadiness
----@param width integer
----@return string
-local function line_of(item, width)
-  local page = item.state == "key" and item.page and (" · " .. item.page) or ""
-  return ("  %s%s  %s%s"):format(item.name, (" "):rep(width - #item.name), item.text, page)
+---What stands of each adapter in the list. Pages for keys only where all of them are in one piece: `o` opens them.
+---@param found CodeCompanion.AdapterReadiness[]
+---@param room integer
+---@return table<CodeCompanion.AdapterReadiness, string>
+local function rows_of(found, room)
+  local names, rows, with_pages, fits = 0, {}, {}, true
+  for _, item in ipairs(found) do
+    names = math.max(names, #item.name)
+  end
+  for _, item in ipairs(found) do
+    local gap = room < NARROW and "" or (" "):rep(names - #item.name)
+    rows[item] = ("  %s%s  %s"):format(item.name, gap, item.text)
+    local page = item.state == "key" and item.page and (" · " .. item.page) or ""
+    with_pages[item] = rows[item] .. page
+    fits = fits and (page == "" or api.nvim_strwidth(with_pages[item]) <= room)
+  end
+  return fits and with_pages or rows
 end
 
 ---@param found CodeCompanion.AdapterReadiness[]
 ---@return string[] lines
 ---@return table<integer, CodeCompanion.AdapterReadiness> items By line
 local function layout(found)
-  local width, lines, items = 0, {}, {}
-  for _, item in ipairs(found) do
-    width = math.max(width, #item.name)
-  end
+  local rows, lines, items = rows_of(found, vim.o.columns - 4), {}, {}
   for _, heading in ipairs(HEADINGS) do
     local begun = false
     for _, item in ipairs(found) do
@@ -51,7 +61,7 @@ local function layout(found)
           vim.list_extend(lines, #lines > 0 and { "", heading.text } or { heading.text })
           begun = true
         end
-        lines[#lines + 1] = line_of(item, width)
+        lines[#lines + 1] = rows[item]
         items[#lines] = item
       end
     end
@@ -77,28 +87,46 @@ local function use(name, chat)
   say.line({ kept, ("This chat uses %s; y in the list copies the line for setup()"):format(name), name .. " is used" })
 end
 
+---What to do so that an adapter can be used, in fewer and fewer words.
 ---@param item CodeCompanion.AdapterReadiness
----@return string
+---@return string[]
 local function advice(item)
-  if item.state == "key" then
-    local where = item.page and (" (one gets a key at %s)"):format(item.page) or ""
-    return ("%s %s%s: set it in your shell, then start Neovim again"):format(item.name, item.text, where)
-  elseif item.state == "server" then
-    return ("%s is %s; start it, then choose again"):format(item.name, item.text)
+  if item.state == "server" then
+    return { ("%s is %s: start it, then choose it here"):format(item.name, item.text), item.name .. " does not run" }
+  elseif item.state ~= "key" then
+    return { ("%s: %s"):format(item.name, item.text), item.text }
+  elseif item.missing:find("/", 1, true) then
+    return { ("Write the key of %s to %s, then choose it again"):format(item.name, item.missing) }
   end
-  return item.text
+  local set = ("Set %s"):format(item.missing)
+  local whole = ("%s in your shell, then start Neovim again"):format(set)
+  if not item.page then
+    return { whole, set }
+  end
+  local brief = ("%s, then start Neovim again; o gets a key"):format(set)
+  return { ("%s; one gets a key at %s"):format(whole, item.page), brief, set .. "; o gets a key" }
 end
 
 ---@param item CodeCompanion.AdapterReadiness
 ---@param chat? CodeCompanion.Chat
-local function chosen(item, chat)
+---@param close fun() Of the list, which stays open beside what has to be done first
+local function choose_item(item, chat, close)
   if item.state == "ready" or item.state == "offline" then
+    close()
     return use(item.name, chat)
   elseif item.state == "login" then
+    close()
     return require("codecompanion.login").start(item.name, function(ok)
       if ok then
         use(item.name, chat)
       end
+    end)
+  elseif item.asks then
+    return readiness.ask_again(item, function() -- it may have been started meanwhile
+      if item.state == "ready" then
+        return choose_item(item, chat, close)
+      end
+      say.line(advice(item), severity.WARN)
     end)
   end
   say.line(advice(item), severity.WARN)
@@ -119,7 +147,21 @@ local function open_page(item)
   end
   local _, problem = vim.ui.open(item.page)
   if problem then
-    say.line(("The page could not be opened here; it is %s"):format(item.page), severity.WARN)
+    say.line({ "The page could not be opened here; it is " .. item.page, item.page }, severity.WARN)
+  end
+end
+
+---@param bufnr integer
+---@param items table<integer, CodeCompanion.AdapterReadiness> By line
+local function colour(bufnr, items)
+  local ns = api.nvim_create_namespace("codecompanion.chat.choose_adapter")
+  api.nvim_buf_clear_namespace(bufnr, ns, 0, -1)
+  for number, line in ipairs(api.nvim_buf_get_lines(bufnr, 0, -1, false)) do
+    local item = items[number]
+    local group = not item and "CodeCompanionHeaderModel" or item.state ~= "ready" and "CodeCompanionHint" or nil
+    if group and line ~= "" then
+      api.nvim_buf_set_extmark(bufnr, ns, number - 1, 0, { end_row = number, hl_group = group })
+    end
   end
 end
 
@@ -132,6 +174,16 @@ local function show(found, chat)
   end, {
     title = "Which model shall answer?",
     wrap = true,
+    accept = function(item, close)
+      choose_item(item, chat, close)
+    end,
+    layout = function()
+      local again = layout(found)
+      return again, choose.width(again)
+    end,
+    on_resize = function(bufnr)
+      colour(bufnr, items)
+    end,
     keys = {
       {
         key = "y",
@@ -140,21 +192,10 @@ local function show(found, chat)
           copy_line(item.name)
         end,
       },
-      { key = "o", label = "where to get a key", action = open_page },
+      { key = "o", label = "get a key", action = open_page },
     },
-  }, function(picked)
-    if picked then
-      chosen(picked[1], chat)
-    end
-  end)
-  local ns = api.nvim_create_namespace("codecompanion.chat.choose_adapter")
-  for number in ipairs(lines) do
-    local item = items[number]
-    local group = not item and "CodeCompanionHeaderModel" or item.state ~= "ready" and "CodeCompanionHint" or nil
-    if group and lines[number] ~= "" then
-      api.nvim_buf_set_extmark(bufnr, ns, number - 1, 0, { end_row = number, hl_group = group })
-    end
-  end
+  }, function() end)
+  colour(bufnr, items)
   for number = 1, #lines do
     if items[number] then
       return api.nvim_win_set_cursor(0, { number, 0 })

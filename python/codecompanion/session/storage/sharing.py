@@ -66,7 +66,7 @@ def home_shortener() -> Callable[[str], str]:
 
 
 def export_chat(services: Services, request: ExportChat) -> dict[str, Any]:
-    """Write the chat to a new file; return `{path, text}`. Blocks.
+    """Write the chat to a new file; return `{path, kilobytes}`. Blocks.
 
     Raises:
         InputError: nothing was said yet, the file is there already, or it cannot be written.
@@ -88,9 +88,7 @@ def export_chat(services: Services, request: ExportChat) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "the name cannot be used"
         raise InputError(f"{path} cannot be written: {reason}.") from error
-    shown = home_shortener()(str(path))
-    said = f"Exported to {shown} ({-(-len(text) // 1024)} kB); keys are hidden, read it before you share it."
-    return {"path": str(path), "text": said}
+    return {"path": str(path), "kilobytes": -(-len(text) // 1024)}
 
 
 def _free_name(folder: Path, title: str, form: Form) -> Path:
