@@ -52,6 +52,23 @@ def test_what_happens_is_said_above_the_input_and_in_the_status_line(chat: ChatD
     assert "streaming" not in chat.nvim.screen()
 
 
+def test_a_paragraph_taller_than_the_window_stays_in_sight(chat_everywhere: ChatDriver) -> None:
+    """Models write paragraphs without a break: their end stands above the input while they grow, and after `G`."""
+    chat = chat_everywhere
+    start(chat)
+    for number in range(400):
+        chat.push_soon(events.Text(text=f"word{number} and some more, "))
+    chat.drain()
+    above_input = r"word399 and some more,\s*\n(?:[^\n]*\n){1,3}## Me"
+    chat.nvim.wait_screen(above_input)
+    assert "<<<" in chat.nvim.screen()
+    chat.push(events.ReplyFinished(message_id="r", stop="stop"), events.TurnFinished(reason="done"))
+    chat.nvim.feed("gg")
+    chat.nvim.wait_screen("^## Me")
+    chat.nvim.feed("G")
+    chat.nvim.wait_screen(above_input)
+
+
 def test_a_window_at_the_input_follows_the_reply(chat_everywhere: ChatDriver) -> None:
     """The input stays at the bottom, the newest text above it."""
     chat = chat_everywhere

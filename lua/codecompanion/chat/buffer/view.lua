@@ -30,15 +30,19 @@ local function text_rows(win)
   return api.nvim_win_get_height(win) - (vim.wo[win].winbar ~= "" and 1 or 0)
 end
 
+---A single line of so many windows full of bytes is measured; a longer one is taken for one that does not fit.
+local MEASURED = 16
+
 ---The first line to show so that the last line is the last on the screen (1-based); called inside the window.
 ---Many lines are measured at once, fewer where they do not fit: a call costs more than a short line. What has more
----bytes than the window has cells is not measured but halved; a single line with four times as many does not fit.
+---bytes than the window has cells is not measured but halved; a single line is, up to a bound.
 ---@param win integer
 ---@param bufnr integer
 ---@param last integer Line count
 ---@return integer
+---@return integer too_many Rows of that line which do not fit; 0 when it does, or cannot be shown in part
 local function topline_for_end(win, bufnr, last)
-  local room, line, step, grow = text_rows(win), last + 1, 8, 2
+  local room, line, step, grow, too_many = text_rows(win), last + 1, 8, 2, 0
   local width = api.nvim_win_get_width(win)
   while line > 1 and room > 0 do
     step = math.min(step, room, line - 1)
@@ -47,18 +51,22 @@ local function topline_for_end(win, bufnr, last)
     local bytes = api.nvim_buf_get_offset(bufnr, line - 1) - api.nvim_buf_get_offset(bufnr, first - 1)
     local is_folded = step == 1 and fold ~= -1
     local used = room + 1
-    if is_folded or bytes <= room * width * (step == 1 and 4 or 1) then
+    if is_folded or bytes <= room * width * (step == 1 and MEASURED or 1) then
       used = api.nvim_win_text_height(win, { start_row = first - 1, end_row = line - 2 }).all
+      too_many = step == 1 and used - room or 0
     end
     if used <= room then
-      room, line, step = room - used, first, step * grow
+      room, line, step, too_many = room - used, first, step * grow, 0
     elseif step == 1 then
       break
     else
       step, grow = math.floor(step / 2), 1
     end
   end
-  return math.min(line, last)
+  if too_many > 0 and vim.wo[win].smoothscroll and vim.wo[win].wrap then
+    return line - 1, too_many
+  end
+  return math.min(line, last), 0
 end
 
 ---@param win integer
@@ -71,9 +79,13 @@ local function show_end(win, bufnr)
     if top == 1 and last <= text_rows(win) and vim.fn.line("w$") == last then
       return
     end
-    local wanted = math.min(topline_for_end(win, bufnr, last), cursor)
-    if wanted ~= top then
-      vim.fn.winrestview({ topline = wanted })
+    local wanted, too_many = topline_for_end(win, bufnr, last)
+    if cursor < wanted then
+      wanted, too_many = cursor, 0
+    end
+    local skipped = too_many * require("codecompanion.screen.fit").room(win)
+    if wanted ~= top or skipped > 0 then
+      vim.fn.winrestview({ topline = wanted, skipcol = skipped })
     end
   end)
 end

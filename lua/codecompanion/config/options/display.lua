@@ -72,7 +72,7 @@ local window = {
   {
     name = "opts",
     type = "table",
-    default = { breakindent = true, linebreak = true, wrap = true },
+    default = { breakindent = true, linebreak = true, smoothscroll = true, wrap = true },
     description = "Window-local options of the chat window.",
   },
 }
