@@ -7,6 +7,9 @@ local fit = require("codecompanion.screen.fit")
 
 local M = {}
 
+local NARROW = 50 -- cells beside the group
+local MIN_TEXT = 20
+
 ---@class CodeCompanion.Action
 ---@field group string
 ---@field name string
@@ -121,23 +124,27 @@ local function cell(text, width, shorten)
   return text .. (" "):rep(width - api.nvim_strwidth(text))
 end
 
----How an action is written: columns that line up, as wide as the screen allows.
+---How an action is written: columns that line up, as wide as the screen allows. On a narrow one the name has the room.
 ---@param actions CodeCompanion.Action[]
 ---@param columns integer Of the screen
 ---@return fun(action: CodeCompanion.Action): string
 function M.formatter(actions, columns)
-  local name_width, from_width = 10, 0
+  local longest, from_width = 10, 0
   for _, action in ipairs(actions) do
-    name_width = math.max(name_width, api.nvim_strwidth(action.name))
+    longest = math.max(longest, api.nvim_strwidth(action.name))
     from_width = math.max(from_width, api.nvim_strwidth(action.from))
   end
   local room = math.max(20, columns - 16) -- borders, marks, the group
-  name_width = math.min(name_width, math.max(10, math.floor(room * 0.35)))
-  from_width = math.min(from_width, math.max(0, math.floor(room * 0.4)))
+  local is_narrow = room < NARROW
+  local name_width = math.min(longest, is_narrow and room or math.floor(room * 0.35))
+  from_width = math.min(from_width, is_narrow and math.max(0, room - name_width - 2) or math.floor(room * 0.4))
   local text_width = math.max(0, room - name_width - from_width - 4)
+  if text_width < MIN_TEXT and not is_narrow then -- a few letters of it say nothing; the name and how to call it do
+    name_width, text_width = math.min(longest, room - from_width - 2), 0
+  end
   return function(action)
-    local line = ("%-7s  %s"):format(action.group, cell(action.name, name_width))
-    if text_width > 8 then
+    local line = ("%-7s  %s"):format(action.group, cell(action.name, name_width, fit.squeeze))
+    if text_width >= MIN_TEXT then
       line = ("%s  %s"):format(line, cell(action.description, text_width))
     end
     if from_width > 8 then

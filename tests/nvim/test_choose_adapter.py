@@ -147,7 +147,7 @@ def test_a_choice_that_needs_something_says_what(start: Start) -> None:
 
 
 def test_a_server_that_was_started_meanwhile_is_chosen_in_the_list(start: Start) -> None:
-    """It is asked again: who starts it in another terminal need not open the list anew."""
+    """It is asked again: who starts it in another terminal need not open the list again."""
     port = unused_port()
     nvim = start(ollama=f"127.0.0.1:{port}")
     open_list(nvim)

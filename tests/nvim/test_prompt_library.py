@@ -151,15 +151,17 @@ def test_the_palette_lists_what_fits_and_says_where_it_is_from(nvim_factory, tmp
         nvim.wait_screen("Add the selection to a chat")
 
 
-@pytest.mark.parametrize("columns", [40, 200])
+@pytest.mark.parametrize("columns", [40, 80, 200])
 def test_the_palette_fits_the_screen(nvim_factory, tmp_path, columns):
-    """No line is longer than the screen, at 40 columns and at 200."""
+    """No line is longer than the screen, at 40 columns, 80 and 200, and no name is cut."""
     with ChatServerThread([], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, size=(columns, 24))
         chat.nvim.command("edit a.lua")
         chat.nvim.command("CodeCompanionActions")
         screen = chat.nvim.wait_screen("Explain")
         assert max(map(len, screen.split("\n"))) <= columns
+        assert "Command line from words" in screen
+        assert "…" not in screen or columns < 80
         rows = chat.nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
         assert len(rows) >= 8
         assert chat.nvim.lua("return vim.fn.winheight(0)") >= len(rows), "one line each"

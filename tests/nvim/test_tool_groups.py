@@ -11,7 +11,7 @@ from harness import Nvim
 from real_chat import KEY, start_chat
 from test_help_recipes import snippet
 from test_own_slash import offered as completed
-from test_own_tools import offered, start
+from test_own_tools import offered, start, tools
 from tests.providers.chat.answers import reply
 from tests.providers.chat.thread import ChatServerThread
 
@@ -38,6 +38,20 @@ def test_a_group_is_chosen_shown_taken_out_and_brought_back(nvim_factory: Factor
         chat.nvim.wait_for(lambda: "<group>" not in chat.text(), "no line")
         chat.say("and now?")
         assert set(offered(server)) == everything
+
+
+def test_a_narrow_list_keeps_what_tools_cost(nvim_factory: Factory, tmp_path: Path) -> None:
+    """40 columns: names are shortened in the middle, figures are whole, and nothing is cut to a few letters."""
+    own = "look_up_in_the_reference_of_it = { description = 'Look it up.', callback = function() end }"
+    with ChatServerThread([reply("ok")], key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server, tools(own), size=(40, 30))
+        chat.send("/tools")
+        chat.nvim.wait_screen(r"● look_up_in_t…\S*of_it +\d+ tokens *│")
+        rows = [line for line in chat.nvim.screen().split("\n") if re.search("│[●○] .*tokens", line)]
+        assert len(rows) > 5
+        assert all(re.search(r" [\d.k]+ tokens *│", row) for row in rows), rows
+        chat.nvim.request("nvim_ui_try_resize", 110, 30)
+        chat.nvim.wait_screen(r"run_command +\d+ tokens +· asks · Run a shell")
 
 
 def test_the_list_shows_what_each_tool_costs_and_switches(nvim_factory: Factory, tmp_path: Path) -> None:

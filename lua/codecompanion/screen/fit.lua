@@ -4,6 +4,8 @@ local api = vim.api
 
 local M = {}
 
+local MIN_PART = 18 -- cells, with what separates it
+
 ---Columns for text in a window.
 ---@param win integer
 ---@return integer
@@ -80,6 +82,23 @@ function M.squeeze(text, width)
   local last = math.floor((width - 1) / 3)
   local ending = tail(text, last)
   return head(text, width - 1 - api.nvim_strwidth(ending)) .. "…" .. ending
+end
+
+---Parts joined by ` · `, the last one cut where enough of it stays to say something, else left out.
+---@param parts string[] The first one is there in any case
+---@param width integer
+---@return string
+function M.parts(parts, width)
+  local text = parts[1]
+  for index = 2, #parts do
+    local more = text .. " · " .. parts[index]
+    if api.nvim_strwidth(more) > width then
+      local is_worth_it = width - api.nvim_strwidth(text) >= MIN_PART
+      return is_worth_it and M.cut(more, width) or text
+    end
+    text = more
+  end
+  return text
 end
 
 ---@param chunks { [1]: string, [2]: string }[]

@@ -18,6 +18,8 @@ TRUNCATED = "\n...[truncated]...\n"
 MAX_TOKEN_LENGTH = 16
 PREVIEW_LINES, PREVIEW_CHARS = 24, 4000
 _GAP = " […] "
+_MIN_SQUEEZED = 8
+"""In fewer cells two ends say less than the beginning."""
 _MIN_ENDS = 32
 """Head and tail of less say nothing."""
 _HEAD_ALONE = 600
@@ -85,6 +87,18 @@ def cut_cells(text: str, max_cells: int) -> str:
             break
         kept += character
     return kept.rstrip() + ELLIPSIS
+
+
+def squeeze_cells(text: str, max_cells: int) -> str:
+    """Return the text in screen cells, its middle left out: the ends of a name say more than its first half."""
+    if cells(text) <= max_cells or max_cells < _MIN_SQUEEZED:
+        return cut_cells(text, max_cells)
+    end = ""
+    for character in reversed(text):
+        if cells(character + end) > (max_cells - 1) // 3:
+            break
+        end = character + end
+    return cut_cells(text, max_cells - cells(end)) + end
 
 
 def cut_with_note(text: str, max_chars: int, kept_chars: int, note: str) -> str:

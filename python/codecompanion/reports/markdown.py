@@ -1,6 +1,7 @@
 """How reports write figures and tables: Markdown that reads well as plain text, too.
 
-Tables are padded and never wider than the window; the last column gives way. Token counts as in the meter (R-303).
+Tables are padded and never wider than the window; where figures leave no room they are lists. Token counts as in the
+meter (R-303).
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from datetime import UTC, datetime, tzinfo
 
 import msgspec
 
-from codecompanion.formats.cutting import cells, cut_cells
+from codecompanion.formats.cutting import cells, cut_cells, squeeze_cells
 
 PRICE_UNKNOWN = "pricing unavailable"
+MIN_LAST, MIN_NAME = 8, 12
+"""Cells that the last column and a name are not cut below."""
+MAX_ITEM_ROWS = 4
+"""Rows of the window that an item of a list takes at most."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,22 +88,44 @@ def page_text(lines: Iterable[str]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, right: str = "") -> list[str]:
-    """Return a table; `right` has an `r` for every column that is aligned to the right (`" rr"`)."""
+    """Return a table; `right` has an `r` for every column that is aligned to the right (`" rr"`): figures.
+
+    Where it is too wide, the last column is cut, then names are shortened in their middle. Figures never are: where
+    they leave no room each row becomes an item of a list.
+    """
     if not rows:
         return []
     columns = len(head)
-    sizes = [max(cells(line[i]) for line in (head, *rows)) for i in range(columns)]
-    room = width - 3 * columns - 1
-    sizes[-1] = min(sizes[-1], max(8, room - sum(sizes[:-1])))
     sides = ["r" if i < len(right) and right[i] == "r" else "l" for i in range(columns)]
+    natural = [max(cells(line[i]) for line in (head, *rows)) for i in range(columns)]
+    sizes = _fitted(natural, sides, width - 3 * columns - 1)
+    if sizes is None:
+        return [_item(head, row, width) for row in rows]
     rule = [("-" * (size - 1) + ":") if side == "r" else "-" * size for size, side in zip(sizes, sides, strict=True)]
     return [_row(line, sizes, sides) for line in (head, rule, *rows)]
 
 
+def _fitted(natural: Sequence[int], sides: Sequence[str], room: int) -> list[int] | None:
+    """Return the widths of the columns in so many cells, None when they do not fit."""
+    sizes, last = list(natural), len(natural) - 1
+    for column in sorted(range(len(sizes)), key=lambda i: (i != last, -natural[i])):
+        least = min(natural[column], MIN_LAST if column == last else MIN_NAME)
+        if sides[column] == "l":
+            sizes[column] = max(least, min(sizes[column], room - sum(sizes) + sizes[column]))
+    return sizes if sum(sizes) <= room else None
+
+
+def _item(head: Sequence[str], row: Sequence[str], width: int) -> str:
+    """Return a row as an item of a list: its name, then each figure with what it is."""
+    figures = [f"{name} {text}".strip() for name, text in zip(head[1:], row[1:], strict=True) if text not in ("", "-")]
+    name = row[0] if any(not c.isdigit() for c in row[0]) else f"{head[0]} {row[0]}"
+    return cut_cells(f"- {name}: {', '.join(figures)}", MAX_ITEM_ROWS * width)
+
+
 def _row(line: Sequence[str], sizes: Sequence[int], sides: Sequence[str]) -> str:
     padded = []
-    for text, size, side in zip(line, sizes, sides, strict=True):
-        shown = cut_cells(text, size)
+    for column, (text, size, side) in enumerate(zip(line, sizes, sides, strict=True)):
+        shown = cut_cells(text, size) if column == len(line) - 1 else squeeze_cells(text, size)
         gap = " " * (size - cells(shown))
         padded.append(gap + shown if side == "r" else shown + gap)
     return f"| {' | '.join(padded)} |"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.formats.cutting import cells, cut_cells
+from codecompanion.formats.cutting import cells, cut_cells, squeeze_cells
 from codecompanion.model.history import PolicyEvent
 from codecompanion.model.messages import Usage
 from codecompanion.reports.budgets import Budget
@@ -161,10 +161,47 @@ def test_budgets_are_shown_with_what_is_not_counted() -> None:
     assert "- All chats: $3.00, no budget. 2 calls without a known price are not counted." in text
 
 
-@pytest.mark.parametrize("width", [64, 80, 120])
+@pytest.mark.parametrize("width", [24, 40, 64, 80, 120])
 def test_no_table_is_wider_than_the_window(width: int) -> None:
     text = written(worked_chat(), page=Page(width=width))
-    assert max(cells(line) for line in text.splitlines() if line.startswith("|")) <= width
+    assert max((cells(line) for line in text.splitlines() if line.startswith("|")), default=0) <= width
+
+
+FIGURES = [
+    ("the cache", "3.8k read", "98 %", PRICE_UNKNOWN),
+    ("context management", "~91.3k not sent", "-", "~$0.0031"),
+]
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 66, 80])
+def test_figures_are_kept_whole_at_any_width(width: int) -> None:
+    """Names are shortened in the middle first; where that is not enough rows are items, which wrap."""
+    text = "\n".join(table(("saved by", "tokens", "hits", "money"), FIGURES, width, "lrrr"))
+    if width > 20:  # an item takes four rows at most
+        assert all(figure in text for row in FIGURES for figure in row[1:])
+    if width == 40:
+        assert "- context management: tokens ~91.3k not sent, money ~$0.0031" in text
+        assert "- the cache: tokens 3.8k read, hits 98 %, money pricing unavailable" in text
+    elif width == 66:
+        assert "| context ma…ment | ~91.3k not sent |" in text
+
+
+def test_the_ends_of_a_name_are_kept() -> None:
+    """Two models of one family differ at the end."""
+    rows = [("anthropic · claude-sonnet-4-20250514", "1.2k", "3.4k"), ("anthropic · claude-opus-4-20250514", "9", "8")]
+    lines = table(("model", "read", "saved"), rows, 40, "lrr")
+    assert lines[2] == "| anthropic · cl…250514 | 1.2k |  3.4k |"
+    assert len({cells(line) for line in lines}) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "shown"),
+    [("abcdefghijklmnop", 16, "abcdefghijklmnop"), ("abcdefghijklmnop", 10, "abcdef…nop"),
+     ("漢字漢字漢字漢字", 10, "漢字漢…字"), ("abcdefghijklmnop", 7, "abcdef…")],
+)  # fmt: skip
+def test_a_name_is_squeezed_in_cells(text: str, room: int, shown: str) -> None:
+    """Both ends in so many cells; in very few only the beginning."""
+    assert squeeze_cells(text, room) == shown
 
 
 @given(st.lists(st.tuples(st.text(max_size=30), st.text(max_size=200)), min_size=1, max_size=5), st.integers(40, 120))

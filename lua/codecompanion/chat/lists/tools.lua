@@ -15,7 +15,7 @@ local M = {}
 
 local FOOTER = { "<CR> on/off", "a as configured", "K show", "q close" }
 local ON, OFF = "●", "○"
-local WIDEST = 100
+local WIDEST, WIDEST_NAME, NARROWEST_NAME = 100, 30, 12
 local FRESH_MS = 10000
 
 ---@param texts string[]
@@ -43,41 +43,53 @@ local function names_of(names)
   end, names)
 end
 
+---What is read first is seen at any width: names are shortened in the middle, what tools cost is not.
 ---@param listed table The answer of the host
+---@param room integer
 ---@return string[] lines
 ---@return table<integer, table> rows By line
-local function layout(listed)
+local function layout(listed, room)
   local lines, rows = {}, {}
-  local width = math.min(30, math.max(widest(names_of(listed.tools)), widest(names_of(listed.groups))))
-  local function add(row, kind, is_on, text)
-    local name = padded(fit.cut(row.name, width), width)
-    lines[#lines + 1] = blocks.one_line(("%s %s  %s"):format(is_on and ON or OFF, name, text))
+  local names = math.max(widest(names_of(listed.tools)), widest(names_of(listed.groups)))
+  local width = math.min(WIDEST_NAME, names, math.max(NARROWEST_NAME, room - #"●   1.2k tokens"))
+  local function add(row, kind, is_on, parts)
+    local name = padded(fit.squeeze(row.name, width), width)
+    local line = ("%s %s  "):format(is_on and ON or OFF, name)
+    local text = fit.parts(parts, math.max(room - api.nvim_strwidth(line), 1))
+    lines[#lines + 1] = blocks.one_line(line .. text)
     rows[#lines] = { kind = kind, name = row.name, row = row }
   end
   lines[#lines + 1] = "Groups"
   for _, group in ipairs(listed.groups) do
     local count = ("%d tool%s"):format(#group.tools, #group.tools == 1 and "" or "s")
-    add(group, "group", group.on, ("%s · %s"):format(padded(count, 8), visible.line(group.description).text))
+    add(group, "group", group.on, { padded(count, 8), visible.line(group.description).text })
   end
   vim.list_extend(lines, { "", "Tools" })
   for _, tool in ipairs(listed.tools) do
     local tokens = padded(("%s tokens"):format(numbers.short(tool.tokens)), 11)
-    local source = tool.source == "built in" and "" or " · " .. visible.line(tool.source).text
     local words = tool.description:match("^(.-[%.!?])%s") or tool.description
-    local how = (tool.asks and "asks" or "runs") .. source
-    local why_not = tool.why_not ~= "" and " · " .. tool.why_not or ""
-    add(tool, "tool", tool.sent, ("%s · %s%s · %s"):format(tokens, how, why_not, visible.line(words).text))
+    local parts = { tokens, tool.asks and "asks" or "runs" }
+    if tool.source ~= "built in" then
+      parts[#parts + 1] = visible.line(tool.source).text
+    end
+    if tool.why_not ~= "" then
+      parts[#parts + 1] = tool.why_not
+    end
+    parts[#parts + 1] = visible.line(words).text
+    add(tool, "tool", tool.sent, parts)
   end
   if #listed.coming > 0 then
     vim.list_extend(lines, { "", "MCP servers whose tools are not known yet" })
   end
   for _, server in ipairs(listed.coming) do
     local state = server[2] == "not started" and "starts with the next message" or visible.line(server[2]).text
-    lines[#lines + 1] = blocks.one_line(("%s %s  %s"):format(OFF, padded(fit.cut(server[1], width), width), state))
+    lines[#lines + 1] = blocks.one_line(("%s %s  %s"):format(OFF, padded(fit.squeeze(server[1], width), width), state))
   end
   local how = listed.is_default and "as configured" or "chosen in this chat"
   local sum = "%s of %s tokens are sent with each request · %s"
-  vim.list_extend(lines, { "", sum:format(numbers.short(listed.tokens), numbers.short(listed.all_tokens), how) })
+  lines[#lines + 1] = ""
+  sum = sum:format(numbers.short(listed.tokens), numbers.short(listed.all_tokens), how)
+  vim.list_extend(lines, fit.wrap(sum, room))
   return lines, rows
 end
 
@@ -103,15 +115,27 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param listed table
 local function show(chat, listed)
-  local lines, rows = layout(listed)
-  local width = math.min(WIDEST, vim.o.columns - 4)
-  local bufnr, win =
-    float.open({ title = "Tools of this chat", lines = lines, footer = FOOTER, wrap = false, width = width })
+  local function room()
+    return math.max(10, math.min(WIDEST, vim.o.columns - 4))
+  end
+  local lines, rows = layout(listed, room())
+  local bufnr, win = float.open({
+    title = "Tools of this chat",
+    lines = lines,
+    footer = FOOTER,
+    wrap = false,
+    width = room(),
+    layout = function()
+      lines, rows = layout(listed, room())
+      return lines, room()
+    end,
+  })
   vim.wo[win].cursorline = true
   local function reload()
     load(chat, function(now)
       if api.nvim_win_is_valid(win) then
-        lines, rows = layout(now)
+        listed = now
+        lines, rows = layout(now, room())
         float.update(win, lines)
       end
     end)
