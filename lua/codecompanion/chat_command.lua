@@ -198,8 +198,9 @@ end
 ---stands in the configuration.
 ---@param name string
 ---@param lead string
+---@param before string What stands before it: `adapter=…` says whose models are meant
 ---@return string[]
-local function values(name, lead)
+local function values(name, lead, before)
   local models = require("codecompanion.chat.lists.models")
   local found
   if name == "policy" then
@@ -208,7 +209,9 @@ local function values(name, lead)
     local http = require("codecompanion.config").options.adapters.http
     found = vim.list_extend(models.adapters(""), require("codecompanion.adapters").names(http))
   else
-    found = models.names("")
+    local chat = require("codecompanion.config").options.interactions.chat
+    local configured = require("codecompanion.config.host").adapter_reference(chat.adapter)
+    found = models.names("", before:match("adapter=(%S+)") or configured)
   end
   table.sort(found)
   return starting_with(vim.fn.uniq(found), lead)
@@ -235,7 +238,7 @@ function M.complete(lead, line, position)
   if name then
     return vim.tbl_map(function(found)
       return name .. "=" .. found
-    end, vim.list_contains(OPTIONS, name) and values(name, value) or {})
+    end, vim.list_contains(OPTIONS, name) and values(name, value, before) or {})
   end
   local unused = vim.tbl_filter(function(option)
     return not before:find(option .. "=", 1, true)

@@ -137,7 +137,7 @@ async def failure_of(name: str, server: FillServer, kind: type[AdapterError], as
     said = str(caught.value)
     assert said.startswith("completion: ")
     assert "with ga" not in said
-    assert "base_url" not in said
+    assert "env.url" not in said
     return said
 
 

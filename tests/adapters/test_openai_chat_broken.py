@@ -22,7 +22,7 @@ async def test_a_web_page_instead_of_a_reply_is_named(make_adapter: MakeAdapter)
     assert isinstance(outcome.error, MalformedReply)
     assert "text/html" in str(outcome.error)
     assert "Sign in to Corp" in str(outcome.error)
-    assert "base_url" in str(outcome.error)
+    assert "env.url" in str(outcome.error)
 
 
 async def test_json_that_is_no_reply_is_named(make_adapter: MakeAdapter) -> None:

@@ -256,4 +256,4 @@ def test_the_native_format_of_ollama_gets_a_sentence(name: str) -> None:
     else:
         decoder.read_json(body)
     assert isinstance(decoder.problem, MalformedReply)
-    assert "base_url" in str(decoder.problem) or "cannot be read" in str(decoder.problem)
+    assert "env.url" in str(decoder.problem) or "cannot be read" in str(decoder.problem)

@@ -134,3 +134,17 @@ def test_add_puts_the_selection_into_the_last_chat(nvim: Nvim) -> None:
     nvim.feed("2GVj<Space>a")
     nvim.wait_for(lambda: "three" in nvim.lua(input_text))
     assert nvim.lua(input_text).endswith("(no file):2-3\n```\ntwo\nthree\n```\n")
+
+
+def test_only_models_of_the_adapter_are_completed(nvim: Nvim) -> None:
+    """Of the adapter that is typed, else of the configured one: another one's model could not be used with it."""
+    nvim.lua("""
+      require("codecompanion.config").options.interactions.chat.adapter = { name = "one" }
+      local answer = { { adapter = "one", models = { "small", "large" } }, { adapter = "two", models = { "huge" } } }
+      require("codecompanion.chat.state.session").request = function(_, _, _, done) done(answer) end
+      require("codecompanion.chat.lists.models").list({}, function() end)
+    """)
+    complete = "return vim.fn.getcompletion('CodeCompanionChat ' .. ..., 'cmdline')"
+    assert nvim.lua(complete, "model=") == ["model=large", "model=small"]
+    assert nvim.lua(complete, "adapter=two model=") == ["model=huge"]
+    assert nvim.lua(complete, "adapter=three model=") == []

@@ -113,6 +113,7 @@ def test_options_are_merged_and_lists_replaced(config: Config) -> None:
     assert config.get("display.chat.window.opts") == {
         "breakindent": True,
         "linebreak": True,
+        "smoothscroll": True,
         "wrap": True,
         "number": False,
     }
@@ -220,7 +221,7 @@ def test_a_mistake_is_said_in_one_line_and_the_rest_is_taken_over(config: Config
         """{ strategies = { chat = { opts = 5 } }, interactions = { chat = { roles = { user = "You", llm = 7 } } },
              display = { diff = {}, chat = { window = { layout = "float", widht = 3 } } } }"""
     )
-    summary = "3 mistakes in setup(), 1 option of codecompanion.nvim does nothing here: :CodeCompanion problems"
+    summary = "mistakes in setup(), 1 option of codecompanion.nvim does nothing here: :CodeCompanion problems"
     assert config.said == [(ERROR, f"codecompanion: {summary}")]
     assert [problem.partition(": ")[0] for problem in config.findings["problems"]] == [
         "interactions.chat.roles.llm",

@@ -38,7 +38,7 @@ def test_a_wall_of_mistakes_is_one_line_that_fits(
     assert last_line(nvim).rstrip().endswith(PROBLEMS)
     assert len([line for line in nvim.messages().split("\n") if line]) == 1
     if size[0] >= 80:
-        assert "codecompanion: 26 mistakes in setup()" in nvim.messages()
+        assert "codecompanion: mistakes in setup()" in nvim.messages()
     nvim.command("CodeCompanion problems")
     screen = nvim.wait_screen("26 mistakes: ignored")
     assert "nonsense_a: unknown key" in screen
@@ -59,7 +59,7 @@ def test_a_long_mistake_alone_gives_way_to_a_line_that_fits(
 def test_setup_that_is_called_late_says_the_same(nvim_factory: Callable[..., Nvim]) -> None:
     nvim = nvim_factory(size=(70, 15))
     nvim.command("lua require('codecompanion').setup({ a = 1, b = 2 })")
-    nvim.wait_screen(r"2 mistakes in setup\(\): :CodeCompanion problems")
+    nvim.wait_screen(r"mistakes in setup\(\): :CodeCompanion problems")
     assert not nvim.blocked()
     nvim.command("lua require('codecompanion').setup({})")
     nvim.command("CodeCompanion problems")

@@ -19,7 +19,8 @@ local function counted(count, one, many)
   return count > 0 and ("%d %s"):format(count, count == 1 and one or many) or nil
 end
 
----The same in fewer and fewer words, for command lines of any width. Empty when there is nothing to say.
+---What is said right after start-up, in fewer and fewer words, for command lines of any width. Empty when there is
+---nothing to say.
 ---@param findings CodeCompanion.Findings
 ---@return string[]
 function M.sentences(findings)
@@ -34,7 +35,7 @@ function M.sentences(findings)
     end
     return ("%s: %s"):format(table.concat(parts, ", "), MORE)
   end
-  local mistakes = counted(problems, "mistake", "mistakes")
+  local mistakes = problems > 0 and "mistakes" or nil -- not how many: the host, which checks the rest, runs later
   local theirs = "%s of codecompanion.nvim %s nothing here"
   local names = counted(old, "old name", "old names")
   local whole = {}

@@ -110,7 +110,7 @@ class ReplyDecoder(ABC):
         if stray.startswith(b"{") and any(word in stray for word in _ERROR_WORDS):
             return error_from_payload(stray, self._endpoint)
         if stray:
-            return self._malformed("the reply is not an event stream; check base_url")
+            return self._malformed(f"the reply is not an event stream; check {self._endpoint.remedies.check_address}")
         return self._cut("the reply was empty.")
 
     def _cut(self, sentence: str) -> StreamCut:

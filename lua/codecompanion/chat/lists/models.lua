@@ -74,19 +74,24 @@ end
 
 ---@param field "adapter"|"model"
 ---@param lead string
+---@param adapter? string
 ---@return string[]
-local function completed(field, lead)
+local function completed(field, lead, adapter)
   refresh()
+  local choices = vim.tbl_filter(function(choice)
+    return adapter == nil or choice.adapter == adapter
+  end, known)
   return vim.tbl_filter(function(name)
     return name:find(lead, 1, true) ~= nil
-  end, distinct(field, known))
+  end, distinct(field, choices))
 end
 
 ---Model names that contain `lead`, from the host's last answer.
 ---@param lead string
+---@param adapter? string Only those of this adapter
 ---@return string[]
-function M.names(lead)
-  return completed("model", lead)
+function M.names(lead, adapter)
+  return completed("model", lead, adapter)
 end
 
 ---Adapter names that contain `lead`, from the host's last answer.

@@ -128,7 +128,8 @@ class MessagesDecoder(ReplyDecoder):
             case "error":
                 self._fail(payload)
             case None:
-                self.problem = self._malformed("this is not an event stream of the Messages API; check base_url")
+                check = f"check {self._endpoint.remedies.check_address}"
+                self.problem = self._malformed(f"this is not an event stream of the Messages API; {check}")
             # `ping`, and events that are added later, say nothing that is needed.
 
     def _begin_message(self, message: Any) -> None:

@@ -58,10 +58,10 @@ _PULL = "try pulling it first"
 _ADVICE = (
     (" or change the adapter with ga", ""),
     (" Choose another model with ga.", " Set completion.model to one it has."),
-    (" Check the network and base_url.", " Is the server running? Its address is completion.url."),
-    (" Check base_url and chat_path.", " Check completion.url and completion.endpoint."),
-    (" Check base_url and the proxy.", " Check completion.url and the proxy."),
-    (" Set base_url to it.", " Set completion.url to it."),
+    (" Check the network and env.url.", " Is the server running? Its address is completion.url."),
+    (" Check env.url and env.chat_url.", " Check completion.url and completion.endpoint."),
+    (" Check env.url and the proxy.", " Check completion.url and the proxy."),
+    (" Set env.url to it.", " Set completion.url to it."),
     (" instead of a chat reply", " instead of code"),
     (" (opts.idle_timeout). Send again to ask once more.", " (completion.timeout)."),
 )
@@ -115,7 +115,7 @@ class CompletionClient:
         if self.endpoint.name == "ollama" and (_is_unknown_model(error) or _PULL in said):
             return f"{NAME}: Ollama has no model {model}: ollama pull {model}"
         if error.status == 404 and not _is_unknown_model(error):
-            quote = said.partition(_SAID)[2].removesuffix(" Check base_url and chat_path.")
+            quote = said.partition(_SAID)[2].removesuffix(" Check env.url and env.chat_url.")
             where = f"{self.address.rstrip('/')}{self.endpoint.path}"
             told = f"{_SAID}{quote}" if quote else ""
             return f"{NAME}: there is nothing at {where} (404). Check completion.url and completion.endpoint.{told}"

@@ -39,8 +39,8 @@ from codecompanion.errors import (
 class Remedies(msgspec.Struct, frozen=True, kw_only=True):
     """What the user can do, as the ends of sentences: here about the adapter of a chat."""
 
-    check_address: str = "base_url"
-    check_path: str = "base_url and chat_path"
+    check_address: str = "env.url"
+    check_path: str = "env.url and env.chat_url"
     other_key: str = "Check it or change the adapter with ga."
     other_model: str = "Choose another model with ga."
     after_silence: str = "(opts.idle_timeout). Send again to ask once more."
@@ -196,9 +196,8 @@ def unexpected_content(content_type: str, start: bytes, endpoint: Endpoint) -> A
     page = f" (a web page titled “{title[1].strip()}”)" if title else ""
     kind = content_type.partition(";")[0].strip() or "no content type"
     where = plain_url(endpoint.base_url)
-    return MalformedReply(
-        endpoint.say(f"{where} answered with {kind}{page} instead of a chat reply. Check base_url and the proxy.")
-    )
+    check = f"Check {endpoint.remedies.check_address} and the proxy."
+    return MalformedReply(endpoint.say(f"{where} answered with {kind}{page} instead of a chat reply. {check}"))
 
 
 def _key_sentence(status: int, endpoint: Endpoint) -> str:

@@ -226,7 +226,7 @@ class ChatDecoder(ReplyDecoder):
             self._usage = chunk.x_groq["usage"]
         elif chunk.done is not None and chunk.choices is None:
             self.problem = self._malformed(
-                "this is Ollama's own format, not Chat Completions; set base_url to Ollama's address plus /v1"
+                "this is Ollama's own format, not Chat Completions; set env.chat_url to /v1/chat/completions"
             )
 
     def _reason_of_the_parts(self) -> str:
