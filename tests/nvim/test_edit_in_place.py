@@ -328,7 +328,8 @@ def test_it_goes_on_in_a_chat(desk):
     here.nvim.feed("gO")
     here.chat.wait_ready()
     assert here.chat.id == chat_id
-    here.nvim.wait_screen("make it iterative")
+    here.nvim.wait_screen(r"## Me[^\n]*\nmake it iterative\n+▸ lines 4-7 of fact.py")
+    assert "placement: before" not in here.chat.text()
     here.chat.say("why?")
     assert "Because loops are fast." in here.chat.text()
     assert here.server.requests[1].json["tools"]
@@ -343,9 +344,9 @@ def test_a_follow_up_is_about_the_proposal(desk):
     here.nvim.feed("g.return an int<CR>")
     here.nvim.wait_screen(r"return int\(result\)")
     here.wait_proposed()
-    asked = here.server.requests[1].json["messages"][-1]["content"]
-    assert "result *= i" in asked
-    assert asked.startswith("return an int")
+    *_, lines, asked = here.server.requests[1].json["messages"]
+    assert "result *= i" in lines["content"]
+    assert asked["content"] == "return an int"
     here.nvim.feed("ga")
     here.wait_over()
     assert here.lines() == [*OLD[:3], *NEW[:4], "    return int(result)", *OLD[7:]]
@@ -367,8 +368,21 @@ def test_an_answer_in_words_opens_as_a_chat(desk):
     here = desk(reply("placement: chat\nIt calls itself."))
     here.edit("4,7CodeCompanion why is it slow?")
     here.nvim.wait_screen("It calls itself.")
+    here.nvim.wait_screen("The model answers in words. The buffer was not changed.")
     here.nvim.command("buffer fact.py")
     assert here.lines() == OLD
+
+
+def test_code_without_any_form_is_placed_and_several_blocks_are_explained(desk):
+    here = desk(reply("\n".join(NEW)), reply("One:\n```\na = 1\n```\nTwo:\n```\nb = 2\n```"))
+    here.edit("4,7CodeCompanion make it iterative")
+    here.wait_proposed()
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines() == EDITED
+    here.ask("9CodeCompanion a or b")
+    here.nvim.wait_screen("several blocks of code, not one edit")
+    here.nvim.wait_screen("b = 2")
 
 
 def test_a_new_buffer_gets_what_belongs_into_one(desk):
@@ -532,7 +546,7 @@ def test_a_huge_buffer_is_edited_where_asked_and_not_sent_as_a_whole(desk):
     here.ask("25000CodeCompanion change it")
     here.wait_proposed()
     assert len(here.server.requests) == 1
-    assert len(here.server.requests[0].json["messages"][-1]["content"]) < 100_000
+    assert sum(len(message["content"]) for message in here.server.requests[0].json["messages"]) < 100_000
     here.nvim.feed("ga")
     here.wait_over()
     assert here.lines()[24998:25001] == [

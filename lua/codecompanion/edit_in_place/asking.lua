@@ -67,9 +67,9 @@ local function ended(edit, event)
   if event.outcome == "failed" then
     fail(edit, event.error)
   elseif event.outcome == "answer" then
-    edits.end_progress(edit)
     edits.finish(edit)
     conversation.show(edit.conversation)
+    say.line({ event.note .. " The buffer was not changed.", event.note })
   elseif event.placement == "new" then
     show_new_buffer(edit, event)
   else

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from codecompanion.edit_in_place.place import Place, Placement, is_blank
+from codecompanion.edit_in_place.numbered import without_numbers
+from codecompanion.edit_in_place.place import Placement, is_blank, marker_of
+from codecompanion.wire.requests import EditPlace
 
 _OPENS = re.compile(r"(?:[:{(\[]|\b(?:then|do|else|begin|try|repeat)|\bfunction\b.*\))\s*$")
 """How a line ends that the next one is indented below."""
@@ -17,18 +19,19 @@ _LEFT_OUT = re.compile(
 )
 
 
-def fitted(code: tuple[str, ...], place: Place, placement: Placement) -> tuple[str, ...]:
+def fitted(code: tuple[str, ...], place: EditPlace, placement: Placement) -> tuple[str, ...]:
     """Return the lines that belong into the file at `place`."""
-    lines = tuple(line.rstrip("\r") for line in code)
+    lines = _without_tags(tuple(line.rstrip("\r") for line in code), marker_of(place))
     if placement == "new":
         return lines
+    lines = without_numbers(lines, place.region)
     if placement == "replace":
         lines = _as_blank_as(lines, place.region)
     lines = _without_surroundings(lines, place, placement)
     return _indented(_with_tabs(lines, place), place)
 
 
-def left_out(lines: tuple[str, ...], place: Place) -> str:
+def left_out(lines: tuple[str, ...], place: EditPlace) -> str:
     """Return the line by which a reply says that it leaves code of the region out ("… existing code …"), "" = none."""
     known = {line.strip() for line in (*place.region, *place.before, *place.after)}
     for line in lines:
@@ -36,6 +39,12 @@ def left_out(lines: tuple[str, ...], place: Place) -> str:
         if text not in known and ("..." in text or "…" in text) and _LEFT_OUT.match(text):
             return text
     return ""
+
+
+def _without_tags(lines: tuple[str, ...], marker: str) -> tuple[str, ...]:
+    """Return the lines without the tags that marked the place: no line of the file is one of them."""
+    tags = (f"<{marker}>", f"</{marker}>")
+    return tuple(line for line in lines if line.strip() not in tags)
 
 
 def _as_blank_as(lines: tuple[str, ...], region: tuple[str, ...]) -> tuple[str, ...]:
@@ -53,7 +62,7 @@ def _as_blank_as(lines: tuple[str, ...], region: tuple[str, ...]) -> tuple[str, 
 # ---- what stands around it already
 
 
-def _without_surroundings(lines: tuple[str, ...], place: Place, placement: Placement) -> tuple[str, ...]:
+def _without_surroundings(lines: tuple[str, ...], place: EditPlace, placement: Placement) -> tuple[str, ...]:
     before, after, region = place.before, place.after, place.region
     if placement == "after":
         before, region = (*before, *region), ()
@@ -94,7 +103,7 @@ def _lead(line: str) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _with_tabs(lines: tuple[str, ...], place: Place) -> tuple[str, ...]:
+def _with_tabs(lines: tuple[str, ...], place: EditPlace) -> tuple[str, ...]:
     """Return the lines indented by what the file is indented by: tabs, or spaces."""
     leads = [_lead(line) for line in lines if not is_blank(line)]
     if place.tabs and not any("\t" in lead for lead in leads):
@@ -118,7 +127,7 @@ def _shared_lead(lines: tuple[str, ...]) -> str:
     return shared
 
 
-def _wanted_lead(place: Place) -> str:
+def _wanted_lead(place: EditPlace) -> str:
     """Return how far the code at this place is indented."""
     if any(not is_blank(line) for line in place.region):
         return _shared_lead(place.region)
@@ -127,7 +136,7 @@ def _wanted_lead(place: Place) -> str:
     return min(_lead(above), _lead(below), key=len)
 
 
-def _indented(lines: tuple[str, ...], place: Place) -> tuple[str, ...]:
+def _indented(lines: tuple[str, ...], place: EditPlace) -> tuple[str, ...]:
     """Return the lines moved to the right, where the model has left out the indentation of the place."""
     wanted, shared = _wanted_lead(place), _shared_lead(lines)
     first = next((at for at, line in enumerate(lines) if not is_blank(line)), None)

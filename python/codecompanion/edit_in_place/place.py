@@ -1,26 +1,12 @@
-"""Where an edit is to be made, as the parts of this room see it: lines, without line ends."""
+"""Where an edit is to be made (`requests.EditPlace`): what is said of its lines, and how they are marked."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
+from codecompanion.wire.requests import EditPlace
 
 Placement = Literal["replace", "after", "before", "new", "chat"]
-
-
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """The lines that may be replaced, what stands around them, and how the file is indented.
-
-    `region` is empty where only a point between two lines is meant. `width`: columns of one step of indentation.
-    """
-
-    region: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    filetype: str = ""
-    tabs: bool = False
-    width: int = 4
 
 
 def is_blank(line: str) -> bool:
@@ -33,3 +19,13 @@ def resembles(lines: tuple[str, ...], region: tuple[str, ...], share: float = 0.
     wanted = [line.strip() for line in region if not is_blank(line)]
     present = {line.strip() for line in lines}
     return bool(wanted) and sum(line in present for line in wanted) >= share * len(wanted)
+
+
+def marker_of(place: EditPlace) -> str:
+    """Return the name of the tag around the lines: one that no line of the place has in it."""
+    text = "\n".join((*place.region, *place.before, *place.after))
+    name, number = "edit", 1
+    while f"<{name}>" in text or f"</{name}>" in text:
+        number += 1
+        name = f"edit-{number}"
+    return name

@@ -2,7 +2,7 @@
 
 Asked for is a first line `placement: …` and one fenced block (`prompts/edit_in_place.md`): text that streams, which
 JSON does not. Read is much more: models leave the line out, answer in JSON, as a diff or without a fence, explain
-before and after, repeat what stands around the code. What is left is an answer to be read in a chat.
+before and after, repeat what stands around the code. What is left is an answer to be read in a chat, and why it is one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import msgspec
 from codecompanion.edit_in_place.fences import Block, OpenBlock, blocks_of, opening, whole_block
 from codecompanion.edit_in_place.fit import fitted, left_out
 from codecompanion.edit_in_place.patch import DIFFS, patched
-from codecompanion.edit_in_place.place import Place, Placement, resembles
+from codecompanion.edit_in_place.place import Placement, resembles
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.wire.requests import EditPlace
 
 _WORDS: dict[str, Placement] = {
     "replace": "replace",
@@ -31,13 +32,18 @@ _NAMED = re.compile(r"^\W{0,4}placement\W{1,6}(replace|add|after|before|new|chat
 _ALONE = re.compile(r"^[\s*`\[<#]{0,4}(replace|add|after|before|new|chat)[\s*`\]>.:]{0,4}$", re.IGNORECASE)
 _THOUGHTS = re.compile(r"^\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 _SENTENCE = re.compile(r"^\s*(?:[-*]\s+)?[A-Z'\"“].*[.!?:]\s*$")
+_SIGNS = re.compile(r"[(){}\[\];=<>]|^\s+\S|^(?:#|//|--|/\*|@)|^(?:import|from|return|end|else|fi|done)\b|^\S+:$")
+"""What lines of code have and lines of prose have seldom."""
 _MAX_PROSE_WORDS = 60
 """A reply that says more than this around a block it has not announced explains something."""
 _MARKDOWN = frozenset({"markdown", "md", "quarto", "rmd", "mdx"})
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What a whole reply is: code for a placement, or (`chat`) an answer. `note`: a sentence to show with the edit."""
+    """What a whole reply is: code for a placement, or (`chat`) an answer.
+
+    `note`: a sentence to show with the edit, or why it is an answer.
+    """
 
     placement: Placement
     lines: tuple[str, ...] = ()
@@ -45,32 +51,36 @@ class Reading(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-ANSWER = Reading("chat")
+IN_WORDS = Reading("chat", note="The model answers in words.")
+NO_CODE = Reading("chat", note="The reply has no code for this place.")
+OTHER_DIFF = Reading("chat", note="The reply is a diff that does not fit these lines.")
+SEVERAL = Reading("chat", note="The reply has several blocks of code, not one edit.")
+EXPLAINS = Reading("chat", note="The reply explains code instead of editing it.")
 
 
-def read_reply(text: str, place: Place) -> Reading:
+def read_reply(text: str, place: EditPlace) -> Reading:
     """Return what a complete reply is; `place` is where its code would go."""
     lines = _lines(_THOUGHTS.sub("", text, count=1))
     head, header = _header(lines)
     if header == "chat":
-        return ANSWER
+        return IN_WORDS
     body = lines[head:]
     found = _from_json(body)
     if found is not None:
         placement, code = found
-        return ANSWER if placement == "chat" else _edit(placement, Block("", code, 0, 0), place)
+        return IN_WORDS if placement == "chat" else _edit(placement, Block("", code, 0, 0), place)
     block = _chosen(body, place, is_announced=header is not None)
-    return ANSWER if block is None else _edit(header or "replace", block, place)
+    return block if isinstance(block, Reading) else _edit(header or "replace", block, place)
 
 
-def _edit(placement: Placement, block: Block, place: Place) -> Reading:
+def _edit(placement: Placement, block: Block, place: EditPlace) -> Reading:
     code = block.lines
     if block.language in DIFFS and place.filetype not in DIFFS:
         whole = patched(code, place.region) if placement == "replace" else None
-        return ANSWER if whole is None else Reading("replace", whole)
+        return OTHER_DIFF if whole is None else Reading("replace", whole)
     code = fitted(code, place, placement)
     if placement != "replace" and not any(line.strip() for line in code):
-        return ANSWER
+        return NO_CODE
     missing = left_out(code, place) if placement == "replace" else ""
     note = f"The reply leaves code out: {missing[:60]}" if missing else ""
     return Reading(placement, code, block.language, note)
@@ -115,8 +125,8 @@ def _inside_fence(lines: tuple[str, ...], at: int, named: Placement) -> tuple[in
 # ---- the code
 
 
-def _chosen(body: tuple[str, ...], place: Place, *, is_announced: bool) -> Block | None:
-    """Return the block that is the edit, None where none is."""
+def _chosen(body: tuple[str, ...], place: EditPlace, *, is_announced: bool) -> Block | Reading:
+    """Return the block that is the edit; where none is, what the reply is then."""
     blocks = blocks_of(body)
     if place.filetype in _MARKDOWN and len(blocks) > 1 and (whole := whole_block(body)) is not None:
         blocks = (whole,)
@@ -128,22 +138,33 @@ def _chosen(body: tuple[str, ...], place: Place, *, is_announced: bool) -> Block
     if len(alike) == 1:
         return alike[0]
     if len(blocks) > 1:
-        return None
+        return SEVERAL
     around = (*body[: blocks[0].start], *body[blocks[0].end :])
-    return blocks[0] if sum(len(line.split()) for line in around) <= _MAX_PROSE_WORDS else None
+    return blocks[0] if sum(len(line.split()) for line in around) <= _MAX_PROSE_WORDS else EXPLAINS
 
 
-def _unfenced(body: tuple[str, ...], place: Place, *, is_announced: bool) -> Block | None:
-    """Return a reply without fences as code, if it is: announced and no prose, or much like what it replaces."""
+def _unfenced(body: tuple[str, ...], place: EditPlace, *, is_announced: bool) -> Block | Reading:
+    """Return a reply without fences as code, if it is: announced and no prose, like what it replaces, or code alone."""
     # A header inside the only fence leaves the closing one over.
     lines = tuple(line for line in body if opening(line) is None)
     said = [line for line in lines if line.strip()]
     if not said:
-        return None
+        return NO_CODE
     is_prose = 2 * sum(bool(_SENTENCE.match(line)) and len(line.split()) > 3 for line in said) >= len(said)
-    if resembles(lines, place.region) or (is_announced and not is_prose):
+    if resembles(lines, place.region) or (not is_prose if is_announced else _is_code(said)):
         return Block("", lines, 0, len(body))
-    return None
+    return IN_WORDS
+
+
+def _is_code(said: list[str]) -> bool:
+    """Return whether lines that nothing announces are code: no sentences but in comments, and most have signs of code.
+
+    A sentence that is indented stands in a text of the code.
+    """
+    sentences = [line for line in said if _SENTENCE.match(line) and len(line.split()) > 2]
+    if any(not line.startswith((" ", "\t", '"', "'", "-- ")) for line in sentences):
+        return False
+    return 2 * sum(bool(_SIGNS.search(line)) for line in said) > len(said)
 
 
 def _from_json(body: tuple[str, ...]) -> tuple[Placement, tuple[str, ...]] | None:

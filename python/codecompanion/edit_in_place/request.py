@@ -1,11 +1,15 @@
-"""The message of an edit: the instruction, the lines, what stands around them, and the form of the reply."""
+"""What goes to the model with the instruction of an edit: the lines, and what stands around them.
+
+The instruction is the user's message, the form of the reply (`prompts/edit_in_place.md`) stands in the system prompt of
+its turn; this is the message between them.
+"""
 
 from __future__ import annotations
 
 import re
 
-from codecompanion import prompts
-from codecompanion.edit_in_place.place import Place
+from codecompanion.edit_in_place.place import marker_of
+from codecompanion.wire.requests import EditTarget
 
 MIN_CHARS, MAX_CHARS = 400, 12_000
 """How much of what stands around the lines goes along, on each side: at least, and at most."""
@@ -16,27 +20,29 @@ def chars_around(room_tokens: int) -> int:
     return max(MIN_CHARS, min(MAX_CHARS, room_tokens // 3)) if room_tokens else MAX_CHARS // 2
 
 
-def compose(instruction: str, place: Place, *, path: str, first: int, around: int, is_follow_up: bool = False) -> str:
-    """Return the text of the message. `first` is the number of the region's first line, from 1.
+def title_of(target: EditTarget) -> str:
+    """Return which lines of which file an edit is about, in a few words."""
+    name = " ".join(target.path.split()) or "a buffer without a name"
+    last = target.first + max(1, len(target.region)) - 1
+    return f"line {last} of {name}" if last == target.first else f"lines {target.first}-{last} of {name}"
 
-    `around`: characters of the surroundings on each side. A follow-up repeats neither them nor the form.
-    """
-    where = f"{path or 'a buffer without a name'}" + (f" ({place.filetype})" if place.filetype else "")
-    edit = ("<edit>", *place.region, "</edit>")
-    if is_follow_up:
-        text = ("The lines are now:", _fenced(edit, place.filetype), "Answer in the same form as before.")
-        return "\n\n".join((instruction.strip(), *text))
-    before, after = _end_of(place.before, around), _beginning_of(place.after, around)
-    if not before and not after and not any(line.strip() for line in place.region):
-        about = f"{where} is empty; what you write goes between <edit> and </edit>."
-    elif place.region:
-        last = first + len(place.region) - 1
-        lines = f"line {first}" if last == first else f"lines {first} to {last}"
-        about = f"It is about {lines} of {where}, between <edit> and </edit>; the rest is there to be read."
+
+def lines_of(target: EditTarget, around: int) -> str:
+    """Return the text of the message. `around`: characters of the surroundings on each side; a follow-up has none."""
+    marker = marker_of(target)
+    marked = (f"<{marker}>", *target.region, f"</{marker}>")
+    between = f"between <{marker}> and </{marker}>"
+    if target.is_follow_up:
+        return f"What stands {between} is now:\n\n{_fenced(marked, target.filetype)}"
+    before, after = _end_of(target.before, around), _beginning_of(target.after, around)
+    where = title_of(target) + (f" ({target.filetype})" if target.filetype else "")
+    if not before and not after and not any(line.strip() for line in target.region):
+        about = f"The file is empty: what is written goes {between}, {where}:"
+    elif target.region:
+        about = f"To be edited is what stands {between}, {where}; the rest is there to be read:"
     else:
-        about = f"It is about the place between <edit> and </edit> in {where}, before line {first}."
-    code = _fenced((*before, *edit, *after), place.filetype)
-    return "\n\n".join((instruction.strip(), about, code, prompts.load("edit_in_place")))
+        about = f"To be filled is the place {between}, before {where}:"
+    return f"{about}\n\n{_fenced((*before, *marked, *after), target.filetype)}"
 
 
 def _fenced(lines: tuple[str, ...], filetype: str) -> str:

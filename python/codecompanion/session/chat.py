@@ -70,9 +70,9 @@ class Chat:
         self.parts = RequestParts(self.control.meter.counter)
         self.gathering = CodeGathering(services, self.control, self._on_gathering)
         self.mentioned = MentionedContext(services, self.control, self._on_gathering)
-        updates, meter = LiveUpdates(services, self.control), self.control.meter
-        before = BeforeMessage(self.chat_id, updates, self.mentioned, self.gathering, meter, services.emit)
-        self.queue = OutboundQueue(services, log, meter, self.control.fitting.refuse, before)
+        updates = LiveUpdates(services, self.control)
+        before = BeforeMessage(services, self.control, updates, self.mentioned, self.gathering)
+        self.queue = OutboundQueue(services, log, self.control.meter, self.control.fitting.refuse, before)
         self.queue.choice_in = self._choice_in
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts

@@ -47,7 +47,6 @@ class Session(Chat):
         self.changes = Reverter(self)
         self.spending = Spending(services, self.chat_id)
         self.fetches = Fetches()
-        self.queue.words_of = lambda submit: self._edit.instruction if submit.edit and self._edit else submit.text
         self._goes_on = False
         """Whether the model goes on once a `/compact` is done."""
         self.turn: Turn | None = None
@@ -68,10 +67,9 @@ class Session(Chat):
         self.snapshot = request.snapshot
         if request.edit is not None:
             self.must_be_idle("The chat of this edit is working; wait until its reply is complete.")
-            from codecompanion.session.edit_in_place.edit_turn import EditTurn, composed  # most chats have none
+            from codecompanion.session.edit_in_place.edit_turn import EditTurn  # most chats have none
 
-            self._edit = EditTurn(self.chat_id, request.text, request.edit)
-            request = composed(request, request.edit, self.control.fitting.room)
+            self._edit = EditTurn(self.chat_id, request.edit)
         self.queue.add(request)
         if self.task is not None:
             self.emit(Queued(chat=self.chat_id, submit_id=request.submit_id))
@@ -274,7 +272,7 @@ class Session(Chat):
 
     async def _run_turn(self, cycle: int, turn_id: str = "") -> bool:
         """Run one turn; return whether it ended well."""
-        self.control.may_use_tools = self.queue.wants_tools
+        self.control.edits_in_place = self.queue.edits_in_place
         self.turn = Turn(self, turn_id or self.services.new_token(), cycle)
         reason = await self.turn.run()
         self.effects.turn_ended()

@@ -133,21 +133,28 @@ class OpenChat(Request, frozen=True, kw_only=True):
     shown: str = ""
 
 
-class EditTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The lines an edit in place is about: `region`, from line `first` (1-based) on, and what stands around them.
+class EditPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The lines that may be replaced, what stands around them, and how the file is indented; lines have no line ends.
 
-    No `region`: a place between two lines. `tabs` and `width`: how the file is indented. A follow-up is about what an
-    edit of this chat has made of the lines.
+    No `region`: a place between two lines. `width`: columns of one step of indentation.
     """
 
-    path: str
-    first: int
     region: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     filetype: str = ""
     tabs: bool = False
     width: int = 4
+
+
+class EditTarget(EditPlace, frozen=True, kw_only=True, omit_defaults=True):
+    """What an edit in place is about: the place, in which file, and its first line (1-based).
+
+    A follow-up is about what an edit of this chat has made of the lines.
+    """
+
+    path: str
+    first: int
     is_follow_up: bool = False
 
 

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codecompanion.edit_in_place.place import Place
 from codecompanion.edit_in_place.reply import ReplyReader, read_reply
+from codecompanion.wire.requests import EditPlace
 
 REGION = ("def fact(n):", "    if n < 2:", "        return 1", "    return n * fact(n - 1)")
 CODE = ("def fact(n):", "    result = 1", "    for i in range(2, n + 1):", "        result *= i", "    return result")
-PLACE = Place(region=REGION, before=("import sys", ""), after=("", "print(fact(int(sys.argv[1])))"), filetype="python")
+PLACE = EditPlace(
+    region=REGION, before=("import sys", ""), after=("", "print(fact(int(sys.argv[1])))"), filetype="python"
+)
 TEXT = "\n".join(CODE)
 
 SHAPES = {
@@ -37,23 +39,37 @@ SHAPES = {
     "JSON": json.dumps({"placement": "replace", "code": TEXT, "language": "python"}),
     "JSON in a fence": "```json\n" + json.dumps({"code": TEXT, "placement": "replace"}) + "\n```",
     "surroundings repeated": f"placement: replace\n```\nimport sys\n\n{TEXT}\n\nprint(fact(int(sys.argv[1])))\n```",
+    "bare code": TEXT,
+    "the tags of the message": f"placement: replace\n```python\n<edit>\n{TEXT}\n</edit>\n```",
+    "numbered lines": "placement: replace\n```python\n"
+    + "\n".join(f"{number:3} | {line}" for number, line in enumerate(CODE, 3))
+    + "\n```",
+    "numbers and colons": "```\n" + "\n".join(f"{number}: {line}" for number, line in enumerate(CODE, 1)) + "\n```",
     "usage shown below": f"placement: replace\n```python\n{TEXT}\n```\nUse it:\n```python\nfact(3)\n```",
     "a diff": "placement: replace\n```diff\n@@ -1,4 +1,5 @@\n def fact(n):\n-    if n < 2:\n-        return 1\n"
     "-    return n * fact(n - 1)\n+    result = 1\n+    for i in range(2, n + 1):\n+        result *= i\n"
     "+    return result\n```",
 }
 ANSWERS = {
-    "announced": "placement: chat\nIt is recursive: it calls itself.\n```python\nfact(3)\n```",
-    "prose": "The function computes the factorial of n. It calls itself until n is below two.",
-    "prose, announced as code": "placement: replace\nI am sorry, but I cannot do that.\nPlease ask differently.",
-    "nothing": "",
-    "white space": " \n\n",
-    "only a header": "placement: replace",
-    "two examples": "Use it like this:\n```python\nfact(3)\n```\nor so:\n```python\nfact(4)\n```",
-    "a long explanation": "word " * 80 + "\n```python\nfact(3)\n```",
-    "another diff": "placement: replace\n```diff\n-    nothing like it\n+    x\n```",
-    "nothing to add": "placement: after\n```python\n\n```",
-    "JSON for a chat": '{"placement": "chat", "code": ""}',
+    "announced": ("placement: chat\nIt is recursive: it calls itself.\n```python\nfact(3)\n```", "in words"),
+    "prose": ("The function computes the factorial of n. It calls itself until n is below two.", "in words"),
+    "prose in lines": ("- It calls itself (n times).\n- It returns 1.\nTry `fact(3)`.", "in words"),
+    "prose, announced as code": ("placement: replace\nI am sorry, but I cannot.\nPlease ask differently.", "in words"),
+    "nothing": ("", "no code"),
+    "white space": (" \n\n", "no code"),
+    "only a header": ("placement: replace", "no code"),
+    "two examples": ("Use it so:\n```python\nfact(3)\n```\nor so:\n```python\nfact(4)\n```", "several blocks"),
+    "a long explanation": ("word " * 80 + "\n```python\nfact(3)\n```", "explains code instead"),
+    "another diff": ("placement: replace\n```diff\n-    nothing like it\n+    x\n```", "diff that does not fit"),
+    "nothing to add": ("placement: after\n```python\n\n```", "no code"),
+    "JSON for a chat": ('{"placement": "chat", "code": ""}', "in words"),
+}
+BARE = {
+    "a statement": ("x = fact(3)",),
+    "a function": ('"""Count things."""', "", "def double(n):", '    """Return twice n."""', "    return 2 * n"),
+    "a shell script": ("if [ -f x ]; then", "  cat x", "fi"),
+    "keys and values": ("name: CI", "on:", "  push:", "    branches: [main]"),
+    "a page": ("<p>", "  Some words of it.", "</p>"),
 }
 
 
@@ -65,7 +81,30 @@ def test_code_is_found_in_every_shape_of_a_reply(shape):
 
 @pytest.mark.parametrize("shape", ANSWERS)
 def test_what_is_no_edit_is_an_answer(shape):
-    assert read_reply(ANSWERS[shape], PLACE).placement == "chat"
+    text, why = ANSWERS[shape]
+    reading = read_reply(text, PLACE)
+    assert reading.placement == "chat"
+    assert why in reading.note
+
+
+@pytest.mark.parametrize("what", BARE)
+@pytest.mark.parametrize("region", [("",), ("old()",)])
+def test_code_alone_takes_the_place(what, region):
+    """Without a fence and a header, in an empty buffer too: there is only one thing it can be."""
+    reading = read_reply("\n".join(BARE[what]), EditPlace(region=region))
+    assert (reading.placement, reading.lines) == ("replace", BARE[what])
+
+
+def test_numbers_of_the_text_stay():
+    """Lists and tables are numbered, too; and a tag that is not ours is text."""
+    code = ("1 | one", "2 | two", "3 | three")
+    reply = "placement: replace\n```\n{}\n```".format("\n".join(code))
+    assert read_reply(reply, EditPlace(region=("1 | one", "2 | zwei"))).lines == code
+    pairs = ("1: a", "2: b")
+    assert read_reply("placement: replace\n```\n1: a\n2: b\n```", EditPlace(region=("x: y",))).lines == pairs
+    xml = ("<edit>", "  x", "</edit>")
+    place = EditPlace(region=("<edit>", "  y", "</edit>"))
+    assert read_reply("placement: replace\n```xml\n<edit>\n  x\n</edit>\n```", place).lines == xml
 
 
 @pytest.mark.parametrize(
@@ -78,7 +117,7 @@ def test_every_placement_has_its_word(word, placement):
 
 
 def test_lines_that_are_added_are_indented_as_the_place():
-    place = Place(region=("    def a(self):", "        pass"), before=("class A:",), filetype="python")
+    place = EditPlace(region=("    def a(self):", "        pass"), before=("class A:",), filetype="python")
     reading = read_reply("placement: after\n```python\n\ndef b(self):\n    pass\n```", place)
     assert reading.lines == ("", "    def b(self):", "        pass")
 
@@ -90,28 +129,28 @@ def test_the_selection_that_is_repeated_before_what_is_added_is_not_added():
 
 
 def test_indentation_that_was_left_out_comes_back():
-    place = Place(region=("        x = 1", "        if x:", "            y()"), filetype="python")
+    place = EditPlace(region=("        x = 1", "        if x:", "            y()"), filetype="python")
     reading = read_reply("placement: replace\n```python\nx = 2\nif x:\n    y()\n```", place)
     assert reading.lines == ("        x = 2", "        if x:", "            y()")
 
 
 def test_a_block_that_lost_its_indentation_keeps_its_own():
-    place = Place(region=("    x = 1", "    y = 2"), filetype="python")
+    place = EditPlace(region=("    x = 1", "    y = 2"), filetype="python")
     reading = read_reply("placement: replace\n```python\nif x:\n    y()\n```", place)
     assert reading.lines == ("    if x:", "        y()")
 
 
 def test_indentation_that_only_the_first_line_lost_comes_back():
-    place = Place(region=("    x = 1", "    y = 2"), filetype="python")
+    place = EditPlace(region=("    x = 1", "    y = 2"), filetype="python")
     reading = read_reply("placement: replace\n```python\nx = 3\n    y = 4\n```", place)
     assert reading.lines == ("    x = 3", "    y = 4")
 
 
 def test_spaces_become_the_tabs_of_the_file_and_tabs_its_spaces():
-    tabs = Place(region=("func f() {", "\tg()", "}"), filetype="go", tabs=True)
+    tabs = EditPlace(region=("func f() {", "\tg()", "}"), filetype="go", tabs=True)
     reading = read_reply("placement: replace\n```go\nfunc f() {\n    if x {\n        g()\n    }\n}\n```", tabs)
     assert reading.lines == ("func f() {", "\tif x {", "\t\tg()", "\t}", "}")
-    spaces = Place(region=("a {", "  b", "}"), width=2)
+    spaces = EditPlace(region=("a {", "  b", "}"), width=2)
     assert read_reply("placement: replace\n```\na {\n\tc\n}\n```", spaces).lines == ("a {", "  c", "}")
 
 
@@ -123,19 +162,19 @@ def test_an_empty_block_deletes_the_lines():
 def test_a_reply_that_leaves_code_out_says_so():
     reading = read_reply("placement: replace\n```python\ndef fact(n):\n    # ... rest of the code ...\n```", PLACE)
     assert "rest of the code" in reading.note
-    kept = Place(region=("a()", "# ... existing code ...", "b()"))
+    kept = EditPlace(region=("a()", "# ... existing code ...", "b()"))
     assert read_reply("placement: replace\n```\nb()\n# ... existing code ...\n```", kept).note == ""
 
 
 def test_fences_inside_the_code_belong_to_it():
     doc = 'def f():\n    """Do it.\n\n    ```python\n    f()\n    ```\n    and\n    ```\n    x\n    ```\n    """'
-    reading = read_reply(f"placement: replace\n```python\n{doc}\n```\nDone.", Place(region=("def f():",)))
+    reading = read_reply(f"placement: replace\n```python\n{doc}\n```\nDone.", EditPlace(region=("def f():",)))
     assert reading.lines == tuple(doc.split("\n"))
 
 
 def test_a_markdown_file_may_have_fences_like_the_one_around_it():
     text = ["# A", "", "```", "x", "```", "", "```lua", "y", "```", "end"]
-    place = Place(region=("# B",), filetype="markdown")
+    place = EditPlace(region=("# B",), filetype="markdown")
     reading = read_reply("placement: replace\n```markdown\n" + "\n".join(text) + "\n```", place)
     assert reading.lines == tuple(text)
 
@@ -147,7 +186,7 @@ def test_code_comes_line_by_line_and_the_rest_of_a_cut_reply_goes_on_with_it():
     assert (first, reader.placement) == (["def f():"], "replace")
     reader.go_on()
     assert reader.feed("```python\n  pass\n```\nDone\n") == ("    pass",)
-    assert read_reply(reader.text, Place()).lines == ("def f():", "    pass")
+    assert read_reply(reader.text, EditPlace()).lines == ("def f():", "    pass")
 
 
 def test_an_answer_streams_no_code():
@@ -168,7 +207,7 @@ PIECES = st.lists(
 def test_nothing_that_a_model_sends_breaks_reading_or_makes_a_line_end(pieces, region, size):
     text = "".join(pieces)
     lines = tuple(line.replace("\n", "") for line in region)
-    reading = read_reply(text, Place(region=lines, before=("a",), after=("b",)))
+    reading = read_reply(text, EditPlace(region=lines, before=("a",), after=("b",)))
     assert all("\n" not in line for line in reading.lines)
     assert reading.placement != "chat" or not reading.lines
     reader = ReplyReader()
@@ -179,7 +218,7 @@ def test_nothing_that_a_model_sends_breaks_reading_or_makes_a_line_end(pieces, r
 
 @given(st.lists(st.from_regex(r"[a-z ]{1,6}[^\n`~\r\x00.…]{0,12}", fullmatch=True), min_size=1, max_size=12))
 def test_what_was_asked_for_is_read_as_it_was_written(code):
-    place = Place(region=("zz = 1",))
+    place = EditPlace(region=("zz = 1",))
     wanted = tuple(code)
     while wanted and not wanted[0].strip():
         wanted = wanted[1:]

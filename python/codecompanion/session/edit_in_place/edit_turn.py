@@ -6,11 +6,7 @@ they mean for the buffer is told besides.
 
 from __future__ import annotations
 
-import msgspec
-
-from codecompanion.edit_in_place.place import Place
 from codecompanion.edit_in_place.reply import ReplyReader, read_reply
-from codecompanion.edit_in_place.request import chars_around, compose
 from codecompanion.wire.events import (
     EditEnded,
     EditText,
@@ -20,7 +16,7 @@ from codecompanion.wire.events import (
     Text,
     TurnFinished,
 )
-from codecompanion.wire.requests import EditTarget, Submit
+from codecompanion.wire.requests import EditTarget
 
 CUT = "The reply ended before it was complete; nothing was changed."
 NOTHING = "Nothing came of it; :CodeCompanion log says why."
@@ -28,18 +24,10 @@ _GOES_ON = ("length", "window", "paused")
 
 
 class EditTurn:
-    """Reads the reply of one turn. `instruction` is what code is gathered for."""
+    """Reads the reply of one turn."""
 
-    def __init__(self, chat_id: str, instruction: str, target: EditTarget) -> None:
-        self.instruction, self._chat_id = instruction, chat_id
-        self._place = Place(
-            region=target.region,
-            before=target.before,
-            after=target.after,
-            filetype=target.filetype,
-            tabs=target.tabs,
-            width=target.width,
-        )
+    def __init__(self, chat_id: str, target: EditTarget) -> None:
+        self._chat_id, self._target = chat_id, target
         self._reader, self._stop = ReplyReader(), ""
         self._outcome: EditEnded | None = None
 
@@ -77,9 +65,9 @@ class EditTurn:
     def _read(self) -> EditEnded:
         if self._stop not in ("stop", "tool_calls"):
             return self._failed(CUT)
-        reading = read_reply(self._reader.text, self._place)
+        reading = read_reply(self._reader.text, self._target)
         if reading.placement == "chat":
-            return EditEnded(chat=self._chat_id, outcome="answer", placement="chat")
+            return EditEnded(chat=self._chat_id, outcome="answer", placement="chat", note=reading.note)
         return EditEnded(
             chat=self._chat_id,
             outcome="proposal",
@@ -88,17 +76,3 @@ class EditTurn:
             language=reading.language,
             note=reading.note,
         )
-
-
-def composed(request: Submit, target: EditTarget, room_tokens: int) -> Submit:
-    """Return the submit with the message that the instruction and its lines make."""
-    place = Place(region=target.region, before=target.before, after=target.after, filetype=target.filetype)
-    text = compose(
-        request.text,
-        place,
-        path=target.path,
-        first=target.first,
-        around=chars_around(room_tokens),
-        is_follow_up=target.is_follow_up,
-    )
-    return msgspec.structs.replace(request, text=text)

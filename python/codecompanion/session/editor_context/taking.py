@@ -92,8 +92,8 @@ class MentionedContext:
         return found.saying(self._control.chat_id, self._with_secrets(counted_messages))
 
     def _looking_at(self, submit: Submit) -> str:
-        """Return the line on what the user looks at, "" where it is switched off or the model has it already."""
-        if self._control.purpose or not self._services.settings.chat.tell_open_file:
+        """Return the line on what the user looks at, "" where it is off, the model has it, or the lines go along."""
+        if self._control.purpose or submit.edit is not None or not self._services.settings.chat.tell_open_file:
             return ""
         line = looking_at(submit.snapshot, self._services.root(submit.snapshot))
         return "" if not line or line == told_last(self._control) else line

@@ -1,33 +1,42 @@
-"""What stands before a message, in this order: changes of attached files, what it mentions of the editor, code."""
+"""What stands before a message, in this order: changes of attached files, what it mentions of the editor, code.
+
+Of an edit in place the lines stand between the last two.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import msgspec
 
 from codecompanion.model.history import MessageAdded
-from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.attachments.live_updates import LiveUpdates
 from codecompanion.session.codebase.gathering import CodeGathering
 from codecompanion.session.editor_context.taking import LABEL, MentionedContext
 from codecompanion.session.going_along import Along, Found
-from codecompanion.wire.events import Event, Gathering
+from codecompanion.session.services import Services
+from codecompanion.session.window.context_control import ContextControl
+from codecompanion.wire.events import Gathering
 from codecompanion.wire.requests import Submit
 
 
 class BeforeMessage(msgspec.Struct, frozen=True):
     """Brings together what goes along with the messages of one chat."""
 
-    chat_id: str
+    services: Services
+    control: ContextControl
     updates: LiveUpdates
     mentioned: MentionedContext
     gathering: CodeGathering
-    meter: ContextMeter
-    emit: Callable[[Event], None]
 
-    async def of(self, submit: Submit, words: str, turn_id: str, cycle: int) -> Found:
-        """Return what goes along with a submit; `words` is what the user has said in it.
+    def whole(self, submit: Submit) -> str:
+        """Return a text as large as what has to be sent for a submit, whatever else goes along."""
+        if submit.edit is None:
+            return submit.text
+        from codecompanion.session.edit_in_place.edit_lines import text_of
+
+        return f"{submit.text}\n{text_of(submit.edit, self.control)}"
+
+    async def of(self, submit: Submit, turn_id: str, cycle: int) -> Found:
+        """Return what goes along with a submit.
 
         Raises:
             InputError: something it mentions cannot be had; nothing was logged.
@@ -35,13 +44,17 @@ class BeforeMessage(msgspec.Struct, frozen=True):
         """
 
         def tell(what: str) -> None:
-            self.emit(Gathering(chat=self.chat_id, submit_id=submit.submit_id, what=what))
+            self.services.emit(Gathering(chat=self.control.chat_id, submit_id=submit.submit_id, what=what))
 
         changed = await self.updates.before(submit.text, submit.snapshot, turn_id, cycle)
         found = changed.and_then(await self.mentioned.before(submit, turn_id, cycle, lambda: tell(LABEL)))
+        if submit.edit is not None:
+            from codecompanion.session.edit_in_place.edit_lines import lines_before  # most chats have none
+
+            found = found.and_then(lines_before(submit.edit, self.services, self.control, turn_id, cycle))
         tokens = sum(payload.message.tokens for payload in found.payloads if isinstance(payload, MessageAdded))
-        along = Along(frozenset(item.written for item in submit.items), self.meter.scaled(tokens))
+        along = Along(frozenset(item.written for item in submit.items), self.control.meter.scaled(tokens))
         code = await self.gathering.before(
-            words, submit.snapshot, turn_id, cycle, lambda: tell("gathering code"), along
+            submit.text, submit.snapshot, turn_id, cycle, lambda: tell("gathering code"), along
         )
         return found.and_then(code)

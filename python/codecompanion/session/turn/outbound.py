@@ -40,8 +40,6 @@ class OutboundQueue:
         self._services, self._log, self._meter, self._refuse = services, log, meter, refuse
         self._before, self._mentioned = before, before.mentioned
         self._waiting: deque[Submit] = deque()
-        self.words_of: Callable[[Submit], str] = lambda submit: submit.text
-        """What the user has said in it: by that it is called, and code is gathered for it."""
         self.choice_in: Callable[[str], tuple[ViewChanged | None, str]] = lambda text: (None, "")
         """Which tools a message chooses (`@{files}`), and a sentence on names in it that mean nothing."""
 
@@ -50,9 +48,9 @@ class OutboundQueue:
         return bool(self._waiting)
 
     @property
-    def wants_tools(self) -> bool:
-        """Return whether what waits may be answered with the help of tools: an edit in place is a text alone."""
-        return all(submit.edit is None for submit in self._waiting)
+    def edits_in_place(self) -> bool:
+        """Return whether what waits is the instruction of an edit in place."""
+        return any(submit.edit is not None for submit in self._waiting)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -68,9 +66,9 @@ class OutboundQueue:
         """Return why what waits can never be sent (R-524), by submit; what can be sent is not in it."""
         found: dict[int, Refusal] = {}
         for submit in tuple(self._waiting):
-            refusal = await self._refuse(submit.text)
+            refusal = await self._refuse(self._before.whole(submit))
             if refusal is not None:
-                why = f"{refusal.why} {IS_BACK}"
+                why = f"{refusal.why} {IS_BACK}" if submit.edit is None else refusal.why
                 found[submit.submit_id] = Refusal(why, refusal.tokens)
         return found
 
@@ -80,7 +78,7 @@ class OutboundQueue:
         return tuple(
             self._meter.counted(Message(id=f"coming-{submit.submit_id}", role="user", content=submit.text, cycle=cycle))
             for submit in self._waiting
-            if self._sent_before(submit.text, "") is None
+            if self._sent_before(submit, "") is None
         )
 
     def tell(self) -> None:
@@ -131,9 +129,9 @@ class OutboundQueue:
 
     async def _gather(self, submit: Submit, turn_id: str, cycle: int) -> Found:
         """Return what goes before a message; nothing before one that was logged already."""
-        if self._sent_before(submit.text, turn_id) is not None:
+        if self._sent_before(submit, turn_id) is not None:
             return NOTHING
-        return await self._before.of(submit, self.words_of(submit), turn_id, cycle)
+        return await self._before.of(submit, turn_id, cycle)
 
     def give_back(self, why: str) -> None:
         """Return what waits to the user as drafts, so that nothing typed is lost."""
@@ -146,7 +144,7 @@ class OutboundQueue:
         self._services.emit(failed)
 
     async def _deliver(self, submit: Submit, found: Found, turn_id: str, cycle: int) -> None:
-        message = self._sent_before(submit.text, turn_id)
+        message = self._sent_before(submit, turn_id)
         if message is None:
             message = self._meter.counted(
                 Message(
@@ -174,25 +172,26 @@ class OutboundQueue:
         for told in found.told:
             self._services.emit(told)
 
-    def _sent_before(self, text: str, turn_id: str) -> Message | None:
+    def _sent_before(self, submit: Submit, turn_id: str) -> Message | None:
         """Return the message an earlier turn has logged last with these very words and that nothing has answered.
 
         A host killed between logging and telling leaves the message in the log and its words with the user; sent
-        again they are the same message, not a second one (lesson 36). So are words tried again after a failure.
+        again they are the same message, not a second one (lesson 36). So are words tried again after a failure,
+        but not those of an edit in place: its lines may be others by now.
         """
         last = self._log.view.messages[-1] if self._log.view.messages else None
-        if last is None or not is_typed_by_user(last) or last.turn_id == turn_id or last.text != text:
+        if submit.edit is not None or last is None or not is_typed_by_user(last):
             return None
-        return last
+        return last if last.turn_id != turn_id and last.text == submit.text else None
 
     async def _log_message(self, submit: Submit, message: Message, before: Sequence[EventPayload]) -> None:
         payloads: list[EventPayload] = [*before, MessageAdded(message=message, submit=submit.key)]
-        choice, told = self.choice_in(self.words_of(submit)) if submit.edit is None else (None, "")
+        choice, told = self.choice_in(submit.text) if submit.edit is None else (None, "")
         if choice is not None:
             payloads.append(choice)
         is_untitled = not self._log.title
         if is_untitled:  # only once: no compaction and no /clear gives a chat another title
-            payloads.insert(0, TitleSet(title=title_of(self.words_of(submit))))
+            payloads.insert(0, TitleSet(title=title_of(submit.text)))
         try:
             await self._log.write(*payloads)
         except CodeCompanionError:

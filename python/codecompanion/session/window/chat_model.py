@@ -42,8 +42,8 @@ class ChatModel:
         self.purpose = ""
         """What a chat without a window is for (`requests.OpenChat`), "" for any other."""
         self.policy = services.policy({})
-        self.may_use_tools = True
-        """Whether this turn may: some ask for nothing but a text."""
+        self.edits_in_place = False
+        """Whether the reply of this turn is an edit in place: a text of a certain form, and no tools."""
         self.tools = ChatTools(services.tools, lambda: services.settings.tools, lambda: log.tools)
         self.system_message = self._system_message()
         self.meter = ContextMeter(
@@ -78,6 +78,8 @@ class ChatModel:
             source="configuration" if own else "built_in",
         )
         style = chat.response_style or self.policy.response_style
+        if self.edits_in_place:
+            return (agent, Fragment("edit_in_place", "form of an edit", full=prompts.load("edit_in_place")))
         groups = tuple(self.tools.fragments())
         return (agent, *groups, TERSE) if style == "terse" else (agent, *groups)
 
@@ -102,10 +104,10 @@ class ChatModel:
     @property
     def may_have_tools(self) -> bool:
         """Return whether the next request may have tools at all."""
-        return self.services.settings.tools.enabled and self.may_use_tools and not self.purpose
+        return self.services.settings.tools.enabled and not self.edits_in_place and not self.purpose
 
     def _offered_tools(self) -> tuple[ToolSpec, ...]:
-        return self.specs_for_messages(self.tools.offered()) if self.may_use_tools else ()
+        return () if self.edits_in_place else self.specs_for_messages(self.tools.offered())
 
     def specs_for_messages(self, registry: ToolRegistry | None = None) -> tuple[ToolSpec, ...]:
         """Return which of these tools (None = all there are) a request for a message of the user's has."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from codecompanion.adapters.base import Finished, TextDelta
 from codecompanion.errors import AdapterError, InputError
 from codecompanion.model.history import TitleSet
-from codecompanion.wire.events import EditEnded, EditText, TurnFinished
+from codecompanion.model.messages import EDITOR_TAG
+from codecompanion.wire.events import EditEnded, EditorContextSent, EditText, TurnFinished
 from codecompanion.wire.requests import EditTarget, Snapshot, Submit
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
@@ -42,13 +44,20 @@ async def test_code_is_told_as_it_arrives_and_whole_at_the_end(tmp_path: Path) -
     assert kinds.index(EditEnded) > kinds.index(TurnFinished)
 
 
-async def test_the_message_has_the_lines_and_the_title_only_the_instruction(tmp_path: Path) -> None:
-    bench, session = await ran(tmp_path, says(REPLY))
+async def test_the_message_is_the_instruction_and_the_lines_and_the_form_stand_apart(tmp_path: Path) -> None:
+    """What the user said is theirs; the lines are folded before it, the form is the system prompt of this turn."""
+    bench, session = await ran(tmp_path, says(REPLY), says("Yes."))
     asked = bench.adapter.requests[0]
-    text = asked.messages[-1].text
+    system, lines, said = asked.messages
     assert asked.tools == ()
-    assert text.startswith("make it three\n\nIt is about lines 3 to 4 of a.py (python)")
-    assert "import os\n\n<edit>\nx = 1\ny = 2\n</edit>\n" in text
+    assert "placement: before" in system.text
+    assert "between <edit> and </edit>, lines 3-4 of a.py (python)" in lines.text
+    assert "import os\n\n<edit>\nx = 1\ny = 2\n</edit>\n" in lines.text
+    assert (lines.tag, said.text, said.tag) == (EDITOR_TAG, "make it three", None)
+    assert [(told.title, told.message_id) for told in bench.of(EditorContextSent)] == [("lines 3-4 of a.py", lines.id)]
+    session.submit(submit("Sure?", 2))
+    await bench.idle(session)
+    assert "placement:" not in bench.adapter.requests[1].messages[0].text
     assert [e.payload.title for e in await session.log.events() if isinstance(e.payload, TitleSet)] == ["make it three"]
 
 
@@ -65,13 +74,50 @@ async def test_a_follow_up_is_about_what_was_made_of_the_lines(tmp_path: Path) -
     session.submit(edit("four", EditTarget(path="a.py", first=3, region=("x = 3", "y = 2"), is_follow_up=True), 2))
     await bench.idle(session)
     assert bench.of(EditEnded)[1].lines == ("x = 4", "y = 2")
-    assert "<edit>\nx = 3\ny = 2\n</edit>" in bench.adapter.requests[1].messages[-1].text
-    assert "placement: before" not in bench.adapter.requests[1].messages[-1].text
+    *_, lines, said = bench.adapter.requests[1].messages
+    assert "<edit>\nx = 3\ny = 2\n</edit>" in lines.text
+    assert said.text == "four"
+
+
+async def test_the_same_words_again_are_about_the_lines_as_they_are_now(tmp_path: Path) -> None:
+    """After a failure the message with these words is there already, but with other lines."""
+    bench, session = await ran(tmp_path, (AdapterError("The network is down."),), says(REPLY))
+    session.submit(edit(target=msgspec.structs.replace(TARGET, region=("x = 7", "y = 2")), submit_id=2))
+    await bench.idle(session)
+    *_, lines, said = bench.adapter.requests[1].messages
+    assert "<edit>\nx = 7\n" in lines.text
+    assert said.text == "make it three"
+
+
+@pytest.mark.parametrize(
+    ("inside", "marker"), [("a </edit> b", "edit-2"), ("<edit>\n<edit-2>", "edit-3"), ("", "edit")]
+)
+async def test_lines_are_marked_by_what_is_not_in_them(tmp_path: Path, inside: str, marker: str) -> None:
+    target = msgspec.structs.replace(TARGET, after=tuple(inside.split("\n")))
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says(REPLY)]))
+    session = await bench.open()
+    session.submit(edit(target=target))
+    await bench.idle(session)
+    text = bench.adapter.requests[0].messages[1].text
+    assert f"between <{marker}> and </{marker}>, lines 3-4" in text
+    assert f"\n<{marker}>\nx = 1\ny = 2\n</{marker}>\n" in text
+    assert text.count(f"</{marker}>") == 2
+
+
+async def test_lines_that_do_not_fit_are_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says(REPLY)]), window=4_000)
+    session = await bench.open()
+    session.submit(edit(target=msgspec.structs.replace(TARGET, region=("x = 1",) * 20_000)))
+    await bench.idle(session)
+    (told,) = bench.of(EditEnded)
+    assert told.error.startswith("Not sent:")
+    assert "back in the input" not in told.error
+    assert bench.adapter.requests == []
 
 
 async def test_words_are_an_answer(tmp_path: Path) -> None:
     bench, _ = await ran(tmp_path, says("placement: chat\nIt cannot be three."))
-    assert [told.outcome for told in bench.of(EditEnded)] == ["answer"]
+    assert [(told.outcome, told.note) for told in bench.of(EditEnded)] == [("answer", "The model answers in words.")]
 
 
 @pytest.mark.parametrize(
