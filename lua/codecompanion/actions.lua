@@ -64,7 +64,7 @@ local function chats()
     found[#found + 1] = {
       group = "chat",
       name = title,
-      description = chat.model ~= "" and ("%s · %s"):format(chat.adapter, chat.model) or "",
+      description = chat.model ~= "" and ("%s · %s"):format(chat.adapter, chat.model) or chat.adapter,
       from = chat.state ~= "idle" and chat.state or "",
       run = function()
         require("codecompanion.chat").show(chat)

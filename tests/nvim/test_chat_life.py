@@ -312,7 +312,7 @@ def test_a_message_that_was_not_stored_comes_back_apart_from_what_was_typed(chat
     chat.opened(resumed=True)
     assert chat.input() == "sent or not\n\ntail more"
     assert "being checked" not in chat.nvim.screen()
-    assert "! Not sent, the host had ended; your message is back in the input." in chat.text()
+    assert "! Not sent: the host had ended. Your message is back in the input." in chat.text()
     chat.nvim.feed(" and more<Esc>")
     chat.nvim.wait_for(lambda: chat.input() == "sent or not\n\ntail more and more", "the rest")
     assert chat.sent("save_draft")[-1]["text"].startswith("sent or not\n\ntail more")

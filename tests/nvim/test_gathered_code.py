@@ -270,12 +270,12 @@ def test_a_stop_while_gathering_gives_the_words_back(chat: ChatDriver) -> None:
     chat.push(
         events.State(state="cancelling", label="stopping"),
         events.SubmitFailed(
-            submit_id=submit_id, text="Do not lose me", error="Not sent; your message is back in the input."
+            submit_id=submit_id, text="Do not lose me", error="Not sent. Your message is back in the input."
         ),
         events.TurnFinished(reason="stopped", unsent=True),
     )
     assert chat.input() == "Do not lose me"
-    assert "· Not sent; your message is back in the input." in chat.text()
+    assert "· Not sent. Your message is back in the input." in chat.text()
     assert "Stopped." not in chat.text(), "nothing was asked, so there is nothing to ask again"
 
 

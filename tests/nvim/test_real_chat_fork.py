@@ -163,7 +163,7 @@ def test_a_host_that_dies_leaves_the_text_in_the_input(chat: RealChat, server) -
     chat.nvim.feed("A too<Esc><CR>")
     chat.nvim.settle()  # it is on its way to the host
     os.kill(pid, signal.SIGKILL)
-    chat.nvim.wait_for(lambda: "Not sent; your text is still in the input." in chat.text(), "a sentence")
+    chat.nvim.wait_for(lambda: "Not sent. Your text is still in the input." in chat.text(), "a sentence")
     assert (chat.id, chat.draft()) == (old, "two too")
     assert "editing" in hint(chat)
     chat.nvim.feed("<CR>")

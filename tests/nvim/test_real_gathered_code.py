@@ -136,7 +136,7 @@ def test_q_stops_it_and_the_words_are_back(nvim_factory, tmp_path):
         chat.wait_state("idle")
         assert server.requests == []
         assert not [e for e in chat.log() if isinstance(e.payload, MessageAdded)]
-        assert "Not sent; your message is back in the input." in chat.text()
+        assert "Not sent. Your message is back in the input." in chat.text()
         assert "Stopped." not in chat.text()
 
 

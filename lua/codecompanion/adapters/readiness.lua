@@ -119,11 +119,12 @@ function M.seems_ready(name, http)
   return state == "ready" or state == "server"
 end
 
+---@param adapter string
 ---@param names string[]
 ---@return string
-local function model_names(names)
+local function model_names(adapter, names)
   if #names == 0 then
-    return "running, without a model"
+    return "running, without a model" .. (adapter == "ollama" and ": ollama pull gets one" or "")
   end
   local shown = table.concat(vim.list_slice(names, 1, SHOWN_MODELS), ", ")
   return #names > SHOWN_MODELS and ("running: %s and %d more"):format(shown, #names - SHOWN_MODELS)
@@ -135,7 +136,7 @@ end
 ---@param models? string[] nil when it did not answer
 local function take(one, models)
   one.state = models and "ready" or "server"
-  one.text = models and model_names(models) or ("not running at %s:%d"):format(one.asks.host, one.asks.port)
+  one.text = models and model_names(one.name, models) or ("not running at %s:%d"):format(one.asks.host, one.asks.port)
 end
 
 ---Ask a server on this machine again.

@@ -54,6 +54,8 @@ def read_settings(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, AdapterS
     return found
 
 
+_VARIABLE = regex(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+(?=/|$)")
+"""An address that begins with the name of an environment variable: it would stand there if the variable were set."""
 _HOLDS_KEY = regex(r"key|token|secret|auth|cookie|pass", re.IGNORECASE)
 
 
@@ -185,6 +187,9 @@ class AdapterRegistry:
             return OfflineAdapter(settings, options=offline, summarise=self._summarise)
         if settings.kind == "copilot":
             return self._make_copilot(settings)
+        unset = _VARIABLE.match(settings.base_url)
+        if unset:
+            raise ConfigError(f"{path}.{settings.address_key}", f"{unset[0]} is not set")
         if not _is_address(settings.base_url):
             got = f"got {json.dumps(settings.base_url, ensure_ascii=False)}"
             raise ConfigError(f"{path}.{settings.address_key}", got, "http://… or https://…")

@@ -23,7 +23,10 @@ async def _models_of(services: Services, name: str) -> dict[str, Any]:
     try:
         registry.check(name)
         async with asyncio.timeout(5):
-            known = known or await registry.get(name).list_models()
+            if known:
+                await registry.get(name).require_key()  # what the configuration lists is of no use without it
+            else:
+                known = await registry.get(name).list_models()
     except (CodeCompanionError, TimeoutError) as error:
         problem = str(error) or f"{name} did not answer in 5 s"
         if is_out_of_reach(entry, error):

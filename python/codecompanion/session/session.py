@@ -245,7 +245,7 @@ class Session(Chat):
             await self._run_turns(answer_again)
         except Exception:
             # What stays in the queue would be tried again at once, and fail again, without end.
-            self.queue.give_back("Not sent; your message is back in the input.")
+            self.queue.give_back("Not sent. Your message is back in the input.")
             raise
 
     async def _run_turns(self, answer_again: str) -> None:

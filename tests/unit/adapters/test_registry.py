@@ -83,6 +83,11 @@ def test_an_unknown_name_gets_the_nearest(name: str, words: str) -> None:
         ("openai", {"options": {"send_reasoning": "yes"}}, "adapters.http.openai.opts.send_reasoning: .*'yes'"),
         ("offline", {"options": {"playbak": "x"}}, "adapters.http.offline.opts: .*playback, delay_ms, chunk_chars"),
         ("openai", {"base_url": "api.openai.com"}, 'adapters.http.openai.url: got "api.openai.com"'),
+        (
+            "local",
+            {"base_url": "AZURE_OPENAI_ENDPOINT/openai/v1", "address_key": "env.url"},
+            "adapters.http.local.env.url: AZURE_OPENAI_ENDPOINT is not set$",
+        ),
         ("local", {"base_url": "", "address_key": "env.url"}, 'adapters.http.local.env.url: got ""'),
         ("local", {"parameters": {"messages": []}}, "adapters.http.local.parameters.messages: is set by the request"),
     ],

@@ -54,7 +54,8 @@ end
 ---@return { [1]: string, [2]: string }[] right
 function M.halves(chat, width)
   local ways, core = status.meter_ways(chat)
-  local name = chat.adapter ~= "" and (chat.adapter .. " · " .. chat.model) or "CodeCompanion"
+  local name = chat.adapter ~= "" and chat.adapter .. (chat.model ~= "" and " · " .. chat.model or "")
+    or "CodeCompanion"
   local yolo = chat.yolo and require("codecompanion.chat.state.yolo").label() or ""
   local happens = joined(yolo, status.activity(chat, true))
   local room = width - fit.width(ways[core])

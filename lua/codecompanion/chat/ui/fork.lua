@@ -93,7 +93,7 @@ function M.send(chat, edit, text, submit)
   local payload = { fork = edit.fork, at = edit.message_id, draft = text }
   ask(chat, payload, function(err, id)
     if err then
-      local text_is_kept = "Not sent; your text is still in the input. " .. err
+      local text_is_kept = "Not sent. Your text is still in the input. " .. err
       return say.chat(chat, text_is_kept, severity.WARN)
     end
     local typed = buffer.input_text(chat)

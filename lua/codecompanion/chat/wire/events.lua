@@ -111,7 +111,7 @@ function M.chat_opened(chat, event)
     say.chat(chat, "Your message was stored before the host ended. /continue lets the model answer it.", severity.INFO)
   end
   if back then
-    say.chat(chat, "Not sent, the host had ended; your message is back in the input.", severity.WARN)
+    say.chat(chat, "Not sent: the host had ended. Your message is back in the input.", severity.WARN)
   end
   if event.read_only then
     say.chat(chat, session.READ_ONLY, severity.WARN)

@@ -303,9 +303,10 @@ class HttpAdapter:
         if not self.default_model:
             names = await self.list_models()
             if not names:
-                raise errors.ModelNotFound(
-                    f"{self.name}: no model is configured and the endpoint lists none. Choose with ga."
-                )
+                none = "no model is configured and the endpoint lists none. Choose with ga."
+                if self.name == "ollama":
+                    none = "it has no model yet. Get one, for example with: ollama pull qwen3:8b"
+                raise errors.ModelNotFound(f"{self.name}: {none}")
             self.default_model = names[0]
         return self.default_model
 

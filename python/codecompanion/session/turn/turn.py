@@ -280,7 +280,7 @@ class Turn:
         chat.emit(TurnFinished(chat=chat.chat_id, reason=reason, error=error, unsent=unsent, duration_ms=duration_ms))
         if reason != "done":
             # In the same step: what comes once the end has been told is the next turn's.
-            chat.queue.give_back(error or "Not sent, because the turn ended early; your message is back in the input.")
+            chat.queue.give_back(error or "Not sent: the turn ended early. Your message is back in the input.")
 
     def _notice(self, text: str) -> None:
         self._chat.notice(Severity.INFO, text)

@@ -1,0 +1,35 @@
+"""The models that can be chosen: what stands in the list and what it says of the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.registry import AdapterRegistry
+from codecompanion.engine.model_choice import list_models
+from tests.unit.session.fakes import Bench, ScriptedAdapter
+
+
+def settings(name: str, key: str, models: tuple[str, ...]) -> AdapterSettings:
+    """Return an adapter whose models the configuration names."""
+    return AdapterSettings(name=name, kind="openai_compatible", base_url="https://x.test/v1", key=key, models=models)
+
+
+async def test_models_that_no_key_lets_in_are_not_offered(tmp_path: Path) -> None:
+    """A built-in list of models is no sign that they can be used: the key is looked for as well."""
+    entries = {name: settings(name, f"{name.upper()}_KEY", ("large", "small")) for name in ("here", "gone")}
+    registry = AdapterRegistry(
+        entries,
+        read_blob=lambda sha: b"",
+        summarise=lambda messages, limit: "",
+        environ={"HERE_KEY": "planted_01234"},
+    )
+    bench = Bench(tmp_path, ScriptedAdapter("s", []))
+    services = msgspec.structs.replace(bench.services, adapters=registry)
+    gone, here = sorted(await list_models(services, ""), key=lambda one: one["adapter"])
+    assert [model["name"] for model in here["models"]] == ["large", "small"]
+    assert here["problem"] == ""
+    assert gone["models"] == []
+    assert gone["brief"] == "GONE_KEY is not set"
