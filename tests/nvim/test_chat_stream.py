@@ -52,6 +52,22 @@ def test_what_happens_is_said_above_the_input_and_in_the_status_line(chat: ChatD
     assert "streaming" not in chat.nvim.screen()
 
 
+def test_a_heading_in_a_reply_does_not_look_like_a_header(chat_everywhere: ChatDriver) -> None:
+    """A model that writes `## Me` speaks for nobody: headers are lines with a background of their own."""
+    chat = chat_everywhere
+    start(chat)
+    chat.push(events.Text(text="## Me\n\nI am not you.\n"), events.ReplyFinished(message_id="r", stop="stop"))
+    chat.push(events.TurnFinished(reason="done"))
+    rows = chat.nvim.wait_screen("I am not you").split("\n")
+    said = [row for row, line in enumerate(rows) if line.startswith("## ")]
+    assert [rows[row].split("  ")[0].strip() for row in said] == [
+        "## Me", "## CodeCompanion (openai · gpt-4o)", "## Me", "## Me",
+    ]  # fmt: skip
+    grounds = [chat.nvim.highlight_at(row, 60).get("background") for row in said]
+    assert grounds[0] is not None
+    assert grounds == [grounds[0], grounds[0], None, grounds[0]]
+
+
 def test_a_paragraph_taller_than_the_window_stays_in_sight(chat_everywhere: ChatDriver) -> None:
     """Models write paragraphs without a break: their end stands above the input while they grow, and after `G`."""
     chat = chat_everywhere

@@ -7,6 +7,7 @@ local M = {}
 M.groups = {
   { "CodeCompanionHeaderUser", "String", "The header of your messages" },
   { "CodeCompanionHeaderModel", "Special", "The header of the model's messages" },
+  { "CodeCompanionHeaderLine", "CursorLine", "The whole line of a header: headings in a reply have none" },
   { "CodeCompanionHeaderSeparator", "FloatBorder", "The line after a header" },
   { "CodeCompanionTokens", "Comment", "Token counts next to headers" },
   { "CodeCompanionHint", "Comment", "Key hints, notices and the intro text" },

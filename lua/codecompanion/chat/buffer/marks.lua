@@ -22,6 +22,7 @@ local function role_mark(chat, row, id, role, right)
     id = id,
     end_col = #line,
     hl_group = role == "user" and "CodeCompanionHeaderUser" or "CodeCompanionHeaderModel",
+    line_hl_group = "CodeCompanionHeaderLine",
     virt_text = right,
     virt_text_pos = right and "right_align" or nil,
     hl_mode = right and "combine" or nil,

@@ -64,20 +64,16 @@ function M.draw(chat)
   if chat.yolo then
     table.insert(chunks, 1, #chunks > 0 and { "YOLO   ", yolo[2] } or yolo)
   end
-  if #chunks > 0 then
-    api.nvim_buf_set_extmark(chat.bufnr, status.ns, header, 0, {
-      id = METER,
-      end_col = #buffer.input_header(),
-      hl_group = "CodeCompanionHeaderUser",
-      strict = false,
-      virt_text = chunks,
-      virt_text_pos = "right_align",
-      hl_mode = "combine",
-    })
-  else
-    local opts = { id = METER, end_col = #buffer.input_header(), hl_group = "CodeCompanionHeaderUser", strict = false }
-    api.nvim_buf_set_extmark(chat.bufnr, status.ns, header, 0, opts)
-  end
+  api.nvim_buf_set_extmark(chat.bufnr, status.ns, header, 0, {
+    id = METER,
+    end_col = #buffer.input_header(),
+    hl_group = "CodeCompanionHeaderUser",
+    line_hl_group = "CodeCompanionHeaderLine",
+    strict = false,
+    virt_text = #chunks > 0 and chunks or nil,
+    virt_text_pos = #chunks > 0 and "right_align" or nil,
+    hl_mode = "combine",
+  })
 end
 
 ---Count the seconds of a retry down.
