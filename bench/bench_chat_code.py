@@ -26,7 +26,7 @@ from codecompanion.model.gathered import Gathered, QuestionTypes, Snippet, chars
 from codecompanion.model.messages import Message
 from codecompanion.retrieval.compose import compose, joined
 from codecompanion.retrieval.search_terms import simple_terms
-from codecompanion.retrieval.still_above import NOTHING_ABOVE, seen_in
+from codecompanion.retrieval.shown_lines import NOTHING_ABOVE, seen_in
 from codecompanion.session.code.search_options import SearchOptions
 from codecompanion.session.code.searcher import CodeSearcher
 from codecompanion.session.codebase.gathered_message import gathered_message

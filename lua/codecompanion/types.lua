@@ -602,7 +602,7 @@
 ---A text of the editor. `title` says what it is, before the file and its lines.
 ---
 ---`path` is the file it is of, "" = none; `first` the 1-based line at which it begins there, 0 = it is no text of the
----file; `whole`: it is all of it. `language` marks the fence.
+---file; `whole`: it is all of it, `partial`: its lines are parts of the file's. `language` marks the fence.
 ---@class CodeCompanion.Wire.EditorText
 ---@field text string
 ---@field title? string
@@ -611,6 +611,7 @@
 ---@field whole? boolean
 ---@field language? string
 ---@field unsaved? boolean
+---@field partial? boolean
 
 ---What a message mentions of the editor (`written`: `#{diff:staged}`), as it was when the message was sent.
 ---

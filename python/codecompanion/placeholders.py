@@ -9,7 +9,8 @@ from __future__ import annotations
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.model.cycles import turn_name
-from codecompanion.model.messages import GATHERED_TAG, Mentioned, Message, with_changes
+from codecompanion.model.mentioned import Mentioned
+from codecompanion.model.messages import GATHERED_TAG, Message, with_changes
 
 TOOL_RESULT_CLEARED = (
     "<important>Tool result cleared to save context. Re-run the tool if you need this output</important>"

@@ -30,14 +30,14 @@ def test_asking_about_what_is_open(desk: Desk) -> None:
         terminal.still()
         terminal.keys("<Esc>G")
         screen = say(terminal, "and now? #{buffer} #{quickfix}", r"quickfix list is empty[\s\S]*It reads")
-        assert "unchanged, still above" in screen
+        assert "sent already, as #{buffer}" in screen
         requests = [r.json["messages"] for r in server.requests if r.path.endswith("/chat/completions")]
         texts = [[m["content"] for m in request if m["role"] != "system"] for request in requests]
         assert not any("looking at" in text for text in texts[0]), "in this narrow terminal the chat covers the file"
         assert "def pop(self)" in texts[0][1]
         assert texts[1][: len(texts[0])] == texts[0], "what was sent stays as it is"
-        assert texts[1][-3:-1] == [
-            "`#{buffer}`: unchanged since it was sent above.",
-            "`#{quickfix}`: the quickfix list is empty.",
-        ]
+        named, empty = texts[1][-3:-1]
+        assert named.startswith("`#{buffer}`: `src/stack.py`, all ")
+        assert named.endswith("not sent again, because it stands above, as `#{buffer}`.")
+        assert empty == "`#{quickfix}`: the quickfix list is empty."
         quit_all(terminal)

@@ -90,18 +90,37 @@ def test_what_is_unchanged_is_named_and_not_sent_again(nvim_factory, tmp_path, s
     chat = start(nvim_factory, tmp_path, server)
     chat.say("first #{buffer}")
     chat.say("second #{buffer} and #{file:src/stack.lua}")
-    assert before_last(server) == [
-        "`#{buffer}`: unchanged since it was sent above.",
-        "`#{file:src/stack.lua}`: the same as `#{buffer}`.",
-    ]
+    again = "`src/stack.lua`, all 7 lines: not sent again, because it stands above, as `#{buffer}`."
+    assert before_last(server) == [f"`#{{buffer}}`: {again}", f"`#{{file:src/stack.lua}}`: {again}"]
     chat.say("again #{file:src/stack.lua}")
-    assert before_last(server) == ["`#{file:src/stack.lua}`: unchanged since it was sent as `#{buffer}` above."]
-    assert "unchanged, still above" in chat.text()
+    assert before_last(server) == [f"`#{{file:src/stack.lua}}`: {again}"]
+    assert "#{file:src/stack.lua} · sent already, as #{buffer}" in chat.text()
     in_file(chat, "vim.api.nvim_buf_set_lines(0, 0, 0, false, { '-- new' })")
     chat.say("third #{buffer} #{buffer:stack.lua}")
     whole, same = before_last(server)
     assert "-- new" in whole
-    assert same == "`#{buffer:stack.lua}`: the same as `#{buffer}`."
+    stands = "not sent again, because it stands in this message, as `#{buffer}`."
+    assert same == f"`#{{buffer:stack.lua}}`: `src/stack.lua`, all 8 lines, with unsaved changes: {stands}"
+    assert "#{buffer:stack.lua} src/stack.lua · the same as #{buffer}" in chat.text()
+
+
+def test_a_file_that_is_attached_is_not_sent_again_by_what_mentions_it(nvim_factory, tmp_path, server):
+    """Issue 12: attached, named by its path, as the buffer, on the screen and selected; gone again once it is."""
+    lines = [f"local value_{n} = {n} -- a line that is long enough" for n in range(1, 31)]
+    chat = start(nvim_factory, tmp_path, server, files=[("src/stack.lua", "\n".join(lines) + "\n")])
+    chat.send("/file src/stack.lua")
+    chat.nvim.wait_for(lambda: "<file>src/stack.lua" in chat.text(), "the attachment")
+    in_file(chat, "vim.cmd('normal! 3GV20j') vim.cmd('normal! \\27')")
+    chat.say("what is #{file:src/stack.lua} #{buffer} #{viewport} #{selection}")
+    assert sum(text.count("local value_9 =") for text in sent(server)) == 1
+    assert sum("not sent again, because it stands above, as attached." in text for text in sent(server)) == 4
+    assert "#{selection} src/stack.lua:3-23 · sent already, as attached" in chat.text()
+    chat.nvim.feed("<Esc>")
+    chat.nvim.lua("vim.fn.cursor(1, 1); vim.fn.search('<file>src/stack.lua')")
+    chat.nvim.feed("dd")
+    chat.say("and #{buffer} now")
+    assert sum(text.count("local value_9 =") for text in sent(server)) == 1
+    assert sum("that has been taken out of this conversation since" in text for text in sent(server)) == 4
 
 
 def test_selection_viewport_and_buffers(nvim_factory, tmp_path, server):

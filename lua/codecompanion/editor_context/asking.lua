@@ -5,7 +5,7 @@ local lines = require("codecompanion.editor_context.lines")
 
 local M = {}
 
-local TEXT_FIELDS = { "title", "path", "first", "whole", "language", "unsaved" }
+local TEXT_FIELDS = { "title", "path", "first", "whole", "language", "unsaved", "partial" }
 local KINDS = {
   text = "string",
   title = "string",
@@ -14,6 +14,7 @@ local KINDS = {
   whole = "boolean",
   language = "string",
   unsaved = "boolean",
+  partial = "boolean",
 }
 local EXPECTED = "expected a string, or a table with `text`"
 

@@ -14,6 +14,7 @@ local M = {}
 ---@field whole? boolean It is all of the file
 ---@field language? string
 ---@field unsaved? boolean
+---@field partial? boolean Its lines are parts of the file's lines
 
 ---@class CodeCompanion.EditorContext.Item
 ---@field name string

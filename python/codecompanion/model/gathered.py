@@ -111,12 +111,13 @@ class Dropped(msgspec.Struct, frozen=True):
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """What fits into the budget, best first, the user's files before all others (R-249).
 
-    `above`: chosen too, but the model still sees it from an earlier question: it is named, and takes no room.
+    `above`: chosen too, but the model still sees it (in the messages `above_ids`): it is named, and takes no room.
     """
 
     snippets: tuple[Snippet, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     above: tuple[Snippet, ...] = ()
+    above_ids: tuple[str, ...] = ()
     budget_tokens: int = 0
 
     @property

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from codecompanion.model.mentioned import Mentioned, Reference
+
 Role = Literal["system", "user", "assistant", "tool"]
 
 # Tags of R-548 that mean "attached by the user, replaceable by a reference placeholder" (R-522); any
@@ -146,7 +148,7 @@ class GatheredPiece(msgspec.Struct, frozen=True, omit_defaults=True):
     Lines are 1-based and inclusive, 0 = no lines; `score` is 0..1; `tokens` as the budget counted them. `source` says
     which gatherer found it, `name` what is defined there, "" = nothing that has a name. `is_cut`: the rest of it is
     missing; `of`: the lines of the whole, 0 = not known. `is_above`: only its name went, for its text still stood
-    unchanged in an earlier message of gathered code.
+    unchanged in an earlier message. `is_file`: it is all of the file.
     """
 
     path: str
@@ -160,6 +162,7 @@ class GatheredPiece(msgspec.Struct, frozen=True, omit_defaults=True):
     is_cut: bool = False
     of: int = 0
     is_above: bool = False
+    is_file: bool = False
 
 
 class AttachedFile(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -173,18 +176,6 @@ class AttachedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     is_diff: bool = False
 
 
-class Mentioned(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a message of editor context is: `written` as the question has it, `title` in a few words for lists.
-
-    `paths`: the files that it shows. `same_as`: the message that shows the same, which was not sent again.
-    """
-
-    written: str
-    title: str = ""
-    paths: tuple[str, ...] = ()
-    same_as: str = ""
-
-
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     """One message of the history or the view (R-001).
 
@@ -192,7 +183,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     the full text when `content` is only its head and tail. `cut` marks a reply whose stream ended early. `left_out`: so
     many characters of a tool result were left out so that it fits (0 = none, or a placeholder stands for all of it).
     `gathered`: what a message of gathered code is made of, `mentioned`: what one of editor context is; both stay when
-    the text itself is cleared. `file`: which text of which file an attachment, or what has changed in it, shows.
+    the text itself is cleared. `file`: which text of which file an attachment, or what
+    has changed in it, shows. `references`: what of its text stands in other messages.
     """
 
     id: str
@@ -218,6 +210,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     gathered: tuple[GatheredPiece, ...] = ()
     file: AttachedFile | None = None
     mentioned: Mentioned | None = None
+    references: tuple[Reference, ...] = ()
 
     @property
     def text(self) -> str:

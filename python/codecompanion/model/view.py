@@ -11,6 +11,7 @@ import msgspec
 
 from codecompanion.model.history import ChangeUndone, LogEvent, MessageAdded, TurnStarted, ViewChanged
 from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall
+from codecompanion.model.references import with_true_references
 
 
 class View(msgspec.Struct, frozen=True):
@@ -78,7 +79,7 @@ def open_tool_calls(view: View) -> tuple[ToolCall, ...]:
 
 def with_messages(view: View, messages: Iterable[Message]) -> View:
     """Return a view over other messages; cycle and position in the log stay."""
-    kept = tuple(messages)
+    kept = with_true_references(tuple(messages))
     cycle, open_calls, sound = view.cycle, tuple[str, ...](), True
     for message in kept:
         open_calls, sound = _pairing_after(open_calls, sound, message)

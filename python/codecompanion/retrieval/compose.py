@@ -31,7 +31,8 @@ from codecompanion.retrieval.relevance import MAX_SCORE
 from codecompanion.retrieval.rendering import frame_chars, render_selection
 from codecompanion.retrieval.rendering import shown as shown_path
 from codecompanion.retrieval.selection import NO_ROOM
-from codecompanion.retrieval.still_above import NOTHING_ABOVE, Above, name_seen, split_seen
+from codecompanion.retrieval.shown_lines import NOTHING_ABOVE, Above
+from codecompanion.retrieval.still_above import name_seen, split_seen
 from codecompanion.retrieval.worth_showing import demote_repeats
 
 TAKEN_OUT = "you took it out"
@@ -99,10 +100,12 @@ def compose(
         shorter, no_room = _shorter_active(candidates, definitions, terms or (), cursor, room, above)
         selection = select_once(shorter, room, terms, above, wanted, max_file_tokens)
         pieces = [one for one in selection.snippets if (one.path, one.start) in left_out]  # of a larger one
+        stands = (*(one for one in selection.above if (one.path, one.start) not in left_out), *seen)
         selection = msgspec.structs.replace(
             selection,
             snippets=tuple(one for one in selection.snippets if one not in pieces),
-            above=(*(one for one in selection.above if (one.path, one.start) not in left_out), *seen),
+            above=stands,
+            above_ids=tuple(sorted(above.ids_behind(stands))),
             budget_tokens=budget,
             dropped=(*selection.dropped, *no_room, *(Dropped(one, TAKEN_OUT) for one in (*taken_out, *pieces))),
         )

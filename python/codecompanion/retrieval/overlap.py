@@ -15,7 +15,8 @@ from codecompanion.retrieval.line_runs import not_shown
 from codecompanion.retrieval.relevance import MIN_SCORE
 from codecompanion.retrieval.rendering import frame_chars, heading_chars
 from codecompanion.retrieval.selection import NO_ROOM, without_duplicates
-from codecompanion.retrieval.still_above import NOTHING_ABOVE, Above, name_seen, split_seen
+from codecompanion.retrieval.shown_lines import NOTHING_ABOVE, Above
+from codecompanion.retrieval.still_above import name_seen, split_seen
 from codecompanion.retrieval.worth_showing import FILLER, NOT_WORTH_IT, is_filler
 
 TOO_LARGE = "it is large, and places inside of it answer better"

@@ -1,60 +1,25 @@
-"""What the model still sees from earlier questions, so that the same bytes are not sent again (issue 11, part 2).
-
-Read from the messages of gathered code that stand unchanged in the next request: who calls knows which those are. A
-line counts as seen under its path and number, as the newest of them shows it; what is read of a message is checked
-against how it is rendered, and nothing after a place that does not fit is taken.
-"""
+"""Which part of a snippet the model still sees, so that it is named and not sent again (issue 11, part 2)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
-
-import msgspec
 
 from codecompanion.formats.plural import counted
 from codecompanion.model.gathered import WHOLE_FILES, Snippet
-from codecompanion.model.messages import GatheredPiece, Message
-from codecompanion.retrieval.assembly import CODE_TITLE, MAP_TITLE, section_of
 from codecompanion.retrieval.line_runs import joined_runs, numbered_lines, part_of
-from codecompanion.retrieval.rendering import file_heading, shown, snippet_heading
+from codecompanion.retrieval.rendering import shown
+from codecompanion.retrieval.shown_lines import Above
 
 STILL_ABOVE = "Already above, unchanged: "
+STOOD_ABOVE = "Stood above when this was asked, some of it has been taken out since (read it where you need it): "
+"""The same once it does not stand there any more."""
 MAX_CHARS = 600
 """Of the sentence that names what is above; it must not take the room it saves."""
 MIN_SAVED_CHARS = 80
 """A part that is sent alone has a heading and a fence: so much it must save."""
 CHANGE_CONTEXT = 3
 """Lines that go again above and below a changed line of a file that stands above."""
-
-
-class Above(msgspec.Struct, frozen=True):
-    """What stands above: path → line number → line; the texts of the messages; path → lines of maps."""
-
-    lines: Mapping[str, Mapping[int, str]] = {}
-    texts: tuple[str, ...] = ()
-    maps: Mapping[str, frozenset[str]] = {}
-
-    def has_section(self, one: Snippet) -> bool:
-        """Return whether a text that is no lines of a file (memories, the architecture) stands there unchanged."""
-        section = section_of(one)
-        return bool(section) and any(section in text for text in self.texts)
-
-
-NOTHING_ABOVE = Above()
-
-
-def seen_in(messages: Iterable[Message]) -> Above:
-    """Return what these messages of gathered code show, oldest first."""
-    lines, maps, texts = dict[str, dict[int, str]](), dict[str, set[str]](), list[str]()
-    for message in messages:
-        texts.append(f"{message.text}\n\n")
-        for piece, shown_lines in _pieces_of(message):
-            lines.setdefault(piece.path, {}).update(enumerate(shown_lines, piece.start))
-        if any(piece.source == "map" for piece in message.gathered):
-            for path, line in _map_lines(message.text):
-                maps.setdefault(path, set()).add(line)
-    return Above(lines, tuple(texts), {path: frozenset(found) for path, found in maps.items()})
 
 
 def split_seen(one: Snippet, above: Above) -> tuple[list[Snippet], list[Snippet]]:
@@ -119,42 +84,3 @@ def name_seen(snippets: Sequence[Snippet]) -> str:
 
 
 _NAMES = {"memory": "memories", "team": "the team's text", "architecture": "the architecture"}
-
-
-def _pieces_of(message: Message) -> Iterator[tuple[GatheredPiece, list[str]]]:
-    """Yield the pieces of a message with their lines, in the order they stand in its text."""
-    by_file = dict[str, list[GatheredPiece]]()
-    for piece in message.gathered:
-        if piece.path and piece.start and not piece.is_above:
-            by_file.setdefault(piece.path, []).append(piece)
-    lines = message.text.split("\n")
-    title = f"## {CODE_TITLE}"
-    at = lines.index(title) + 2 if title in lines else len(lines)
-    for path, pieces in by_file.items():
-        if lines[at : at + 1] != [file_heading(path)]:
-            return
-        at += 1
-        for piece in sorted(pieces, key=lambda one: one.start):
-            begun, end = at + 2, at + 2 + piece.end - piece.start + 1
-            fence = "".join(lines[at + 1 : begun])
-            if lines[at : at + 1] != [snippet_heading(piece)] or len(fence) < 3 or fence.strip("`"):
-                return
-            body, after = lines[begun:end], end
-            if body[-1:] == [fence]:  # a blank line at its end is taken for the end of its last line
-                body, after = [*body[:-1], ""], end - 1
-            elif piece.is_cut and lines[end : end + 1] != [fence]:  # the mark where a file is cut
-                after += 1
-            if lines[after : after + 1] != [fence]:
-                return
-            yield piece, body
-            at = after + 1
-
-
-def _map_lines(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, line) of the map in a message, as they stand there."""
-    path, rest = "", text.partition(f"\n\n## {MAP_TITLE}\n\n")[2].partition("\n\n")[0]
-    for line in rest.split("\n") if rest else ():
-        if line.startswith(" "):
-            yield path, line
-        else:
-            path = line.removesuffix(":")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from codecompanion.model.history import EventPayload, PolicyEvent
+from codecompanion.model.history import EventPayload, MessageAdded, PolicyEvent
+from codecompanion.model.messages import Message
 from codecompanion.session.codebase.shown_code import TOLD_EVENT
 from codecompanion.wire.events import CodeGathered, EditorContextSent, FileUpdated, Notice, Severity
 
@@ -26,16 +27,25 @@ class Found(msgspec.Struct, frozen=True):
         notices = tuple(Notice(chat=chat_id, level=Severity.INFO, text=sentence) for sentence in said)
         return Found((*self.payloads, *logged), (*self.told, *notices))
 
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Return the messages among what is logged."""
+        return tuple(payload.message for payload in self.payloads if isinstance(payload, MessageAdded))
+
     def and_then(self, other: Found) -> Found:
         """Return this, then the other."""
         return Found((*self.payloads, *other.payloads), (*self.told, *other.told))
 
 
 class Along(msgspec.Struct, frozen=True):
-    """What a message mentions of the editor: as it is written there, and how many tokens it takes."""
+    """What goes along with a message before code is gathered for it, and how many tokens that takes.
+
+    `written`: what it mentions of the editor, as it is written there.
+    """
 
     written: frozenset[str] = frozenset()
     tokens: int = 0
+    messages: tuple[Message, ...] = ()
 
 
 NOTHING, NO_MORE = Found(), Along()

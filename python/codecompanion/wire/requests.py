@@ -63,7 +63,7 @@ class EditorText(msgspec.Struct, frozen=True, omit_defaults=True):
     """A text of the editor. `title` says what it is, before the file and its lines.
 
     `path` is the file it is of, "" = none; `first` the 1-based line at which it begins there, 0 = it is no text of the
-    file; `whole`: it is all of it. `language` marks the fence.
+    file; `whole`: it is all of it, `partial`: its lines are parts of the file's. `language` marks the fence.
     """
 
     text: str
@@ -73,6 +73,7 @@ class EditorText(msgspec.Struct, frozen=True, omit_defaults=True):
     whole: bool = False
     language: str = ""
     unsaved: bool = False
+    partial: bool = False
 
 
 class EditorItem(msgspec.Struct, frozen=True, omit_defaults=True):

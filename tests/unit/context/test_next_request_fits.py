@@ -20,11 +20,11 @@ from codecompanion.context.shaping.shape import Parts, shape
 from codecompanion.context.work import Measure, SummaryReply
 from codecompanion.counting.model_windows import ResolvedLimits
 from codecompanion.model.invariants import violations
+from codecompanion.model.mentioned import Mentioned
 from codecompanion.model.messages import (
     EDITOR_TAG,
     GATHERED_TAG,
     GatheredPiece,
-    Mentioned,
     Message,
     ToolCall,
     is_protected,

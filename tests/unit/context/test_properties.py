@@ -13,6 +13,7 @@ from codecompanion.context.policy.options import with_options
 from codecompanion.context.policy.table import policy_from_table
 from codecompanion.context.work import SummaryReply
 from codecompanion.model.invariants import pair_tool_calls, violations
+from codecompanion.model.mentioned import Mentioned
 from codecompanion.model.messages import (
     EDITOR_TAG,
     GATHERED_TAG,
@@ -20,7 +21,6 @@ from codecompanion.model.messages import (
     SUMMARY_TAG,
     GatheredPiece,
     ImagePart,
-    Mentioned,
     Message,
     TextPart,
     ToolCall,

@@ -65,10 +65,12 @@ return {
       if not text then
         return { error = why, nothing = "only empty lines are selected" }
       end
+      local selected = text.text
       local region = api.nvim_buf_call(at.bufnr, function()
         return vim.fn.getregion(vim.fn.getpos("'<"), vim.fn.getpos("'>"), { type = vim.fn.visualmode() })
       end)
       text.text = lines.join(region)
+      text.partial = text.text ~= selected
       text.title = "selected in" .. (text.title and " " .. text.title or "")
       return text
     end,

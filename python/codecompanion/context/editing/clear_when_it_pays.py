@@ -25,10 +25,10 @@ from typing import Annotated, Literal
 import msgspec
 
 from codecompanion.context.editing.age import newest_finished_turn
-from codecompanion.context.editing.code_in_use import code_in_use
 from codecompanion.context.editing.file_uses import FileUses
 from codecompanion.context.editing.needed_looks import KeepReads, why_needed, why_not_needed
 from codecompanion.context.editing.old_replies import Arguments, shorten_calls, without_reasoning
+from codecompanion.context.editing.pointed_at import pointed_at
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.messages import Message, ReasoningPart, goes_along, with_changes
 from codecompanion.placeholders import TEMPLATES, cleared_along
@@ -175,7 +175,7 @@ def _find_shorter(messages: Messages, uses: FileUses, params: ClearWhenItPays, e
     placeholder = TEMPLATES[params.template]
     cost = env.count_text(placeholder)
     found: dict[int, _Shorter] = {}
-    in_use = code_in_use(messages, env.cycle)
+    in_use = pointed_at(messages, env.cycle)
     for index in uses.open:
         if index >= tail:
             break

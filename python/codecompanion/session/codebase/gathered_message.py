@@ -7,9 +7,11 @@ from typing import Any
 import msgspec
 
 from codecompanion.model.chosen_code import GATHERED_EVENT
-from codecompanion.model.gathered import Dropped, Gathered, Snippet
+from codecompanion.model.gathered import WHOLE_FILES, Dropped, Gathered, Snippet
 from codecompanion.model.history import PolicyEvent
+from codecompanion.model.mentioned import Reference
 from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message
+from codecompanion.retrieval.still_above import STILL_ABOVE, STOOD_ABOVE, name_seen
 from codecompanion.session.codebase.shown_code import body_of_gathered, title_of_gathered
 from codecompanion.wire.events import CodeGathered
 
@@ -21,7 +23,24 @@ def gathered_message(gathered: Gathered, message_id: str) -> Message | None:
     """Return the message that stands before its question, None where there is no code to show (R-202)."""
     if not gathered.text.strip():
         return None
-    return Message(id=message_id, role="user", tag=GATHERED_TAG, content=gathered.text, gathered=_pieces(gathered))
+    return Message(
+        id=message_id,
+        role="user",
+        tag=GATHERED_TAG,
+        content=gathered.text,
+        gathered=_pieces(gathered),
+        references=_references(gathered),
+    )
+
+
+def _references(gathered: Gathered) -> tuple[Reference, ...]:
+    """Return the sentence on what stands above, where there is one, with the other one for when it does no more."""
+    chosen = gathered.selection
+    named = name_seen(chosen.above)
+    if not named or not chosen.above_ids or named not in gathered.text:
+        return ()
+    gone = f"{STOOD_ABOVE}{named.removeprefix(STILL_ABOVE)}"
+    return (Reference(chosen.above_ids, named, gone, (len(gone) - len(named)) // 4),)
 
 
 def _pieces(gathered: Gathered) -> tuple[GatheredPiece, ...]:
@@ -31,7 +50,7 @@ def _pieces(gathered: Gathered) -> tuple[GatheredPiece, ...]:
         lines[whole.path] = max(lines.get(whole.path, 0), whole.end)
     shown = (*gathered.selection.snippets, *gathered.beside)
     return (
-        *(_piece(one, lines.get(one.path, 0) if one.is_cut else 0) for one in shown),
+        *(_piece(one, lines.get(one.path, 0)) for one in shown),
         *(msgspec.structs.replace(_piece(one), is_above=True) for one in gathered.selection.above),
     )
 
@@ -47,7 +66,8 @@ def _piece(snippet: Snippet, lines: int = 0) -> GatheredPiece:
         kind=snippet.kind,
         name=snippet.name,
         is_cut=snippet.is_cut,
-        of=lines if lines > snippet.end - snippet.start + 1 else 0,
+        of=lines if snippet.is_cut and lines > snippet.end - snippet.start + 1 else 0,
+        is_file=snippet.source in WHOLE_FILES and not snippet.is_cut and (snippet.start, snippet.end) == (1, lines),
     )
 
 

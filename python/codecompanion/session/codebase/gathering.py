@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from codecompanion.model.history import MessageAdded
-from codecompanion.model.messages import with_changes
+from codecompanion.model.messages import Message, with_changes
 from codecompanion.session.codebase.wish import GATHERING_OFF, Wish, wish_of
 from codecompanion.session.going_along import NO_MORE, NOTHING, Along, Found
 from codecompanion.session.services import Services
@@ -87,7 +87,7 @@ class CodeGathering:
         begin()
         try:
             async with asyncio.timeout(TIME_LIMIT_S):
-                gathered, told = await self.gather(text, snapshot, wish.mentions, along.tokens)
+                gathered, told = await self.gather(text, snapshot, wish.mentions, along)
         except TimeoutError:
             why = f"it took longer than {TIME_LIMIT_S:.0f} s."
             gathered, told = None, self._once(f"No code was gathered: {why}{ALONE}")
@@ -101,17 +101,17 @@ class CodeGathering:
         return found.saying(self._control.chat_id, (*wish.told, *told, *missing))
 
     async def gather(
-        self, text: str, snapshot: Snapshot, mentions: Mentions, beside: int = 0
+        self, text: str, snapshot: Snapshot, mentions: Mentions, along: Along = NO_MORE
     ) -> tuple[Gathered | None, tuple[str, ...]]:
         """Return what is found for a question now, None where there is no room for code; and what is to be told."""
         gatherer = self._services.gatherer
-        room = self._control.fitting.room_for_code(text, beside)
+        room = self._control.fitting.room_for_code(text, along.tokens)
         if gatherer is None or room < MIN_TOKENS:
             return None, self._once(NO_ROOM) if mentions else ()
         try:
             self._show(LABEL)
-            question = await self._question(text, snapshot, mentions, room)
-            gathered = await self._gathered(question, lambda words: self._show(f"{LABEL} · {words}"))
+            question = await self._question(text, snapshot, mentions, room, along.messages)
+            gathered = await self._gathered(question, lambda words: self._show(f"{LABEL} · {words}"), along.messages)
         finally:
             self._show("")
         return gathered, self._once(NO_PROJECT.format(root=question.root)) if question.only_files else ()
@@ -133,7 +133,9 @@ class CodeGathering:
             gathered = await self._gathered(msgspec.structs.replace(question, is_asked=True), lambda words: None)
         return gathered, () if not question.only_files else (NO_PROJECT.format(root=question.root),)
 
-    async def _question(self, text: str, snapshot: Snapshot, mentions: Mentions, room: int) -> Question:
+    async def _question(
+        self, text: str, snapshot: Snapshot, mentions: Mentions, room: int, along: Sequence[Message] = ()
+    ) -> Question:
         from codecompanion.retrieval.mentions import bare_question
         from codecompanion.session.codebase.gatherer import Question
 
@@ -153,10 +155,12 @@ class CodeGathering:
             unsaved=await self._unsaved(snapshot),
             left_out=self._control.log.chosen.left_out,
             pinned=self._control.log.chosen.pinned,
-            seen=control.fitting.code_still_sent(text, 0),
+            seen=self._seen(text, 0, along),
         )
 
-    async def _gathered(self, question: Question, tell: Callable[[str], None]) -> Gathered:
+    async def _gathered(
+        self, question: Question, tell: Callable[[str], None], along: Sequence[Message] = ()
+    ) -> Gathered:
         """Return what is found; what it says stands above does so in the request that this code is sent with.
 
         Where so much more code makes something above leave, it is gathered again: only what stays in any case is then
@@ -165,24 +169,34 @@ class CodeGathering:
         gatherer = self._services.gatherer
         assert gatherer is not None  # noqa: S101  asked before
         gathered = await gatherer.gather(question, tell)
-        if gathered.selection.above and not self._stays(question, gathered):
+        if gathered.selection.above and not self._stays(question, gathered, along):
             tokens = max(1, int(question.max_tokens / CHARS4_PER_TOKEN))
-            seen = self._control.fitting.code_still_sent(question.text, tokens)
+            seen = self._seen(question.text, tokens, along)
             gathered = await gatherer.gather(msgspec.structs.replace(question, seen=seen), tell)
         return gathered
 
-    def _stays(self, question: Question, gathered: Gathered) -> bool:
+    def _stays(self, question: Question, gathered: Gathered, along: Sequence[Message]) -> bool:
         """Return whether all that was named as standing above is in the next request."""
-        from codecompanion.context.editing.code_in_use import code_in_use
         from codecompanion.session.codebase.gathered_message import gathered_message
 
-        message, control = gathered_message(gathered, "new"), self._control
+        message = gathered_message(gathered, "new")
         if message is None:
             return True
-        message = control.meter.counted(message)
-        in_use = code_in_use((*question.seen, with_changes(message, cycle=-1)), -1)
-        seen = {m.id for m in control.fitting.code_still_sent(question.text, message.tokens)}
-        return seen.issuperset(question.seen[index].id for index in in_use)
+        tokens = self._control.meter.counted(message).tokens
+        seen = {one.id for one in self._seen(question.text, tokens, along)}
+        return seen.issuperset(gathered.selection.above_ids)
+
+    def _seen(self, text: str, code_tokens: int, along: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the messages of which the model sees lines of files when this question is sent, oldest first.
+
+        Above it, whatever so many tokens of code make leave, and what goes `along` with it.
+        """
+        from codecompanion.retrieval.shown_lines import shows_lines
+
+        control = self._control
+        ids = {message.id for message in control.log.view.messages if shows_lines(message)}
+        tokens = code_tokens + sum(message.tokens for message in along)
+        return (*control.fitting.still_sent(ids, text, tokens), *filter(shows_lines, along))
 
     async def _unsaved(self, snapshot: Snapshot) -> dict[str, str]:
         """Return the texts of changed buffers; the editor is asked only when the snapshot says there are any."""

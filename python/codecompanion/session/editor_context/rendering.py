@@ -6,29 +6,39 @@ and says so. The first line begins with what the user wrote, so that the model k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from codecompanion.formats.cutting import cut_line
 from codecompanion.formats.fencing import fenced, label_of
 from codecompanion.formats.plural import counted
 from codecompanion.formats.text_files import printable, split_lines
-from codecompanion.model.messages import Mentioned
+from codecompanion.model.mentioned import Mentioned, Reference, ShownLines
+from codecompanion.model.messages import Message
+from codecompanion.session.editor_context.standing import Stands, fingerprint, has_lines
 from codecompanion.wire.requests import EditorItem, EditorText
 
 MIN_TOKENS = 40
 """With less room for a text not even a few lines of it fit."""
-_MAX_TITLE, _MAX_NAMED = 300, 20
+_MAX_TITLE, _MAX_NAMED, _MAX_QUOTED = 300, 20, 80
+_TAKEN_OUT = "that has been taken out of this conversation since"
+NOTHING_NAMED: Mapping[int, Stands] = {}
 
 CountTokens = Callable[[str], int]
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """An item as a message: its content, and what the chat says of it."""
+    """An item as a message: its content, what the chat says of it, what of it is only named.
+
+    `is_whole`: nothing of it is cut, left out or only named.
+    """
 
     content: str
     mentioned: Mentioned
+    references: tuple[Reference, ...] = ()
+    is_whole: bool = False
 
 
 class _Shown(msgspec.Struct, frozen=True):
@@ -46,40 +56,79 @@ def opening(written: str) -> str:
     return f"`{one_line(written)}`: "
 
 
-def same_text(content: str, written: str) -> str:
-    """Return what a content says whatever it was written for: two that say the same show the same."""
-    return content.removeprefix(opening(written))
-
-
-def said(item: EditorItem, why: str, short: str = "", same_as: str = "") -> Rendered:
+def said(item: EditorItem, why: str, short: str = "") -> Rendered:
     """Return an item of which nothing is shown, and why."""
     title = f"{one_line(item.written)} · {one_line(short or why)}"
-    mentioned = Mentioned(one_line(item.written), title, same_as=same_as)
-    return Rendered(f"{opening(item.written)}{one_line(why)}.", mentioned)
+    return Rendered(f"{opening(item.written)}{one_line(why)}.", Mentioned(one_line(item.written), title))
 
 
-def render(item: EditorItem, root: Path, room: int, count: CountTokens) -> Rendered:
-    """Return an item as a message that takes about `room` tokens at most; texts are taken in their order."""
+def unchanged(item: EditorItem, known: Message) -> Rendered:
+    """Return an item that shows what a message above shows: it is named."""
+    other = "" if known.mentioned is None else known.mentioned.written
+    name = "" if other == one_line(item.written) else f" as `{other}`"
+    found = said(item, f"unchanged since it was sent{name} above", "sent already, unchanged")
+    gone = f"{opening(item.written)}the same as was sent{name} above; {_TAKEN_OUT}, ask the user where you need it."
+    return msgspec.structs.replace(found, references=(Reference((known.id,), found.content, gone),))
+
+
+def render(
+    item: EditorItem, root: Path, room: int, count: CountTokens, named: Mapping[int, Stands] = NOTHING_NAMED
+) -> Rendered:
+    """Return an item as a message that takes about `room` tokens at most; texts are taken in their order.
+
+    `named`: those that stand somewhere already, by their place among the texts.
+    """
     if not item.texts:
         return said(item, item.nothing or "there is nothing to show")
-    shown, left_out = list[_Shown](), list[EditorText]()
-    for text in item.texts:
+    shown, left_out, parts, references = list[_Shown](), list[EditorText](), list[str](), list[Reference]()
+    for at, text in enumerate(item.texts):
+        if at in named:
+            references.append(_reference(text, named[at], root))
+            parts.append(references[-1].text)
+            continue
         fitting = _fitting(text, item.keep, room, count, is_only=len(item.texts) == 1)
         if fitting is None:
             left_out.append(text)
             continue
         shown.append(fitting)
+        parts.append(_part(fitting, item.keep, root))
         room -= count(fitting.body) + _MAX_TITLE // 10
-    if not shown:
+    if not parts:
         return said(item, "left out, because the context window has no room for it", "no room for it")
-    parts = [_part(one, item.keep, root) for one in shown]
     if left_out:
-        names = ", ".join(f"`{_name(text, root)}`" for text in left_out[:_MAX_NAMED])
+        names = ", ".join(f"`{name_of(text, root)}`" for text in left_out[:_MAX_NAMED])
         more = f" and {len(left_out) - _MAX_NAMED} more" if len(left_out) > _MAX_NAMED else ""
         parts.append(f"Left out, because they do not fit in the context window: {names}{more}.")
-    paths = tuple(dict.fromkeys(_name(one.text, root) for one in shown if one.text.path))
-    title = _title(item, shown, left_out, root)
-    return Rendered(opening(item.written) + "\n".join(parts), Mentioned(one_line(item.written), title, paths))
+    is_whole = not (named or left_out) and all(one.lines == one.of for one in shown)
+    mentioned = Mentioned(
+        one_line(item.written),
+        _title(item, shown, left_out, named, root),
+        tuple(dict.fromkeys(name_of(one.text, root) for one in shown if one.text.path)),
+        tuple(_lines_of(one, root) for one in shown),
+        fingerprint(item) if is_whole else "",
+    )
+    return Rendered(opening(item.written) + "\n".join(parts), mentioned, tuple(references), is_whole)
+
+
+def _lines_of(shown: _Shown, root: Path) -> ShownLines:
+    text = shown.text
+    if not has_lines(text) or text.partial:
+        return ShownLines()
+    return ShownLines(name_of(text, root), text.first + shown.start, text.whole and shown.lines == shown.of)
+
+
+def _reference(text: EditorText, stands: Stands, root: Path) -> Reference:
+    """Return the sentence that stands for a text; a part of a file is named by its lines, its first and its last."""
+    body = printable(text.text).rstrip("\n")
+    lines = split_lines(body)
+    heading = _heading(_Shown(text, body, len(lines), len(lines)), "head", root).removesuffix(":")
+    ends = [cut_line(line.replace("`", "'"), _MAX_QUOTED) for line in (lines[0], lines[-1])]
+    quoted = "" if text.whole else f", from `{ends[0]}` to `{ends[1]}`"
+    place = "it stands in this message" if stands.beside else "it stands above"
+    stood = "it stood in the same message" if stands.beside else "it stood above"
+    begin = f"{heading}{quoted}: not sent again, because"
+    gone = f"{begin} {stood}, {stands.where}; {_TAKEN_OUT}, read the file where you need it."
+    return Reference(stands.ids, f"{begin} {place}, {stands.where}.", gone)
 
 
 def one_line(text: str) -> str:
@@ -93,7 +142,8 @@ def relative(path: str, root: Path) -> str:
     return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path
 
 
-def _name(text: EditorText, root: Path) -> str:
+def name_of(text: EditorText, root: Path) -> str:
+    """Return how a text is called: its file as tools name it, or its title."""
     return one_line(relative(text.path, root) if text.path else text.title).replace("`", "'")
 
 
@@ -136,7 +186,7 @@ def _heading(shown: _Shown, keep: str, root: Path) -> str:
     """Return the line above a text."""
     text, whole = shown.text, shown.lines == shown.of
     title = one_line(text.title)
-    parts = [f"{title} `{_name(text, root)}`".lstrip() if text.path else title]
+    parts = [f"{title} `{name_of(text, root)}`".lstrip() if text.path else title]
     if text.first:
         first = text.first + shown.start
         last = first + max(0, shown.lines - 1)
@@ -150,18 +200,32 @@ def _heading(shown: _Shown, keep: str, root: Path) -> str:
     return ", ".join(parts) + ":"
 
 
-def _title(item: EditorItem, shown: Sequence[_Shown], left_out: Sequence[EditorText], root: Path) -> str:
+def _title(
+    item: EditorItem,
+    shown: Sequence[_Shown],
+    left_out: Sequence[EditorText],
+    named: Mapping[int, Stands],
+    root: Path,
+) -> str:
     """Return what the line in the chat says: `#{buffer} lua/foo.lua · 120 lines`."""
     lines, of = sum(one.lines for one in shown), sum(one.of for one in shown)
-    only = shown[0] if len(item.texts) == 1 else None
-    files = len([one for one in shown if one.text.path])
-    if only is not None and only.text.path:
-        name = _name(only.text, root)
-        where = f":{only.text.first}-{only.text.first + only.of - 1}" if only.text.first and not only.text.whole else ""
+    only = item.texts[0] if len(item.texts) == 1 else None
+    files = len([one for one in shown if one.text.path]) + len(named)
+    if only is not None and only.path:
+        name, count = name_of(only, root), len(split_lines(printable(only.text).rstrip("\n")))
+        where = f":{only.first}-{only.first + count - 1}" if only.first and not only.whole else ""
         what = "" if name in item.written else f" {name}{where}"
     elif not files:
         what = ""
     else:
         what = f" {files} of {counted(len(item.texts), 'file')}" if left_out else f" {counted(files, 'file')}"
-    size = f"cut, {lines:,} of {counted(of, 'line')}" if lines < of else counted(lines, "line")
-    return f"{one_line(item.written)}{what} · {size}"
+    sizes = [f"cut, {lines:,} of {counted(of, 'line')}" if lines < of else counted(lines, "line")] if shown else []
+    if named:
+        short = {_already(one) for one in named.values()}
+        how = short.pop() if len(short) == 1 else "sent already"
+        sizes.append(how if not shown else f"{counted(len(named), 'file')} {how}")
+    return f"{one_line(item.written)}{what} · {', '.join(sizes)}"
+
+
+def _already(stands: Stands) -> str:
+    return stands.short if stands.beside else f"sent already, {stands.short}"

@@ -14,9 +14,9 @@ import msgspec
 from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import MessageAdded
-from codecompanion.model.messages import EDITOR_TAG, Message, with_changes
+from codecompanion.model.messages import Message, with_changes
+from codecompanion.session.editor_context.composing import Composing
 from codecompanion.session.editor_context.looking_at import looking_at, looking_message, told_last
-from codecompanion.session.editor_context.rendering import MIN_TOKENS, Rendered, render, said, same_text
 from codecompanion.session.going_along import NOTHING, Found
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
@@ -28,8 +28,6 @@ from codecompanion.workspace.secret_files import is_secret
 LATE_LIMIT_S = 60.0
 """The editor has time limits of its own for what is slow; this one is for an editor that says nothing at all."""
 LABEL = "reading the editor"
-_LARGE_CHARS = 200_000
-"""Texts that are longer are counted and cut in a thread."""
 _SHOWN_LINES = 12
 """So many of its lines are in the fold below the message; K shows all."""
 
@@ -39,6 +37,7 @@ class MentionedContext:
 
     def __init__(self, services: Services, control: ContextControl, show: Callable[[str], None]) -> None:
         self._services, self._control, self._show = services, control, show
+        self._composing = Composing(services, control)
         self._late: dict[int, asyncio.Future[tuple[EditorItem, ...]]] = {}
 
     def expect(self, submit: Submit) -> None:
@@ -56,8 +55,10 @@ class MentionedContext:
         """Wait no more for what belongs to a submit."""
         self._late.pop(submit.submit_id, None)
 
-    async def before(self, submit: Submit, turn_id: str, cycle: int, begin: Callable[[], None]) -> Found:
-        """Return what belongs before a message. `begin` is called when it may take a while.
+    async def before(
+        self, submit: Submit, turn_id: str, cycle: int, begin: Callable[[], None], coming: Sequence[Message] = ()
+    ) -> Found:
+        """Return what belongs before a message, after what is `coming`. `begin` is called when it may take a while.
 
         Raises:
             InputError: something it mentions cannot be had; nothing was logged.
@@ -68,28 +69,18 @@ class MentionedContext:
             return NOTHING
         items = await self._all_of(submit, begin) if submit.items else ()
         self._refuse(items)
-        room = self._control.fitting.room_for_mentioned(submit.text)
-        size = sum(len(text.text) for item in items for text in item.texts)
-        if size > _LARGE_CHARS:
-            rendered = await asyncio.to_thread(self._rendered, submit, items, room)
-        else:
-            rendered = self._rendered(submit, items, room)
-        messages = [looking_message(line, self._services.new_token())] if line else []
-        messages += [
-            Message(
-                id=self._services.new_token(), role="user", tag=EDITOR_TAG, content=one.content, mentioned=one.mentioned
-            )
-            for one in self._without_repeated(submit.text, rendered)
-        ]
+        mentioned = await self._composing.messages(submit, items, coming)
+        looking = [looking_message(line, self._services.new_token())] if line else []
         ts = self._services.clock()
-        counted_messages = [
-            self._control.meter.counted(with_changes(m, cycle=cycle, turn_id=turn_id, ts=ts)) for m in messages
+        messages = [
+            self._control.meter.counted(with_changes(message, cycle=cycle, turn_id=turn_id, ts=ts))
+            for message in (*looking, *mentioned)
         ]
         found = Found(
-            tuple(MessageAdded(message=message) for message in counted_messages),
-            tuple(self._told(message) for message in counted_messages if message.mentioned is not None),
+            tuple(MessageAdded(message=message) for message in messages),
+            tuple(self._told(message) for message in messages if message.mentioned is not None),
         )
-        return found.saying(self._control.chat_id, self._with_secrets(counted_messages))
+        return found.saying(self._control.chat_id, self._with_secrets(messages))
 
     def _looking_at(self, submit: Submit) -> str:
         """Return the line on what the user looks at, "" where it is off, the model has it, or the lines go along."""
@@ -140,57 +131,6 @@ class MentionedContext:
         if wrong is not None:
             why = wrong.error.rstrip(".")
             raise InputError(f"Not sent: {wrong.written}: {why}. {IS_BACK}")
-
-    def _rendered(self, submit: Submit, items: Sequence[EditorItem], room: int) -> list[Rendered]:
-        """Return the items as messages within the room they share: what needs less leaves more to the others."""
-        root, meter, count = self._services.root(submit.snapshot), self._control.meter, self._services.count_text
-
-        def scaled(text: str) -> int:
-            return meter.scaled(count(text))
-
-        sizes = {at: sum(scaled(text.text) for text in item.texts) for at, item in enumerate(items)}
-        left, shares = room, dict[int, int]()
-        for done, at in enumerate(sorted(sizes, key=sizes.__getitem__)):
-            share = left // (len(items) - done)
-            shares[at] = share
-            left -= min(share, sizes[at])
-        return [render(item, root, max(shares[at], MIN_TOKENS), scaled) for at, item in enumerate(items)]
-
-    def _without_repeated(self, text: str, rendered: Sequence[Rendered]) -> list[Rendered]:
-        """Return the items; one that the model has already, word for word, is only named."""
-        above = self._still_above(text, rendered)
-        seen, kept = dict[str, str](), list[Rendered]()
-        for one in rendered:
-            written, shows = one.mentioned.written, same_text(one.content, one.mentioned.written)
-            item = EditorItem(written=written, name="")
-            if not one.mentioned.title or "```" not in one.content:
-                kept.append(one)
-            elif shows in seen:
-                kept.append(said(item, f"the same as `{seen[shows]}`", f"the same as {seen[shows]}"))
-            elif shows in above:
-                known = above[shows]
-                other = known.mentioned.written if known.mentioned is not None else ""
-                name = "" if other == written else f" as `{other}`"
-                short = "unchanged, still above"
-                kept.append(said(item, f"unchanged since it was sent{name} above", short, same_as=known.id))
-            else:
-                kept.append(one)
-            seen.setdefault(shows, written)
-        return kept
-
-    def _still_above(self, text: str, rendered: Sequence[Rendered]) -> Mapping[str, Message]:
-        """Return what was mentioned earlier and the next request shows as it is, by what it says."""
-        wanted = {same_text(one.content, one.mentioned.written) for one in rendered}
-        candidates = [
-            message
-            for message in self._control.log.view.messages
-            if message.mentioned is not None and same_text(message.text, message.mentioned.written) in wanted
-        ]
-        if not candidates:
-            return {}
-        ids = {message.id for message in candidates}
-        sent = self._control.fitting.still_sent(ids, text, sum(message.tokens for message in candidates))
-        return {same_text(m.text, m.mentioned.written): m for m in sent if m.mentioned is not None}
 
     def _told(self, message: Message) -> EditorContextSent:
         return EditorContextSent(

@@ -11,7 +11,7 @@ from codecompanion.retrieval.chosen_files import by_path
 from codecompanion.retrieval.compose import Composed, compose
 from codecompanion.retrieval.overlap import lines_of
 from codecompanion.retrieval.search_terms import simple_terms
-from codecompanion.retrieval.still_above import seen_in
+from codecompanion.retrieval.shown_lines import seen_in
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.mentioned_files import MAX_READ_BYTES
 from codecompanion.session.gather.pinned import places_of

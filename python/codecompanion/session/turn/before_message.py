@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import msgspec
 
-from codecompanion.model.history import MessageAdded
 from codecompanion.session.attachments.live_updates import LiveUpdates
 from codecompanion.session.codebase.gathering import CodeGathering
 from codecompanion.session.editor_context.taking import LABEL, MentionedContext
@@ -47,13 +46,14 @@ class BeforeMessage(msgspec.Struct, frozen=True):
             self.services.emit(Gathering(chat=self.control.chat_id, submit_id=submit.submit_id, what=what))
 
         changed = await self.updates.before(submit.text, submit.snapshot, turn_id, cycle)
-        found = changed.and_then(await self.mentioned.before(submit, turn_id, cycle, lambda: tell(LABEL)))
+        mentioned = await self.mentioned.before(submit, turn_id, cycle, lambda: tell(LABEL), changed.messages)
+        found = changed.and_then(mentioned)
         if submit.edit is not None:
             from codecompanion.session.edit_in_place.edit_lines import lines_before  # most chats have none
 
             found = found.and_then(lines_before(submit.edit, self.services, self.control, turn_id, cycle))
-        tokens = sum(payload.message.tokens for payload in found.payloads if isinstance(payload, MessageAdded))
-        along = Along(frozenset(item.written for item in submit.items), self.control.meter.scaled(tokens))
+        tokens = self.control.meter.scaled(sum(message.tokens for message in found.messages))
+        along = Along(frozenset(item.written for item in submit.items), tokens, found.messages)
         code = await self.gathering.before(
             submit.text, submit.snapshot, turn_id, cycle, lambda: tell("gathering code"), along
         )

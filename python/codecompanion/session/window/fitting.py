@@ -131,24 +131,20 @@ class Fitting:
             messages = _staying(messages)
         return max(0, (self.room or chat.limits.prompt_tokens) - self._shaper.of(messages).measure.tokens)
 
-    def code_still_sent(self, text: str, code_tokens: int) -> tuple[Message, ...]:
-        """Return the messages of gathered code that the next request shows as they are, oldest first.
+    def still_sent(self, ids: Collection[str], text: str, more_tokens: int) -> tuple[Message, ...]:
+        """Return those of the messages that the next request shows as they are, oldest first.
 
-        It is the one with this text and so many tokens of code before it: what would be cleared, summarised or shaped
-        for it does not count.
+        It is the one with this text and so many tokens more before it: what would be cleared, summarised or shaped for
+        it does not count.
         """
-        return self.still_sent({m.id for m in self._chat.log.view.messages if m.tag == GATHERED_TAG}, text, code_tokens)
-
-    def still_sent(self, ids: Collection[str], text: str, code_tokens: int) -> tuple[Message, ...]:
-        """Return those of the messages that the next request shows as they are; it is that of `code_still_sent`."""
         view = self._chat.log.view
         whole = {m.id: m for m in view.messages if m.id in ids and not (m.edited or m.compacted or m.blob)}
         if not whole:
             return ()
         cycle = view.cycle + 1
-        code = Message(id="code", role="user", tag=GATHERED_TAG, content=" ", cycle=cycle, tokens=code_tokens)
+        code = Message(id="code", role="user", tag=GATHERED_TAG, content=" ", cycle=cycle, tokens=more_tokens)
         question = self._chat.meter.counted(Message(id="new", role="user", content=text, cycle=cycle))
-        coming = append(append(view, code), question) if code_tokens else append(view, question)
+        coming = append(append(view, code), question) if more_tokens else append(view, question)
         prepared = dry_run(self._plans.request(view=coming))
         sent = list(self._shaper.of(prepared.messages).messages)
         by_provider = max((at for at, m in enumerate(sent) if m.compaction is not None), default=-1)

@@ -13,6 +13,7 @@ from codecompanion.context.policy.catalog import load_policy, policy_names
 from codecompanion.context.selection.select_window import SelectWindow, first_pending, select_window
 from codecompanion.context.work import CacheState, Skipped, Work
 from codecompanion.model.cycles import assign_cycles
+from codecompanion.model.mentioned import Reference
 from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, is_typed_by_user, with_changes
 from codecompanion.placeholders import gathered_names, without_gathered_code
 from tests.unit.context.builders import assistant, chat, count, env, run, system, texts, tool, user
@@ -146,7 +147,7 @@ def test_code_too_large_for_the_window_goes_and_the_question_is_sent(name):
 
 def test_code_that_the_running_question_points_back_to_stays():
     """Issue 11: it was not sent again, so it is as new as that question; when all has to go, it goes too."""
-    above = user("code", GATHERED_TAG, gathered=(GatheredPiece("src/a.py", 10, 20, is_above=True),))
+    above = user("code", GATHERED_TAG, references=(Reference(("m0",), "above", "gone"),))
     other = user(CODE, GATHERED_TAG, gathered=(GatheredPiece("src/c.py", 1, 9),))
     asked_in = [(1, code()), (1, user("q")), (1, assistant("a")), (2, other), (2, user("q")), (2, assistant("a"))]
     asked_in += [(3, user("q")), (3, assistant("a")), (4, above), (4, user("q"))]

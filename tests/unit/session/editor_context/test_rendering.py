@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codecompanion.counting.tokens import estimate_text
 from codecompanion.formats.fencing import fenced
-from codecompanion.session.editor_context.rendering import MIN_TOKENS, render, same_text
+from codecompanion.session.editor_context.rendering import MIN_TOKENS, render
 from codecompanion.wire.requests import EditorItem, EditorText
 
 ROOT = Path("/work/here")
@@ -105,13 +105,3 @@ def test_of_many_files_whole_ones_go_and_the_others_are_named():
     assert "Left out, because they do not fit in the context window: " in made.content
     assert made.mentioned.title.startswith("#{buffers} ")
     assert "of 30 files" in made.mentioned.title
-
-
-def test_the_same_text_is_known_again_whatever_it_was_written_for():
-    text = EditorText("a", path=f"{ROOT}/a.py", first=1, whole=True)
-    contents = [
-        render(EditorItem(written=written, name="x", texts=(text,)), ROOT, 100, estimate_text).content
-        for written in ("#{buffer}", "#{file:a.py}")
-    ]
-    first, second = contents
-    assert same_text(first, "#{buffer}") == same_text(second, "#{file:a.py}")

@@ -1,0 +1,36 @@
+"""Sentences that name what stands in other messages stay true: where that leaves the view they say so (issue 12).
+
+Whatever takes it out or brings it back (an edit, a compaction, the user, an undo): the view is a projection, and this
+is a part of it. Nothing of its own is logged, and what is counted, shown and sent is the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from codecompanion.model.messages import Message
+
+
+def with_true_references(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the messages, each reference with its sentence or, where it leads to nothing, with the other one."""
+    if not any(message.references for message in messages):
+        return tuple(messages)
+    whole = {message.id for message in messages if not (message.edited or message.compacted)}
+    return tuple(_true(message, whole) if message.references else message for message in messages)
+
+
+def _true(message: Message, whole: set[str]) -> Message:
+    content, tokens = message.content, message.tokens
+    if not isinstance(content, str):
+        return message
+    for one in message.references:
+        stands = whole.issuperset(one.ids)
+        wanted, other = (one.text, one.gone) if stands else (one.gone, one.text)
+        if wanted not in content and other in content:
+            content = content.replace(other, wanted, 1)
+            tokens += -one.more_tokens if stands else one.more_tokens
+    if content == message.content:
+        return message
+    return msgspec.structs.replace(message, content=content, tokens=max(0, tokens) if message.tokens else 0)

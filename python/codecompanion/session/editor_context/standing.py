@@ -1,0 +1,130 @@
+"""Which of the texts that a message mentions the model has already, word for word, so that they are only named.
+
+One rule for all sources (issue 12): lines that stand in the next request as they are now are not sent a second time,
+whether they were attached, mentioned earlier or by the same message, or gathered. Pure: what stands above is given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from codecompanion.formats.text_files import printable
+from codecompanion.model.messages import Message
+from codecompanion.wire.requests import EditorItem, EditorText
+
+if TYPE_CHECKING:
+    from codecompanion.retrieval.shown_lines import Above
+
+MIN_NAMED_CHARS = 240
+"""A part of a file that is shorter is sent: the sentence that names it would be as long, and say less."""
+
+Place = tuple[int, int]
+"""An item, and a text of it."""
+
+
+class Stands(msgspec.Struct, frozen=True):
+    """Where a text stands already: in these messages, and how they are called there.
+
+    `short` is for the line in the chat. `beside`: in the message that is being sent, not above it.
+    """
+
+    ids: tuple[str, ...]
+    where: str
+    short: str
+    beside: bool = False
+
+
+class _Sent(msgspec.Struct, frozen=True):
+    """Lines of a file that the message itself brings."""
+
+    item: int
+    first: int
+    lines: tuple[str, ...]
+    whole: bool
+
+
+def has_lines(text: EditorText) -> bool:
+    """Return whether a text is lines of a file: it could stand somewhere else."""
+    return bool(text.path) and text.first > 0
+
+
+def fingerprint(item: EditorItem) -> str:
+    """Return what is the same for two items that show the same, "" for one that shows nothing."""
+    return hashlib.sha256(msgspec.json.encode(item.texts)).hexdigest() if item.texts else ""
+
+
+def where_it_stands(messages: Sequence[Message]) -> tuple[str, str]:
+    """Return how the messages that show a text are called, for the model and for the chat."""
+    mentioned = [m.mentioned.written for m in messages if m.mentioned is not None]
+    files = [message for message in messages if message.file is not None]
+    if files:
+        changed = ", with what has changed in it since" if any(one.file and one.file.is_diff for one in files) else ""
+        return f"as attached{changed}", "as attached"
+    if mentioned:
+        return f"as `{mentioned[-1]}`", f"as {mentioned[-1]}"
+    return "in the code gathered for an earlier message", "with the code"
+
+
+def standing_texts(
+    items: Sequence[EditorItem],
+    ids: Sequence[str],
+    above: Above,
+    by_id: Mapping[str, Message],
+    name_of: Callable[[EditorText], str],
+    *,
+    beside: bool = True,
+) -> dict[Place, Stands]:
+    """Return which texts stand somewhere already; what is sent is looked at first whole, then the longest.
+
+    `ids`: of the messages that the items become, `by_id`: the messages above. Without `beside` what another item of
+    the same message brings does not count.
+    """
+    found, sent = dict[Place, Stands](), dict[str, list[_Sent]]()
+    for place, text, lines in sorted(_texts(items), key=lambda one: (not one[1].whole, -len(one[2]), one[0])):
+        name = name_of(text)
+        stands = _above(name, text, lines, above, by_id)
+        if stands is None and beside:
+            stands = _beside(text, lines, sent.get(name, ()), items, ids)
+        if stands is not None and (text.whole or sum(map(len, lines)) >= MIN_NAMED_CHARS):
+            found[place] = stands
+        elif not text.partial:
+            sent.setdefault(name, []).append(_Sent(place[0], text.first, lines, text.whole))
+    return found
+
+
+def _texts(items: Sequence[EditorItem]) -> Iterator[tuple[Place, EditorText, tuple[str, ...]]]:
+    for at, item in enumerate(items):
+        for number, text in enumerate(item.texts):
+            if has_lines(text):
+                yield (at, number), text, tuple(printable(text.text).rstrip("\n").split("\n"))
+
+
+def _above(
+    name: str, text: EditorText, lines: Sequence[str], above: Above, by_id: Mapping[str, Message]
+) -> Stands | None:
+    is_there = above.has_all(name, lines) if text.whole else above.has(name, text.first, lines, parts=text.partial)
+    if not is_there:
+        return None
+    named = above.ids_of(name, text.first, text.first + len(lines) - 1)
+    ids = tuple(message_id for message_id in by_id if message_id in named)
+    where, short = where_it_stands([by_id[message_id] for message_id in ids])
+    return Stands(ids, where, short) if ids else None
+
+
+def _beside(
+    text: EditorText, lines: Sequence[str], sent: Sequence[_Sent], items: Sequence[EditorItem], ids: Sequence[str]
+) -> Stands | None:
+    for one in sent:
+        start = text.first - one.first
+        there = one.lines[start : start + len(lines)] if start >= 0 else ()
+        if len(there) != len(lines) or (text.whole and not one.whole):
+            continue
+        if all(line in other if text.partial else line == other for line, other in zip(lines, there, strict=True)):
+            written = items[one.item].written
+            word = "the same as" if text.whole else "part of"
+            return Stands((ids[one.item],), f"as `{written}`", f"{word} {written}", beside=True)
+    return None
