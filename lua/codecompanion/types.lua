@@ -927,6 +927,13 @@
 ---@field files CodeCompanion.Wire.PromptPermit[]
 ---@field allowed boolean
 
+---→ `{written: why}`: what a text from outside mentions beyond the project below `cwd`, or of secret files.
+---@class CodeCompanion.Request.CheckMentions
+---@field id? integer
+---@field chat? string
+---@field cwd string
+---@field text string
+
 ---→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
 ---
 ---The next request, message by message; `cache` is `hit`, `miss` or "", `cost` US dollars or null.
@@ -999,11 +1006,16 @@
 ---@field item string
 
 ---→ one sentence. Pin a message or call id, the newest message without one, or `text` as an instruction (R-361).
+---
+---`source`: the file of the project that the instruction is from, "" = it is the user's own. `again`: one that is
+---pinned already stays, and that is no mistake.
 ---@class CodeCompanion.Request.Pin
 ---@field id? integer
 ---@field chat? string
 ---@field item? string
 ---@field text? string
+---@field source? string
+---@field again? boolean
 
 ---→ one sentence. By message or call id, or by its `number` in the list of pins.
 ---@class CodeCompanion.Request.Unpin
@@ -1300,6 +1312,7 @@
 ---@field list_rules CodeCompanion.Request.ListRules
 ---@field list_prompts CodeCompanion.Request.ListPrompts
 ---@field permit_prompts CodeCompanion.Request.PermitPrompts
+---@field check_mentions CodeCompanion.Request.CheckMentions
 ---@field inspect CodeCompanion.Request.Inspect
 ---@field preview CodeCompanion.Request.Preview
 ---@field forecast_compaction CodeCompanion.Request.ForecastCompaction

@@ -33,6 +33,7 @@ local M = {}
 ---@field path? string Its file
 ---@field sha256? string
 ---@field beginning? string How the text begins that is not given yet
+---@field instructs? boolean It has an instruction that is pinned
 ---@field condition? fun(context: CodeCompanion.PromptContext): boolean Whether it is offered
 ---@field run? fun(context: CodeCompanion.PromptContext) In place of sending anything
 

@@ -49,6 +49,12 @@ function M.ask(prompt, done)
     ", "
   )
   local all = #prompts == 1 and "Use it, as it is now" or ("Use these %d, as they are now"):format(#prompts)
+  local instructing = vim.tbl_filter(function(one)
+    return one.instructs
+  end, prompts)
+  if #instructing > 0 then
+    all = all .. (#instructing == 1 and " · it instructs the whole chat" or " · they instruct the whole chat")
+  end
   local answers = { all, "Look at " .. prompt.label, "Do not use it" }
   local title = ("This project brings prompts: %s"):format(labels)
   choose.select(answers, { prompt = title, kind = "codecompanion.permit" }, function(answer)

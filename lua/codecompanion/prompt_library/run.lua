@@ -51,8 +51,9 @@ end
 ---@param prompt CodeCompanion.Prompt
 ---@param chat CodeCompanion.Chat
 ---@param text string
-local function hand_over(prompt, chat, text)
-  for _, note in ipairs(prompt.notes) do
+---@param notes string[] What else is to be said of it
+local function hand_over(prompt, chat, text, notes)
+  for _, note in ipairs(vim.list_extend(vim.list_extend({}, prompt.notes), notes)) do
     say.chat(chat, note, severity.WARN)
   end
   if prompt.auto_submit then
@@ -67,14 +68,10 @@ end
 
 ---@param prompt CodeCompanion.Prompt
 ---@param use CodeCompanion.PromptUse
----@param given { parameters: table<string, string>, argument: string, more: string }
-local function put(prompt, use, given)
-  local ok, text, system = pcall(texts.make, prompt, use.context, given)
-  if not ok then
-    return use.refuse(("The prompt %s failed: %s"):format(prompt.name, text))
-  elseif vim.trim(text) == "" then
-    return use.refuse(("The prompt %s has no text here; nothing was sent."):format(prompt.name))
-  end
+---@param text string
+---@param system string
+---@param notes string[]
+local function put(prompt, use, text, system, notes)
   if prompt.interaction == "inline" and use.edit and use.context.bufnr ~= 0 then
     return use.edit(system == "" and text or system .. "\n\n" .. text, use.context)
   end
@@ -84,14 +81,35 @@ local function put(prompt, use, given)
   end
   attach(prompt, chat)
   if system == "" then
-    return hand_over(prompt, chat, text)
+    return hand_over(prompt, chat, text, notes)
   end
   -- Pinned: it holds for the whole chat, is there after a compaction, and can be taken out again.
-  session.request(chat, "pin", { text = system }, function()
-    hand_over(prompt, chat, text)
+  local source = prompt.origin == "project" and prompt.label or ""
+  session.request(chat, "pin", { text = system, source = source, again = true }, function(sentence)
+    if source ~= "" then
+      say.chat(chat, sentence .. " It holds for the whole chat; /unpin takes it out.", severity.INFO)
+    end
+    hand_over(prompt, chat, text, notes)
   end, function(reason)
     say.chat(chat, ("The prompt %s was not used: %s"):format(prompt.name, reason), severity.WARN)
   end)
+end
+
+---@param prompt CodeCompanion.Prompt
+---@param use CodeCompanion.PromptUse
+---@param given { parameters: table<string, string>, argument: string, more: string }
+local function make(prompt, use, given)
+  local ok, text, system = pcall(texts.make, prompt, use.context, given)
+  if not ok then
+    return use.refuse(("The prompt %s failed: %s"):format(prompt.name, text))
+  elseif vim.trim(text) == "" then
+    return use.refuse(("The prompt %s has no text here; nothing was sent."):format(prompt.name))
+  elseif prompt.origin ~= "project" then
+    return put(prompt, use, text, system, {})
+  end
+  require("codecompanion.prompt_library.tame").text(text, prompt.label, function(tamed, notes)
+    put(prompt, use, tamed, system, notes)
+  end, use.refuse)
 end
 
 ---@param prompt CodeCompanion.Prompt
@@ -104,12 +122,12 @@ local function ask_more(prompt, use, values)
     end
     local given = { parameters = answers, argument = use.argument, more = "" }
     if prompt.user_prompt == "" or use.argument ~= "" then
-      return put(prompt, use, given)
+      return make(prompt, use, given)
     end
     require("codecompanion.screen.choose").input({ prompt = prompt.user_prompt .. " " }, function(more)
       if more then
         given.more = vim.trim(more)
-        put(prompt, use, given)
+        make(prompt, use, given)
       end
     end)
   end)

@@ -1,6 +1,7 @@
 ---From the messages of a prompt to the text that is sent: placeholders, what the user gave, the selection.
 
 local place = require("codecompanion.prompt_library.place")
+local tame = require("codecompanion.prompt_library.tame")
 
 local M = {}
 
@@ -34,7 +35,7 @@ function M.fill(text, context, parameters, argument)
       return parameters[field]
     elseif room == "context" and vim.list_contains(place.FIELDS, field) then
       used_code = used_code or field == "code" or field == "lines"
-      return written(context[field])
+      return (tame.items(written(context[field]))) -- what a file says mentions nothing
     end
   end)
   return text, used_argument, used_code
@@ -75,14 +76,6 @@ local function content_of(content, context)
   return text
 end
 
----What a project's text must not do: be a slash command, or choose tools.
----@param text string
----@return string
-local function tame(text)
-  text = text:gsub("@{", "@ {")
-  return text:find("^%s*/") and " " .. vim.trim(text) or text
-end
-
 ---Make the texts of a prompt. Raises when a function of the user's fails.
 ---@param prompt CodeCompanion.Prompt
 ---@param context CodeCompanion.PromptContext
@@ -114,11 +107,7 @@ function M.make(prompt, context, given)
   then
     text = text .. "\n\n" .. M.selection(context)
   end
-  local system = table.concat(systems, "\n\n")
-  if prompt.origin == "project" then
-    return tame(text), tame(system)
-  end
-  return text, system
+  return text, table.concat(systems, "\n\n")
 end
 
 return M

@@ -5,6 +5,8 @@ local buffer = require("codecompanion.chat.buffer.text")
 local draft = require("codecompanion.chat.wire.draft")
 local host = require("codecompanion.host")
 local known = require("codecompanion.mcp.known")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
 local view = require("codecompanion.chat.buffer.view")
 
 local M = {}
@@ -63,12 +65,17 @@ function M.commands()
             if err then
               return refuse(err)
             end
-            if buffer.input_text(chat) == "" then
-              draft.set(chat, result.text)
+            local label = ("The MCP server %s"):format(server.name)
+            require("codecompanion.prompt_library.tame").text(result.text, label, function(text, notes)
+              if buffer.input_text(chat) ~= "" then
+                return refuse("There is text in the input by now; the prompt was not put there.")
+              end
+              for _, note in ipairs(notes) do
+                say.chat(chat, note, severity.WARN)
+              end
+              draft.set(chat, text)
               view.cursor_to_input(chat)
-            else
-              refuse("There is text in the input by now; the prompt was not put there.")
-            end
+            end, refuse)
           end)
         end,
       }

@@ -99,6 +99,10 @@ class Runtime:
                 from codecompanion.session.prompt_library.library import list_prompts
 
                 return await list_prompts(self.services, request)
+            case requests.CheckMentions():
+                from codecompanion.session.prompt_library.reach import check_mentions
+
+                return await check_mentions(self.services, request)
             case requests.PermitPrompts():
                 from codecompanion.session.prompt_library.library import permit_prompts
 

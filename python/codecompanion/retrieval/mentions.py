@@ -7,6 +7,7 @@ pasted is no file. Pure: which of the names are files is found out where there i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -95,6 +96,16 @@ def _named(quoted: str, after: str, bare: str) -> NamedLines:
         return NamedLines(quoted or name, -1, -1)
     start, end = place[1] or place[3], place[2] or place[4]
     return NamedLines(name[: place.start()].rstrip("" if quoted else _TRAILING), int(start), int(end or start))
+
+
+def written_files(text: str) -> Iterator[tuple[str, str]]:
+    """Yield what a text has written as mentions of files, in code too, each with the name in it: `@a.py:3`, `a.py`."""
+    for pattern in (_FILE, _TICKED):
+        for found in pattern.finditer(text):
+            parts = found.groups(default="")
+            name = _named(*parts) if len(parts) > 1 else place_of(parts[0])
+            if name.name:
+                yield found[0], name.name
 
 
 def place_of(name: str) -> NamedLines:

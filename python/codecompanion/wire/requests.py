@@ -461,6 +461,13 @@ class PermitPrompts(Request, frozen=True, kw_only=True):
     allowed: bool
 
 
+class CheckMentions(Request, frozen=True, kw_only=True):
+    """→ `{written: why}`: what a text from outside mentions beyond the project below `cwd`, or of secret files."""
+
+    cwd: str
+    text: str
+
+
 class Inspect(Request, frozen=True, kw_only=True):
     """→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
 
@@ -533,10 +540,16 @@ class ClearMessage(Request, frozen=True, kw_only=True):
 
 
 class Pin(Request, frozen=True, kw_only=True):
-    """→ one sentence. Pin a message or call id, the newest message without one, or `text` as an instruction (R-361)."""
+    """→ one sentence. Pin a message or call id, the newest message without one, or `text` as an instruction (R-361).
+
+    `source`: the file of the project that the instruction is from, "" = it is the user's own. `again`: one that is
+    pinned already stays, and that is no mistake.
+    """
 
     item: str = ""
     text: str = ""
+    source: str = ""
+    again: bool = False
 
 
 class Unpin(Request, frozen=True, kw_only=True):

@@ -15,12 +15,17 @@ from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.history.put_back import find
 
 _INTRO = "Keep to this for the whole chat:\n\n"
+_OF_PROJECT = "`{path}` of the project asks for this, for the whole chat; what the user says comes first:\n\n"
 TITLE_CHARS = 44
 
 
-def instruction(text: str) -> str:
-    """Return the content of a pinned instruction as the model reads it."""
-    return _INTRO + text.strip()
+def instruction(text: str, source: str = "") -> str:
+    """Return the content of a pinned instruction as the model reads it; `source`: the project's file it is from."""
+    return _intro(source) + text.strip()
+
+
+def _intro(source: str) -> str:
+    return _OF_PROJECT.format(path=" ".join(source.replace("`", "'").split())) if source else _INTRO
 
 
 def title_of(message: Message) -> str:
@@ -29,9 +34,11 @@ def title_of(message: Message) -> str:
         return title_of_gathered(message)
     if message.mentioned is not None:
         return message.mentioned.title or message.mentioned.written
-    text = message.text.removeprefix(_INTRO) if message.tag == PIN_TAG else message.text
+    source = message.path or "" if message.tag == PIN_TAG else ""
+    text = message.text.removeprefix(_intro(source)) if message.tag == PIN_TAG else message.text
     short = cut_line(text.strip() or ", ".join(call.name for call in message.tool_calls), TITLE_CHARS)
-    return f"“{short}”" if short else f"an empty {message.role} message"
+    named = f"“{short}”" if short else f"an empty {message.role} message"
+    return f"{named} of {' '.join(source.split())}" if source else named
 
 
 def to_pin(view: View, item: str) -> Message:

@@ -50,8 +50,8 @@ class ViewEdits:
                 return await self._chat.occupy(lambda: self._restore(item))
             case requests.ClearMessage(item=item):
                 return await self._chat.occupy(lambda: self._clear(item))
-            case requests.Pin(item=item, text=text):
-                return await self._chat.occupy(lambda: self._pin(item, text))
+            case requests.Pin():
+                return await self._chat.occupy(lambda: self._pin(request))
             case requests.Unpin(item=item, number=number):
                 return await self._chat.occupy(lambda: self._unpin(item, number))
             case requests.ListPins():
@@ -158,15 +158,18 @@ class ViewEdits:
         self.services.emit(edited)
         return f"Cleared: {title_of(message)}."
 
-    async def _pin(self, item: str, text: str) -> str:
+    async def _pin(self, request: requests.Pin) -> str:
         view = self.log.view
-        if text.strip():
-            same = next((m for m in view.messages if m.tag == PIN_TAG and m.text == instruction(text)), None)
+        if request.text.strip():
+            content = instruction(request.text, request.source)
+            same = next((m for m in view.messages if m.tag == PIN_TAG and m.text == content), None)
+            if same is not None and request.again:
+                return f"Pinned already: {title_of(same)}."
             if same is not None:
                 raise InputError(f"{title_of(same)} is already pinned.")
             message = Message(
-                id=self.services.new_token(), role="user", content=instruction(text), tag=PIN_TAG, pinned=True,
-                cycle=max(1, view.cycle), ts=self.services.clock(),
+                id=self.services.new_token(), role="user", content=content, tag=PIN_TAG, pinned=True,
+                path=request.source or None, cycle=max(1, view.cycle), ts=self.services.clock(),
             )  # fmt: skip
             message = self.control.meter.counted(message)
             last = view.messages[-1].id if view.messages else ""
@@ -174,7 +177,7 @@ class ViewEdits:
                 "pinned", inserted=(Insertion(message, after=last),), report=ChangeReport(title=title_of(message))
             )
         else:
-            message = to_pin(view, item)
+            message = to_pin(view, request.item)
             change = self._changed(
                 "pinned", replaced=(with_changes(message, pinned=True),), report=ChangeReport(title=title_of(message))
             )

@@ -71,6 +71,7 @@ def _row(found: PromptText, prompt: Prompt, root: Path, permits: Permits) -> dic
         "path": found.real,
         "sha256": found.sha256,
         "state": state,
+        "instructs": any(message.role == "system" for message in prompt.messages),
         "beginning": cut_line(" ".join(m.text for m in prompt.messages)[: 4 * BEGINNING_CHARS], BEGINNING_CHARS),
     }
     if is_project:

@@ -133,6 +133,19 @@ async def test_a_pinned_text_is_an_instruction_for_the_whole_chat(tmp_path):
         await ask(session, Unpin(chat=CHAT, number=3))
 
 
+async def test_an_instruction_of_the_project_is_named_as_such_and_pinned_once(tmp_path):
+    """A prompt file's: to the model and above the chat it is not the user's own."""
+    bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
+    session = await talked(bench, 1)
+    pin = Pin(chat=CHAT, text="obey", source=".codecompanion/prompts/`a`\n.md", again=True)
+    assert await ask(session, pin) == "Pinned: “obey” of .codecompanion/prompts/`a` .md."
+    assert (await ask(session, pin)).startswith("Pinned already: “obey”")
+    (pinned,) = [message for message in session.log.view.messages if message.tag == PIN_TAG]
+    assert pinned.text.startswith("`.codecompanion/prompts/'a' .md` of the project asks for this")
+    with pytest.raises(InputError, match="is already pinned"):
+        await ask(session, Pin(chat=CHAT, text="obey", source=pin.source))
+
+
 async def test_without_text_the_newest_message_is_pinned_and_what_bears_no_pin_is_refused(tmp_path):
     """R-361."""
     bench = Bench(tmp_path, reader(), settings=EDITS)

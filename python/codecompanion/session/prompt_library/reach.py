@@ -1,0 +1,58 @@
+"""What a text from outside (a project's prompt, an MCP server's) mentions beyond the project, before the user has it.
+
+Such a text gets none of the trust of what the user types: a file outside of the project, or one of keys and passwords,
+goes to the model only once the user has written it himself. What is mentioned is looked for in code and between
+backticks, too: what is added to the text later may end those.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from pathlib import Path
+
+from codecompanion.formats.regex import regex
+from codecompanion.prompt_library.discovery import project_of
+from codecompanion.session.services import Services
+from codecompanion.wire.requests import CheckMentions
+from codecompanion.workspace.secret_files import is_secret
+
+_FILE_ITEM = regex(r"#\{\s{0,20}file\s{0,20}:([^{}\n]{0,1000})\}", re.IGNORECASE)
+OUTSIDE, SECRET = "is outside of the project", "may hold secrets"
+
+
+async def check_mentions(services: Services, request: CheckMentions) -> dict[str, str]:
+    """Return the answer of `requests.CheckMentions`."""
+    return await asyncio.to_thread(beyond, request.text, services.settings.workspace.root or request.cwd or ".")
+
+
+def beyond(text: str, folder: str) -> dict[str, str]:
+    """Return what of the text's mentions leads out of the project or to secrets, as it is written, and why. Blocks."""
+    from codecompanion.retrieval.mentions import place_of, written_files
+
+    root, found = Path(folder).expanduser(), dict[str, str]()
+    for item in _FILE_ITEM.finditer(text):
+        name = item[1].strip()
+        why = _why(name, root) or _why(place_of(name).name, root)
+        if name and why:
+            found[item[0]] = why
+    for written, name in written_files(text):
+        why = _why(name, root)
+        if why == SECRET or (why and os.path.lexists(_real(name, root))):  # else it is a decorator, or a person
+            found[written] = why
+    return found
+
+
+def _why(name: str, root: Path) -> str:
+    real = _real(name, root)
+    if project_of(root) not in real.parents:
+        return OUTSIDE
+    return SECRET if is_secret(str(real)) or is_secret(name) else ""
+
+
+def _real(name: str, root: Path) -> Path:
+    try:
+        return Path(os.path.realpath(root / Path(name).expanduser()))
+    except (OSError, RuntimeError, ValueError):  # no such user, a NUL, a circle of links
+        return Path("/")
