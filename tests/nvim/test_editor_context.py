@@ -323,12 +323,27 @@ def start_language_server(chat, *, silent):
     chat.nvim.command("wincmd p")
 
 
+def test_what_is_on_the_screen_goes_along_from_a_buffer_without_a_file(nvim_factory, tmp_path, server):
+    """It is called by its number."""
+    chat = start(nvim_factory, tmp_path, server, opened=None)
+    chat.nvim.command("topleft vnew")
+    chat.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two' })")
+    number = chat.nvim.lua("return vim.api.nvim_get_current_buf()")
+    chat.nvim.command("wincmd p")
+    chat.say("what is #{viewport}")
+    assert before_last(server) == [
+        f"`#{{viewport}}`: on the screen of buffer {number}, lines 1-2, with unsaved changes:\n```\none\ntwo\n```"
+    ]
+
+
 def test_a_language_server_tells_of_the_symbol(nvim_factory, tmp_path, server, binary):
     """Hover, definition, references; what a server gives besides is left out."""
     chat = start(nvim_factory, tmp_path, server, binary=binary)
-    chat.send("#{lsp}")
-    chat.nvim.wait_for(lambda: "no language server is attached to src/stack.lua" in " ".join(chat.text().split()))
-    chat.nvim.lua("require('codecompanion.chat.wire.draft').take(require('codecompanion.chat').current())")
+    chat.say("#{lsp} #{selection}")
+    assert before_last(server) == [
+        "`#{lsp}`: no language server is attached to src/stack.lua.",
+        "`#{selection}`: nothing was selected in src/stack.lua.",
+    ], "what is not there is said, and is no reason to keep the message back"
     start_language_server(chat, silent=False)
     chat.say("what is #{lsp}?")
     (told,) = before_last(server)

@@ -21,7 +21,7 @@ end
 ---A buffer with text of the user's, with or without a file.
 ---@param bufnr integer
 ---@return boolean
-local function is_text(bufnr)
+function M.is_text(bufnr)
   local bo = vim.bo[bufnr]
   return bo.buftype == "" and bo.filetype ~= "codecompanion" and (bo.buflisted or M.is_file(bufnr))
 end
@@ -47,7 +47,7 @@ end
 ---@return integer[]
 function M.buffers()
   local found = vim.tbl_filter(function(buf)
-    return is_text(buf.bufnr) and (M.is_file(buf.bufnr) or buf.linecount > 1 or buf.changed == 1)
+    return M.is_text(buf.bufnr) and (M.is_file(buf.bufnr) or buf.linecount > 1 or buf.changed == 1)
   end, vim.fn.getbufinfo({ buflisted = 1 }))
   table.sort(found, function(a, b)
     if a.lastused ~= b.lastused then
@@ -66,7 +66,7 @@ function M.at()
   local win = M.window()
   if not win then
     for _, other in ipairs(windows()) do
-      if other ~= 0 and api.nvim_win_is_valid(other) and is_text(api.nvim_win_get_buf(other)) then
+      if other ~= 0 and api.nvim_win_is_valid(other) and M.is_text(api.nvim_win_get_buf(other)) then
         win = other
         break
       end

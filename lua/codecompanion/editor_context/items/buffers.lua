@@ -9,10 +9,10 @@ local MAX_BUFFERS = 200
 
 ---@param at CodeCompanion.EditorContext.At
 ---@return integer? bufnr
----@return string? problem
+---@return string? problem What was named is not there
 local function wanted(at)
   if at.argument == "" then
-    return at.bufnr, at.bufnr == nil and "no file is open" or nil
+    return at.bufnr
   end
   return named.find(at.argument, place.buffers())
 end
@@ -33,7 +33,7 @@ return {
     callback = function(at)
       local bufnr, problem = wanted(at)
       if not bufnr then
-        return { error = problem }
+        return { error = problem, nothing = "no file is open" }
       end
       local text, why = lines.text(bufnr)
       return text or { error = why, nothing = ("%s is empty"):format(named.name(bufnr)) }
@@ -55,11 +55,11 @@ return {
     description = "What you selected last in the file you work in",
     callback = function(at)
       if not at.bufnr then
-        return { error = "no file is open" }
+        return { nothing = "no file is open" }
       end
       local first, last = api.nvim_buf_get_mark(at.bufnr, "<"), api.nvim_buf_get_mark(at.bufnr, ">")
       if first[1] == 0 or last[1] == 0 or last[1] > api.nvim_buf_line_count(at.bufnr) then
-        return { error = ("nothing was selected in %s"):format(named.name(at.bufnr)) }
+        return { nothing = ("nothing was selected in %s"):format(named.name(at.bufnr)) }
       end
       local text, why = lines.text(at.bufnr, first[1], last[1])
       if not text then
@@ -82,11 +82,11 @@ return {
       local texts = {}
       for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
         local bufnr = api.nvim_win_get_buf(win)
-        if place.is_file(bufnr) then
+        if place.is_text(bufnr) then
           local visible = place.visible(win)
           local text = lines.text(bufnr, visible[1], visible[2])
           if text then
-            text.title = "on the screen of"
+            text.title = "on the screen of" .. (text.title and " " .. text.title or "")
             texts[#texts + 1] = text
           end
         end

@@ -75,7 +75,7 @@ return {
       elseif at.argument ~= "" then
         return { error = ("there are no diagnostics of %s; expected workspace, or nothing"):format(at.argument) }
       elseif not at.bufnr then
-        return { error = "no file is open" }
+        return { nothing = "no file is open" }
       end
       local found, name = told(vim.diagnostic.get(at.bufnr), false), lines.name(at.bufnr)
       if #found == 0 then

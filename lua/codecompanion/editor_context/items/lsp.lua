@@ -235,14 +235,14 @@ return {
     timeout = 5000,
     callback = function(at, done)
       if not at.bufnr then
-        return done({ error = "no file is open" })
+        return done({ nothing = "no file is open" })
       end
       if #vim.lsp.get_clients({ bufnr = at.bufnr }) == 0 then
-        return done({ error = ("no language server is attached to %s"):format(lines.name(at.bufnr)) })
+        return done({ nothing = ("no language server is attached to %s"):format(lines.name(at.bufnr)) })
       end
       local symbol = symbol_at(at)
       if symbol == "" then
-        return done({ error = ("the cursor in %s is on no symbol"):format(lines.name(at.bufnr)) })
+        return done({ nothing = ("the cursor in %s is on no symbol"):format(lines.name(at.bufnr)) })
       end
       local nothing = ("the language server knows nothing of %s"):format(symbol)
       ask(at, function(answers, waiting)
