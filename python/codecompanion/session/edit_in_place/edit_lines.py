@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from codecompanion.edit_in_place.request import chars_around, lines_of, title_of
 from codecompanion.model.history import MessageAdded
-from codecompanion.model.messages import EDITOR_TAG, Mentioned, Message
+from codecompanion.model.mentioned import Mentioned
+from codecompanion.model.messages import EDITOR_TAG, Message
 from codecompanion.session.editor_context.taking import body_of_mentioned
 from codecompanion.session.going_along import Found
 from codecompanion.session.services import Services
