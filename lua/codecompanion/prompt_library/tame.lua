@@ -1,7 +1,7 @@
 ---Text from outside (a project's prompt, an MCP server's) on its way into the input: it gets none of the trust of what
----the user types. It is no slash command, chooses no tools, and mentions nothing beyond the project: a space is put into
----what does (`# {file:~/notes}`), in code as well, since what is typed later may end that. Whoever takes the space out
----has written it himself.
+---the user types. It is no slash command, chooses no tools, and mentions nothing beyond the project: a space is put
+---into what does (`# {file:~/notes}`), in code as well, since what is typed later may end that. Whoever takes the space
+---out has written it himself.
 
 local M = {}
 
