@@ -1,6 +1,6 @@
 """A Python with the imports paid: forks of one process that has imported what a host and the command line import.
 
-A host takes 0.7 s of CPU before it answers and 1 to 2 s more for the SDK of its first request, a command 0.6 s; most
+A host takes 0.7 s of CPU before it answers, 0.2 s for its first chat and 1 to 2 s for an SDK, a command 0.6 s; most
 tests are about neither. `forked_python()` is an executable to give in the place of a Python. What it runs
 (`-m codecompanion …`, `-m codecompanion.engine …`) is a process of its own, from `__main__` on, with the descriptors,
 folder, environment and arguments it was given. What a fork cannot do goes to the real Python by itself: any other
@@ -16,8 +16,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import importlib
 import marshal
 import os
+import pkgutil
 import runpy
 import select
 import shutil
@@ -29,6 +31,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, NoReturn, TextIO
@@ -37,9 +40,12 @@ REPO = Path(__file__).resolve().parents[1]
 SHARED = "FORKED_PYTHON"
 MODULES = ("codecompanion", "codecompanion.engine")
 IMPORTED = (
-    *("codecompanion.engine.bridge", "codecompanion.engine.runtime", "codecompanion.cli.__main__", "pynvim"),
     *("openai", "openai.types.chat", "openai.types.responses", "anthropic", "anthropic.types.beta", "tiktoken"),
+    *("mcp", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.client.session_group", "pynvim", "turbohtml"),
+    *("anyio._backends._asyncio", "anyio.streams.tls", "httpcore2._async", "genai_prices.data_snapshot"),
+    *("pathspec.gitignore", "tree_sitter", "tree_sitter_python", "tree_sitter_markdown"),
 )
+"""Beside the package itself: what it imports late, each of it in most of a group of tests."""
 
 _LAUNCHER = """#!{python} -IS
 import sys, posix
@@ -140,8 +146,9 @@ def main(descriptor: int) -> None:
     listener = socket.socket(fileno=descriptor)
     if 0 in select.select([0, listener], [], [])[0]:
         return
-    for name in IMPORTED:
-        __import__(name)
+    sys.path[0] = str(REPO / "python")  # not this folder, where `mcp` are tests
+    for name in (*_own_modules(), *IMPORTED):
+        importlib.import_module(name)
     assert threading.active_count() == 1, threading.enumerate()
     gc.freeze()
     woken, wake = socket.socketpair()
@@ -165,6 +172,14 @@ def main(descriptor: int) -> None:
                 _fork(asking, children, [listener, woken, wake, *children])
     for child in children.values():
         child.kill()
+
+
+def _own_modules() -> Iterator[str]:
+    """Return the modules of the package, but for those that run when they are imported."""
+    package = importlib.import_module("codecompanion")
+    for module in pkgutil.walk_packages(package.__path__, "codecompanion."):
+        if module.name not in ("codecompanion.__main__", "codecompanion.engine.__main__"):
+            yield module.name
 
 
 class Child(NamedTuple):
