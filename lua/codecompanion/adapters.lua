@@ -4,7 +4,7 @@
 ---@field name string
 ---@field formatted_name string
 ---@field type "http"
----@field kind "openai"|"openai_compatible"|"openai_responses"|"anthropic"|"copilot"|"offline"
+---@field kind "openai"|"openai_compatible"|"openai_responses"|"anthropic"|"copilot"|"chatgpt"|"offline"
 ---@field model string "" = not known yet
 
 local M = {}

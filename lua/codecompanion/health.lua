@@ -188,9 +188,10 @@ end
 local function key_of(settings)
   local source = settings.key
   local kind, rest = source:match("^(%a+):(.*)$")
-  if settings.kind == "copilot" then
-    local there = require("codecompanion.adapters.readiness").has_copilot_login()
-    return there, there and "a login was found" or "no login; :CodeCompanion login copilot makes one"
+  local login = require("codecompanion.adapters.logins")[settings.kind]
+  if login then
+    local there = login.is_there()
+    return there, there and "a login was found" or ("no login; :CodeCompanion login %s makes one"):format(settings.name)
   elseif source == "" then
     return true, "needs no key"
   elseif source == "function" then
@@ -248,7 +249,8 @@ local function check_adapters()
         local where = address ~= "" and ", " .. address or ""
         local line = ("%s%s: %s%s; %s"):format(name, purpose, settings.kind, where, text)
         if there == false and purpose ~= "" then
-          local advice = settings.kind == "copilot" and "Log in" or "Set it before starting Neovim"
+          local has_login = require("codecompanion.adapters.logins")[settings.kind] ~= nil
+          local advice = has_login and "Log in" or "Set it before starting Neovim"
           health.warn(line, advice .. ", or choose another one: :CodeCompanion adapter")
         elseif there then
           health.ok(line)

@@ -1,6 +1,8 @@
----`:CodeCompanion login`: shows the code that the user types into a page of the provider's, until the host has a login.
+---`:CodeCompanion login`: shows the page that the user signs in at, until the host has a login. A page either wants a
+---code typed in, or comes back by itself to the host on this machine.
 
 local api = vim.api
+local choose = require("codecompanion.screen.choose")
 local float = require("codecompanion.screen.float")
 local host = require("codecompanion.host")
 local numbers = require("codecompanion.screen.numbers")
@@ -10,7 +12,17 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
-local DEFAULT = "copilot"
+local NEW = "new" -- an account that was not logged in here before
+local ANOTHER = "Another account"
+
+---@class CodeCompanion.LoginPage What `login_code` tells
+---@field adapter string
+---@field code string "" = none
+---@field url string
+---@field expires_s integer
+---@field comes_back boolean
+---@field account string
+---@field accounts string[]
 
 ---@class CodeCompanion.LoginShown
 ---@field win integer
@@ -28,43 +40,130 @@ local function close()
   end
 end
 
----@param event { adapter: string, code: string, url: string, expires_s: integer }
----@return string[]
-local function lines_of(event)
-  local minutes = math.max(1, math.floor(event.expires_s / 60))
-  return {
-    "Open this page, sign in, and enter the code:",
-    "",
-    "    " .. event.url,
-    "",
-    "    " .. event.code,
-    "",
-    ("Waiting for you to enter it; it is good for %s."):format(numbers.counted(minutes, "minute")),
-  }
+---Whether a browser that comes back to this machine cannot be the user's.
+---@return boolean
+local function is_remote()
+  return (vim.env.SSH_CONNECTION or "") ~= "" or (vim.env.SSH_TTY or "") ~= ""
 end
 
----@param event { adapter: string, code: string, url: string, expires_s: integer }
-local function show(event)
+---@param page CodeCompanion.LoginPage
+---@return string[]
+local function lines_of(page)
+  local minutes = numbers.counted(math.max(1, math.floor(page.expires_s / 60)), "minute")
+  if not page.comes_back then
+    return {
+      "Open this page, sign in, and enter the code:",
+      "",
+      "    " .. page.url,
+      "",
+      "    " .. page.code,
+      "",
+      ("Waiting for you to enter it; it is good for %s."):format(minutes),
+    }
+  end
+  local lines = { "Sign in on this page, and allow the use of your plan:", "", page.url, "" }
+  if page.account ~= "" then
+    table.insert(lines, 1, ("Continue as %s; a continues with another account."):format(page.account))
+  end
+  local waiting = "Waiting for your browser to come back, for %s at most."
+  if is_remote() then
+    lines[#lines + 1] = "Your browser is on another machine, so it will end at a page that cannot be shown. Copy the"
+      .. " address of that page and press p."
+  end
+  lines[#lines + 1] = waiting:format(minutes)
+  return lines
+end
+
+---@param page CodeCompanion.LoginPage
+local function open_page(page)
+  local ok, _, problem = pcall(vim.ui.open, page.url)
+  if not ok or problem then
+    local shorter = page.comes_back and "The page could not be opened here; y copies its address" or page.url
+    say.line({ "The page could not be opened here; it is " .. page.url, shorter }, severity.WARN)
+  end
+end
+
+---Ask for the address that the browser ended at. Its code is of no use to anybody, but need not stay in the history.
+---@param page CodeCompanion.LoginPage
+local function ask_for_address(page)
+  choose.input({ prompt = "Address the browser ended at: " }, function(address)
+    if vim.fn.histget("@", -1) == address then
+      vim.fn.histdel("@", -1)
+    end
+    if (address or "") == "" then
+      return
+    end
+    host.request("login", { adapter = page.adapter, action = "answer", address = address }, function(err)
+      if err then
+        say.line(err, severity.WARN)
+      end
+    end)
+  end)
+end
+
+---@param page CodeCompanion.LoginPage
+---@param start fun(account: string)
+local function ask_for_account(page, start)
+  if #page.accounts == 0 then
+    return start(NEW)
+  end
+  local names = vim.list_extend(vim.list_slice(page.accounts), { ANOTHER })
+  choose.select(names, { prompt = "Continue as" }, function(name)
+    if name then
+      start(name == ANOTHER and NEW or name)
+    end
+  end)
+end
+
+---@param page CodeCompanion.LoginPage
+---@return string[] What stands below the window
+local function hints_of(page)
+  local hints = { page.comes_back and "y copy the address" or "y copy the code", "o open the page" }
+  if page.comes_back then
+    hints[#hints + 1] = "p paste the address it ended at"
+    if page.account ~= "" or #page.accounts > 0 then
+      hints[#hints + 1] = "a another account"
+    end
+  end
+  return vim.list_extend(hints, { "q stop" })
+end
+
+---@param bufnr integer
+---@param page CodeCompanion.LoginPage
+---@param restart fun(account: string)
+local function set_keys(bufnr, page, restart)
+  scratch.map(bufnr, "y", page.comes_back and "Copy the address" or "Copy the code", function()
+    local text = page.comes_back and page.url or page.code
+    vim.fn.setreg('"', text)
+    pcall(vim.fn.setreg, "+", text)
+    say.hint(page.comes_back and "Copied the address" or "Copied " .. page.code)
+  end)
+  scratch.map(bufnr, "o", "Open the page in a browser", function()
+    open_page(page)
+  end)
+  if page.comes_back then
+    scratch.map(bufnr, "p", "Paste the address the browser ended at", function()
+      ask_for_address(page)
+    end)
+    scratch.map(bufnr, "a", "Continue with another account", function()
+      ask_for_account(page, restart)
+    end)
+  end
+end
+
+---@param page CodeCompanion.LoginPage
+---@param restart fun(account: string)
+local function show(page, restart)
   close()
   local bufnr, win = float.open({
-    title = ("Log in to %s"):format(event.adapter),
-    lines = lines_of(event),
+    title = page.comes_back and "Continue with ChatGPT" or ("Log in to %s"):format(page.adapter),
+    lines = lines_of(page),
     wrap = true,
-    footer = { "y copy the code", "o open the page", "q stop" },
+    footer = hints_of(page),
   })
   local this = { win = win, is_over = false }
   shown = this
-  scratch.map(bufnr, "y", "Copy the code", function()
-    vim.fn.setreg('"', event.code)
-    pcall(vim.fn.setreg, "+", event.code)
-    say.hint("Copied " .. event.code)
-  end)
-  scratch.map(bufnr, "o", "Open the page in a browser", function()
-    local _, problem = vim.ui.open(event.url)
-    if problem then
-      say.line({ "The page could not be opened here; it is " .. event.url, event.url }, severity.WARN)
-    end
-  end)
+  set_keys(bufnr, page, restart)
   scratch.map(bufnr, { "q", "<Esc>", "<C-c>" }, "Stop the login", function()
     scratch.close(win)
   end)
@@ -75,10 +174,28 @@ local function show(event)
       if not this.is_over then
         this.is_over = true
         shown = shown ~= this and shown or nil
-        host.notify("login", { adapter = event.adapter, action = "stop" })
+        host.notify("login", { adapter = page.adapter, action = "stop" })
       end
     end,
   })
+  if page.comes_back and not is_remote() then
+    open_page(page)
+  end
+end
+
+---Show what a first login has to say, then go on.
+---@param notice { title: string, text: string }
+---@param done fun()
+local function show_notice(notice, done)
+  if notice.title == "" then
+    return done()
+  end
+  local lines = { notice.text }
+  local bufnr, win = float.open({ title = notice.title, lines = lines, wrap = true, footer = { "<CR> got it" } })
+  scratch.map(bufnr, { "<CR>", "q", "<Esc>", "<C-c>" }, "Got it", function()
+    scratch.close(win)
+  end)
+  api.nvim_create_autocmd("BufWipeout", { buffer = bufnr, once = true, callback = vim.schedule_wrap(done) })
 end
 
 ---@param adapter string
@@ -87,47 +204,81 @@ local function tell(adapter, result)
   local who = result.user ~= "" and (" as " .. result.user) or ""
   if result.problem ~= "" then
     local text = "Logged in to %s%s, but it cannot be used. %s"
-    return say.line(text:format(adapter, who, result.problem), severity.WARN)
+    local whole = text:format(adapter, who, result.problem)
+    return say.line({ whole, result.problem, whole }, severity.WARN)
   end
   local head = ("Logged in to %s%s"):format(adapter, who)
   say.line({ ("%s: %s; ga in a chat chooses one"):format(head, numbers.counted(result.models, "model")), head })
+end
+
+---@param adapter string
+---@param account string "" = the one used last
+---@param done fun(ok: boolean)
+local function start(adapter, account, done)
+  local is_replaced = false
+  local unsubscribe = host.subscribe(function(event)
+    if event.type == "login_code" and event.adapter == adapter then
+      show(event, function(other)
+        is_replaced = true
+        start(adapter, other, done)
+      end)
+    elseif event.type == "host_exit" then
+      close()
+    end
+  end)
+  host.request("login", { adapter = adapter, account = account }, function(err, result)
+    unsubscribe()
+    if is_replaced then
+      return
+    end
+    close()
+    if err then
+      say.line(err, severity.WARN)
+      return done(false)
+    end
+    tell(adapter, result)
+    show_notice(result.notice, function()
+      done(result.problem == "")
+    end)
+  end)
+end
+
+---@param adapter? string
+---@param what string
+---@param with fun(adapter: string)
+local function with_adapter(adapter, what, with)
+  if adapter then
+    return with(adapter)
+  end
+  local kinds = vim.tbl_keys(require("codecompanion.adapters.logins"))
+  table.sort(kinds)
+  choose.select(kinds, { prompt = what }, function(chosen)
+    if chosen then
+      with(chosen)
+    end
+  end)
 end
 
 ---Log in, and say how it went.
 ---@param adapter? string
 ---@param done? fun(ok: boolean)
 function M.start(adapter, done)
-  adapter = adapter or DEFAULT
-  local unsubscribe = host.subscribe(function(event)
-    if event.type == "login_code" and event.adapter == adapter then
-      show(event)
-    elseif event.type == "host_exit" then
-      close()
-    end
-  end)
-  host.request("login", { adapter = adapter }, function(err, result)
-    unsubscribe()
-    close()
-    if err then
-      say.line(err, severity.WARN)
-    else
-      tell(adapter, result)
-    end
-    if done then
-      done(not err and result.problem == "")
-    end
+  with_adapter(adapter, "Log in to", function(chosen)
+    start(chosen, "", done or function() end)
   end)
 end
 
 ---@param adapter? string
 function M.forget(adapter)
-  adapter = adapter or DEFAULT
-  host.request("login", { adapter = adapter, action = "forget" }, function(err, result)
-    if err then
-      return say.line(err, severity.ERROR)
-    end
-    local gone = "The login for %s is forgotten; those of other plugins stay"
-    say.line((result.forgotten and gone or "There was no login of this plugin's for %s"):format(adapter))
+  with_adapter(adapter, "Log out of", function(chosen)
+    host.request("login", { adapter = chosen, action = "forget" }, function(err, result)
+      if err then
+        return say.line(err, severity.ERROR)
+      end
+      local text = result.forgotten and "The login for %s is forgotten" or "There was no login of this plugin's for %s"
+      local note = result.forgotten and result.note ~= "" and "; " .. result.note or ""
+      say.line(text:format(chosen) .. note)
+    end)
   end)
 end
 

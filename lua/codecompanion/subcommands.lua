@@ -164,15 +164,15 @@ return {
     end,
   },
   login = {
-    description = "log in to `copilot`, with a code for GitHub's page",
-    arguments = { "copilot" },
+    description = "log in to `chatgpt` or `copilot`, in a browser",
+    arguments = { "chatgpt", "copilot" },
     run = function(arguments)
       require("codecompanion.login").start(arguments[1])
     end,
   },
   logout = {
     description = "forget the login that `login` made",
-    arguments = { "copilot" },
+    arguments = { "chatgpt", "copilot" },
     run = function(arguments)
       require("codecompanion.login").forget(arguments[1])
     end,

@@ -507,7 +507,10 @@
 ---@field why string
 ---@field of_vectors boolean
 
----A login waits for the user: `code` is typed into the page `url`, within `expires_s` seconds.
+---A login waits for the user: `code` is typed into the page `url`, within `expires_s` seconds; "" = there is none.
+---
+---`comes_back`: the page ends by itself at an address of this machine; where it cannot (the browser is elsewhere), the
+---user may give that address (`login` with `answer`). `account` is asked for, `accounts` are others known here.
 ---@class CodeCompanion.Event.LoginCode
 ---@field type "login_code"
 ---@field chat string
@@ -515,6 +518,9 @@
 ---@field code string
 ---@field url string
 ---@field expires_s integer
+---@field comes_back boolean
+---@field account string
+---@field accounts string[]
 
 ---A verb without `id` failed; `verb` says which, `error` is one sentence.
 ---@class CodeCompanion.Event.RequestFailed
@@ -886,15 +892,19 @@
 ---@field chat? string
 ---@field adapter? string
 
----→ `{user, models, problem}`: log in to an adapter that has a login in place of a key (`copilot`).
+---→ `{user, models, problem, notice}`: log in to an adapter that has a login in place of a key.
 ---
----Event `login_code` tells what the user has to type where. `stop` ends that; the request that waits fails then.
----`forget` removes our own login, → `{forgotten}`.
+---Event `login_code` tells what the user has to do where; `account` "" = the one used last, "new" = another one, else
+---one of its `accounts`. `notice` is a `{title, text}` that a first login has to show, or empty. `answer` gives the
+---`address` that the browser ended at. `stop` ends it; the request that waits fails then. `forget` removes our own
+---login, → `{forgotten, note}`.
 ---@class CodeCompanion.Request.Login
 ---@field id? integer
 ---@field chat? string
 ---@field adapter string
----@field action? "forget"|"start"|"stop"
+---@field action? "answer"|"forget"|"start"|"stop"
+---@field account? string
+---@field address? string
 
 ---→ `[{name, description, files}]`.
 ---@class CodeCompanion.Request.ListRules
@@ -1373,6 +1383,7 @@
 ---@field anthropic? string|table|(fun(): table)
 ---@field azure_openai? string|table|(fun(): table)
 ---@field cerebras? string|table|(fun(): table)
+---@field chatgpt? string|table|(fun(): table)
 ---@field copilot? string|table|(fun(): table)
 ---@field deepseek? string|table|(fun(): table)
 ---@field fireworks? string|table|(fun(): table)

@@ -16,6 +16,8 @@ from real_chat import COUNT_TURNS, RealChat
 from tests.forked_python import forked_python
 from tests.providers.chat.server import ChatServer
 from tests.providers.chat.thread import ChatServerThread
+from tests.providers.chatgpt.browser import come_back
+from tests.providers.chatgpt.thread import ChatGPTServerThread
 from tests.providers.github.thread import GitHubServerThread
 
 Start = Callable[..., Nvim]
@@ -121,6 +123,7 @@ def test_each_adapter_says_what_it_needs(start: Start) -> None:
     assert line_of(lines, "openai") == "openai needs OPENAI_API_KEY · https://platform.openai.com/api-keys"
     assert line_of(lines, "azure_openai").startswith("azure_openai needs AZURE_OPENAI_ENDPOINT")
     assert line_of(lines, "copilot") == "copilot log in to GitHub"
+    assert line_of(lines, "chatgpt") == "chatgpt log in with your ChatGPT plan"
     assert "not running at 127.0.0.1:" in line_of(lines, "ollama")
     assert "no model answers" in line_of(lines, "offline")
     assert not [line for line in lines if line.startswith("  openai_compatible")]
@@ -325,3 +328,26 @@ def test_copilot_is_logged_in_to_from_the_list(start: Start, tmp_path: Path) -> 
         assert "You said: hello" in chat.text()
         nvim.command("enew")
         assert line_of(open_list(nvim, "CodeCompanion adapter"), "copilot") == "copilot login found"
+
+
+def test_a_chatgpt_plan_is_logged_in_to_from_the_list(start: Start, tmp_path: Path) -> None:
+    """Choosing it opens the page; after it came back, and the plan was named, the chat uses it."""
+    with ChatGPTServerThread() as openai:
+        entry = f"env = {{ url = '{openai.url}' }}, opts = {{ issuer = '{openai.base}' }}"
+        nvim = start(
+            f"{{ adapters = {{ http = {{ extend = {{ chatgpt = {{ {entry} }} }} }} }} }}",
+            env={"SSH_CONNECTION": "", "SSH_TTY": ""},
+        )
+        nvim.lua("vim.ui.open = function(page) _G.page = page return {}, nil end")
+        open_list(nvim)
+        choose(nvim, "chatgpt")
+        nvim.wait_lua("return _G.page ~= nil")
+        come_back(nvim.lua("return _G.page"))
+        nvim.wait_screen("You're using your ChatGPT plan")
+        nvim.feed("<CR>")
+        nvim.wait_lua("return vim.b.codecompanion_chat and vim.b.codecompanion_chat.meter ~= nil")
+        chat = RealChat(nvim, tmp_path)
+        chat.say("hello")
+        assert "You said: hello" in chat.text()
+        nvim.command("enew")
+        assert line_of(open_list(nvim, "CodeCompanion adapter"), "chatgpt") == "chatgpt login found"

@@ -2,7 +2,7 @@
 ---entries against the same file.
 
 ---@class CodeCompanion.BuiltinAdapter
----@field kind "openai"|"openai_compatible"|"openai_responses"|"anthropic"|"copilot"|"offline"
+---@field kind "openai"|"openai_compatible"|"openai_responses"|"anthropic"|"copilot"|"chatgpt"|"offline"
 ---@field formatted_name string What headers and pickers show
 ---@field base_url string
 ---@field key string Where the key is: ENV_NAME or "" for none

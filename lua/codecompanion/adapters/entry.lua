@@ -9,7 +9,7 @@ local sorted = require("codecompanion.config.sorted")
 
 ---@class CodeCompanion.AdapterSettings What the editor itself needs to know of an adapter
 ---@field name string
----@field kind "openai"|"openai_compatible"|"openai_responses"|"anthropic"|"copilot"|"offline"
+---@field kind "openai"|"openai_compatible"|"openai_responses"|"anthropic"|"copilot"|"chatgpt"|"offline"
 ---@field formatted_name string
 ---@field key string Where the key is: ENV_NAME, `cmd:…`, `file:…`, "function" or "" for none
 ---@field model string "" = the first the endpoint lists

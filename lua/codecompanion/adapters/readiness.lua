@@ -3,7 +3,7 @@
 
 local adapters = require("codecompanion.adapters")
 local builtin = require("codecompanion.adapters.builtin")
-local environment = require("codecompanion.environment")
+local logins = require("codecompanion.adapters.logins")
 local servers = require("codecompanion.adapters.local_servers")
 
 ---@class CodeCompanion.AdapterReadiness
@@ -24,28 +24,6 @@ local SHOWN_MODELS = 2
 ---@return boolean
 local function exists(path)
   return vim.uv.fs_stat(path) ~= nil
-end
-
----Whether there is something that `python/codecompanion/adapters/copilot/stored_login.py` would look into.
----@return boolean
-function M.has_copilot_login()
-  local env = vim.env
-  if (env.COPILOT_GITHUB_TOKEN or "") ~= "" or (env.CODESPACES and (env.GITHUB_TOKEN or "") ~= "") then
-    return true
-  end
-  if exists(environment.data_dir() .. "/logins.json") then
-    return true
-  end
-  local home = env.HOME or env.USERPROFILE or ""
-  local bases = { home .. "/.config", home .. "/AppData/Local", env.XDG_CONFIG_HOME, env.LOCALAPPDATA }
-  for _, base in pairs(bases) do
-    for _, name in ipairs({ "apps.json", "hosts.json", "auth.db" }) do
-      if exists(("%s/github-copilot/%s"):format(base, name)) then
-        return true
-      end
-    end
-  end
-  return false
 end
 
 ---@param key string Place of a key
@@ -83,9 +61,10 @@ local function of_resolved(resolved)
     return { name = name, state = "broken", text = resolved.problems[1] or "its entry cannot be used" }
   elseif settings.kind == "offline" then
     return { name = name, state = "offline", text = "no model answers: for trying things out" }
-  elseif settings.kind == "copilot" then
-    local found = M.has_copilot_login()
-    return { name = name, state = found and "ready" or "login", text = found and "login found" or "log in to GitHub" }
+  elseif logins[settings.kind] then
+    local login = logins[settings.kind]
+    local found = login.is_there()
+    return { name = name, state = found and "ready" or "login", text = found and "login found" or login.needs }
   elseif settings.key ~= "" then
     local missing, has = look_for_key(settings.key)
     missing = missing or missing_address(about, resolved.entry)

@@ -18,7 +18,7 @@ from codecompanion.model.messages import CompactionPart, Message, ToolCall, Tool
 StopReason = Literal["stop", "tool_calls", "length", "filtered", "paused", "compacted", "window"]
 """`paused`: the provider wants the same request again with the reply at its end (Anthropic `pause_turn`).
 `compacted`: it stopped after its compaction. `window`: the reply filled the context window."""
-AdapterKind = Literal["openai", "openai_compatible", "openai_responses", "anthropic", "copilot", "offline"]
+AdapterKind = Literal["openai", "openai_compatible", "openai_responses", "anthropic", "copilot", "chatgpt", "offline"]
 
 
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,6 +218,7 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     `key` is where the key is found: `ENV_NAME`, `cmd:…`, `file:…`, or "" for endpoints without one. `key_header` is the
     header it is sent in, bare ("" = the wire format's own, `Authorization: Bearer …` or `x-api-key`). `limits_path` is
     where a server says how large the windows of its models are ("" = not asked); it is asked in the background.
+    `included`: a subscription pays for its requests, so that they cost no money.
     `timeout_s` 0 = a reply may take as long as it flows, `idle_timeout_s` 0 = silence is judged by where the endpoint
     is (`time_limits.py`).
     """
@@ -245,6 +246,7 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     connect_timeout_s: float = 10.0
     idle_timeout_s: float = 0.0
     max_retries: int = 3
+    included: bool = False
     proxy: str = ""
     options: dict[str, Any] = {}
 

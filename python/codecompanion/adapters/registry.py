@@ -22,12 +22,12 @@ from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOptions
 from codecompanion.adapters.unusable import UnusableAdapter
 from codecompanion.adapters.wire_format import WireFormat
-from codecompanion.errors import ConfigError, MissingKey, NetworkFailed, NotConfigured
+from codecompanion.errors import ConfigError, InputError, MissingKey, NetworkFailed, NotConfigured
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
 
 if TYPE_CHECKING:
-    from codecompanion.adapters.copilot.adapter import CopilotAdapter
+    from codecompanion.adapters.login_adapter import LoginAdapter
 
 Summarise: TypeAlias = Callable[[Sequence[Message], int], str]
 """(messages, most tokens) → the summary, without a model."""
@@ -62,7 +62,7 @@ _HOLDS_KEY = regex(r"key|token|secret|auth|cookie|pass", re.IGNORECASE)
 class AdapterRegistry:
     """Makes adapters and keeps them. `secrets`: keys that functions of the configuration returned, by adapter name.
 
-    `logins` is the file that our own login to Copilot is kept in, None = there is none.
+    `logins` is the folder that our own logins are kept in, None = there is none.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class AdapterRegistry:
         self._summarise = summarise
         self._keys = KeyReader(secrets, environ=environ, on_key=on_key)
         self._made: dict[str, Adapter] = {}
-        self._with_login: dict[str, CopilotAdapter] = {}
+        self._with_login: dict[str, LoginAdapter] = {}
 
     def names(self) -> list[str]:
         """Return the names of all adapters, sorted."""
@@ -159,10 +159,17 @@ class AdapterRegistry:
             if isinstance(adapter, HttpAdapter):
                 adapter.forget_key()
 
-    @property
-    def logins(self) -> Path | None:
-        """Return the file our own logins are kept in."""
-        return self._logins
+    def with_login(self, name: str) -> LoginAdapter:
+        """Return an adapter that has a login in place of a key.
+
+        Raises:
+            ConfigError: there is no adapter of this name, or its entry cannot be used.
+            InputError: it has a key, or needs none.
+        """
+        self.check(name)
+        if name not in self._with_login:
+            raise InputError(f"{name} has no login. Its key is read from the place in its configuration (ga shows it).")
+        return self._with_login[name]
 
     def forget_login(self, name: str) -> None:
         """Read the login of an adapter again before its next request."""
@@ -185,8 +192,6 @@ class AdapterRegistry:
         if settings.kind == "offline":
             offline = _options(settings, OfflineOptions, path)
             return OfflineAdapter(settings, options=offline, summarise=self._summarise)
-        if settings.kind == "copilot":
-            return self._make_copilot(settings)
         unset = _VARIABLE.match(settings.base_url)
         if unset:
             raise ConfigError(f"{path}.{settings.address_key}", f"{unset[0]} is not set")
@@ -196,17 +201,19 @@ class AdapterRegistry:
         if settings.proxy and not settings.proxy.startswith(("http://", "https://")):
             got = f"got {json.dumps(settings.proxy, ensure_ascii=False)}"
             raise ConfigError("adapters.http.opts.proxy", got, "http://… or https://…")
+        if settings.kind in ("copilot", "chatgpt"):
+            adapter = self._with_login[settings.name] = self._make_with_login(settings)
+            return adapter
         return HttpAdapter(settings, make_wire(settings, self._read_blob), read_key=self._keys)
 
-    def _make_copilot(self, settings: AdapterSettings) -> Adapter:
-        from codecompanion.adapters.copilot.adapter import CopilotAdapter
-        from codecompanion.adapters.copilot.github import github_of
-        from codecompanion.adapters.copilot.stored_login import Places
+    def _make_with_login(self, settings: AdapterSettings) -> LoginAdapter:
+        if settings.kind == "chatgpt":
+            from codecompanion.adapters.chatgpt.adapter import make_chatgpt
 
-        places = Places(self._environ, self._logins, github_of(settings).host)
-        adapter = CopilotAdapter(settings, self._read_blob, places, on_key=self._on_key)
-        self._with_login[settings.name] = adapter
-        return adapter
+            return make_chatgpt(settings, self._read_blob, self._logins, on_key=self._on_key)
+        from codecompanion.adapters.copilot.adapter import make_copilot
+
+        return make_copilot(settings, self._read_blob, self._logins, environ=self._environ, on_key=self._on_key)
 
 
 def _is_address(url: str) -> bool:

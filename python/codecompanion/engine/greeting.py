@@ -64,7 +64,7 @@ async def build_services(
         secrets=request.secrets,
         environ=environment,
         on_key=learn,
-        logins=data_dir / "logins.json",
+        logins=data_dir,
     )
     services = Services(
         settings=loaded,

@@ -29,6 +29,7 @@ from codecompanion.reports.markdown import (
     tokens_text,
     usd_text,
 )
+from codecompanion.reports.money import headline, known_usd, net_text, no_price, price_text
 from codecompanion.reports.record import Call, Record, Stretch
 from codecompanion.reports.sums import Savings, Sums, estimate_savings, sum_calls
 
@@ -55,14 +56,14 @@ def cost_report(record: Record, page: Page, budgets: Sequence[Budget] = ()) -> C
     savings = estimate_savings(record, sizes)
     chart = size_chart(sizes, page.width, ascii=page.ascii) if sizes else []
     lines = [
-        f"# Cost of this chat: {_headline(sums)}",
+        f"# Cost of this chat: {headline(sums)}",
         "",
         *branch,
         *_summary(record, sums, savings, page),
         *_requests(chart, sizes, sums, savings, page),
         *_tokens(sums, page),
         *_cache(calls, page),
-        *_savings(savings),
+        *_savings(savings, no_price(sums)),
         *_calls(record, sums),
         *_budgets(budgets),
         *_turns(record, page),
@@ -91,8 +92,8 @@ def _requests(
     if not savings.tokens:
         return lines
     sent = total_sent(sizes)
-    paid = usd_text(sums.usd) if sums.priced else PRICE_UNKNOWN
-    would, saved = PRICE_UNKNOWN, PRICE_UNKNOWN
+    paid = usd_text(sums.usd) if sums.priced else no_price(sums)
+    would = saved = no_price(sums)
     if savings.usd is not None:
         would, saved = f"~{usd_text(sums.usd + savings.usd)}", f"~{usd_text(savings.usd)}"
     rows = [
@@ -107,13 +108,6 @@ def _requests(
         them = "count as large as it" if savings.too_large > 1 else "counts as large as it"
         note += f" {those} would not have fit the window and {them}."
     return [*lines, "", note]
-
-
-def _headline(sums: Sums) -> str:
-    """Return the total, or what is known of it."""
-    if not sums.priced:
-        return PRICE_UNKNOWN
-    return f"{usd_text(sums.usd)}{' and more' if sums.unpriced else ''}"
 
 
 def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[str]:
@@ -131,6 +125,10 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
             {call.model or call.adapter for call in record.calls if call.reported and call.cost_usd is None}
         )
         lines.append(f"{PRICE_UNKNOWN.capitalize()} for {counted(sums.unpriced, 'call')} ({', '.join(models)}).")
+    if sums.included:
+        adapters = sorted({call.adapter for call in record.calls if call.is_included})
+        those = counted(sums.included, "call")
+        lines.append(f"A plan includes {those} ({', '.join(adapters)}): no money for tokens, no budget counts them.")
     return [*lines, *_saved(sums, savings, page)]
 
 
@@ -141,11 +139,11 @@ def _saved(sums: Sums, savings: Savings, page: Page) -> list[str]:
     """
     rows = []
     if sums.uses_cache:
-        money = f"~{usd_text(sums.uncached_usd - sums.usd)}" if sums.priced else PRICE_UNKNOWN
+        money = f"~{usd_text(sums.uncached_usd - sums.usd)}" if sums.priced else no_price(sums)
         hits = share_text(sums.cache_read_tokens, sums.prompt_tokens)
         rows.append(("the cache", f"{tokens_text(sums.cache_read_tokens)} read", hits, money))
     if savings.tokens or savings.edits or savings.compactions:
-        money = PRICE_UNKNOWN if savings.usd is None else f"~{usd_text(savings.usd)}"
+        money = no_price(sums) if savings.usd is None else f"~{usd_text(savings.usd)}"
         broken = f"broken {savings.broken_caches}×" if savings.broken_caches else "-"
         rows.append(("context management", f"~{tokens_text(savings.tokens)} not sent", broken, money))
     return ["", *table(("saved by", "tokens", "hits", "money"), rows, page.width, "lrrr")] if rows else []
@@ -172,7 +170,7 @@ def _cache(calls: Sequence[Call], page: Page) -> list[str]:
     rows = []
     for adapter, model in names:
         sums = sum_calls(call for call in calls if (call.adapter, call.model) == (adapter, model))
-        saved = PRICE_UNKNOWN
+        saved = no_price(sums)
         if sums.priced:
             saved = f"~{usd_text(sums.uncached_usd - sums.usd)}" if sums.uses_cache else "-"
         hits = share_text(sums.cache_read_tokens, sums.prompt_tokens)
@@ -183,7 +181,7 @@ def _cache(calls: Sequence[Call], page: Page) -> list[str]:
     return ["", "## Cache", "", *table(head, rows, page.width, "lrrrr")]
 
 
-def _savings(savings: Savings) -> list[str]:
+def _savings(savings: Savings, unknown: str) -> list[str]:
     lines = ["", "## Savings of context management (estimates)", ""]
     if not savings.edits and not savings.compactions and not savings.tokens:
         return [*lines, "Nothing was edited or compacted yet."]
@@ -198,19 +196,10 @@ def _savings(savings: Savings) -> list[str]:
             f"- the cache was broken {counted(savings.broken_caches, 'time')} by a change, which is counted below"
         )
     if savings.summary_tokens:
-        lines.append(
-            f"- summaries took {tokens_text(savings.summary_tokens)} tokens, {usd_text(savings.summary_usd or None)}"
-        )
-    lines.append(f"- money: {_net(savings.usd)}")
+        price = usd_text(savings.summary_usd) if savings.summary_usd else unknown
+        lines.append(f"- summaries took {tokens_text(savings.summary_tokens)} tokens, {price}")
+    lines.append(f"- money: {unknown if savings.usd is None else net_text(savings.usd)}")
     return lines
-
-
-def _net(usd: float | None) -> str:
-    if usd is None:
-        return PRICE_UNKNOWN
-    if usd < 0:
-        return f"~{usd_text(-usd)} more than without it so far; later requests will make up for it"
-    return f"~{usd_text(usd)} less than the same requests with everything in them"
 
 
 def _calls(record: Record, sums: Sums) -> list[str]:
@@ -227,7 +216,7 @@ def _calls(record: Record, sums: Sums) -> list[str]:
         lines.append(f"- {counted(sums.silent, 'call')} without any usage reported")
     if summaries:
         costs = sum_calls(summaries)
-        price = usd_text(costs.usd) if costs.priced else PRICE_UNKNOWN
+        price = usd_text(costs.usd) if costs.priced else no_price(costs)
         lines.append(
             f"- {counted(len(summaries), 'call')} for summaries: {tokens_text(costs.total_tokens)} tokens, {price}"
         )
@@ -260,12 +249,12 @@ def _turns(record: Record, page: Page) -> list[str]:
     stretches = [stretch for stretch in record.stretches if stretch.calls]
     summed = [(stretch, sum_calls(stretch.calls)) for stretch in stretches]
     summed.sort(
-        key=lambda pair: (-_known_usd(pair[1]), -pair[1].total_tokens - pair[1].estimated_tokens, pair[0].number)
+        key=lambda pair: (-known_usd(pair[1]), -pair[1].total_tokens - pair[1].estimated_tokens, pair[0].number)
     )
     rows = [
         (
             str(stretch.number) if stretch.number else "-",
-            _price(sums),
+            price_text(sums),
             _prompt(sums),
             share_text(sums.cache_read_tokens, sums.prompt_tokens) if sums.uses_cache else "-",
             tokens_text(sums.output_tokens),
@@ -288,16 +277,6 @@ def _turns(record: Record, page: Page) -> list[str]:
 def _prompt(sums: Sums) -> str:
     mark = "~" if sums.estimated_tokens else ""
     return f"{mark}{tokens_text(sums.prompt_tokens + sums.estimated_tokens)}"
-
-
-def _known_usd(sums: Sums) -> float:
-    return sums.usd if sums.priced and not sums.unpriced else -1.0
-
-
-def _price(sums: Sums) -> str:
-    if not sums.priced:
-        return "no price" if sums.unpriced else "-"
-    return f"{usd_text(sums.usd)}{'+' if sums.unpriced else ''}"
 
 
 def _name(stretch: Stretch) -> str:

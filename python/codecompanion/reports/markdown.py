@@ -14,6 +14,8 @@ import msgspec
 from codecompanion.formats.cutting import cells, cut_cells, squeeze_cells
 
 PRICE_UNKNOWN = "pricing unavailable"
+INCLUDED = "included"
+"""In the place of a price, where a subscription pays."""
 MIN_LAST, MIN_NAME = 8, 12
 """Cells that the last column and a name are not cut below."""
 MAX_ITEM_ROWS = 4

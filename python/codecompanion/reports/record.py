@@ -56,6 +56,11 @@ class Call(msgspec.Struct):
         return None if not costs or None in costs else sum(cost for cost in costs if cost is not None)
 
     @property
+    def is_included(self) -> bool:
+        """Return whether a subscription paid for all of it."""
+        return bool(self.reported) and all(report.included for report in self.reported)
+
+    @property
     def prices(self) -> history.Prices | None:
         """Return the list prices of the call."""
         return next((report.prices for report in self.reported if report.prices), None)

@@ -1,6 +1,7 @@
 """What calls add up to: tokens, money, cache; and what managing the context saved, as an estimate (R-356, R-359).
 
-Money is tokens × the list prices of the day of each call. A call without a known price is counted, never as $0.
+Money is tokens × the list prices of the day of each call. A call without a known price is counted, never as $0; one
+that a subscription includes is counted apart from both.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ WARM_S = 300.0
 class Sums(msgspec.Struct):
     """Sums over calls. `unpriced`: calls with usage but no price; `silent`: calls that reported no usage at all.
 
+    `included`: calls that a subscription paid for, which are neither.
     `estimated_tokens`: what the silent ones sent, by our own count; it is in no other sum.
     """
 
@@ -36,6 +38,7 @@ class Sums(msgspec.Struct):
     uncached_usd: float = 0.0
     priced: int = 0
     unpriced: int = 0
+    included: int = 0
     silent: int = 0
     estimated_tokens: int = 0
 
@@ -73,7 +76,9 @@ def sum_calls(calls: Iterable[Call]) -> Sums:
         for usage in call.passes:
             _add(sums, usage)
         for report in call.reported:
-            if report.cost_usd is None:
+            if report.included:
+                sums.included += 1
+            elif report.cost_usd is None:
                 sums.unpriced += 1
             else:
                 sums.priced += 1

@@ -19,6 +19,7 @@ from codecompanion.model.history import PolicyEvent, ViewChanged
 from codecompanion.reports.context_sizes import LEFT_OUT, shaped_tokens
 from codecompanion.reports.gathered_code import gathered_code
 from codecompanion.reports.markdown import (
+    INCLUDED,
     PRICE_UNKNOWN,
     Page,
     clock_text,
@@ -84,6 +85,8 @@ def _summary(turn: Stretch) -> list[str]:
     sums = sum_calls(turn.calls)
     lines = ["", "## Summary", ""]
     cost = usd_text(sums.usd if sums.priced else None) if sums.priced or sums.unpriced else "no usage reported"
+    if sums.included and not sums.unpriced:
+        cost = f"{cost}, the rest {INCLUDED}" if sums.priced else INCLUDED
     lines.append(f"- {counted(sums.calls, 'call')}, {counted(len(turn.tools), 'tool call')}, {cost}")
     if sums.prompt_tokens:
         hits = f"{share_text(sums.hit_ratio, 1)} from cache" if sums.uses_cache else "no cache reported"
@@ -136,7 +139,7 @@ def _calls(turn: Stretch, page: Page) -> list[str]:
                 tokens_text(sums.prompt_tokens) if call.reported else f"~{tokens_text(_prompt_size(call))}",
                 share_text(sums.cache_read_tokens, sums.prompt_tokens) if sums.uses_cache else "-",
                 tokens_text(sums.output_tokens) if call.reported else "-",
-                usd_text(call.cost_usd) if call.cost_usd is not None else "no price" if call.reported else "-",
+                _cost(call),
                 _result(call, runs=turn.number > 0 and turn.end is None and number == len(turn.calls)),
             )
         )
@@ -151,6 +154,12 @@ def _calls(turn: Stretch, page: Page) -> list[str]:
     if any(call.reported and call.cost_usd is None for call in turn.calls):
         lines += ["", f"no price: {PRICE_UNKNOWN}"]
     return lines
+
+
+def _cost(call: Call) -> str:
+    if call.is_included:
+        return INCLUDED
+    return usd_text(call.cost_usd) if call.cost_usd is not None else "no price" if call.reported else "-"
 
 
 def _result(call: Call, *, runs: bool) -> str:

@@ -161,6 +161,8 @@ class Services(msgspec.Struct):
     def priced(self, reported: UsageReported) -> UsageReported:
         """Return the report with what it cost at the prices of today."""
         adapter, model, usage = reported.adapter, reported.model, reported.usage
+        if self._is_included(adapter):
+            return msgspec.structs.replace(reported, cost_usd=0.0, included=True)
         passes = reported.other_passes if usage == Usage() else (usage, *reported.other_passes)
         largest = max((one.prompt_tokens for one in passes), default=0)
         cost = self.price(adapter, model, passes)
@@ -168,7 +170,12 @@ class Services(msgspec.Struct):
         return msgspec.structs.replace(reported, cost_usd=cost, prices=prices)
 
     def prices(self, adapter: str, model: str, prompt_tokens: int) -> Prices | None:
-        """Return the list prices for a prompt of that size; some models charge more for long ones."""
+        """Return the list prices for a prompt of that size; some models charge more for long ones.
+
+        None = nobody knows them, or they do not matter: a subscription pays.
+        """
+        if self._is_included(adapter):
+            return None
         size = max(1, prompt_tokens)
         prompts = (Usage(size), Usage(cache_read_tokens=size), Usage(cache_write_tokens=size))
         plain, read, write = (self.price(adapter, model, (usage,)) for usage in prompts)
@@ -180,6 +187,9 @@ class Services(msgspec.Struct):
             round(plain * per_million, 6), round(whole - plain, 6), round(read * per_million, 6),
             round(write * per_million, 6),
         )  # fmt: skip
+
+    def _is_included(self, adapter: str) -> bool:
+        return adapter in self.adapters.names() and self.adapters.settings(adapter).included
 
     def _told_by_endpoint(self, adapter_name: str, model: str) -> ModelLimits:
         try:

@@ -569,12 +569,19 @@ class IndexProgress(Event, frozen=True, kw_only=True, tag="index_progress"):
 
 
 class LoginCode(Event, frozen=True, kw_only=True, tag="login_code"):
-    """A login waits for the user: `code` is typed into the page `url`, within `expires_s` seconds."""
+    """A login waits for the user: `code` is typed into the page `url`, within `expires_s` seconds; "" = there is none.
+
+    `comes_back`: the page ends by itself at an address of this machine; where it cannot (the browser is elsewhere), the
+    user may give that address (`login` with `answer`). `account` is asked for, `accounts` are others known here.
+    """
 
     adapter: str
     code: str
     url: str
     expires_s: int
+    comes_back: bool = False
+    account: str = ""
+    accounts: tuple[str, ...] = ()
 
 
 class RequestFailed(Event, frozen=True, kw_only=True, tag="request_failed"):

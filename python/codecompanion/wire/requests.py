@@ -417,14 +417,18 @@ class ListModels(Request, frozen=True, kw_only=True):
 
 
 class Login(Request, frozen=True, kw_only=True):
-    """→ `{user, models, problem}`: log in to an adapter that has a login in place of a key (`copilot`).
+    """→ `{user, models, problem, notice}`: log in to an adapter that has a login in place of a key.
 
-    Event `login_code` tells what the user has to type where. `stop` ends that; the request that waits fails then.
-    `forget` removes our own login, → `{forgotten}`.
+    Event `login_code` tells what the user has to do where; `account` "" = the one used last, "new" = another one, else
+    one of its `accounts`. `notice` is a `{title, text}` that a first login has to show, or empty. `answer` gives the
+    `address` that the browser ended at. `stop` ends it; the request that waits fails then. `forget` removes our own
+    login, → `{forgotten, note}`.
     """
 
     adapter: str
-    action: Literal["start", "stop", "forget"] = "start"
+    action: Literal["start", "answer", "stop", "forget"] = "start"
+    account: str = ""
+    address: str = ""
 
 
 class ListRules(Request, frozen=True, kw_only=True):

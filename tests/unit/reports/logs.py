@@ -71,7 +71,15 @@ class LogWriter:
             MessageAdded(message=Message(id=f"u{number}", role="user", content=question, turn_id=self._turn)),
         )
 
-    def call(self, usage: Usage | None = None, *, result: str = "stop", priced: bool = True, **more: Any) -> str:
+    def call(
+        self,
+        usage: Usage | None = None,
+        *,
+        result: str = "stop",
+        priced: bool = True,
+        included: bool = False,
+        **more: Any,
+    ) -> str:
         """Log a request and its end; without usage it failed. Returns its id."""
         id = f"r{len(self.events)}"
         self.now += 1
@@ -88,7 +96,8 @@ class LogWriter:
             self.add(
                 UsageReported(
                     message_id=f"m{id}", adapter="anthropic", model="claude", usage=usage, estimated_prompt_tokens=1000,
-                    cost_usd=price(usage) if priced else None, prices=PRICES if priced else None, request_id=id,
+                    cost_usd=0.0 if included else price(usage) if priced else None,
+                    prices=PRICES if priced and not included else None, included=included, request_id=id,
                 )
             )  # fmt: skip
         self.add(RequestEnded(request_id=id, result=result, duration_ms=1500, error=error, retries=retries))

@@ -232,3 +232,38 @@ def test_counts_read_as_in_the_meter(tokens: int, text: str) -> None:
 def test_amounts_have_the_digits_that_matter(usd: float, text: str) -> None:
     assert usd_text(usd) == text
     assert usd_text(None) == PRICE_UNKNOWN
+
+
+def test_what_a_plan_includes_is_neither_free_nor_unknown() -> None:
+    """No amount and no “unavailable” anywhere in the reports; the tokens are counted as ever."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(1_000, 10), included=True)
+    log.call(Usage(2_000, 20, cache_read_tokens=500), included=True)
+    log.end()
+    text = written(log, Budget(scope="chat", limit_usd=5, warn_at=0.8, spent_usd=0))
+    assert text.startswith("# Cost of this chat: included in the plan")
+    assert "A plan includes 2 calls (anthropic): no money for tokens, no budget counts them." in " ".join(text.split())
+    assert PRICE_UNKNOWN not in text.lower()
+    assert "most expensive:" not in text
+    assert [part for part in text.split() if part.startswith(("$", "~$"))] == ["$0.00", "$5.00"]
+    record = read_log(log.events)
+    trace = trace_report(record, find_turn(record, 1), PAGE)
+    assert "2 calls, 0 tool calls, included" in trace
+    assert "$" not in trace
+    assert PRICE_UNKNOWN not in trace
+
+
+def test_a_plan_beside_a_key_is_told_apart() -> None:
+    """The amount is that of the key; the plan's calls do not make it “and more”."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(1_000_000, 10))
+    log.call(Usage(1_000_000, 10), included=True)
+    log.end()
+    text = written(log)
+    amount = usd_text(read_log(log.events).calls[0].cost_usd)
+    assert text.startswith(f"# Cost of this chat: {amount}\n")
+    assert "A plan includes 1 call" in text
+    record = read_log(log.events)
+    assert f"{amount}, the rest included" in trace_report(record, find_turn(record, 1), PAGE)

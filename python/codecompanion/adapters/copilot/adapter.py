@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import msgspec
 
 from codecompanion import errors
-from codecompanion.adapters.base import Adapter, AdapterSettings, BlobReader, ChatRequest, RetryScheduled, StreamEvent
+from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
 from codecompanion.adapters.copilot.access import CopilotAccess, CopilotToken
 from codecompanion.adapters.copilot.github import HEADERS, LOGIN_COMMAND, SETTINGS_PAGE, github_of
+from codecompanion.adapters.copilot.login import CopilotLogin
 from codecompanion.adapters.copilot.offers import Offer, Offers, Served
-from codecompanion.adapters.copilot.stored_login import Places
+from codecompanion.adapters.copilot.stored_login import LOGIN_FILE, Places
 from codecompanion.adapters.copilot.wires import CopilotChat, CopilotMessages, CopilotResponses
 from codecompanion.adapters.http.adapter import HttpAdapter
-from codecompanion.adapters.http.client import import_transport
+from codecompanion.adapters.login_adapter import LoginAdapter
 from codecompanion.adapters.wire_format import WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError
 from codecompanion.formats.regex import regex
 
-_log = logging.getLogger(__name__)
-
-FRESH_S = 600.0
-"""A list of models older than this is asked for again before the next request."""
-LISTING_LIMIT_S = 5.0
 _USED_UP = regex(r"quota|allowance|premium (?:request|interaction)|monthly limit", re.IGNORECASE)
 
 
-class CopilotAdapter(Adapter):
+class CopilotAdapter(LoginAdapter):
     """GitHub Copilot. The connection for each wire format is made when a model wants it."""
-
-    returns_readable_reasoning = False
-    cache_lifetime_s = 300.0
 
     def __init__(
         self,
@@ -48,97 +40,46 @@ class CopilotAdapter(Adapter):
         on_key: Callable[[str], None] = lambda key: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.name, self.default_model = settings.name, settings.model
-        self.formatted_name = settings.formatted_name or settings.name
+        super().__init__(settings, clock=clock)
         self.origin = origin_of(CopilotChat.origin_name, settings.base_url)
-        self._settings, self._read_blob = settings, read_blob
-        self._clock = clock
-        self._access = CopilotAccess(settings, github_of(settings), places, on_key=on_key, clock=clock)
+        self._read_blob = read_blob
+        github = github_of(settings)
+        self._access = CopilotAccess(settings, github, places, on_key=on_key, clock=clock)
+        self._login = CopilotLogin(settings, github, places.own)
         self._offers = Offers()
-        self._listed_at = float("-inf")
         self._inner: dict[tuple[Served, str], HttpAdapter] = {}
         self._token = CopilotToken("", settings.base_url, 0.0)
 
-    def __repr__(self) -> str:
-        """Show the name only."""
-        return f"CopilotAdapter({self.name!r})"
+    def login(self) -> CopilotLogin:
+        """Return the login with GitHub."""
+        return self._login
 
     def limits(self, model: str) -> ModelLimits | None:
         """Return what the list of models told, None when it has not been read; "" = the model Copilot starts with."""
         offer = self._offers.by_name.get(model or self._offers.default())
         return offer.limits if offer is not None and offer.limits.context_window else None
 
-    def render(self, request: ChatRequest) -> bytes:
-        """Return the request body as sent."""
-        return self._serving(request.model).render(request)
-
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Send the request and yield its events; a token that is refused is exchanged once more."""
-        began = is_second = False
-        while True:
-            token = await self._ready()
-            wanted = self._wanted(request)
-            try:
-                async with aclosing(self._serving(wanted.model).stream(wanted)) as events:
-                    async for event in events:
-                        began = began or not isinstance(event, RetryScheduled)
-                        yield event
-                return
-            except AdapterError as caught:
-                error = caught
-            if began or is_second or error.status != 401:
-                raise self._explained(error)
-            self._access.forget(token.token)
-            is_second = True
-
-    async def list_models(self) -> list[str]:
-        """Return the models the account may choose, sorted."""
-        await self._renew()
-        return await self._list()
-
-    async def require_key(self) -> None:
-        """Have a token, of a login there is."""
-        await self._renew()
-
-    async def warm_up(self) -> None:
-        """Import the transport; with a login, exchange it and read which model is served where."""
-        await asyncio.to_thread(import_transport)
-        try:
-            await self._ready()
-        except AdapterError as error:  # said when something is asked of it
-            _log.info("copilot is not ready: %s", error)
-
     def forget_login(self) -> None:
         """Read the login again before the next request, and what the account may use."""
         self._access.forget(self._token.token)
-        self._listed_at = float("-inf")
+        super().forget_login()
 
     async def aclose(self) -> None:
         """Close the connections."""
         inner, self._inner = list(self._inner.values()), {}
         await asyncio.gather(self._access.aclose(), *(adapter.aclose() for adapter in inner))
 
-    async def _renew(self) -> CopilotToken:
+    async def _renew(self) -> str:
         self._token = token = await self._access.token()
         for adapter in self._inner.values():
             adapter.use_key(token.token)
-        return token
+        return token.token
 
-    async def _ready(self) -> CopilotToken:
-        """Return a token that can be used; the list of models has been read, if it could be."""
-        token = await self._renew()
-        if self._clock() - self._listed_at >= FRESH_S:
-            try:
-                async with asyncio.timeout(LISTING_LIMIT_S):
-                    await self._list()
-            except (AdapterError, TimeoutError) as error:
-                _log.info("copilot lists no models: %s", error)
-        return token
+    def _refused(self, token: str) -> None:
+        self._access.forget(token)
 
     async def _list(self) -> list[str]:
-        names = await self._connection("chat").list_models()
-        self._listed_at = self._clock()
-        return names
+        return await self._connection("chat").list_models()
 
     def _wanted(self, request: ChatRequest) -> ChatRequest:
         """Return the request with its model.
@@ -209,6 +150,19 @@ class CopilotAdapter(Adapter):
             return error
         explained.status, explained.code = error.status, error.code
         return explained
+
+
+def make_copilot(
+    settings: AdapterSettings,
+    read_blob: BlobReader,
+    folder: Path | None,
+    *,
+    environ: Mapping[str, str],
+    on_key: Callable[[str], None],
+) -> CopilotAdapter:
+    """Return the adapter of an entry; our own login is in `folder`."""
+    own = None if folder is None else folder / LOGIN_FILE
+    return CopilotAdapter(settings, read_blob, Places(environ, own, github_of(settings).host), on_key=on_key)
 
 
 class _Connection(HttpAdapter):

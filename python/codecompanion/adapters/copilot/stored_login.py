@@ -8,7 +8,6 @@ readable by its owner only; then where Copilot's plugins for editors keep theirs
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,9 +15,12 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.adapters.private_file import write_private
 from codecompanion.errors import MissingKey
 from codecompanion.formats.outside_text import NOT_READABLE
 
+LOGIN_FILE = "logins.json"
+"""The name of our own file, in the folder of the host's data."""
 _MAX_BYTES = 1_000_000
 _DATABASE = "SELECT token_ciphertext FROM oauth_tokens WHERE auth_authority = ? LIMIT 1"
 _TOKEN_STARTS = ("gho_", "ghu_", "ghp_", "github_pat_")
@@ -71,16 +73,7 @@ def save_login(file: Path, host: str, token: str, user: str) -> None:
         OSError: it cannot be written; what was there is as it was.
     """
     kept = {**_read_own(file), host: {"oauth_token": token, "user": user}}
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = file.with_name(f"{file.name}.{os.getpid()}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as out:
-            os.fchmod(out.fileno(), 0o600) if hasattr(os, "fchmod") else None
-            out.write(msgspec.json.encode(kept))
-        fresh.replace(file)
-    finally:
-        fresh.unlink(missing_ok=True)
+    write_private(file, msgspec.json.encode(kept))
 
 
 def forget_login(file: Path) -> bool:

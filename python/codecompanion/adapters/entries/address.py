@@ -13,6 +13,7 @@ _ENDS = {
     "openai": ("/chat/completions",),
     "openai_compatible": ("/chat/completions",),
     "openai_responses": ("/responses",),
+    "chatgpt": ("/responses",),
     "anthropic": ("/v1/messages", "/messages"),
 }
 # Paths that may be said by themselves.
@@ -77,7 +78,7 @@ def _set_base(draft: Draft, base: str) -> None:
     settings = draft.settings
     if draft.kind == "anthropic":
         settings["base_url"] = base.removesuffix("/v1")
-    elif draft.kind == "openai_responses":
+    elif draft.kind in ("openai_responses", "chatgpt"):
         settings["base_url"] = base if _is_versioned(base) else f"{base}/v1"
     elif settings["chat_path"].startswith("/v1/") and (base.endswith("/v1") or not _is_versioned(base)):
         # A server whose other pages do not stand below the version.

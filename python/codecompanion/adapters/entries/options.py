@@ -15,7 +15,7 @@ from codecompanion.adapters.entries.draft import Draft
 from codecompanion.adapters.entries.lua_values import lua_type, pairs, shown
 from codecompanion.counting.token_sizes import TOKEN_FORMS, tokens_of
 
-_NETWORK = ("openai", "openai_compatible", "openai_responses", "anthropic", "copilot")
+_NETWORK = ("openai", "openai_compatible", "openai_responses", "anthropic", "copilot", "chatgpt")
 _ALWAYS_ON = ("stream", "tools")
 
 

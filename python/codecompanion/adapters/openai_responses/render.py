@@ -42,7 +42,11 @@ class ResponsesRenderer:
 
     def render(self, request: ChatRequest) -> bytes:
         """Return the body of a reply."""
-        return _body(self.head(request), self._pieces.render(request))
+        return _body(self.head(request), self.items(request))
+
+    def items(self, request: ChatRequest) -> bytes:
+        """Return the items of the request, joined by commas."""
+        return self._pieces.render(request)
 
     def render_compaction(self, request: ChatRequest, instructions: str) -> bytes:
         """Return the body that compacts the messages of the request.
@@ -60,7 +64,7 @@ class ResponsesRenderer:
         """Return the body that counts the prompt of the request."""
         full = self.head(request)
         head = {key: full[key] for key in ("model", "instructions", "tools", *_COUNTED) if key in full}
-        return _body(head, self._pieces.render(request))
+        return _body(head, self.items(request))
 
     def head(self, request: ChatRequest) -> dict[str, Any]:
         """Return the body without its items."""
@@ -80,7 +84,7 @@ class ResponsesRenderer:
         if request.tools:
             if settings.parallel_tool_calls is not None:
                 head["parallel_tool_calls"] = settings.parallel_tool_calls
-            head["tools"] = [_render_tool(tool) for tool in request.tools]
+            head["tools"] = [render_tool(tool) for tool in request.tools]
         prompt = _system_prompt(request)
         if prompt:
             head["instructions"] = prompt
@@ -120,7 +124,8 @@ def _without_protected(messages: Any) -> list[Message]:
     return [message for k, message in enumerate(messages) if k not in left_out]
 
 
-def _render_tool(tool: ToolSpec) -> dict[str, Any]:
+def render_tool(tool: ToolSpec) -> dict[str, Any]:
+    """Return a function as the endpoint wants it described."""
     return {
         "type": "function",
         "name": function_name(tool.name),

@@ -53,6 +53,7 @@ class OpenAIResponses(WireFormat):
     """Responses, without anything stored on the provider's side."""
 
     origin_name = "openai_responses"
+    renderer = ResponsesRenderer
 
     def __init__(
         self, settings: AdapterSettings, read_blob: BlobReader, options: ResponsesOptions | None = None
@@ -60,7 +61,7 @@ class OpenAIResponses(WireFormat):
         self._path = settings.chat_path or PATH
         self._options = options or ResponsesOptions()
         self._origin = origin_of(self.origin_name, settings.base_url)
-        self._renderer = ResponsesRenderer(settings, self._options, read_blob, self._origin)
+        self._renderer = self.renderer(settings, self._options, read_blob, self._origin)
         # What the endpoint turned out not to have, by model: `compaction` on demand, `count`.
         self._missing: set[tuple[str, str]] = set()
 

@@ -1,0 +1,186 @@
+"""The token that requests are sent with, renewed before its end: by one Neovim at a time, and never lost.
+
+A refresh token is good once and gives the next one. So whoever renews holds a lock between processes, reads the login
+again first (another Neovim may have renewed it), and keeps the answer before anything else is done with it. A renewal
+that has begun is not cancelled with the request that wanted it. What the network or OpenAI fails at changes nothing;
+only the refusals that OpenAI's page calls final end the login. Nothing can be done about a host that is killed after
+OpenAI has made the new token and before it has arrived here: the user logs in again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from codecompanion import errors
+from codecompanion.adapters.chatgpt.id_token import NotTrusted, read_identity
+from codecompanion.adapters.chatgpt.provider import LOGIN_COMMAND, PLAN_SCOPE, Provider
+from codecompanion.adapters.chatgpt.sign_in_server import ENDED, SignInServer, Tokens, session_of
+from codecompanion.adapters.chatgpt.stored_login import Session, StoredLogin
+
+_log = logging.getLogger(__name__)
+EARLY_S = 120.0
+"""Renewed so long before its end; OpenAI's live for an hour."""
+_LAST_WAIT_S = 1.0
+"""So long waits a host that stops for a renewal that has begun; Neovim kills it soon after."""
+
+
+class ChatGPTAccess:
+    """The token of one adapter. `on_key` hears the secrets, so that no text will show them."""
+
+    def __init__(
+        self,
+        name: str,
+        provider: Provider,
+        server: SignInServer,
+        stored: StoredLogin | None,
+        *,
+        on_key: Callable[[str], None] = lambda key: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._name, self._provider, self._server, self._stored = name, provider, server, stored
+        self._on_key, self._clock = on_key, clock
+        self._renewal: asyncio.Task[str] | None = None
+        self._unkept: Session | None = None
+        self._refused = ""
+
+    async def token(self) -> str:
+        """Return the access token, a fresh one when the last is near its end or was refused.
+
+        Raises:
+            AdapterError: no login, no permission, no network; says what to do.
+        """
+        session = await asyncio.to_thread(self._session)
+        if self._is_good(session):
+            return session.access_token
+        if self._renewal is None or self._renewal.done():
+            self._renewal = asyncio.create_task(self._renew(session, self._there()))
+            self._renewal.add_done_callback(_heard)
+        return await asyncio.shield(self._renewal)
+
+    def refuse(self, token: str) -> None:
+        """Take another token than this one for the next request."""
+        self._refused = token
+
+    def forget(self) -> None:
+        """Read the login again: it was made, or forgotten, just now."""
+        self._refused, self._unkept = "", None
+
+    async def aclose(self) -> None:
+        """Let a renewal that has begun keep what it gets, then close the connections."""
+        if self._renewal is not None and not self._renewal.done():
+            await asyncio.wait([self._renewal], timeout=_LAST_WAIT_S)
+            self._renewal.cancel()
+        await self._server.aclose()
+
+    def _is_good(self, session: Session, early_s: float = EARLY_S) -> bool:
+        return session.access_token != self._refused and self._clock() < session.expires_at - early_s
+
+    def _session(self) -> Session:
+        """Return the login as it is kept, or as it could not be kept (blocks)."""
+        session = self._unkept
+        if session is None and self._stored is not None:
+            try:
+                session = self._stored.session()
+            except errors.InputError as error:
+                raise errors.MissingKey(f"{self._name}: {error}") from None
+        if session is None:
+            raise self._missing()
+        self._on_key(session.access_token)
+        self._on_key(session.refresh_token)
+        return session
+
+    def _missing(self) -> errors.MissingKey:
+        missing = errors.MissingKey(f"{self._name}: not logged in to ChatGPT. Log in with {LOGIN_COMMAND}.")
+        missing.brief = f"not logged in; {LOGIN_COMMAND}"
+        return missing
+
+    def _there(self) -> StoredLogin:
+        if self._stored is None:
+            raise self._missing()
+        return self._stored
+
+    async def _renew(self, seen: Session, stored: StoredLogin) -> str:
+        try:
+            async with stored.lock():
+                session = await asyncio.to_thread(self._session)
+                if session.access_token != seen.access_token and self._is_good(session):
+                    return session.access_token
+                return await self._renewed(session, stored)
+        except TimeoutError:
+            error: errors.AdapterError = errors.NetworkFailed(
+                f"{self._name}: another Neovim has been renewing the login for long. Try again."
+            )
+        except OSError as caught:
+            reason = (caught.strerror or type(caught).__name__).lower()
+            error = errors.MissingKey(f"{self._name}: the login cannot be renewed: {stored.file.parent}: {reason}.")
+        raise error
+
+    async def _renewed(self, session: Session, stored: StoredLogin) -> str:
+        """Return the access token of a renewed login, after it has been kept; the lock is held."""
+        try:
+            tokens = await self._server.refresh(session)
+        except errors.AdapterError as caught:
+            if caught.code in ENDED:
+                await asyncio.to_thread(stored.forget)
+                self._unkept = None
+                raise self._ended("has ended", caught.code) from None
+            if self._is_good(session, early_s=0.0):
+                _log.info("the login was not renewed, it is good for a while yet: %s", caught)
+                return session.access_token
+            raise
+        fresh = self._next(session, tokens)
+        self._on_key(fresh.access_token)
+        self._on_key(fresh.refresh_token)
+        self._unkept = fresh
+        try:
+            await asyncio.to_thread(stored.keep, fresh)
+            self._unkept = None
+        except OSError as error:
+            _log.warning("the renewed login cannot be kept in %s: %s", stored.file, error.strerror)
+        problem = self._problem(fresh, tokens)
+        if problem:
+            self._unkept = None
+            await asyncio.to_thread(stored.forget)
+            raise self._ended(problem)
+        return fresh.access_token
+
+    def _next(self, session: Session, tokens: Tokens) -> Session:
+        if not tokens.access:
+            raise errors.MalformedReply(f"{self._name}: OpenAI's answer holds no token. Try again.")
+        return session_of(
+            # One that gives no new refresh token leaves the old one as it is (RFC 6749, 6).
+            tokens if tokens.refresh else Tokens(tokens.access, session.refresh_token, tokens.lives_s, None, ""),
+            client_id=session.client_id,
+            subject=session.subject,
+            user=session.user,
+            scopes=session.scopes if tokens.scopes is None else tokens.scopes,
+            clock=self._clock,
+        )
+
+    def _problem(self, session: Session, tokens: Tokens) -> str:
+        """Return why a renewed login may not be used, "" when it may: what it allows, and whose it is if it says so."""
+        if PLAN_SCOPE not in session.scopes:
+            return "does not allow the use of your plan any more"
+        if not tokens.id_token:
+            return ""
+        now, issuer = self._clock(), self._provider.issuer
+        try:
+            told = read_identity(tokens.id_token, issuer=issuer, client_id=session.client_id, now=now)
+        except NotTrusted as error:
+            return f"came back with an identity that is not used: {error}"
+        return "" if told.subject == session.subject else "came back as another account's"
+
+    def _ended(self, what: str, code: str = "") -> errors.AuthenticationFailed:
+        told = f"{self._name}: the login with ChatGPT {what}{f' ({code})' if code else ''}."
+        error = errors.AuthenticationFailed(f"{told} Log in again with {LOGIN_COMMAND}.")
+        error.code, error.brief = code, f"the login has ended; {LOGIN_COMMAND}"
+        return error
+
+
+def _heard(renewal: asyncio.Task[str]) -> None:
+    """Take the error of a renewal that nobody waits for any more."""
+    if not renewal.cancelled() and renewal.exception() is not None:
+        _log.info("the login was not renewed: %s", renewal.exception())

@@ -1,0 +1,123 @@
+"""What the browser comes back with, read: the address that the page ends at, of one attempt to log in."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+from urllib.parse import parse_qs, urlencode
+
+import msgspec
+
+from codecompanion.adapters.chatgpt.provider import APP_NAME, CALLBACK_PATH, NEW_CLIENT, RESOURCE, SCOPES
+from codecompanion.errors import AuthenticationFailed
+from codecompanion.formats.regex import regex
+
+_CLIENT = regex(r"[A-Za-z0-9_-]{1,200}")
+_WORD = regex(r"[a-z][a-z0-9_.-]{0,63}", re.IGNORECASE)
+MAX_FIELDS = 20
+
+
+def _random() -> str:
+    return secrets.token_urlsafe(32)
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt: its secrets, and who asks. `client_id` "" = a new registration is asked for. It has no `repr`."""
+
+    name: str
+    issuer: str
+    port: int
+    client_id: str = ""
+    state: str = msgspec.field(default_factory=_random)
+    nonce: str = msgspec.field(default_factory=_random)
+    verifier: str = msgspec.field(default_factory=_random)
+
+    def __repr__(self) -> str:
+        """Show where it comes back only."""
+        return f"Attempt({self.redirect!r})"
+
+    @property
+    def redirect(self) -> str:
+        """Return the address on this machine that the page comes back to; `localhost` is not accepted for it."""
+        return f"http://127.0.0.1:{self.port}{CALLBACK_PATH}"
+
+    def page(self, endpoint: str, *, host_id: str, login_hint: str = "", asks_again: bool = False) -> str:
+        """Return the address of the page to sign in at; `asks_again`: for a permission that was refused before."""
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(self.verifier.encode()).digest()).rstrip(b"=").decode()
+        fields = {
+            "response_type": "code",
+            "client_id": self.client_id or NEW_CLIENT,
+            "redirect_uri": self.redirect,
+            "scope": SCOPES,
+            "resource": RESOURCE,
+            "state": self.state,
+            "nonce": self.nonce,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+            "ext_agent_host_id": host_id,
+        }
+        if not self.client_id:
+            fields["agent_name_hint"] = APP_NAME
+        if login_hint:
+            fields["login_hint"] = login_hint
+        if asks_again:
+            fields["prompt"] = "consent"
+        return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(fields)}"
+
+
+class Callback(msgspec.Struct, frozen=True):
+    """What a login that the user allowed gives: a code, good for one exchange, and the id it was given to."""
+
+    code: str
+    client_id: str
+
+    def __repr__(self) -> str:
+        """Show the id only."""
+        return f"Callback({self.client_id!r})"
+
+
+class OtherLogin(Exception):
+    """The address is not of this attempt, which goes on waiting."""
+
+
+def read_callback(query: str, attempt: Attempt) -> Callback:
+    """Return what came back; `query` is what stands after the `?`.
+
+    Raises:
+        OtherLogin: its state is not that of the attempt.
+        AuthenticationFailed: it is, and there is no login: the user declined, or OpenAI did.
+    """
+    try:
+        fields = parse_qs(query, keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise OtherLogin from None
+    state = fields.get("state", [])
+    if len(state) != 1 or not hmac.compare_digest(state[0].encode("utf-8", "replace"), attempt.state.encode()):
+        raise OtherLogin
+    if any(len(values) > 1 for values in fields.values()):
+        raise _failed(attempt, "OpenAI's page came back with something twice")
+    told = {name: values[0] for name, values in fields.items()}
+    if told.get("iss", attempt.issuer) != attempt.issuer:
+        raise _failed(attempt, "the page that came back is of another issuer")
+    if "error" in told:
+        raise _declined(attempt, told["error"])
+    client_id = told.get("client_id") or attempt.client_id
+    if not told.get("code") or not _CLIENT.fullmatch(client_id) or client_id == NEW_CLIENT:
+        raise _failed(attempt, "OpenAI's page came back without a registration")
+    if attempt.client_id and client_id != attempt.client_id:
+        raise _failed(attempt, "OpenAI's page came back with another registration than was asked for")
+    return Callback(told["code"], client_id)
+
+
+def _declined(attempt: Attempt, word: str) -> AuthenticationFailed:
+    if word == "access_denied":
+        return AuthenticationFailed(f"{attempt.name}: you declined on ChatGPT's page. Nothing was changed.")
+    code = f" ({word})" if _WORD.fullmatch(word) else ""
+    return _failed(attempt, f"OpenAI refused the login{code}")
+
+
+def _failed(attempt: Attempt, what: str) -> AuthenticationFailed:
+    return AuthenticationFailed(f"{attempt.name}: {what}. Nothing was changed; try again.")

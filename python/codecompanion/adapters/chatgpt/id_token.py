@@ -1,0 +1,70 @@
+"""Who has logged in: the ID token that comes with the tokens, checked.
+
+It arrives in the answer of the token endpoint, over TLS to the issuer's own host, so the TLS server validation takes
+the place of the signature's (OpenID Connect Core 1.0, 3.1.3.7, point 6). OpenAI's page asks for the signature as well;
+that would need a library for RSA which this host does not have. Checked are issuer, audience, authorized party, end,
+and, for a login, the nonce.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from typing import Any
+
+import msgspec
+
+from codecompanion.formats.outside_text import NOT_READABLE
+
+LEEWAY_S = 300.0
+"""So far may this machine's clock be from the issuer's."""
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """`subject` is the account, for ever; `user` is what people call it, "" when it is not told."""
+
+    subject: str
+    user: str
+
+
+class NotTrusted(Exception):
+    """The token is not for us; the text is the end of a sentence."""
+
+
+def read_identity(token: object, *, issuer: str, client_id: str, now: float, nonce: str = "") -> Identity:
+    """Return who the token is about; `now` in seconds since 1970, `nonce` "" = none was sent.
+
+    Raises:
+        NotTrusted: it cannot be read, or is for or from somebody else.
+    """
+    claims = _claims(token)
+    if claims.get("iss") != issuer:
+        raise NotTrusted("it is from another issuer")
+    audience = claims.get("aud")
+    if audience not in (client_id, [client_id]) or claims.get("azp", client_id) != client_id:
+        raise NotTrusted("it is for another program")
+    end = claims.get("exp")
+    if not isinstance(end, int | float) or isinstance(end, bool) or end + LEEWAY_S < now:
+        raise NotTrusted("it has expired; is the clock of this machine right?")
+    said = claims.get("nonce")
+    if nonce and not (isinstance(said, str) and hmac.compare_digest(said.encode(), nonce.encode())):
+        raise NotTrusted("it is of another login")
+    subject = claims.get("sub")
+    if not isinstance(subject, str) or not subject:
+        raise NotTrusted("it names no account")
+    named = (claims.get("email"), claims.get("name"))
+    return Identity(subject, next((one.strip() for one in named if isinstance(one, str) and one.strip()), ""))
+
+
+def _claims(token: object) -> dict[str, Any]:
+    if not isinstance(token, str):
+        raise NotTrusted("there is none")
+    parts = token.split(".")
+    try:
+        padded = parts[1] + "=" * (-len(parts[1]) % 4)
+        claims = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (IndexError, ValueError, *NOT_READABLE):
+        raise NotTrusted("it cannot be read") from None
+    if len(parts) != 3 or not isinstance(claims, dict):
+        raise NotTrusted("it cannot be read")
+    return claims

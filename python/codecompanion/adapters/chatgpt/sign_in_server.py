@@ -1,0 +1,191 @@
+"""What is asked of the server that gives tokens: where its pages are, tokens for a code, new tokens, an end.
+
+The addresses come from its discovery document and are used only where they are on the issuer's own host. Nothing is
+asked twice: a code and a refresh token are good once.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from codecompanion import errors
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.chatgpt.callback import Attempt, Callback
+from codecompanion.adapters.chatgpt.provider import LOGIN_COMMAND, RESOURCE, Provider
+from codecompanion.adapters.chatgpt.stored_login import Session, scopes_of
+from codecompanion.adapters.http.json_requests import JsonRequests
+from codecompanion.formats.regex import regex
+
+DISCOVERY_PATH = "/.well-known/openid-configuration"
+ENDED = frozenset(
+    [
+        *("invalid_grant", "invalid_refresh_token", "token_expired", "refresh_token_expired"),
+        *("refresh_token_invalidated", "refresh_token_reused"),
+    ]
+)
+"""A refresh that is refused with one of these will be refused for ever: the user has to log in again."""
+_FORM = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
+_WORD = regex(r"[a-z][a-z0-9_.-]{0,63}", re.IGNORECASE)
+_PASSING = (408, 425, 429)
+
+
+class Pages(msgspec.Struct, frozen=True):
+    """Addresses of the discovery document; `revocation` "" = it has none."""
+
+    authorization: str
+    token: str
+    revocation: str = ""
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """An answer of the token endpoint. `access` "" = none was given; `scopes` None = it did not say. No `repr`."""
+
+    access: str
+    refresh: str
+    lives_s: float
+    scopes: tuple[str, ...] | None
+    id_token: str
+
+    def __repr__(self) -> str:
+        """Show what was granted only."""
+        return f"Tokens({self.scopes!r})"
+
+
+class SignInServer:
+    """The server of one adapter."""
+
+    def __init__(self, settings: AdapterSettings, provider: Provider) -> None:
+        self._name, self._provider = settings.name, provider
+        self._requests = JsonRequests(settings, provider.issuer, whose="OpenAI")
+        self._pages: Pages | None = None
+
+    async def pages(self) -> Pages:
+        """Return where to ask; the document is read once.
+
+        Raises:
+            AdapterError: it cannot be had, or names addresses elsewhere.
+        """
+        if self._pages is None:
+            told = await self._requests.ask("GET", DISCOVERY_PATH, headers={"accept": "application/json"})
+            wanted = [told.get("authorization_endpoint"), told.get("token_endpoint")]
+            revocation = told.get("revocation_endpoint") or ""
+            addresses = [*wanted, *([revocation] if revocation else [])]
+            if told.get("issuer") != self._provider.issuer or not all(map(self._provider.holds, addresses)):
+                raise errors.MalformedReply(
+                    f"{self._name}: {self._provider.issuer} does not say where to sign in. Check the proxy."
+                )
+            self._pages = Pages(*map(str, addresses))
+        return self._pages
+
+    async def exchange(self, callback: Callback, attempt: Attempt) -> Tokens:
+        """Return the tokens that a login gives.
+
+        Raises:
+            AdapterError: there are none; says to log in again.
+        """
+        form = {
+            "grant_type": "authorization_code",
+            "client_id": callback.client_id,
+            "code": callback.code,
+            "code_verifier": attempt.verifier,
+            "redirect_uri": attempt.redirect,
+            "resource": RESOURCE,
+        }
+        return self._tokens(await self._ask_for_tokens(form, callback.code, attempt.verifier))
+
+    async def refresh(self, session: Session) -> Tokens:
+        """Return the tokens that take the place of a login's. The old refresh token is used up then.
+
+        Raises:
+            AdapterError: there are none; with a `code` of `ENDED` the login has ended.
+        """
+        form = {
+            "grant_type": "refresh_token",
+            "client_id": session.client_id,
+            "refresh_token": session.refresh_token,
+            "resource": RESOURCE,
+        }
+        return self._tokens(await self._ask_for_tokens(form, session.refresh_token))
+
+    async def revoke(self, session: Session) -> bool:
+        """End the login on OpenAI's side; return whether it could be told so. It is tried twice."""
+        form = {"token": session.refresh_token, "token_type_hint": "refresh_token", "client_id": session.client_id}
+        for _ in range(2):
+            try:
+                page = (await self.pages()).revocation
+                if not page:
+                    return False
+                await self._requests.ask(
+                    "POST", page, headers=_FORM, content=_encoded(form), secrets=(session.refresh_token,),
+                    is_empty_fine=True,
+                )  # fmt: skip
+            except errors.AdapterError as error:
+                if not error.retryable:
+                    return False
+            else:
+                return True
+        return False
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._requests.aclose()
+
+    async def _ask_for_tokens(self, form: Mapping[str, str], *secrets: str) -> dict[str, Any]:
+        page = (await self.pages()).token
+        return await self._requests.ask(
+            "POST", page, headers=_FORM, content=_encoded(form), secrets=secrets, explain=self._explain
+        )
+
+    def _explain(self, status: int, body: object) -> errors.AdapterError | None:
+        """Return the error for a refusal; what is OpenAI's own trouble, or passes, is told as usual."""
+        if status >= 500 or status in _PASSING:
+            return None
+        said = body.get("error") if isinstance(body, Mapping) else None
+        code = said.get("code") if isinstance(said, Mapping) else said
+        word = code if isinstance(code, str) and _WORD.fullmatch(code) else ""
+        told = f"OpenAI refused the login ({status}{f', {word}' if word else ''}). Log in again with {LOGIN_COMMAND}."
+        error = errors.AuthenticationFailed(f"{self._name}: {told}")
+        error.code = word
+        return error
+
+    def _tokens(self, answer: Mapping[str, Any]) -> Tokens:
+        access, refresh = (_token(answer, name) for name in ("access_token", "refresh_token"))
+        lives, scope = answer.get("expires_in"), answer.get("scope")
+        is_whole = isinstance(lives, int | float) and not isinstance(lives, bool) and 0 < lives < 10**9
+        if access and not (is_whole and str(answer.get("token_type")).lower() == "bearer"):
+            raise errors.MalformedReply(f"{self._name}: OpenAI's answer holds no tokens that can be used.")
+        scopes = scopes_of(scope) if isinstance(scope, str) else None
+        lives_s = float(lives) if is_whole and lives is not None else 0.0
+        return Tokens(access, refresh, lives_s, scopes, str(answer.get("id_token") or ""))
+
+
+def session_of(
+    tokens: Tokens, *, client_id: str, subject: str, user: str, scopes: tuple[str, ...],
+    clock: Callable[[], float] = time.time,
+) -> Session:  # fmt: skip
+    """Return the login that tokens make; `clock` gives seconds since 1970."""
+    return Session(
+        client_id=client_id,
+        subject=subject,
+        user=user,
+        access_token=tokens.access,
+        refresh_token=tokens.refresh,
+        expires_at=clock() + tokens.lives_s,
+        scopes=scopes,
+    )
+
+
+def _token(answer: Mapping[str, Any], name: str) -> str:
+    value = answer.get(name)
+    fits = isinstance(value, str) and value.isascii() and value.isprintable() and " " not in value
+    return str(value) if fits else ""
+
+
+def _encoded(form: Mapping[str, str]) -> bytes:
+    return urlencode(form).encode()

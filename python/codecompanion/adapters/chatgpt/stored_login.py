@@ -1,0 +1,139 @@
+"""What is kept of a login with ChatGPT, in the folder of the host's data, for its owner only.
+
+`chatgpt.json` holds the tokens of the account in use and is there as long as somebody is logged in. The other file
+holds no secret: the id of this installation (`ext_agent_host_id`), and the registrations OpenAI gave to the accounts
+that were logged in here, which are used again. Reading and writing block; who changes either holds the lock.
+"""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from codecompanion.adapters.file_lock import locked
+from codecompanion.adapters.private_file import write_private
+from codecompanion.errors import InputError
+from codecompanion.formats.outside_text import NOT_READABLE
+
+LOGIN_FILE = "chatgpt.json"
+ACCOUNTS_FILE = "chatgpt-accounts.json"
+LOCK_FILE = "chatgpt.lock"
+LOCK_LIMIT_S = 45.0
+"""Longer than a request for tokens may take."""
+_MAX_BYTES = 1_000_000
+Kept = TypeVar("Kept")
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """A login. `expires_at`: of the access token, seconds since 1970 by this machine's clock. It has no `repr`."""
+
+    client_id: str
+    subject: str
+    user: str = ""
+    access_token: str
+    refresh_token: str
+    expires_at: float
+    scopes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Show whose it is only."""
+        return f"Session({self.user!r})"
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """A registration: one account in one workspace. `subject` "" = its first login did not come to its end.
+
+    `declined`: the plan was not granted at the last login. `welcomed`: it has been told that its plan is used.
+    """
+
+    client_id: str
+    subject: str = ""
+    user: str = ""
+    declined: bool = False
+    welcomed: bool = False
+
+
+class Accounts(msgspec.Struct, frozen=True, kw_only=True):
+    """This installation and what is registered for it; the account used last is the first."""
+
+    host_id: str
+    registered: tuple[Account, ...] = ()
+
+    def names(self) -> dict[str, Account]:
+        """Return the accounts by what the user calls them; the same name of two gets a number."""
+        named: dict[str, Account] = {}
+        for number, account in enumerate(self.registered, 1):
+            name = account.user or f"account {number}"
+            named[f"{name} ({number})" if name in named else name] = account
+        return named
+
+    def with_first(self, account: Account) -> Accounts:
+        """Return them with this one as the account in use, in place of the one of the same id."""
+        others = [other for other in self.registered if other.client_id != account.client_id]
+        return Accounts(host_id=self.host_id, registered=(account, *others))
+
+
+class StoredLogin:
+    """The files in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / LOGIN_FILE
+        self._accounts, self._lock = folder / ACCOUNTS_FILE, folder / LOCK_FILE
+
+    def lock(self) -> AbstractAsyncContextManager[None]:
+        """Return what every Neovim of this user holds while it changes the login; see `file_lock.locked`."""
+        return locked(self._lock, LOCK_LIMIT_S)
+
+    def session(self) -> Session | None:
+        """Return the login, None when there is none.
+
+        Raises:
+            InputError: the file cannot be read; names it.
+        """
+        return _read(self.file, Session)
+
+    def keep(self, session: Session) -> None:
+        """Keep the login in place of the one before; raises OSError."""
+        write_private(self.file, msgspec.json.encode(session))
+
+    def forget(self) -> None:
+        """Remove the login; the registration stays."""
+        self.file.unlink(missing_ok=True)
+
+    def accounts(self) -> Accounts:
+        """Return what is registered; the first call makes the id of this installation and keeps it.
+
+        Raises:
+            InputError: the file cannot be read; names it.
+            OSError: it cannot be written.
+        """
+        found = _read(self._accounts, Accounts)
+        if found is None:
+            found = Accounts(host_id=uuid.uuid4().urn)
+            self.keep_accounts(found)
+        return found
+
+    def keep_accounts(self, accounts: Accounts) -> None:
+        """Keep what is registered; raises OSError."""
+        write_private(self._accounts, msgspec.json.encode(accounts))
+
+
+def scopes_of(text: str) -> tuple[str, ...]:
+    """Return the single permissions of a `scope`."""
+    return tuple(dict.fromkeys(text.split()))
+
+
+def _read(file: Path, kind: type[Kept]) -> Kept | None:
+    try:
+        with file.open("rb") as opened:
+            return msgspec.json.decode(opened.read(_MAX_BYTES), type=kind)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {(error.strerror or type(error).__name__).lower()}.") from None
+    except NOT_READABLE:
+        raise InputError(f"{file} is damaged. Remove it and log in again.") from None

@@ -1,0 +1,127 @@
+"""Responses as a ChatGPT plan takes them, and the list of models it may use.
+
+As on OpenAI's page of limitations: `store` false and `stream` true, the whole history as input, no system items, none
+of the fields in `NOT_TAKEN`, tools in an `additional_tools` item at the front of the input. Only `/models` and
+`/responses` may be asked, so nothing is counted or compacted by the provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
+from codecompanion.adapters.openai_chat.render import encode
+from codecompanion.adapters.openai_responses.options import ResponsesOptions
+from codecompanion.adapters.openai_responses.render import ResponsesRenderer, render_tool
+from codecompanion.adapters.openai_responses.wire import OpenAIResponses
+from codecompanion.adapters.wire_format import HttpCall
+from codecompanion.counting.model_windows import ModelLimits
+from codecompanion.errors import ConfigError
+from codecompanion.formats.outside_text import NOT_READABLE
+
+NOT_TAKEN = frozenset(
+    [
+        *("background", "conversation", "max_output_tokens", "max_tool_calls", "metadata", "moderation", "multi_agent"),
+        *("previous_response_id", "prompt", "prompt_cache_retention", "safety_identifier", "temperature"),
+        *("top_logprobs", "top_p", "truncation", "user"),
+    ]
+)
+_OWN = frozenset(["model", "input", "instructions", "tools", "store", "stream", "context_management"])
+
+
+class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The known keys of `AdapterSettings.options`; as in `ResponsesOptions`. issuer: see `provider.provider_of`."""
+
+    issuer: str = ""
+    image_input: bool = True
+    document_input: bool = True
+    prompt_cache_key: bool = True
+    reasoning_summary: Literal["auto", "concise", "detailed", "none"] = "auto"
+    send_reasoning: bool = True
+
+
+class PlanRenderer(ResponsesRenderer):
+    """Renders requests without what a plan does not take."""
+
+    def head(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the body without its items. A cap of the reply (that of a summary) is not sent."""
+        head = super().head(request)
+        return {name: value for name, value in head.items() if name not in NOT_TAKEN and name != "tools"}
+
+    def items(self, request: ChatRequest) -> bytes:
+        """Return the items of the request, joined by commas; the tools are the first."""
+        items = super().items(request)
+        if not request.tools:
+            return items
+        tools = [render_tool(tool) for tool in request.tools]
+        return b",".join((encode({"type": "additional_tools", "role": "developer", "tools": tools}), items))
+
+
+class PlanResponses(OpenAIResponses):
+    """Responses of a plan. What is encrypted for it is of no use to an account with a key."""
+
+    origin_name = "chatgpt_plan"
+    renderer = PlanRenderer
+
+    def __init__(self, settings: AdapterSettings, read_blob: BlobReader, options: PlanOptions) -> None:
+        shared = {name: value for name, value in msgspec.structs.asdict(options).items() if name != "issuer"}
+        super().__init__(settings, read_blob, msgspec.convert({**shared, "compaction": False}, ResponsesOptions))
+        self.windows: dict[str, ModelLimits] = {}
+
+    def render_count(self, request: ChatRequest) -> HttpCall | None:
+        """Return None: a plan has no such request."""
+        return None
+
+    def read_models(self, body: bytes) -> list[str]:
+        """Return the models that are meant to be chosen, in OpenAI's order, and remember their windows."""
+        models = _listed(body)
+        if models:
+            self.windows = {name: limits for name, limits, _ in models if limits.context_window}
+        return [name for name, _, is_shown in models if is_shown]
+
+    def limits(self, model: str) -> ModelLimits | None:
+        """Return what the list told about the model."""
+        return self.windows.get(model)
+
+
+def _listed(body: bytes) -> list[tuple[str, ModelLimits, bool]]:
+    """Return (slug, limits, whether it is shown) of each model in a list; [] when it is none."""
+    try:
+        answer = msgspec.json.decode(body)
+    except NOT_READABLE:
+        return []
+    listed = answer.get("models") if isinstance(answer, Mapping) else None
+    found = []
+    for model in listed if isinstance(listed, list) else ():
+        slug = model.get("slug") if isinstance(model, Mapping) else None
+        if isinstance(slug, str) and slug:
+            window = model.get("context_window")
+            is_count = isinstance(window, int) and not isinstance(window, bool) and window > 0
+            limits = ModelLimits(window if is_count else 0)
+            found.append((slug, limits, model.get("visibility") == "list"))
+    return found
+
+
+def check_entry(settings: AdapterSettings) -> PlanOptions:
+    """Return the options of an entry.
+
+    Raises:
+        ConfigError: it sets what a plan does not take, or what every request sets by itself.
+    """
+    path = f"adapters.http.{settings.name}"
+    for name in sorted(settings.parameters):
+        if name in NOT_TAKEN:
+            raise ConfigError(f"{path}.parameters.{name}", "OpenAI does not take it for a ChatGPT plan")
+        if name in _OWN:
+            raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
+    if settings.max_output_tokens:
+        raise ConfigError(f"{path}.schema.max_tokens", "OpenAI takes no cap of the reply for a ChatGPT plan")
+    try:
+        return msgspec.convert(settings.options, PlanOptions)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at ")
+        expected = f"the options {', '.join(PlanOptions.__struct_fields__)}"
+        raise ConfigError(f"{path}.opts{place.strip('`$')}", problem, expected) from None

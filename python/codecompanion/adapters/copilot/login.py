@@ -1,0 +1,71 @@
+"""Logging in to GitHub for Copilot: the device flow, and the login kept in our own file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.copilot.device_login import DeviceCode, DeviceLogin
+from codecompanion.adapters.copilot.github import GitHub
+from codecompanion.adapters.copilot.requests import GitHubRequests
+from codecompanion.adapters.copilot.stored_login import forget_login, save_login
+from codecompanion.adapters.login_adapter import Forgotten, LoggedIn, LoginPage
+from codecompanion.errors import AdapterError, InputError
+
+
+class CopilotLogin:
+    """The login of one adapter; see `login_adapter.Login`. `file` None = there is nowhere to keep one."""
+
+    def __init__(self, settings: AdapterSettings, github: GitHub, file: Path | None) -> None:
+        self._settings, self._github, self._file = settings, github, file
+
+    async def run(self, show: Callable[[LoginPage], None], account: str) -> LoggedIn:
+        """Log in with a code for GitHub's page; GitHub asks there which account it is."""
+        file = _there(self._file)
+        web = GitHubRequests(self._settings, self._github.web)
+        api = GitHubRequests(self._settings, self._github.api)
+
+        def show_code(code: DeviceCode) -> None:
+            show(LoginPage(url=code.url, code=code.code, expires_s=code.expires_s))
+
+        try:
+            token = await DeviceLogin(self._settings.name, self._github, web).run(show_code)
+            user = await _user(api, token)
+            await _save(file, self._github, token, user)
+        finally:
+            await web.aclose()
+            await api.aclose()
+        return LoggedIn(user=user)
+
+    def take(self, address: str) -> None:
+        """Refuse: GitHub's page comes back to nowhere."""
+        raise InputError(f"The login of {self._settings.name} waits for its code to be entered, not for an address.")
+
+    async def forget(self) -> Forgotten:
+        """Remove our own login; those of other plugins stay."""
+        was_there = await asyncio.to_thread(forget_login, _there(self._file))
+        return Forgotten(was_there=was_there, note="those of other plugins stay")
+
+
+def _there(file: Path | None) -> Path:
+    if file is None:
+        raise InputError("There is no folder to keep a login in.")
+    return file
+
+
+async def _user(api: GitHubRequests, token: str) -> str:
+    """Return who has logged in, "" when GitHub does not say."""
+    try:
+        return str((await api.ask("GET", "/user", token=token, where="the login")).get("login") or "")
+    except AdapterError:
+        return ""
+
+
+async def _save(file: Path, github: GitHub, token: str, user: str) -> None:
+    try:
+        await asyncio.to_thread(save_login, file, github.host, token, user)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise InputError(f"The login could not be kept: {file} cannot be written ({reason}).") from None

@@ -1,0 +1,99 @@
+"""Requests beside those of chats, whose answer is one JSON object: logging in, exchanging and renewing tokens.
+
+Each is sent once, with a time limit; redirects are not followed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from codecompanion import errors
+from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.errors.error_body import decode_body
+from codecompanion.adapters.errors.error_map import Endpoint, Remedies, error_from_exception
+from codecompanion.adapters.errors.exception_kinds import kind_of
+from codecompanion.adapters.http.client import HttpClient, client_timeout, make_client
+from codecompanion.formats.outside_text import NOT_READABLE
+
+_ANSWER_S = 20.0
+_REMEDIES = Remedies(check_address="the proxy", after_silence="Try again.")
+
+Explain = Callable[[int, object], errors.AdapterError | None]
+"""(status, body: decoded JSON or text) → the error for a refusal, None = the usual one."""
+
+
+class JsonRequests:
+    """Sends to one address for the adapter of `settings`. `whose` names who answers, in sentences."""
+
+    def __init__(self, settings: AdapterSettings, address: str, *, whose: str) -> None:
+        self._settings = msgspec.structs.replace(
+            settings, kind="openai_compatible", base_url=address, chat_path="", models_path="", limits_path=""
+        )
+        self._whose = whose
+        self._client: HttpClient | None = None
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        content: bytes | None = None,
+        secrets: tuple[str, ...] = (),
+        where: str = "",
+        explain: Explain = lambda status, body: None,
+        is_empty_fine: bool = False,
+    ) -> dict[str, Any]:
+        """Return the JSON object that was answered. `where` is the place a key in the headers is from.
+
+        Raises:
+            AdapterError: there was none; `status` is what was answered with, `code` the provider's own word, as usual.
+        """
+        endpoint = Endpoint(
+            name=self._settings.name,
+            base_url=self._settings.base_url,
+            key_label=where,
+            secrets=tuple(filter(None, secrets)),
+            silence_s=_ANSWER_S,
+            remedies=_REMEDIES,
+        )
+        try:
+            if self._client is None:
+                self._client = await asyncio.to_thread(make_client, self._settings)
+            limits = client_timeout(self._settings, _ANSWER_S)
+            response = await self._client.send(method, path, headers=headers, limits=limits, content=content)
+            if is_empty_fine and not response.content.strip():
+                return {}
+            answer = msgspec.json.decode(response.content)
+        except NOT_READABLE:
+            error: errors.AdapterError = errors.MalformedReply(
+                endpoint.say(f"{self._whose}'s answer cannot be read. Check the proxy.")
+            )
+        except Exception as caught:
+            error = _explained(caught, explain) or error_from_exception(caught, endpoint)
+        else:
+            if isinstance(answer, dict):
+                return answer
+            error = errors.MalformedReply(endpoint.say(f"{self._whose}'s answer cannot be read."))
+        raise error
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+
+def _explained(error: Exception, explain: Explain) -> errors.AdapterError | None:
+    if kind_of(error) != "status":
+        return None
+    response: Any = error.response  # type: ignore[attr-defined]
+    status = int(response.status_code)
+    explained = explain(status, decode_body(response.content))
+    if explained is not None:
+        explained.status = status
+    return explained

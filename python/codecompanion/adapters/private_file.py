@@ -1,0 +1,26 @@
+"""Files that hold what nobody else may read, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_private(file: Path, content: bytes) -> None:
+    """Write the file, readable by its owner only, so that a crash leaves the old content or the new one (blocks).
+
+    Raises:
+        OSError: it cannot be written; what was there is as it was.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = file.with_name(f"{file.name}.{os.getpid()}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            os.fchmod(out.fileno(), 0o600) if hasattr(os, "fchmod") else None
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        fresh.replace(file)
+    finally:
+        fresh.unlink(missing_ok=True)

@@ -1,0 +1,37 @@
+"""What calls cost, in words: an amount, that a plan includes them, or that nobody knows."""
+
+from __future__ import annotations
+
+from codecompanion.reports.markdown import INCLUDED, PRICE_UNKNOWN, usd_text
+from codecompanion.reports.sums import Sums
+
+
+def headline(sums: Sums) -> str:
+    """Return the total, or what is known of it."""
+    if not sums.priced:
+        return "included in the plan" if no_price(sums) == INCLUDED else PRICE_UNKNOWN
+    return f"{usd_text(sums.usd)}{' and more' if sums.unpriced else ''}"
+
+
+def no_price(sums: Sums) -> str:
+    """Return what stands in the place of money where none is known to have been paid."""
+    return INCLUDED if sums.included and not sums.unpriced else PRICE_UNKNOWN
+
+
+def net_text(usd: float) -> str:
+    """Return what context management saved or cost so far, in words."""
+    if usd < 0:
+        return f"~{usd_text(-usd)} more than without it so far; later requests will make up for it"
+    return f"~{usd_text(usd)} less than the same requests with everything in them"
+
+
+def known_usd(sums: Sums) -> float:
+    """Return what calls cost for sorting, -1 where that is not known of all of them."""
+    return sums.usd if sums.priced and not sums.unpriced else -1.0
+
+
+def price_text(sums: Sums) -> str:
+    """Return the cell of a table with what calls cost."""
+    if not sums.priced:
+        return "no price" if sums.unpriced else INCLUDED if sums.included else "-"
+    return f"{usd_text(sums.usd)}{'+' if sums.unpriced else ''}"

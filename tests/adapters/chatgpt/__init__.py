@@ -1,0 +1,1 @@
+"""A ChatGPT plan, against an OpenAI on this machine."""

@@ -1,0 +1,292 @@
+"""Tokens that live for an hour and rotate: renewed once, by one of all Neovims, and never lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from codecompanion.adapters.chatgpt.access import EARLY_S
+from codecompanion.adapters.chatgpt.sign_in_server import ENDED
+from codecompanion.adapters.chatgpt.stored_login import Session
+from codecompanion.errors import AuthenticationFailed, MissingKey, NetworkFailed
+from tests.adapters.chatgpt.conftest import Clock, Maker, ask, log_in, sent
+from tests.providers.chatgpt.server import ChatGPTServer
+from tests.providers.chatgpt.sign_in import TOKEN
+from tests.providers.loopback.answers import Answer, failure, json_answer, plain, silence
+
+ROOT = Path(__file__).parents[3]
+HOUR = 3600
+
+
+def kept(make: Maker) -> Session:
+    """Return the login as it stands in its file."""
+    session = make.stored.session()
+    assert session is not None
+    return session
+
+
+def renewals(openai: ChatGPTServer) -> int:
+    """Return how often a token was to be renewed."""
+    return sum(b"grant_type=refresh_token" in seen.body for seen in sent(openai, TOKEN))
+
+
+async def test_a_token_is_renewed_before_its_end(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """Once; the new refresh token takes the place of the old one, for the next hours too."""
+    adapter = await make.logged_in()
+    first = kept(make)
+    for hour in range(1, 4):
+        clock.now += HOUR - EARLY_S + 1
+        openai.sign_in.claims["exp"] = clock.now + HOUR
+        assert (await ask(adapter)).text == "You said: Hello"
+        assert (await ask(adapter)).text == "You said: Hello"
+        assert renewals(openai) == hour
+    assert kept(make).refresh_token not in (first.refresh_token, "")
+    assert kept(make).user == "ada@example.com"
+    assert {kept(make).access_token, kept(make).refresh_token} <= set(make.heard)
+
+
+async def test_two_chats_renew_it_once(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """Of one Neovim, and of several: whoever comes later takes what the first got."""
+    await make.logged_in()
+    clock.now += HOUR
+    one, two = make(), make()
+    asks = [ask(adapter) for adapter in (one, one, two, two)]
+    assert [outcome.text for outcome in await asyncio.gather(*asks)] == ["You said: Hello"] * 4
+    assert renewals(openai) == 1
+
+
+async def test_two_neovims_renew_it_once(make: Maker, openai: ChatGPTServer) -> None:
+    """Processes of their own, at the same moment."""
+    make.clock.now = time.time()
+    await _expired_login(make)
+    answers = await asyncio.gather(*(_other_neovim(make, openai) for _ in range(3)))
+    assert answers == ["You said: Hello"] * 3
+    assert renewals(openai) == 1
+
+
+async def test_a_token_that_is_refused_is_renewed_once_more(make: Maker, openai: ChatGPTServer) -> None:
+    """Then it is said; the login stays, for it may be OpenAI's trouble."""
+    adapter = await make.logged_in()
+    openai.sign_in.expire()
+    assert (await ask(adapter)).text == "You said: Hello"
+    assert renewals(openai) == 1
+    openai.failures = [json_answer({"detail": "no"}, status=401) for _ in range(2)]
+    outcome = await ask(adapter)
+    assert isinstance(outcome.error, AuthenticationFailed)
+    assert "Log in again with :CodeCompanion login chatgpt" in str(outcome.error)
+    assert renewals(openai) == 2
+    assert (await ask(adapter)).text == "You said: Hello"
+
+
+TROUBLE: dict[str, Answer] = {
+    "503": json_answer({"error": {"code": "temporarily_unavailable"}}, status=503),
+    "429": failure(429, "slow down"),
+    "a web page": plain(b"<html>Captive portal</html>", content_type="text/html"),
+    "400 of a new kind": failure(400, "what is this", code="unheard_of"),
+    "an unknown client": json_answer({"error": "invalid_client"}, status=401),
+}
+
+
+@pytest.mark.parametrize("what", TROUBLE)
+async def test_trouble_that_passes_takes_nothing_away(
+    make: Maker, openai: ChatGPTServer, clock: Clock, what: str
+) -> None:
+    """While the token is still good it is used; afterwards the trouble is told, and the next try succeeds."""
+    adapter = await make.logged_in()
+    before = kept(make)
+    clock.now += HOUR - EARLY_S + 1
+    openai.sign_in.failures = [TROUBLE[what]]
+    assert (await ask(adapter)).text == "You said: Hello"
+    assert kept(make) == before
+    clock.now += EARLY_S
+    openai.sign_in.failures = [TROUBLE[what]]
+    outcome = await ask(adapter)
+    assert outcome.error is not None
+    assert before.refresh_token not in str(outcome.error)
+    assert kept(make) == before
+    assert (await ask(adapter)).text == "You said: Hello"
+
+
+async def test_a_network_that_is_gone_takes_nothing_away(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """The file is as it was."""
+    adapter = await make.logged_in()
+    before = make.stored.file.read_bytes()
+    clock.now += HOUR
+    await openai.close()
+    assert isinstance((await ask(adapter)).error, NetworkFailed)
+    assert make.stored.file.read_bytes() == before
+
+
+@pytest.mark.parametrize("code", sorted(ENDED))
+@pytest.mark.parametrize("nested", [False, True])
+async def test_a_login_that_has_ended_says_so_once(
+    make: Maker, openai: ChatGPTServer, clock: Clock, code: str, nested: bool
+) -> None:
+    """The tokens go, the registration stays; after the next login everything is as before."""
+    adapter = await make.logged_in()
+    clock.now += HOUR
+    openai.sign_in.claims["exp"] = clock.now + HOUR
+    openai.sign_in.failures = [json_answer({"error": {"code": code} if nested else code}, status=400)]
+    outcome = await ask(adapter)
+    told = f"chatgpt: the login with ChatGPT has ended ({code}). Log in again with :CodeCompanion login chatgpt."
+    assert str(outcome.error) == told
+    assert isinstance((await ask(adapter)).error, MissingKey)
+    assert renewals(openai) == 1
+    await log_in(adapter)
+    assert (await ask(adapter)).text == "You said: Hello"
+    assert len(openai.sign_in.clients) == 1
+
+
+async def test_a_refresh_token_that_was_used_ends_the_login(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """An old copy of the file, put back: nothing else can come of it, and nobody tries for ever."""
+    adapter = await make.logged_in()
+    old = make.stored.file.read_bytes()
+    clock.now += HOUR
+    await ask(adapter)
+    make.stored.file.write_bytes(old)
+    assert "has ended (refresh_token_reused)" in str((await ask(adapter)).error)
+    assert renewals(openai) == 2
+
+
+async def test_a_plan_that_is_taken_back_is_said(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """A renewed login without the permission is not used."""
+    adapter = await make.logged_in()
+    clock.now += HOUR
+    openai.sign_in.token_answer = {"scope": "openid profile email offline_access"}
+    assert "does not allow the use of your plan any more" in str((await ask(adapter)).error)
+    assert sent(openai) == []
+
+
+@pytest.mark.parametrize("claims", [{"sub": "somebody"}, {"iss": "https://evil.example"}])
+async def test_a_renewed_login_of_somebody_else_is_not_used(
+    make: Maker, openai: ChatGPTServer, clock: Clock, claims: dict[str, str]
+) -> None:
+    """Its tokens are thrown away."""
+    adapter = await make.logged_in()
+    clock.now += HOUR
+    openai.sign_in.claims |= {"exp": clock.now + HOUR, **claims}
+    assert "came back" in str((await ask(adapter)).error)
+    assert sent(openai) == []
+    assert not make.stored.file.exists()
+
+
+async def test_an_answer_may_leave_out_what_did_not_change(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """The scope (RFC 6749, 5.1), the refresh token (6), the identity (OpenID Connect, 12.2)."""
+    adapter = await make.logged_in()
+    before = kept(make)
+    clock.now += HOUR
+    openai.sign_in.token_answer = {"scope": None, "refresh_token": None, "id_token": None}
+    assert (await ask(adapter)).text == "You said: Hello"
+    after = kept(make)
+    assert (after.refresh_token, after.scopes) == (before.refresh_token, before.scopes)
+    assert after.access_token != before.access_token
+
+
+async def test_a_request_that_is_stopped_does_not_stop_the_renewal(
+    make: Maker, openai: ChatGPTServer, clock: Clock
+) -> None:
+    """OpenAI has made the new tokens by then: they arrive, and are kept."""
+    adapter = await make.logged_in()
+    before = kept(make)
+    clock.now += HOUR
+    gate = openai.gates["refresh_token"] = asyncio.Event()
+    asking = asyncio.create_task(ask(adapter))
+    await openai.wait_until(lambda: renewals(openai) == 1)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    gate.set()
+    assert (await ask(adapter)).text == "You said: Hello"
+    assert kept(make).refresh_token != before.refresh_token
+    assert renewals(openai) == 1
+
+
+async def test_a_host_that_stops_keeps_what_it_is_getting(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
+    """It waits for a renewal that has begun, for a second."""
+    adapter = await make.logged_in()
+    before = kept(make)
+    clock.now += HOUR
+    gate = openai.gates["refresh_token"] = asyncio.Event()
+    asking = asyncio.create_task(ask(adapter))
+    await openai.wait_until(lambda: renewals(openai) == 1)
+    asking.cancel()
+    stopping = asyncio.create_task(adapter.aclose())
+    await asyncio.sleep(0)
+    gate.set()
+    await stopping
+    assert kept(make).refresh_token != before.refresh_token
+
+
+async def test_a_token_that_cannot_be_kept_is_used_all_the_same(
+    make: Maker, openai: ChatGPTServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk: this Neovim goes on, and the file gets the next one."""
+    adapter = await make.logged_in()
+    before = kept(make)
+    clock.now += HOUR
+
+    def full(session: Session) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(adapter._access._stored, "keep", full)
+        assert (await ask(adapter)).text == "You said: Hello"
+        assert (await ask(adapter)).text == "You said: Hello"
+        assert renewals(openai) == 1
+        assert kept(make) == before
+    clock.now += HOUR
+    openai.sign_in.claims["exp"] = clock.now + HOUR
+    assert (await ask(adapter)).text == "You said: Hello"
+    assert kept(make).access_token in make.heard[-2:]
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+async def test_a_host_that_is_killed_while_it_renews_leaves_no_lock(
+    make: Maker, openai: ChatGPTServer, rotated: bool
+) -> None:
+    """Killed before OpenAI made new tokens, the next host makes them; after it, the user logs in again."""
+    make.clock.now = time.time()
+    await _expired_login(make)
+    if rotated:
+        openai.gates["refresh_token"] = asyncio.Event()
+    else:
+        openai.sign_in.failures = [silence()]
+    host = await _start(make, openai)
+    await openai.wait_until(lambda: renewals(openai) == 1)
+    waiting = asyncio.create_task(_other_neovim(make, openai))
+    await asyncio.sleep(0.2)  # it may have to wait for the lock, or may not have started: both must come out right
+    openai.gates.clear()
+    os.kill(host.pid, signal.SIGKILL)
+    await host.communicate()
+    ended = "chatgpt: the login with ChatGPT has ended (refresh_token_reused)."
+    answer = await waiting
+    assert answer.startswith(ended) if rotated else answer == "You said: Hello"
+    assert sorted(file.name for file in make.folder.iterdir() if ".json." in file.name) == []
+
+
+async def _expired_login(make: Maker) -> None:
+    """Log in, and let the access token end."""
+    make.openai.sign_in.claims["exp"] = time.time() + HOUR
+    await make.logged_in()
+    make.stored.keep(msgspec.structs.replace(kept(make), expires_at=time.time() - 1))
+
+
+async def _start(make: Maker, openai: ChatGPTServer) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.adapters.chatgpt.host", str(make.folder), openai.url),
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"},
+        stdout=asyncio.subprocess.PIPE,
+    )
+
+
+async def _other_neovim(make: Maker, openai: ChatGPTServer) -> str:
+    out, _ = await (await _start(make, openai)).communicate()
+    return out.decode().strip()

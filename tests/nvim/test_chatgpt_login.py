@@ -1,0 +1,337 @@
+"""`:CodeCompanion login chatgpt` in a real Neovim with the real host, against an OpenAI on this machine."""
+
+from __future__ import annotations
+
+import json
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codecompanion.model.history import UsageReported, ViewChanged
+from harness import Nvim
+from real_chat import RealChat, start_chat
+from tests.providers.chatgpt.browser import come_back, sign_in
+from tests.providers.chatgpt.server import ChatGPTServer
+from tests.providers.chatgpt.thread import ChatGPTServerThread
+from tests.providers.loopback.answers import failure
+from tests.providers.responses.answers import Call, Reply, Text
+from tests.summaries import nine_sections
+
+Start = Callable[..., RealChat]
+FOLDER = "data/nvim/codecompanion"
+OWN = f"{FOLDER}/chatgpt.json"
+CATCH_PAGES = "_G.pages = {}; vim.ui.open = function(page) table.insert(_G.pages, page) return {}, nil end\n"
+NO_SSH = {"SSH_CONNECTION": "", "SSH_TTY": ""}
+
+
+@pytest.fixture
+def openai() -> Iterator[ChatGPTServer]:
+    """Return an OpenAI with a user who has a plan."""
+    with ChatGPTServerThread() as server:
+        yield server
+
+
+@pytest.fixture
+def start(nvim_factory: Callable[..., Nvim], tmp_path: Path, openai: ChatGPTServer) -> Start:
+    """Return a starter of Neovims whose chats use a plan there; pages are not opened, but kept."""
+
+    def start(
+        *, opened: bool = False, env: dict[str, str] | None = None, more: dict[str, Any] | None = None, **other: Any
+    ) -> RealChat:
+        chatgpt = {"env": {"url": openai.url}, "opts": {"issuer": openai.base, "max_retries": 0}}
+        options = {
+            "opts": {"log_level": "TRACE"},
+            "adapters": {"http": {"extend": {"chatgpt": chatgpt}}},
+            "interactions": {"chat": {"adapter": "chatgpt", **(more or {})}},
+        }
+        started = start_chat(
+            nvim_factory, tmp_path, openai, options=options, opened=opened, env={**NO_SSH, **(env or {})}, **other
+        )
+        started.nvim.lua(CATCH_PAGES)
+        return started
+
+    return start
+
+
+def begin(chat: RealChat, command: str = "CodeCompanion login chatgpt") -> str:
+    """Ask for a login and return the page that was opened."""
+    seen = len(chat.nvim.lua("return _G.pages"))
+    chat.nvim.command(command)
+    chat.nvim.wait_screen("Continue with ChatGPT")
+    chat.nvim.wait_lua(f"return #_G.pages > {seen}")
+    return str(chat.nvim.lua("return _G.pages[#_G.pages]"))
+
+
+def log_in(chat: RealChat, command: str = "CodeCompanion login chatgpt") -> None:
+    """Log in, in the browser that the page is opened in."""
+    status, _ = come_back(begin(chat, command))
+    assert status == 200
+    chat.nvim.wait_for(lambda: "Logged in to chatgpt" in chat.nvim.messages())
+
+
+def got_it(chat: RealChat) -> None:
+    """Read what the first login has to say."""
+    chat.nvim.wait_screen("You're using your ChatGPT plan")
+    chat.nvim.feed("<CR>")
+    chat.nvim.wait_for(lambda: "You're using your ChatGPT plan" not in chat.nvim.screen())
+
+
+def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, openai: ChatGPTServer, tmp_path: Path) -> None:
+    """The page opens, comes back by itself, the plan is named once; the login is kept for its owner only."""
+    chat = start(opened=True)
+    chat.say("hello")
+    said = " ".join(chat.text().split())
+    assert "not logged in to ChatGPT. Log in with :CodeCompanion login chatgpt." in said
+    page = begin(chat)
+    screen = chat.nvim.screen()
+    assert "Waiting for your browser to come back, for 10 minutes at most." in screen
+    chat.nvim.feed("y")
+    assert chat.nvim.lua("return vim.fn.getreg('\"')") == page
+    come_back(page)
+    chat.nvim.wait_for(lambda: "Logged in to chatgpt as ada@example.com: 2 models" in chat.nvim.messages())
+    chat.nvim.wait_screen("https://chatgpt.com/settings/usage")
+    got_it(chat)
+    assert stat.S_IMODE((tmp_path / OWN).stat().st_mode) == 0o600
+    chat.nvim.command("CodeCompanionChat New")
+    chat.wait_ready()
+    chat.say("hello again")
+    assert "You said: hello again" in chat.text()
+    assert "CodeCompanion (chatgpt)" in chat.text()
+    assert not openai.refusals
+    assert not chat.nvim.blocked()
+
+
+def test_the_login_and_its_tokens_are_nowhere_else(start: Start, openai: ChatGPTServer, tmp_path: Path) -> None:
+    """Neither in the log at its most talkative, nor in the database, nor in anything Neovim holds."""
+    chat = start(opened=True)
+    log_in(chat)
+    got_it(chat)
+    chat.say("hello")
+    assert "You said: hello" in chat.text()
+    openai.sign_in.expire()
+    chat.say("hello again")
+    assert "You said: hello again" in chat.text()
+    shown = chat.nvim.lua("return vim.inspect(require('codecompanion.host').inspect()) .. vim.inspect(vim.g)")
+    shown += chat.text() + chat.nvim.messages()
+    chat.nvim.__exit__()
+    tokens = [*openai.sign_in.valid, *openai.sign_in.refreshes, *openai.sign_in.used]
+    codes = ["ac_" + "0" * 32]
+    assert len(tokens) >= 3
+    for secret in (*tokens, *codes):
+        assert secret not in shown
+        holders = [path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+        assert {path.name for path in holders} <= {"chatgpt.json"}
+
+
+@pytest.mark.parametrize("key", ["q", "<Esc>", ":close<CR>"])
+def test_a_login_that_is_stopped_changes_nothing(start: Start, openai: ChatGPTServer, tmp_path: Path, key: str) -> None:
+    """However its window is closed; nobody listens any more, and another login can begin."""
+    chat = start()
+    page = begin(chat)
+    chat.nvim.feed(key)
+    chat.nvim.wait_for(lambda: "The login was stopped. Nothing was changed." in chat.nvim.messages())
+    with pytest.raises(OSError, match="refused"):
+        come_back(page)
+    assert not (tmp_path / OWN).exists()
+    log_in(chat)
+
+
+def test_who_declines_is_told_so(start: Start, openai: ChatGPTServer) -> None:
+    """One sentence; the window goes."""
+    openai.sign_in.consent = "deny"
+    chat = start()
+    come_back(begin(chat))
+    chat.nvim.wait_for(lambda: "you declined on ChatGPT's page. Nothing was changed." in chat.nvim.messages())
+    assert "Continue with ChatGPT" not in chat.nvim.screen()
+    assert not chat.nvim.blocked()
+
+
+def test_a_login_without_the_plan_is_told_at_once(start: Start, openai: ChatGPTServer, tmp_path: Path) -> None:
+    """With what to do; the next one asks for the permission again."""
+    openai.sign_in.consent = "identity"
+    chat = start()
+    come_back(begin(chat))
+    chat.nvim.wait_for(lambda: "may not use your ChatGPT plan: log in again and allow it" in chat.nvim.messages())
+    assert not (tmp_path / OWN).exists()
+    openai.sign_in.consent = "allow"
+    assert "prompt=consent" in begin(chat)
+
+
+def test_from_another_machine_the_address_is_pasted(start: Start, openai: ChatGPTServer) -> None:
+    """No browser is opened; a wrong address is said and changes nothing; the input is in no history."""
+    chat = start(env={"SSH_CONNECTION": "10.0.0.1 1 10.0.0.2 22"})
+    chat.nvim.command("CodeCompanion login chatgpt")
+    chat.nvim.wait_screen("Your browser is on another machine")
+    assert chat.nvim.lua("return #_G.pages") == 0
+    chat.nvim.feed("y")
+    back = sign_in(chat.nvim.lua("return vim.fn.getreg('\"')"))
+    chat.nvim.feed("phttps://chatgpt.com/<CR>")
+    chat.nvim.wait_for(lambda: "This is not the address that ChatGPT's page ends at" in chat.nvim.messages())
+    chat.nvim.feed("p<Esc>")
+    chat.nvim.feed(f"p{back}<CR>")
+    chat.nvim.wait_for(lambda: "Logged in to chatgpt as ada@example.com" in chat.nvim.messages())
+    assert "ac_" not in chat.nvim.lua("return vim.fn.histget('@', -1) .. vim.fn.histget('@', -2)")
+
+
+def test_another_account_is_a_key_away(start: Start, openai: ChatGPTServer) -> None:
+    """And back: those that were logged in here are in a list."""
+    chat = start()
+    log_in(chat)
+    got_it(chat)
+    first = begin(chat)
+    assert "login_hint=ada" in first
+    chat.nvim.wait_screen("Continue as ada@example.com")
+    openai.sign_in.user = "grace@example.com"
+    chat.nvim.feed("a")
+    chat.nvim.wait_lua("return #_G.pages == 3")
+    page = chat.nvim.lua("return _G.pages[3]")
+    assert "dynamic_agent_client" in page
+    come_back(page)
+    chat.nvim.wait_for(lambda: "Logged in to chatgpt as grace@example.com" in chat.nvim.messages())
+    got_it(chat)
+    assert "was stopped" not in chat.nvim.messages()
+    begin(chat)
+    chat.nvim.feed("a")
+    chat.nvim.wait_screen("Another account")
+    chat.nvim.feed("/ada<CR><CR>")
+    chat.nvim.wait_lua("return #_G.pages == 5")
+    openai.sign_in.user = "ada@example.com"
+    come_back(chat.nvim.lua("return _G.pages[5]"))
+    chat.nvim.wait_for(lambda: chat.nvim.messages().count("as ada@example.com") == 2)
+
+
+def test_a_login_is_forgotten_on_request(start: Start, openai: ChatGPTServer, tmp_path: Path) -> None:
+    """Revoked, too; the chat in use says so with its next message."""
+    chat = start(opened=True)
+    log_in(chat)
+    got_it(chat)
+    chat.nvim.command("CodeCompanion logout chatgpt")
+    chat.nvim.wait_for(lambda: "The login for chatgpt is forgotten" in chat.nvim.messages())
+    assert not (tmp_path / OWN).exists()
+    assert len(openai.sign_in.revoked) == 1
+    chat.say("hello")
+    assert "not logged in to ChatGPT" in " ".join(chat.text().split())
+    chat.nvim.command("CodeCompanion logout chatgpt")
+    chat.nvim.wait_for(lambda: "There was no login" in chat.nvim.messages())
+
+
+def test_without_a_name_there_is_a_choice(start: Start) -> None:
+    """Of the adapters that have a login."""
+    chat = start()
+    chat.nvim.command("CodeCompanion login")
+    chat.nvim.wait_screen("copilot")
+    chat.nvim.feed("/chatgpt<CR><CR>")
+    chat.nvim.wait_screen("Continue with ChatGPT")
+
+
+def test_two_neovims_use_one_login(start: Start, openai: ChatGPTServer) -> None:
+    """Both ask at the moment the token ends: it is renewed once, and both get their answer."""
+    first = start(opened=True)
+    log_in(first)
+    got_it(first)
+    second = start(opened=True)
+    for chat in (first, second):
+        chat.say("hello")
+    openai.sign_in.expire()
+    threads = [threading.Thread(target=chat.say, args=("again",)) for chat in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for chat in (first, second):
+        assert "You said: again" in chat.text()
+    renewals = [seen for seen in openai.requests if b"grant_type=refresh_token" in seen.body]
+    assert len(renewals) == 1
+
+
+def test_tools_run_on_a_plan(start: Start, openai: ChatGPTServer) -> None:
+    """A call, its result, the answer; all of it as a plan takes it."""
+    chat = start(opened=True, files=[("notes.txt", "the planted words")])
+    log_in(chat)
+    got_it(chat)
+    read = Call("read_file", json.dumps({"path": "notes.txt"}))
+    openai.script = [Reply((Text("Looking.", "commentary"), read)), Reply((Text("Done.", "final_answer"),))]
+    chat.say("read my notes")
+    assert "Done." in chat.text()
+    assert "the planted words" in openai.requests[-1].body.decode()
+    assert not openai.refusals
+
+
+def test_a_summary_is_written_by_the_plan(start: Start, openai: ChatGPTServer) -> None:
+    """A cap of its length, which other endpoints get, is left out."""
+    chat = start(opened=True)
+    log_in(chat)
+    got_it(chat)
+    for number in range(3):
+        chat.say(f"tell me about {number}: " + "many words " * 100)
+    openai.script = [Reply((Text(nine_sections("The user asked for three things.")),))]
+    chat.send("/compact")
+    chat.nvim.wait_screen("Compact now")
+    chat.nvim.feed("y")
+    chat.nvim.wait_for(lambda: any(event.payload.__class__ is ViewChanged for event in chat.log()), "a compaction")
+    assert chat.view().messages
+    assert "The user asked for three things." in str(chat.view())
+    summary = json.loads(openai.requests[-1].body)
+    assert "max_output_tokens" not in summary
+    chat.say("go on")
+    assert "You said: go on" in chat.text()
+    assert not openai.refusals
+
+
+def test_a_plan_costs_no_money(start: Start, openai: ChatGPTServer) -> None:
+    """`/cost` says so, in words; a budget in dollars is for what costs dollars."""
+    chat = start(opened=True, more={"opts": {"budget": 0.000001}})
+    log_in(chat)
+    got_it(chat)
+    chat.say("one")
+    chat.say("two")
+    assert "You said: two" in chat.text()
+    chat.send("/cost")
+    screen = chat.nvim.wait_screen("included in the plan")
+    assert "pricing unavailable" not in screen
+    assert [event.payload for event in chat.log() if isinstance(event.payload, UsageReported)][-1].included
+
+
+def test_a_plan_that_is_used_up_is_one_sentence(start: Start, openai: ChatGPTServer) -> None:
+    """With the page where its use is managed; it is asked once."""
+    chat = start(opened=True)
+    log_in(chat)
+    got_it(chat)
+    openai.failures = [failure(429, "Limit.", code="subscription_sharing_usage_limit_exceeded")]
+    asked = len(openai.requests)
+    chat.say("hello")
+    said = " ".join(chat.text().split())
+    assert "the usage limit of your ChatGPT plan, or of this app in it, is reached" in said
+    assert "https://chatgpt.com/settings/usage" in said
+    assert len(openai.requests) == asked + 1
+
+
+def test_the_health_check_tells_of_the_login(start: Start, tmp_path: Path) -> None:
+    """Whether there is one, and how to get one; never what it is."""
+    chat = start()
+
+    def report() -> str:
+        chat.nvim.command("checkhealth codecompanion")
+        text = " ".join(" ".join(chat.nvim.lines()).split())
+        chat.nvim.command("bwipeout!")
+        return text
+
+    assert "no login; :CodeCompanion login chatgpt makes one" in report()
+    log_in(chat)
+    got_it(chat)
+    text = report()
+    assert "a login was found" in text
+    assert json.loads((tmp_path / OWN).read_text())["refresh_token"] not in text
+
+
+def test_in_a_narrow_window_the_whole_address_can_be_seen(start: Start) -> None:
+    """40 columns: it is wrapped, and the keys are there."""
+    chat = start(size=(40, 24))
+    page = begin(chat)
+    assert "q stop" in chat.nvim.screen()
+    assert chat.nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)").count(page) == 1
+    assert chat.nvim.lua("return vim.wo.wrap")

@@ -1,0 +1,33 @@
+"""A browser as far as a login needs one: it opens an address and goes where it is sent."""
+
+from __future__ import annotations
+
+import http.client
+from urllib.parse import urlsplit
+
+_LIMIT_S = 20.0
+
+
+def get(address: str, **headers: str) -> tuple[int, dict[str, str], str]:
+    """Return status, headers (names in lower case) and text of an address, without following it."""
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_LIMIT_S)
+    try:
+        connection.request("GET", f"{parts.path}?{parts.query}" if parts.query else parts.path, headers=headers)
+        response = connection.getresponse()
+        return response.status, {n.lower(): v for n, v in response.getheaders()}, response.read().decode()
+    finally:
+        connection.close()
+
+
+def sign_in(address: str) -> str:
+    """Open the page to sign in at; return the address it ends at, which is not opened."""
+    status, headers, text = get(address)
+    assert status == 302, f"{status}: {text}"
+    return headers["location"]
+
+
+def come_back(address: str) -> tuple[int, str]:
+    """Open the page, sign in and follow it back to this machine; return status and text of what is there."""
+    status, _, text = get(sign_in(address))
+    return status, text
