@@ -16,6 +16,9 @@ local checked
 local said, said_mistakes = {}, {}
 ---@type string[] What the host cannot use
 local of_host = {}
+---@type string[] What of the user's own code failed, there and here
+local failed_there, failed_here = {}, {}
+local MAX_FAILURES = 50
 
 ---Say what was found since the last time, in one line; where all of it stands is part of the line.
 ---@param found CodeCompanion.Findings
@@ -113,6 +116,7 @@ end
 ---@param opts? table
 function M.setup(opts)
   M.user, checked, of_host, said_mistakes = opts == nil and {} or opts, nil, {}, {}
+  failed_there, failed_here = {}, {}
 end
 
 ---Check the configuration now, and say what is wrong.
@@ -131,13 +135,32 @@ end
 function M.findings()
   local now = result()
   local problems = vim.list_extend(vim.list_extend({}, now.problems), of_host)
-  return { problems = problems, old_names = now.warnings, foreign = now.foreign, moves = now.moves }
+  local failures = vim.list_extend(vim.list_extend({}, failed_here), failed_there)
+  return {
+    problems = problems,
+    old_names = now.warnings,
+    foreign = now.foreign,
+    moves = now.moves,
+    failures = failures,
+  }
 end
 
 ---Take in what the host cannot use; each chat says it, so it is not said here.
 ---@param mistakes string[]
-function M.take_from_host(mistakes)
-  of_host = mistakes
+---@param failures? string[] Of the user's own code
+function M.take_from_host(mistakes, failures)
+  of_host, failed_there = mistakes, failures or {}
+end
+
+---List that code of the user's own failed in the editor; whoever ran it has said so where it matters.
+---@param sentence string Begins with its key
+function M.failed(sentence)
+  if not vim.list_contains(failed_here, sentence) then
+    failed_here[#failed_here + 1] = sentence
+    if #failed_here > MAX_FAILURES then
+      table.remove(failed_here, 1)
+    end
+  end
 end
 
 ---What the request `hello` tells the host (`python/codecompanion/settings.py`).

@@ -79,6 +79,9 @@ local function check_configuration()
   for _, problem in ipairs(found.problems) do
     health.error(problem)
   end
+  for _, failure in ipairs(found.failures) do
+    health.warn("Your own code failed: " .. failure)
+  end
   for _, name in ipairs(found.old_names) do
     health.warn(name)
   end

@@ -397,6 +397,8 @@ function M.on_events(json)
     else
       if event.type == "host_ready" then
         require("codecompanion.config").take_from_host(event.mistakes or {})
+      elseif event.type == "mistakes" then
+        require("codecompanion.config").take_from_host(event.mistakes, event.failures)
       end
       dispatch(event)
     end

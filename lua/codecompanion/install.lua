@@ -160,16 +160,24 @@ local function short_log_path()
   return vim.fn.fnamemodify(M.log_path(), ":~")
 end
 
+---What the user has to do for the packages of an extra, when they go without our help.
+---@param extra string Of `environment.EXTRAS`
+---@return string? instruction nil where `:CodeCompanion install` does it
+function M.by_hand(extra)
+  local python = (require("codecompanion.config").options.python or {}).host_prog
+  local text = "run `%s -m pip install %s`, then :CodeCompanion restart"
+  return python and text:format(python, environment.EXTRAS[extra])
+end
+
 ---`:CodeCompanion install {extra}`: from now on with the packages of that extra.
 ---@param extra string Of `environment.EXTRAS`
 ---@param done fun(problem: string?)?
 function M.add(extra, done)
   local say, severity = require("codecompanion.say"), require("codecompanion.severity")
-  local python = (require("codecompanion.config").options.python or {}).host_prog
-  if python then
-    local packages = environment.EXTRAS[extra]
-    local text = ("python.host_prog is your own Python: run %s -m pip install %s"):format(python, packages)
-    return say.line({ text, ("Run pip install %s in your own Python (host_prog)"):format(packages) }, severity.WARN)
+  local by_hand = M.by_hand(extra)
+  if by_hand then
+    local short = ("Run pip install %s in your own Python (host_prog)"):format(environment.EXTRAS[extra])
+    return say.line({ "python.host_prog is your own Python: " .. by_hand, by_hand, short }, severity.WARN)
   end
   local had = environment.wants(extra)
   if not had and not environment.want(extra, true) then

@@ -34,6 +34,14 @@ local function note(name, text)
   require("codecompanion.log").append(("tool %s: %s"):format(name, text))
 end
 
+---Note what went wrong, and list it for `:CodeCompanion problems`.
+---@param name string
+---@param text string
+local function failed(name, text)
+  note(name, text)
+  require("codecompanion.config").failed(("interactions.chat.tools.%s: %s"):format(name, text))
+end
+
 ---One character after the other; what is none is replaced.
 ---@param run string Bytes that are not ASCII
 ---@return string
@@ -81,7 +89,7 @@ local function outcome(name, result)
   end
   local text, problem = text_of(data)
   if problem then
-    note(name, problem)
+    failed(name, problem)
     return { text = ("The tool %s failed: %s."):format(name, problem), is_error = true }
   end
   return { text = text, is_error = is_error }
@@ -167,12 +175,12 @@ function M.run(number, fields, done)
       end)
     end)
     if not ok then
-      note(run.name, result)
+      failed(run.name, result)
       take({ status = "error", data = ("The tool %s failed: %s"):format(run.name, result) })
     elseif result ~= nil then
       take(result)
     elseif not can_wait then
-      note(run.name, "it returned nothing")
+      failed(run.name, "it returned nothing; " .. EXPECTED)
       take({ status = "error", data = ("The tool %s returned nothing; %s."):format(run.name, EXPECTED) })
     end
   end
@@ -190,7 +198,7 @@ function M.stop(number)
   for _, callback in ipairs(run.on_cancel) do
     local ok, err = pcall(callback)
     if not ok then
-      note(run.name, "on_cancel failed: " .. first_line(err))
+      failed(run.name, "on_cancel failed: " .. first_line(err))
     end
   end
 end

@@ -12,6 +12,15 @@
 ---@field pid integer
 ---@field mistakes string[]
 
+---All that is wrong by now, since more was found while the host runs.
+---
+---`mistakes` as in `HostReady`; `failures` are sentences on the user's own tools and strategies that failed.
+---@class CodeCompanion.Event.Mistakes
+---@field type "mistakes"
+---@field chat string
+---@field mistakes string[]
+---@field failures string[]
+
 ---The answer to a request that carried an `id`: `result` or, when `ok` is false, `error` (one sentence).
 ---@class CodeCompanion.Event.Reply
 ---@field type "reply"
@@ -1235,6 +1244,7 @@
 
 ---@alias CodeCompanion.Event
 ---| CodeCompanion.Event.HostReady
+---| CodeCompanion.Event.Mistakes
 ---| CodeCompanion.Event.Reply
 ---| CodeCompanion.Event.Notice
 ---| CodeCompanion.Event.ChatOpened

@@ -176,6 +176,17 @@ def test_an_answer_counts_in_every_chat_and_the_page_asks_again(nvim_factory, tm
         chat.nvim.wait_screen(r"\.mcp\.json · odd · you said no")
 
 
+def test_ones_own_python_is_told_how_to_get_the_packages_once(nvim_factory, tmp_path):
+    """One instruction, for the Python it is about, on the page as well."""
+    with ChatServerThread(key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.nvim.lua("require('codecompanion.config').options.python.host_prog = '/opt/mine/python'")
+        chat.nvim.lua("require('codecompanion.install').add('mcp')")
+        told = chat.nvim.lua("return vim.api.nvim_exec2('messages', { output = true }).output")
+        assert "run `/opt/mine/python -m pip install mcp`, then :CodeCompanion restart" in told
+        assert ":CodeCompanion install" not in told
+
+
 def test_a_project_file_that_is_wrong_is_said_with_its_key(nvim_factory, tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / ".mcp.json").write_text('{"mcpServers": {"odd": {"args": []}}}')

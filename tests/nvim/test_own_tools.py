@@ -220,16 +220,54 @@ def test_mistakes_name_their_key_and_the_others_are_offered(nvim_factory: Factor
         assert f'{path}odd.python: "a b" is no name of a module' in problems
         assert f"{path}held.schema.f: got a function; expected a plain value" in problems
         assert f"{path}read_file.callback: there is a built-in tool of this name" in foreign
-        text = chat.nvim.lua("return vim.api.nvim_exec2('messages', { output = true }).output")
-        text += Path(chat.nvim.lua("return require('codecompanion.log').path()")).read_text(encoding="utf-8")
         for said in (
-            "The tool dotted.name of your configuration is not offered: a name has 1 to 64",
-            'The tool wrong of your configuration is not offered: its schema is not of type "object"',
-            "The tool silent of your configuration is not offered: it has no description",
-            "interactions.chat.tools.gone: there is no file",
-            "no_such_module_of_mine cannot be loaded: ModuleNotFoundError",
+            f"{path}dotted.name: it is not offered: a name has 1 to 64",
+            f'{path}wrong: it is not offered: its schema is not of type "object"',
+            f"{path}silent: it is not offered: it has no description",
+            f"{path}gone: there is no file",
+            f"{path}module: no_such_module_of_mine cannot be loaded: ModuleNotFoundError",
         ):
-            assert said in text, text
+            assert said in problems, problems
+        chat.nvim.command("CodeCompanion problems")
+        chat.nvim.wait_screen(r"tools\.silent: it is not offered")
+
+
+def test_what_failed_of_ones_own_is_listed_with_key_file_and_line(nvim_factory: Factory, tmp_path: Path) -> None:
+    """Tools that raise in Lua and in Python, and members of groups that are not there: `:CodeCompanion problems`."""
+    (tmp_path / "own.py").write_text('def broken() -> str:\n    """Break."""\n    raise KeyError("x")\n')
+    lua = f"""
+      odd = {{
+        description = 'Odd.',
+        opts = {{ require_approval_before = false }},
+        callback = function() error('no luck') end,
+      }},
+      broken = {{ opts = {{ require_approval_before = false }}, python = '{tmp_path / "own.py"}:broken' }},
+      groups = {{
+        mine = {{ tools = {{ 'read_file', 'odd', 'grep_serch', 'insert_edit_into_file', 'files' }} }},
+      }},
+      opts = {{ default_tools = {{ 'mine', 'broken', 'nothing' }} }},
+    """
+    both = reply(calls=[Call("odd", "{}", "c1"), Call("broken", "{}", "c2")])
+    with ChatServerThread([both, reply("Done.")], key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server, tools(lua))
+        chat.send("go")
+        chat.nvim.wait_screen(r"Done\.")
+        assert set(offered(server)) == {"read_file", "odd", "insert_edit", "broken"}
+        found = chat.nvim.lua("return require('codecompanion.config').findings()")
+        path = "interactions.chat.tools."
+        assert found["problems"] == [
+            f"{path}groups.mine.tools[3]: there is no tool grep_serch; did you mean grep_search?",
+            f"{path}groups.mine.tools[5]: files is a group, which takes tools",
+            f"{path}opts.default_tools[3]: there is no tool nothing; /tools lists all.",
+        ]
+        lua_failure, python_failure = found["failures"]
+        assert re.fullmatch(re.escape(path) + r"odd: .*:\d+: no luck", lua_failure)
+        assert python_failure == f"{path}broken: KeyError: 'x' ({tmp_path / 'own.py'}, line 3)"
+        chat.nvim.command("CodeCompanion problems")
+        chat.nvim.wait_screen(r"2 failures of your own code")
+        chat.nvim.feed("q")
+        chat.nvim.command("checkhealth codecompanion")
+        chat.nvim.wait_for(lambda: "Your own code failed" in chat.nvim.screen(), "the check-up")
 
 
 def test_python_that_prints_or_reads_the_input_does_not_break_the_channel(

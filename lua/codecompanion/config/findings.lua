@@ -10,6 +10,7 @@ local MORE = ":CodeCompanion problems"
 ---@field old_names string[] Names that still count and should be changed
 ---@field foreign string[] Options of codecompanion.nvim that do nothing here
 ---@field moves CodeCompanion.Move[] Options of codecompanion.nvim that were taken over
+---@field failures? string[] Tools and strategies of the user's own that failed while they ran
 
 ---@param count integer
 ---@param one string
@@ -78,6 +79,8 @@ function M.report(findings)
   local lines = {}
   local problems, foreign = findings.problems, findings.foreign
   section(lines, counted(#problems, "mistake: ignored", "mistakes: ignored"), problems)
+  local failures = findings.failures or {}
+  section(lines, counted(#failures, "failure of your own code", "failures of your own code"), failures)
   section(lines, counted(#findings.old_names, "old name: it works", "old names: they work"), findings.old_names)
   local unused =
     counted(#foreign, "option of codecompanion.nvim does nothing here", "options of codecompanion.nvim do nothing here")

@@ -114,6 +114,15 @@ local function page()
       lines[#lines + 1], about[#about + 1] = text, what
     end)
   end
+  if vim.iter(known.servers):any(function(server)
+    return server.lacks_packages
+  end) then
+    local by_hand = require("codecompanion.install").by_hand("mcp")
+    local text = by_hand and "Your own Python needs the packages: " .. by_hand
+      or ":CodeCompanion install mcp installs the packages."
+    vim.list_extend(lines, { "", text })
+    vim.list_extend(about, { {}, {} })
+  end
   for index, file in ipairs(known.files) do
     if index == 1 and #lines > 0 then
       lines[#lines + 1], about[#about + 1] = "", {}

@@ -17,6 +17,7 @@ local REFRESH_AFTER_MS = 100
 ---@field name string
 ---@field state string "off", "not started", "starting", "ready" or "failed"
 ---@field problem string
+---@field lacks_packages boolean
 ---@field source string File it comes from, "" for the configuration
 ---@field line string What is started or reached
 ---@field version string

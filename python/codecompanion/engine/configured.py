@@ -30,9 +30,11 @@ from codecompanion.session.code.project_indexes import ProjectIndexes, choice_of
 from codecompanion.session.compaction.effects import Keeping
 from codecompanion.session.gather.for_chat import ProjectGatherer
 from codecompanion.session.services import OPTIONS_KEY, POLICIES_KEY, POLICY_KEY, Services
+from codecompanion.session.toolbox.groups import TOOLS_KEY, unknown_members
 from codecompanion.settings import Settings
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory import MemoryFiles, compile_exclusions
+from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.commands.command_environment import problem_with_pattern
 from codecompanion.tools.commands.command_prefix import problem_with
 from codecompanion.wire.events import Notice, Severity
@@ -41,7 +43,6 @@ from codecompanion.wire.requests import Hello
 if TYPE_CHECKING:
     from codecompanion.session.vectors.project_vectors import ProjectVectors
 
-TOOLS_KEY = "interactions.chat.tools"
 EXCLUDE_KEY = "interactions.chat.opts.memory.exclude"
 
 
@@ -55,6 +56,7 @@ def configure(services: Services, request: Hello) -> None:
     services.gatherer = _gatherer(services)
     _add_own_tools(services)
     _check_patterns(services)
+    services.mistakes += unknown_members(services.settings.tools, [tool.spec.name for tool in BUILTIN_TOOLS])
     files = read_policy_files(request.config_dir, services.settings.chat.policies)
     services.mistakes += files.mistakes
     _use(services, policies={**services.settings.chat.policies, **files.tables})
@@ -67,7 +69,7 @@ def _add_own_tools(services: Services) -> None:
     if own:
         from codecompanion.tools.own.provider import OwnTools
 
-        services.tools.add(OwnTools(own, lambda text: services.emit(Notice(level=Severity.WARN, text=text))))
+        services.tools.add(OwnTools(own, services.report_mistake, services.report_failure))
 
 
 def _vectors(services: Services) -> ProjectVectors | None:

@@ -70,7 +70,9 @@ async def build_services(
         settings=loaded,
         store=store,
         adapters=adapters,
-        tools=Toolbox([GivenTools(BUILT_IN, BUILTIN_TOOLS)], loaded.tools.entries, tell),
+        tools=Toolbox(
+            [GivenTools(BUILT_IN, BUILTIN_TOOLS)], loaded.tools.entries, lambda text: services.report_mistake(text)
+        ),
         emit=emit,
         clock=time.time,
         lookup=lambda adapter, model: _limits(adapters, adapter, model),
@@ -88,7 +90,7 @@ async def build_services(
     if loaded.chat.strategies:
         from codecompanion.engine.own_strategies import register_in_time
 
-        services.mistakes += await register_in_time(loaded.chat.strategies, tell)
+        services.mistakes += await register_in_time(loaded.chat.strategies, tell, services.report_failure)
     configure(services, request)
     await asyncio.to_thread(services.load_calibrations)
     if request.cache_dir:

@@ -59,10 +59,13 @@ class StrategyEnv(msgspec.Struct, frozen=True):
         return with_changes(message, content=replaced_text(message, text))
 
 
-def register_strategies(given: Mapping[str, str], tell: Tell = _log.warning) -> list[str]:
+def register_strategies(
+    given: Mapping[str, str], tell: Tell = _log.warning, failed: Tell = lambda sentence: None
+) -> list[str]:
     """Make the user's functions strategies, in the place of those of an earlier configuration; return what is wrong.
 
-    `tell` takes a sentence when one fails later. Runs the user's code: call it in a thread, before policies are read.
+    `tell` takes a sentence for the chat when one fails later, `failed` one with the key, for the list of problems.
+    Runs the user's code: call it in a thread, before policies are read.
     """
     for name in _own:
         STRATEGIES.pop(name, None)
@@ -72,22 +75,24 @@ def register_strategies(given: Mapping[str, str], tell: Tell = _log.warning) -> 
         try:
             if name in STRATEGIES:
                 raise ConfigError(f"{KEY}.{name}", "there is a built-in strategy of this name", "another name")
-            STRATEGIES[name] = _strategy(name, load_function(where, f"{KEY}.{name}"), tell)
+            STRATEGIES[name] = _strategy(name, load_function(where, f"{KEY}.{name}"), tell, failed)
             _own.add(name)
         except ConfigError as error:
             mistakes.append(f"{error}. Policies that use it are left out.")
     return mistakes
 
 
-async def register_in_time(given: Mapping[str, str], tell: Tell = _log.warning) -> list[str]:
+async def register_in_time(
+    given: Mapping[str, str], tell: Tell = _log.warning, failed: Tell = lambda sentence: None
+) -> list[str]:
     """Do it beside the loop, in so much time; what takes longer to import is not waited for."""
     try:
-        return await asyncio.wait_for(asyncio.to_thread(register_strategies, given, tell), LOAD_S)
+        return await asyncio.wait_for(asyncio.to_thread(register_strategies, given, tell, failed), LOAD_S)
     except TimeoutError:
         return [f"{KEY}: loading took longer than {LOAD_S:g} seconds. Policies that use them are left out."]
 
 
-def _strategy(name: str, function: Callable[..., Any], tell: Tell) -> Strategy:
+def _strategy(name: str, function: Callable[..., Any], tell: Tell, failed: Tell) -> Strategy:
     kind, make = _params_of(function, f"{KEY}.{name}")
     broken = False
     told = set[str]()
@@ -97,6 +102,7 @@ def _strategy(name: str, function: Callable[..., Any], tell: Tell) -> Strategy:
         if isinstance(outcome, Failed) and outcome.reason not in told:
             told.add(outcome.reason)
             tell(f"The chat is as it was: {outcome.reason}.")
+            failed(f"{KEY}.{name}: {outcome.reason}. The chat stays as it was.")
         return outcome
 
     def attempt(work: Work, params: Any, env: Env) -> Outcome:

@@ -17,6 +17,10 @@ class McpError(CodeCompanionError):
     """A server could not be started, reached or asked; one sentence for the user."""
 
 
+class McpMissing(McpError):
+    """The packages that servers need are not installed."""
+
+
 class McpTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool as its server describes it. `hints` are the server's own words about it: shown, never believed."""
 

@@ -31,6 +31,7 @@ from codecompanion.context.shaping.shape import levels_of
 from codecompanion.errors import ContextOverflow
 from codecompanion.session.chat import Chat
 from codecompanion.session.state import Stop
+from codecompanion.session.toolbox.groups import TOOLS_KEY
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.paused_and_full import PausedAndFull
 
@@ -65,6 +66,9 @@ async def _have_tools(chat: Chat) -> None:
     await chat.control.tools.settle()
     if chat.services.mcp is not None:
         await chat.services.mcp.wait_for(chat)
+    for group, name in chat.control.tools.missing():
+        if "__" in name:  # the others were found when the host started
+            chat.services.report_mistake(f"{TOOLS_KEY}.groups.{group}.tools: there is no tool {name} here.")
     if chat.control.offer_tools():
         chat.context.show()  # which says of what was chosen whether it is there
 

@@ -32,7 +32,7 @@ from codecompanion.tools.code_lookup import CodeLookup, LookupKind, no_code_look
 from codecompanion.tools.commands.command_environment import HiddenVariables
 from codecompanion.tools.files.open_files import Editor, NoEditor
 from codecompanion.tools.toolbox import Toolbox
-from codecompanion.wire.events import Event
+from codecompanion.wire.events import Event, Mistakes, Notice, Severity
 from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.files import walk
 from codecompanion.workspace.paths import Workspace
@@ -48,6 +48,7 @@ OPTIONS_KEY = "interactions.chat.opts.context_management"
 POLICIES_KEY = "interactions.chat.opts.policies"
 POLICY_KEY = "interactions.chat.opts.policy"
 DEFAULT_TOOL_TIMEOUT_S = 60.0
+MAX_FAILURES = 50
 _LEARNED = ("ratio", "weight", "extra", "above", "below")
 """What is stored of a calibration; the rest follows from the model's name."""
 
@@ -78,6 +79,8 @@ class Services(msgspec.Struct):
     calibrations: dict[tuple[str, str], Calibration] = msgspec.field(default_factory=dict)
     keeping: Keeping | None = None
     mistakes: list[str] = msgspec.field(default_factory=list)
+    failures: list[str] = msgspec.field(default_factory=list)
+    """Sentences on the user's own tools and strategies that failed while they ran, the newest last."""
     usage_doubts: UsageDoubts = msgspec.field(default_factory=UsageDoubts)
     checks_usage: bool = True
     new_token: Callable[[], str] = msgspec.field(default=lambda: secrets.token_hex(6))
@@ -105,6 +108,22 @@ class Services(msgspec.Struct):
 
     def __repr__(self) -> str:
         return "Services()"  # not the environment
+
+    def report_mistake(self, sentence: str) -> None:
+        """Say what is wrong with the configuration and was found only now, once; it is listed from then on."""
+        if sentence not in self.mistakes:
+            self.mistakes.append(sentence)
+            self.emit(Notice(level=Severity.WARN, text=sentence))
+            self._list_what_is_wrong()
+
+    def report_failure(self, sentence: str) -> None:
+        """List that the user's own code failed; whoever runs it says so where it matters."""
+        if sentence not in self.failures:
+            self.failures = [*self.failures, sentence][-MAX_FAILURES:]
+            self._list_what_is_wrong()
+
+    def _list_what_is_wrong(self) -> None:
+        self.emit(Mistakes(mistakes=tuple(self.mistakes), failures=tuple(self.failures)))
 
     def policy(self, overrides: Mapping[str, Any], name: str = "", adapter_name: str = "") -> Policy:
         """Return the policy of a chat: the one it chose, that of its adapter, or the configured one (K1).

@@ -125,7 +125,9 @@ class Toolbox:
                 if not problem and ours in sources:
                     problem = f"there is another one of that name, of {sources[ours]}"
                 if problem:
-                    self._say(f"The tool {str(name)[:80]} of {provider.source} is not offered: {problem}.")
+                    key = getattr(provider, "key", "")
+                    what = f"{key}.{name}: it" if key else f"The tool {str(name)[:80]} of {provider.source}"
+                    self._say(f"{what} is not offered: {problem}.")
                 else:
                     sources[name] = provider.source
                     yield provider.source, tool

@@ -38,6 +38,16 @@ class HostReady(Event, frozen=True, kw_only=True, tag="host_ready"):
     mistakes: tuple[str, ...] = ()
 
 
+class Mistakes(Event, frozen=True, kw_only=True, tag="mistakes"):
+    """All that is wrong by now, since more was found while the host runs.
+
+    `mistakes` as in `HostReady`; `failures` are sentences on the user's own tools and strategies that failed.
+    """
+
+    mistakes: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
 class Reply(Event, frozen=True, kw_only=True, tag="reply"):
     """The answer to a request that carried an `id`: `result` or, when `ok` is false, `error` (one sentence)."""
 

@@ -54,13 +54,15 @@ def _as_before() -> Iterator[None]:
 
 
 SAID: list[str] = []
+FAILED: list[str] = []
 
 
 def register(tmp_path: Path, source: str, name: str = "mine", function: str = "shorten") -> list[str]:
     path = tmp_path / "strategies.py"
     path.write_text(source, encoding="utf-8")
     SAID.clear()
-    return register_strategies({name: f"{path}:{function}"}, SAID.append)
+    FAILED.clear()
+    return register_strategies({name: f"{path}:{function}"}, SAID.append, FAILED.append)
 
 
 def env(**more: Any) -> Any:
@@ -184,6 +186,9 @@ async def test_a_failure_leaves_the_chat_as_it_was(tmp_path: Path) -> None:
     assert [m.text for m in session.log.view.messages] == ["one", "one", "two", "two"]
     assert len(SAID) == 1
     assert SAID[0].startswith("The chat is as it was: the strategy mine failed: ValueError: no luck (")
+    (failure,) = FAILED
+    assert failure.startswith("interactions.chat.opts.strategies.mine: the strategy mine failed: ValueError: no luck (")
+    assert ", line " in failure
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from codecompanion.mcp.base import (
     ElicitationRequest,
     Given,
     McpError,
+    McpMissing,
     Offer,
     SamplingReply,
     SamplingRequest,
@@ -75,6 +76,8 @@ class Server:
         self.name, self.is_on = entry.name, entry.settings.enabled
         self.state = ServerState.STOPPED if self.is_on else ServerState.OFF
         self.problem = ""
+        self.lacks_packages = False
+        """It does not run because what servers need is not installed: said once for all of them."""
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.connection: Connection | None = None
         self.tools: tuple[ServerTool, ...] = ()
@@ -133,6 +136,7 @@ class Server:
             connection = Connection(spec, self._hands.environment(spec), _Ears(self, self._hands))
             await connection.open()
         except McpError as error:
+            self.lacks_packages = isinstance(error, McpMissing)
             self._enter(ServerState.FAILED, self._with_last_words(str(error)))
             return
         except asyncio.CancelledError:
@@ -141,7 +145,7 @@ class Server:
             _log.error("mcp %s", self.name, exc_info=error)
             self._enter(ServerState.FAILED, f"it could not be started: {type(error).__name__}")
             return
-        self.connection = connection
+        self.connection, self.lacks_packages = connection, False
         self.take_offer()
         self._enter(ServerState.READY)
 

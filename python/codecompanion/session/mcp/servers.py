@@ -18,7 +18,7 @@ from codecompanion.adapters.keys.known_secrets import looks_like_a_key
 from codecompanion.adapters.keys.redact import redact, secrets_in_url
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError
-from codecompanion.mcp.base import ElicitationRequest, McpError, SamplingReply, SamplingRequest
+from codecompanion.mcp.base import ElicitationRequest, McpError, McpMissing, SamplingReply, SamplingRequest
 from codecompanion.mcp.server_spec import ServerSpec
 from codecompanion.session.chat import Chat
 from codecompanion.session.mcp.changed_tools import ChangedTools
@@ -148,12 +148,13 @@ class McpServers:
             chat.enter(State.PREPARING)
         for server in servers:
             if tasks and server.state is ServerState.STARTING:
-                self._tell(chat, server, "is still starting; its tools join a later request.")
-            elif server.state is ServerState.FAILED:
+                self._tell(chat, server, "is still starting; its tools join a later request.", chat.chat_id)
+            elif server.state is ServerState.FAILED and not server.lacks_packages:
                 self._tell(chat, server, f"does not run: {server.problem}. {SEE}")
 
-    def _tell(self, chat: Chat, server: Server, what: str) -> None:
-        key = (chat.chat_id, server.name, what)
+    def _tell(self, chat: Chat, server: Server, what: str, chat_id: str = "") -> None:
+        """Say it once: to the chat `chat_id`, "" = once for all chats."""
+        key = (chat_id, server.name, what)
         if key not in self._told:
             self._told.add(key)
             chat.notice(Severity.WARN, f"The MCP server {server.name} {what}")
@@ -166,7 +167,7 @@ class McpServers:
             if not self._missing_told:
                 self._missing_told = True
                 self._services.emit(PackagesMissing(extra="mcp"))
-            raise McpError("the packages for MCP servers are not installed; :CodeCompanion install mcp installs them")
+            raise McpMissing("the packages for MCP servers are not installed")
         root = next((place for (place, _), one in self._servers.items() if one.entry is entry and place), None)
         folder = root or self._workspace()
         spec = spec_of(entry, self._services.environment, folder)
@@ -237,6 +238,7 @@ class McpServers:
             "name": server.name,
             "state": server.state.value,
             "problem": server.problem,
+            "lacks_packages": server.lacks_packages,
             "source": server.entry.source,
             "line": self.hide(server.entry.line()),
             "version": self.hide(f"{connection.server_name} {connection.server_version}".strip()) if connection else "",

@@ -15,7 +15,7 @@ from codecompanion.session.toolbox.groups import (
     units_of,
 )
 from codecompanion.settings import ToolsSettings
-from codecompanion.tools.registry import ToolRegistry
+from codecompanion.tools.registry import OTHER_NAMES, ToolRegistry
 from codecompanion.tools.toolbox import Toolbox
 
 
@@ -63,6 +63,18 @@ class ChatTools:
     def may_come(self, name: str) -> bool:
         """Return whether there is no such tool now, and may be one later: a server of its is not started yet."""
         return self._toolbox.may_bring(name, self.root())
+
+    def missing(self) -> list[tuple[str, str]]:
+        """Return the groups in force with each tool they name that is not there, and does not come later."""
+        registry = self.all()
+        groups, known = self.groups(registry), registry.names()
+        chosen = [groups[unit[6:]] for unit in self.units if unit.startswith("group:") and unit[6:] in groups]
+        return [
+            (group.name, name)
+            for group in chosen
+            for name in group.tools or ()
+            if name not in known and group.name in self._settings().groups and not self.may_come(name)
+        ]
 
     def names(self, wanted: Iterable[str]) -> tuple[str, ...]:
         """Return the names of all tools there are, and those of the wanted ones that may come later."""
@@ -117,7 +129,8 @@ class ChatTools:
             found[name] = Group(name, f"The tools of {registry.sources[tools[0]]}.", tools)
         for name, group in sorted(given.items()):
             if group is not None:
-                found[name] = Group(name, group.description, group.tools, group.system_prompt, group.collapse)
+                tools = tuple(OTHER_NAMES.get(tool, tool) for tool in group.tools)
+                found[name] = Group(name, group.description, tools, group.system_prompt, group.collapse)
         return found
 
     def fragments(self) -> Iterable[Fragment]:

@@ -11,6 +11,9 @@ from difflib import get_close_matches
 
 import msgspec
 
+from codecompanion.settings import ToolsSettings
+from codecompanion.tools.registry import OTHER_NAMES
+
 FULL, NONE = "full", "none"
 ALL_UNITS = ("group:full",)
 NO_UNITS = ("group:none",)
@@ -42,10 +45,35 @@ BUILT_IN = (
 )
 
 
+TOOLS_KEY = "interactions.chat.tools"
+
+
+def unknown_members(settings: ToolsSettings, built_in: Sequence[str]) -> list[str]:
+    """Return a sentence for each name in the user's groups and `default_tools` that means nothing.
+
+    Tools of servers (`server__tool`) are not known before these are started: `ChatTools.missing` tells.
+    """
+    tools = [*built_in, *settings.own]
+    groups = [*{group.name for group in BUILT_IN} | set(settings.groups)]
+    given = [(f"groups.{name}.tools", group.tools, tools) for name, group in settings.groups.items() if group]
+    given.append(("opts.default_tools", settings.default_tools or (), [*tools, *groups]))
+    sentences = []
+    for key, names, known in given:
+        for number, name in enumerate(names, 1):
+            if OTHER_NAMES.get(name, name) not in known and "__" not in name:
+                found = get_close_matches(name, known, n=1)
+                hint = f"did you mean {found[0]}?" if found else "/tools lists all."
+                is_group = name in groups
+                what = f"{name} is a group, which takes tools" if is_group else f"there is no tool {name}; {hint}"
+                sentences.append(f"{TOOLS_KEY}.{key}[{number}]: {what}")
+    return sentences
+
+
 def unit_of(name: str, groups: Mapping[str, Group], tools: Sequence[str]) -> str:
     """Return the unit that a name in a message means, "" when there is none. A group goes before a tool."""
     if name in groups:
         return f"group:{name}"
+    name = OTHER_NAMES.get(name, name)
     return f"tool:{name}" if name in tools else ""
 
 
@@ -58,7 +86,7 @@ def units_of(names: Iterable[str], groups: Mapping[str, Group], tools: Sequence[
         if not unit:
             unknown.append(name)
         elif group is not None and not group.collapse and group.tools is not None:
-            units += [f"tool:{tool}" for tool in group.tools if tool in tools]
+            units += [unit for tool in group.tools if (unit := unit_of(tool, {}, tools))]
         else:
             units.append(unit)
     return units, unknown

@@ -18,9 +18,16 @@ class OwnTools:
     """What the user has written. Functions in Python are loaded in a thread, from the first chat on."""
 
     source = "your configuration"
+    key = "interactions.chat.tools"
 
-    def __init__(self, given: Mapping[str, OwnToolSettings], tell: Callable[[str], None]) -> None:
-        """`tell` takes a sentence about a tool that cannot be loaded."""
+    def __init__(
+        self,
+        given: Mapping[str, OwnToolSettings],
+        tell: Callable[[str], None],
+        failed: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
+        """`tell` takes a sentence about a tool that cannot be loaded, `failed` one about a call that failed."""
+        self._failed = failed
         self._given = {name: one for name, one in sorted(given.items()) if one.settings.enabled}
         self._tell = tell
         self._made = {name: lua_tool(name, one) for name, one in self._given.items() if not one.python}
@@ -60,7 +67,7 @@ class OwnTools:
         for name, one in self._given.items():
             if one.python:
                 try:
-                    made[name] = python_tool(name, one)
+                    made[name] = python_tool(name, one, self._failed)
                 except ConfigError as error:
                     sentences.append(f"{error}. The other tools are not affected.")
         with contextlib.suppress(RuntimeError):  # the host has left

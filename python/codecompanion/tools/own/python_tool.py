@@ -28,8 +28,10 @@ MAX_LEFT_BEHIND = 8
 _MAX_RESULT_CHARS = 20_000_000
 
 
-def python_tool(name: str, given: OwnToolSettings) -> Tool:
+def python_tool(name: str, given: OwnToolSettings, failed: Callable[[str], None] = lambda sentence: None) -> Tool:
     """Load the function and return the tool. Runs the user's code: call it in a thread.
+
+    `failed` takes a sentence with key, file and line when a call raises.
 
     Raises:
         ConfigError: it cannot be loaded, or no schema can be made of it; names file and line.
@@ -37,7 +39,7 @@ def python_tool(name: str, given: OwnToolSettings) -> Tool:
     key = f"interactions.chat.tools.{name}"
     function = load_function(given.python, key)
     signature = read_signature(function, key)
-    run = _runner(name, function, signature)
+    run = _runner(name, function, signature, lambda error: failed(f"{key}: {told_of(error)}"))
     parameters = signature.parameters if given.parameters is None else as_schema(given.parameters)
     return Tool(
         spec=ToolSpec(name, given.description or signature.description, parameters),
@@ -50,7 +52,7 @@ def python_tool(name: str, given: OwnToolSettings) -> Tool:
 
 
 def _runner(
-    name: str, function: Callable[..., Any], signature: Signature
+    name: str, function: Callable[..., Any], signature: Signature, failed: Callable[[BaseException], None]
 ) -> Callable[[dict[str, Any], ToolContext], Coroutine[Any, Any, ToolOutput]]:
     left_behind: list[threading.Thread] = []
 
@@ -76,8 +78,10 @@ def _runner(
         except ToolError:
             raise
         except BaseException as error:  # SystemExit and KeyboardInterrupt of the user's code must not end the host
+            failed(error)
             raise ToolError(f"{name} failed: {told_of(error)}.") from error
         if isinstance(result, _Raised):
+            failed(result.error)
             raise ToolError(f"{name} failed: {told_of(result.error)}.") from result.error
         return ToolOutput(text=text_of(name, result))
 

@@ -217,10 +217,30 @@ async def test_without_the_packages_it_is_said_and_the_editor_is_asked_to_instal
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {"odd": server()}) as (bench, session, _):
+    """Once for all servers and chats, by the editor, which knows how; the page says it of each."""
+    servers = {"odd": server(), "two": server()}
+    async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")] * 2), servers) as (bench, session, host):
         session.submit(submit("go"))
         await bench.idle(session)
+        other = await bench.open("chat-2")
+        other.submit(msgspec.structs.replace(submit("go"), chat="chat-2"))
+        await bench.idle(other)
         assert [event.extra for event in bench.of(PackagesMissing)] == ["mcp"]
+        assert not bench.of(Notice)
+        rows = host.servers.status(tmp_path)
+        assert {row["problem"] for row in rows} == {"the packages for MCP servers are not installed"}
+        assert all(row["lacks_packages"] for row in rows)
+
+
+async def test_a_server_that_does_not_run_is_said_in_one_chat(tmp_path: Path) -> None:
+    """Not again in each chat; another problem is said again."""
+    replies = [says("ok")] * 3
+    async with with_servers(tmp_path, ScriptedAdapter("s", replies), {"odd": server("die")}) as (bench, session, _):
+        chats = [session, await bench.open("chat-2"), await bench.open("chat-3")]
+        for chat in chats:
+            chat.submit(msgspec.structs.replace(submit("go"), chat=chat.chat_id))
+            await bench.idle(chat)
+        assert len([event for event in bench.of(Notice) if "does not run" in event.text]) == 1
 
 
 async def test_resources_and_prompts_are_read_and_attached(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ async def test_two_chats_call_one_function_at_once(tmp_path: Path, context: Tool
         ("\n\nx = 1 / 0", "ZeroDivisionError: division by zero ({path}, line 3)"),
         ("import sys\nsys.exit(1)", "SystemExit: 1 ({path}, line 2)"),
         ("def mine(a: 'Nope'): pass", "the type hints cannot be read: NameError"),
-        ("def mine(): pass", "The tool mine of your configuration is not offered: it has no description."),
+        ("def mine(): pass", "interactions.chat.tools.mine: it is not offered: it has no description."),
     ],
 )
 async def test_what_cannot_be_loaded_is_one_sentence_and_the_others_are_offered(
