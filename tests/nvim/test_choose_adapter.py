@@ -119,6 +119,8 @@ def test_each_adapter_says_what_it_needs(start: Start) -> None:
     """The variable, where one gets a key, what does not run, what needs a login; the useless template is not there."""
     nvim = start(env={"GROQ_API_KEY": "gsk_planted_0123456789", "AZURE_OPENAI_API_KEY": "planted_0123456789"})
     lines = open_list(nvim)
+    usable, other = (nvim.highlight_at(nvim.row(f"  {name} "), 8).get("foreground") for name in ("groq", "openai"))
+    assert usable != other, "what cannot be used yet is dim, before any chat was opened, too"
     assert line_of(lines, "groq") == "groq key in GROQ_API_KEY"
     assert line_of(lines, "openai") == "openai needs OPENAI_API_KEY · https://platform.openai.com/api-keys"
     assert line_of(lines, "azure_openai").startswith("azure_openai needs AZURE_OPENAI_ENDPOINT")

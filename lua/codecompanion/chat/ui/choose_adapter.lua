@@ -1,6 +1,7 @@
 ---The list of adapters with what each needs: for `:CodeCompanion` without a model, and for whoever wants another one.
 
 local choose = require("codecompanion.screen.choose")
+local highlights = require("codecompanion.chat.buffer.highlights")
 local life = require("codecompanion.chat.ui.life")
 local loading = require("codecompanion.chat.lists.loading")
 local readiness = require("codecompanion.adapters.readiness")
@@ -168,6 +169,7 @@ end
 ---@param found CodeCompanion.AdapterReadiness[]
 ---@param chat? CodeCompanion.Chat
 local function show(found, chat)
+  highlights.define() -- this may be the first that is seen of the plugin
   local lines, items = layout(found)
   local bufnr = choose.list(lines, function(line)
     return items[line]
