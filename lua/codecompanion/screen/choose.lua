@@ -113,7 +113,7 @@ function M.list(lines, at, options, done)
     lines = lines,
     wrap = options.wrap == true,
     hanging = 2,
-    width = options.width or M.width(lines),
+    width = options.width or M.width(lines, options),
     footer = hints(options),
     layout = options.layout,
     on_resize = options.on_resize,
@@ -173,9 +173,10 @@ end
 
 ---As wide as the longest line, with room for a mark and the hints below.
 ---@param lines string[]
+---@param options? CodeCompanion.ListOptions
 ---@return integer
-function M.width(lines)
-  local width = 50
+function M.width(lines, options)
+  local width = options and api.nvim_strwidth(table.concat({ "more below", unpack(hints(options)) }, " · ")) + 2 or 50
   for _, line in ipairs(lines) do
     width = math.max(width, api.nvim_strwidth(line) + 2)
   end

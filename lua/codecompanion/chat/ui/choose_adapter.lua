@@ -171,9 +171,8 @@ end
 local function show(found, chat)
   highlights.define() -- this may be the first that is seen of the plugin
   local lines, items = layout(found)
-  local bufnr = choose.list(lines, function(line)
-    return items[line]
-  end, {
+  local options ---@type CodeCompanion.ListOptions
+  options = {
     title = "Which model shall answer?",
     wrap = true,
     accept = function(item, close)
@@ -181,7 +180,7 @@ local function show(found, chat)
     end,
     layout = function()
       local again = layout(found)
-      return again, choose.width(again)
+      return again, choose.width(again, options)
     end,
     on_resize = function(bufnr)
       colour(bufnr, items)
@@ -196,7 +195,10 @@ local function show(found, chat)
       },
       { key = "o", label = "get a key", action = open_page },
     },
-  }, function() end)
+  }
+  local bufnr = choose.list(lines, function(line)
+    return items[line]
+  end, options, function() end)
   colour(bufnr, items)
   for number = 1, #lines do
     if items[number] then
