@@ -91,13 +91,17 @@ def test_a_newcomer_finds_ollama_and_gets_an_answer(start: Start, ollama: ChatSe
     assert lines[0] == "Ready"
     assert line_of(lines, "ollama") == "ollama running: qwen3:14b, llama3.3"
     assert nvim.lua("return vim.api.nvim_get_current_line()").startswith("  ollama "), "the cursor is on what works"
+    nvim.feed("y")
+    line = nvim.lua("return vim.fn.getreg('\"')")
+    assert line == 'interactions = { chat = { adapter = { name = "ollama", model = "qwen3:14b" } } },'
     nvim.feed("<CR>")
     nvim.wait_lua("return vim.b.codecompanion_chat and vim.b.codecompanion_chat.meter ~= nil")
     chat = RealChat(nvim, tmp_path)
     chat.say("hello")
     assert "You said: hello" in chat.text()
     assert "/v1/chat/completions" in [seen.path for seen in ollama.requests]
-    assert 'adapter = "ollama"' in nvim.messages()
+    assert "This chat uses ollama" in nvim.messages()
+    assert "## CodeCompanion (ollama · qwen3:14b)" in chat.text(), "who answers is named"
 
 
 def test_the_first_chat_says_that_no_model_answers_yet(start: Start, ollama: ChatServer, tmp_path: Path) -> None:

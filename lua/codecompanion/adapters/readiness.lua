@@ -10,6 +10,7 @@ local servers = require("codecompanion.adapters.local_servers")
 ---@field name string
 ---@field state "ready"|"server"|"key"|"login"|"broken"|"offline"
 ---@field text string What it has, or needs, in a few words
+---@field model? string The first that a server on this machine lists
 ---@field missing? string The variable, or the file, that is not there
 ---@field page? string Where one gets a key
 ---@field asks? CodeCompanion.ServerAddress The server that has to be asked before more can be said
@@ -114,7 +115,7 @@ end
 ---@param one CodeCompanion.AdapterReadiness
 ---@param models? string[] nil when it did not answer
 local function take(one, models)
-  one.state = models and "ready" or "server"
+  one.state, one.model = models and "ready" or "server", models and models[1]
   one.text = models and model_names(one.name, models) or ("not running at %s:%d"):format(one.asks.host, one.asks.port)
 end
 

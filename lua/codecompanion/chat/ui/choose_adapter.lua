@@ -25,8 +25,12 @@ local HEADINGS = {
 
 ---The line that makes a choice last.
 ---@param name string
+---@param model? string
 ---@return string
-function M.lua_line(name)
+function M.lua_line(name, model)
+  if model then
+    return ('interactions = { chat = { adapter = { name = "%s", model = "%s" } } },'):format(name, model)
+  end
   return ('interactions = { chat = { adapter = "%s" } },'):format(name)
 end
 
@@ -76,15 +80,16 @@ local function chat_here()
   return registry.by_buffer(api.nvim_get_current_buf())
 end
 
----@param name string
+---@param item CodeCompanion.AdapterReadiness
 ---@param chat? CodeCompanion.Chat
-local function use(name, chat)
+local function use(item, chat)
+  local name = item.name
   if chat and api.nvim_buf_is_valid(chat.bufnr) then
-    session.set_model(chat, name)
+    session.set_model(chat, name, item.model)
   else
-    life.open({ adapter = name })
+    life.open({ adapter = name, model = item.model })
   end
-  local kept = ("Using %s. To keep it, in setup(): %s"):format(name, M.lua_line(name))
+  local kept = ("Using %s. To keep it, in setup(): %s"):format(name, M.lua_line(name, item.model))
   say.line({ kept, ("This chat uses %s; y in the list copies the line for setup()"):format(name), name .. " is used" })
 end
 
@@ -114,12 +119,12 @@ end
 local function choose_item(item, chat, close)
   if item.state == "ready" or item.state == "offline" then
     close()
-    return use(item.name, chat)
+    return use(item, chat)
   elseif item.state == "login" then
     close()
     return require("codecompanion.login").start(item.name, function(ok)
       if ok then
-        use(item.name, chat)
+        use(item, chat)
       end
     end)
   elseif item.asks then
@@ -133,9 +138,9 @@ local function choose_item(item, chat, close)
   say.line(advice(item), severity.WARN)
 end
 
----@param name string
-local function copy_line(name)
-  local line = M.lua_line(name)
+---@param item CodeCompanion.AdapterReadiness
+local function copy_line(item)
+  local line = M.lua_line(item.name, item.model)
   vim.fn.setreg('"', line)
   pcall(vim.fn.setreg, "+", line)
   say.hint("Copied for setup(): " .. line)
@@ -189,9 +194,7 @@ local function show(found, chat)
       {
         key = "y",
         label = "copy for setup()",
-        action = function(item)
-          copy_line(item.name)
-        end,
+        action = copy_line,
       },
       { key = "o", label = "get a key", action = open_page },
     },
