@@ -50,14 +50,44 @@ local function unsafe(text)
   end
 end
 
+---The text of a block that is all code there is in an answer.
+---@param text string
+---@return string
+local function without_fence(text)
+  local fenced = text:match("^```[%w_-]*\n(.-)\n?```$") or text:match("^`([^`\n]+)`$")
+  if not fenced and select(2, text:gsub("```", "")) == 2 then
+    fenced = text:match("\n```[%w_-]*\n([^\n]*)\n```") -- prose around one line
+  end
+  return vim.trim(fenced or text)
+end
+
+---Whether a text is words to the user. Neovim knows how commands begin; of a sentence that begins like one, every word
+---is a word, or a command is quoted in it.
+---@param text string
+---@return boolean
+local function is_prose(text)
+  local ok, parsed = pcall(api.nvim_parse_cmd, text, {})
+  if not ok and (tostring(parsed):find("E492:", 1, true) or tostring(parsed):find("E464:", 1, true)) then
+    return true
+  elseif ok and parsed.cmd == "normal" then -- types words
+    return false
+  elseif text:find("`:[^`]*`") then
+    return true
+  end
+  local words = vim.split(text:gsub("`[^`]*`", ""), "%s+", { trimempty = true })
+  local is_sentence = #words > 3 and text:find("[.!?:]$") ~= nil
+  return is_sentence
+    and vim.iter(words):all(function(word)
+      return word:find("^%(?[%a\128-\255'-]*%)?[.,;:!?]*$") ~= nil
+    end)
+end
+
 ---Read the model's answer.
 ---@param answer string
 ---@return string? command Without its colon
 ---@return string? problem Why it is none
 function M.read(answer)
-  local text = vim.trim(answer)
-  local fenced = text:match("^```[%w_-]*\n(.-)\n?```$") or text:match("^`([^`\n]+)`$")
-  text = vim.trim(fenced or text)
+  local text = without_fence(vim.trim(answer))
   local lines = vim.split(text, "\n", { plain = true })
   if text == "" then
     return nil, "The model answered with nothing."
@@ -71,9 +101,10 @@ function M.read(answer)
   local problem = unsafe(text)
   if problem then
     return nil, ("The model's command line is not shown: %s."):format(problem)
-  end
-  if text:sub(1, 1) == '"' then
+  elseif text:sub(1, 1) == '"' then
     return nil, ("The model found no command line: %s"):format(vim.trim((text:gsub('^"+', ""))))
+  elseif is_prose(text) then
+    return nil, ("The model wrote no command line: %s"):format(text)
   end
   return text
 end
@@ -148,23 +179,19 @@ end
 
 ---@param wish CodeCompanion.CommandLineWish
 local function ask(wish)
-  local options = require("codecompanion.config").options.interactions.cmd
-  require("codecompanion.headless_chat").ask({
+  require("codecompanion.headless_question").ask({
     purpose = "command_line",
     what = "the command line",
-    adapter = options.adapter,
-    timeout_ms = options.timeout,
-    on_done = function(answer)
-      if answer.error then
-        return say.line(answer.error, answer.stopped and severity.INFO or severity.ERROR)
-      end
-      local command, problem = M.read(answer.text)
+    options = require("codecompanion.config").options.interactions.cmd,
+    text = M.question(wish),
+    on_reply = function(text)
+      local command, problem = M.read(text)
       if not command then
         return say.line(problem --[[@as string]], severity.WARN)
       end
       M.open(command)
     end,
-  }, M.question(wish))
+  })
   say.line({
     "Asking for a command line; :CodeCompanion cancel stops it",
     "Asking; :CodeCompanion cancel stops it",

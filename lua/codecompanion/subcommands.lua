@@ -78,7 +78,7 @@ return {
   cancel = {
     description = "stop what is being written without a chat window: a command line, a commit message",
     run = function()
-      local stopped = require("codecompanion.headless_chat").cancel_all()
+      local stopped = require("codecompanion.headless_question").cancel_all()
       if #stopped == 0 then
         say.line("Nothing runs without a chat window")
       end

@@ -53,6 +53,11 @@ def test_words_become_a_command_line_that_the_user_runs(nvim_factory, tmp_path):
         ("   \n", "answered with nothing"),
         ('" There is no such command.', "found no command line: There is no such command."),
         ("```\nlua {ran}\nlua {ran}\n```", "2 lines instead of one"),
+        ("Use `:sort` to sort them.", "wrote no command line: Use `:sort` to sort them."),
+        ("run `:lua {ran}`", "wrote no command line: run `:lua"),
+        ("delete the line below.", "wrote no command line: delete the line"),
+        ("Sure", "wrote no command line: Sure"),
+        ("I think `sort` does it", "wrote no command line: I think"),
     ],
 )
 def test_an_answer_that_could_do_more_than_be_read_is_refused(nvim_factory, tmp_path, answer, said):
@@ -64,6 +69,24 @@ def test_an_answer_that_could_do_more_than_be_read_is_refused(nvim_factory, tmp_
         nvim.settle()
         assert nvim.lua("return vim.api.nvim_get_mode().mode") == "n"
         assert nvim.lua(f"return {EVIL_RUN} == nil")
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ("%s/`a`/b c d./g", "%s/`a`/b c d./g"),
+        ("edit `find . -name a.txt`", "edit `find . -name a.txt`"),
+        ("normal A the end of it.", "normal A the end of it."),
+        ("'<,'>sort u", "'<,'>sort u"),
+        ("Here it is:\n```vim\n:%sort\n```\nIt sorts.", "%sort"),
+        ("42", "42"),
+    ],
+)
+def test_a_command_that_looks_like_words_is_shown(nvim_factory, tmp_path, answer, shown):
+    with ChatServerThread([reply(answer)], key=KEY) as server:
+        nvim = start(nvim_factory, tmp_path, server)
+        nvim.command("CodeCompanionCmd x")
+        nvim.wait_lua(f"return vim.fn.getcmdline() == {lua_string(shown)}")
 
 
 def test_special_keys_written_as_text_are_text(nvim_factory, tmp_path):

@@ -178,7 +178,7 @@ def test_a_cut_diff_keeps_the_beginning_of_every_file(nvim_factory, tmp_path):
                 f"diff --git a/f{number} b/f{number}\n" + "\n".join(f"+line {line}" for line in range(size))
                 for number, size in enumerate(sizes)
             )
-            text, cut, files = nvim.lua("return { require('codecompanion.commit_message').cut(...) }", diff, 20_000)
+            text, cut, files = nvim.lua("return { require('codecompanion.staged').cut(...) }", diff, 20_000)
             assert files == max(1, len(sizes))
             assert len(text) <= 20_000 + 100 * files
             assert all(f"diff --git a/f{number} " in text for number in range(len(sizes)))

@@ -2,7 +2,6 @@
 
 local api = vim.api
 local asking = require("codecompanion.edit_in_place.asking")
-local conversation = require("codecompanion.edit_in_place.conversation")
 local edits = require("codecompanion.edit_in_place.edits")
 local keys = require("codecompanion.edit_in_place.keys")
 local proposals = require("codecompanion.edit_in_place.proposal")
@@ -19,7 +18,7 @@ local function counted(count, what)
 end
 
 ---Whether there is something to decide about; if not, the user is told.
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@return boolean
 local function is_proposed(edit)
   if edit.is_asking then
@@ -33,7 +32,7 @@ local function is_proposed(edit)
   return false
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.accept_change(edit)
   if not is_proposed(edit) then
     return
@@ -57,7 +56,7 @@ function M.accept_change(edit)
   say.hint(("%s, %d left that meet yours"):format(counted(#clear, "accepted"), left))
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.reject_change(edit)
   if edit.is_asking then
     return asking.stop(edit)
@@ -66,7 +65,7 @@ function M.reject_change(edit)
   edits.finish(edit, is_part and "Rejected; what you accepted stays." or "Rejected; the buffer was not changed by it.")
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.stop(edit)
   if edit.is_asking then
     asking.stop(edit)
@@ -75,7 +74,7 @@ function M.stop(edit)
   end
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@return CodeCompanion.PlacedHunk?
 local function under_cursor(edit)
   if not is_proposed(edit) then
@@ -88,7 +87,7 @@ local function under_cursor(edit)
   return one
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.accept_hunk(edit)
   local one = under_cursor(edit)
   if one then
@@ -99,7 +98,7 @@ function M.accept_hunk(edit)
   end
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.reject_hunk(edit)
   local one = under_cursor(edit)
   if one then
@@ -121,7 +120,7 @@ local function rows_of(bufnr)
   return found
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@param step 1|-1
 local function go(edit, step)
   if vim.wo.diff then
@@ -141,17 +140,17 @@ local function go(edit, step)
   end
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.next_hunk(edit)
   go(edit, 1)
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.previous_hunk(edit)
   go(edit, -1)
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@param prompt string
 ---@param default string
 ---@param lines fun(): string[]
@@ -166,29 +165,29 @@ local function ask(edit, prompt, default, lines)
   end)
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.retry(edit)
   ask(edit, "Instead: ", edit.instruction, function()
     return region.lines(edit.region)
   end)
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.follow_up(edit)
   ask(edit, "Change the proposal: ", "", function()
     return proposals.result(edit.proposal)
   end)
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.open_chat(edit)
   if edit.is_asking then
     return say.hint("The model is still answering" .. keys.hint({ { "stop", "stops it" } }, " · "))
   end
-  conversation.show(edit.conversation)
+  asking.show_chat(edit)
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.show_diff(edit)
   if is_proposed(edit) then
     local first, last = region.rows(edit.region)

@@ -1,7 +1,6 @@
 ---Asking the model for an edit, and what its answer becomes.
 
 local api = vim.api
-local conversation = require("codecompanion.edit_in_place.conversation")
 local edits = require("codecompanion.edit_in_place.edits")
 local present = require("codecompanion.edit_in_place.present")
 local proposals = require("codecompanion.edit_in_place.proposal")
@@ -13,7 +12,7 @@ local target = require("codecompanion.edit_in_place.target")
 local M = {}
 
 ---Nothing came of it: what was proposed before stands again.
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@param reason string
 local function fail(edit, reason)
   local was_stopped = reason == ""
@@ -31,7 +30,7 @@ local function fail(edit, reason)
 end
 
 ---The text of a new buffer.
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@param event table edit_ended
 local function show_new_buffer(edit, event)
   local filetype = vim.bo[edit.bufnr].filetype
@@ -44,7 +43,7 @@ local function show_new_buffer(edit, event)
   vim.bo.filetype = filetype
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@param event table edit_ended
 local function propose(edit, event)
   local lines = present.made_of(edit.asked, event.placement, event.lines)
@@ -61,14 +60,21 @@ local function propose(edit, event)
   end
 end
 
----@param edit CodeCompanion.Edit
+---Show the chat of an edit.
+---@param edit CodeCompanion.EditInPlace
+function M.show_chat(edit)
+  edit.conversation:give_back() -- the buffer opens it again
+  require("codecompanion.chat").resume(edit.conversation.id)
+end
+
+---@param edit CodeCompanion.EditInPlace
 ---@param event table edit_ended
 local function ended(edit, event)
   if event.outcome == "failed" then
     fail(edit, event.error)
   elseif event.outcome == "answer" then
     edits.finish(edit)
-    conversation.show(edit.conversation)
+    M.show_chat(edit)
     say.line({ event.note .. " The buffer was not changed.", event.note })
   elseif event.placement == "new" then
     show_new_buffer(edit, event)
@@ -77,7 +83,7 @@ local function ended(edit, event)
   end
 end
 
----@type table<string, fun(edit: CodeCompanion.Edit, event: table)>
+---@type table<string, fun(edit: CodeCompanion.EditInPlace, event: table)>
 local TAKEN = {
   state = function(edit, event)
     edit.label = event.label
@@ -100,19 +106,15 @@ local TAKEN = {
     end
   end,
   host_exit = function(edit, event)
-    conversation.lost(edit.conversation)
     fail(edit, event.text)
   end,
 }
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@param event table
 function M.take(edit, event)
-  if event.type == "host_exit" then
-    conversation.lost(edit.conversation)
-  end
   if event.type == "notice" and (event.level == "WARN" or event.level == "ERROR") then
-    if edits.is_alive(edit) and not conversation.has_window(edit.conversation.id) then
+    if edits.is_alive(edit) and not edit.conversation:has_window() then
       say.line(event.text, severity[event.level]) -- a budget, a rule file: no chat shows it
     end
     return
@@ -124,7 +126,7 @@ function M.take(edit, event)
 end
 
 ---Ask the model about the lines of an edit, as they are or as they are proposed.
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@param instruction string
 ---@param lines string[] What the reply is to be about
 ---@param is_follow_up boolean The chat knows the rest of the file already
@@ -138,13 +140,13 @@ function M.ask(edit, instruction, lines, is_follow_up)
   local payload = target.payload(edit.bufnr, first, last, lines)
   payload.is_follow_up = is_follow_up
   edits.begin_progress(edit)
-  conversation.submit(edit.conversation, instruction, payload)
+  edit.conversation:submit(instruction, payload)
 end
 
 ---Stop the reply.
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.stop(edit)
-  conversation.cancel(edit.conversation)
+  edit.conversation:cancel()
   fail(edit, "")
 end
 

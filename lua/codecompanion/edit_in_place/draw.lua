@@ -66,26 +66,6 @@ local function visible(line, tabstop)
   return line:find("%c") and vim.fn.strtrans(line) or line
 end
 
----Break a line into rows of at most `width` cells.
----@param line string
----@param width integer
----@return string[]
-local function rows_of(line, width)
-  if api.nvim_strwidth(line) <= width then
-    return { line }
-  end
-  local rows, row, used = {}, {}, 0
-  for _, char in ipairs(vim.fn.split(line, "\\zs")) do
-    local cells = api.nvim_strwidth(char)
-    if used + cells > width then
-      rows[#rows + 1], row, used = table.concat(row), {}, 0
-    end
-    row[#row + 1], used = char, used + cells
-  end
-  rows[#rows + 1] = table.concat(row)
-  return rows
-end
-
 ---@param text string
 ---@param width integer
 ---@return string
@@ -108,7 +88,7 @@ local function added(lines, removed, room)
       break
     end
     local text = visible(line, room.tabstop)
-    local rows = room.wraps and rows_of(text, room.width) or { text }
+    local rows = room.wraps and fit.rows(text, room.width) or { text }
     for index, row in ipairs(rows) do
       local mark = index == 1 and plus or (" "):rep(room.gutter)
       shown[#shown + 1] = { { mark, "CodeCompanionEditHint" }, { padded(row, room.width), "CodeCompanionEditAdded" } }

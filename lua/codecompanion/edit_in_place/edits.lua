@@ -2,7 +2,6 @@
 ---brings back. When one begins, ends, is decided and comes back.
 
 local api = vim.api
-local conversation = require("codecompanion.edit_in_place.conversation")
 local draw = require("codecompanion.edit_in_place.draw")
 local keys = require("codecompanion.edit_in_place.keys")
 local present = require("codecompanion.edit_in_place.present")
@@ -15,13 +14,13 @@ local M = {}
 local REDRAW_MS = 40
 local AUGROUP = api.nvim_create_augroup("codecompanion.edit_in_place", {})
 
----@class CodeCompanion.Edit
+---@class CodeCompanion.EditInPlace
 ---@field bufnr integer
 ---@field region CodeCompanion.EditRegion
 ---@field base string[] The lines of the region when the model was asked
 ---@field asked string[] The lines that the reply is about: those, or what was proposed for them
 ---@field instruction string The newest one
----@field conversation CodeCompanion.EditConversation
+---@field conversation CodeCompanion.HeadlessChat
 ---@field actions table<string, fun()> Of the keys
 ---@field is_asking boolean The model is answering
 ---@field is_decided boolean All of it is decided: only an undo brings it back
@@ -32,7 +31,7 @@ local AUGROUP = api.nvim_create_augroup("codecompanion.edit_in_place", {})
 ---@field progress? CodeCompanion.EditProgress
 
 ---@class CodeCompanion.EditedBuffer
----@field edits CodeCompanion.Edit[] In the order they began
+---@field edits CodeCompanion.EditInPlace[] In the order they began
 ---@field keys? CodeCompanion.EditKeys What is set while one of them is live
 ---@field is_due? boolean It will be drawn soon
 ---@field is_drawn? boolean
@@ -46,7 +45,7 @@ M.last_chat = nil
 
 ---The edits that run or wait for a decision, from top to bottom.
 ---@param bufnr integer
----@return CodeCompanion.Edit[]
+---@return CodeCompanion.EditInPlace[]
 function M.live(bufnr)
   local found = vim.tbl_filter(function(edit)
     return not edit.is_decided
@@ -57,7 +56,7 @@ function M.live(bufnr)
   return found
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@return boolean
 function M.is_alive(edit)
   local here = by_buffer[edit.bufnr]
@@ -68,7 +67,7 @@ end
 ---@param bufnr integer
 ---@param first integer 0-based row
 ---@param last integer 0-based row after the last line
----@return CodeCompanion.Edit?
+---@return CodeCompanion.EditInPlace?
 function M.meeting(bufnr, first, last)
   for _, edit in ipairs(M.live(bufnr)) do
     local from, to = region.rows(edit.region)
@@ -84,7 +83,7 @@ end
 
 ---The edit that a key in the current window is about: the only one, or that of the cursor's line.
 ---@param bufnr integer
----@return CodeCompanion.Edit?
+---@return CodeCompanion.EditInPlace?
 function M.chosen(bufnr)
   local live = M.live(bufnr)
   local row = api.nvim_win_get_cursor(0)[1] - 1
@@ -143,37 +142,37 @@ local function refresh_soon(bufnr)
   end
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.draw(edit)
   refresh(edit.bufnr)
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.draw_soon(edit)
   refresh_soon(edit.bufnr)
 end
 
 ---Change the text, and leave the cursor's line where it is on the screen.
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@param change fun()
 function M.without_moving(edit, change)
   draw.without_moving(edit.bufnr, change)
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.begin_progress(edit)
   edit.is_asking = true
   present.begin_progress(edit)
   refresh(edit.bufnr)
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.end_progress(edit)
   edit.is_asking, edit.arrived = false, {}
   present.end_progress(edit)
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@param can_return boolean
 ---@param text? string|string[]
 ---@param level? CodeCompanion.Severity
@@ -197,14 +196,14 @@ function end_of(edit, can_return, text, level)
     present.clear(edit.bufnr)
   end
   M.last_chat = edit.conversation.id
-  conversation.close(edit.conversation)
+  edit.conversation:close()
   if text then
     say.line(text, level)
   end
 end
 
 ---An edit is over: the buffer has its keys back, and nothing of it is drawn.
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@param text? string|string[] What to say
 ---@param level? CodeCompanion.Severity
 function M.finish(edit, text, level)
@@ -215,7 +214,7 @@ function M.finish(edit, text, level)
 end
 
 ---All of it is accepted: as `finish`, but an undo brings what is undone back as a proposal.
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@param text string
 function M.decide(edit, text)
   if M.is_alive(edit) then
@@ -270,7 +269,7 @@ local function redraw_on_resize()
   })
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.add(edit)
   local here = by_buffer[edit.bufnr]
   if not here then

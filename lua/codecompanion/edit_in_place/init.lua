@@ -39,9 +39,12 @@ local function begin(bufnr, instruction, lines)
   require("codecompanion.screen.edit_highlights").define()
   edit.actions = bound(bufnr)
   edits.add(edit)
-  edit.conversation = require("codecompanion.edit_in_place.conversation").open(function(event)
-    asking.take(edit, event)
-  end)
+  edit.conversation = require("codecompanion.headless_chat").open({
+    adapter = require("codecompanion.config").options.interactions.inline.adapter,
+    on_event = function(event)
+      asking.take(edit, event)
+    end,
+  })
   asking.ask(edit, instruction, lines.lines, false)
 end
 

@@ -33,7 +33,7 @@ function M.made_of(asked, placement, lines)
 end
 
 ---What is proposed by an edit now, or has arrived of it.
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 ---@return CodeCompanion.PlacedHunk[]? placed nil when its lines are gone
 function M.placed(edit)
   if not edit.is_asking then
@@ -69,7 +69,7 @@ local function hints(count)
 end
 
 ---@class CodeCompanion.PresentedEdit
----@field edit CodeCompanion.Edit
+---@field edit CodeCompanion.EditInPlace
 ---@field first integer 0-based row of its region
 ---@field hunks CodeCompanion.PlacedHunk[]
 
@@ -108,7 +108,7 @@ function M.draw(bufnr, shown)
 end
 
 ---Open the folds that hide what is proposed.
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.unfold(edit)
   local first = region.rows(edit.region)
   if first and edit.proposal then
@@ -116,7 +116,7 @@ function M.unfold(edit)
   end
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 local function show_progress(edit)
   local first = region.rows(edit.region)
   if first then
@@ -128,7 +128,7 @@ local function show_progress(edit)
 end
 
 ---Show that the model is being asked, until it is not any more.
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.begin_progress(edit)
   M.end_progress(edit)
   local progress = { timer = uv.new_timer() }
@@ -145,7 +145,7 @@ function M.begin_progress(edit)
   )
 end
 
----@param edit CodeCompanion.Edit
+---@param edit CodeCompanion.EditInPlace
 function M.end_progress(edit)
   local progress = edit.progress
   if progress then

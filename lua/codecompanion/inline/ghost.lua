@@ -1,6 +1,7 @@
 ---Draws a suggestion at the cursor: its first line in the line, the others as virtual lines below it. Nothing of it is
 ---in the buffer.
 
+local fit = require("codecompanion.screen.fit")
 local shorter = require("codecompanion.inline.shorter")
 
 local api = vim.api
@@ -90,27 +91,6 @@ local function only_here(bufnr)
   pcall(api.nvim__ns_set, ns, { wins = windows })
 end
 
----A line as the rows that the window would show of it: virtual lines do not wrap by themselves.
----@param text string Without tabs
----@param columns integer
----@return string[]
-local function rows_of(text, columns)
-  if not vim.wo.wrap or #text <= columns or vim.fn.strdisplaywidth(text) <= columns then
-    return { text }
-  end
-  local rows, row, width = {}, {}, 0
-  for _, char in ipairs(vim.fn.split(text, "\\zs")) do
-    local cells = vim.fn.strdisplaywidth(char)
-    if width + cells > columns then
-      rows[#rows + 1] = table.concat(row)
-      row, width = {}, 0
-    end
-    row[#row + 1], width = char, width + cells
-  end
-  rows[#rows + 1] = table.concat(row)
-  return rows
-end
-
 ---The rows below the cursor's line; the last one says how many lines have no room.
 ---@param lines string[] Without the first
 ---@param room CodeCompanion.GhostRoom
@@ -119,7 +99,8 @@ end
 local function below(lines, room)
   local shown, shown_before = {}, 0
   for number, line in ipairs(lines) do
-    for _, row in ipairs(rows_of(without_tabs(line, 0), room.columns)) do
+    local text = without_tabs(line, 0)
+    for _, row in ipairs(vim.wo.wrap and fit.rows(text, room.columns) or { text }) do
       shown[#shown + 1] = { { row, GHOST } }
     end
     local limit = number < #lines and room.rows - 1 or room.rows

@@ -145,6 +145,26 @@ function M.wrap(text, width)
   return lines
 end
 
+---Break a line into rows of at most `width` cells, as a window does that wraps: virtual lines do not by themselves.
+---@param line string Without tabs
+---@param width integer
+---@return string[]
+function M.rows(line, width)
+  if #line <= width or vim.fn.strdisplaywidth(line) <= width then
+    return { line }
+  end
+  local rows, row, used = {}, {}, 0
+  for _, char in ipairs(vim.fn.split(line, "\\zs")) do
+    local cells = vim.fn.strdisplaywidth(char)
+    if used + cells > width then
+      rows[#rows + 1], row, used = table.concat(row), {}, 0
+    end
+    row[#row + 1], used = char, used + cells
+  end
+  rows[#rows + 1] = table.concat(row)
+  return rows
+end
+
 ---Where a note to a line goes: at the right end where there is room, else after its text, where it wraps with it.
 ---@param line string
 ---@param chunks { [1]: string, [2]: string }[]

@@ -1,5 +1,6 @@
 ---What the buffer knows of a chat: where things are drawn and what waits. The chat itself is in the host.
 
+local new_id = require("codecompanion.new_id")
 local options = require("codecompanion.chat.state.options")
 
 local M = {}
@@ -96,19 +97,12 @@ local function nothing_to_restore()
   return { queue = {}, drawn = 0, size = 0, last = false, running = false, noted = {} }
 end
 
----@return string
-function M.new_id()
-  return (vim.uv.random(12):gsub(".", function(byte)
-    return ("%02x"):format(byte:byte())
-  end))
-end
-
 ---@param id? string A stored chat; a new one without it
 ---@return CodeCompanion.Chat
 function M.new(id)
   made = made + 1
   return {
-    id = id or M.new_id(),
+    id = id or new_id(),
     name = tostring(made),
     title = "",
     adapter = "",
@@ -124,7 +118,7 @@ function M.new(id)
     header = false,
     submit_id = 0,
     outgoing = {},
-    nonce = M.new_id(),
+    nonce = new_id(),
     approvals = {},
     announced = {},
     put_away = {},

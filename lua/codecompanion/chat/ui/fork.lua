@@ -11,7 +11,7 @@ local fit = require("codecompanion.screen.fit")
 local host = require("codecompanion.host")
 local life = require("codecompanion.chat.ui.life")
 local marks = require("codecompanion.chat.buffer.marks")
-local record = require("codecompanion.chat.state.record")
+local new_id = require("codecompanion.new_id")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
@@ -26,11 +26,6 @@ local LAST_CHARS = 40
 ---@field fork string Id of the branch it will make; the same when it is tried again
 ---@field before string What stood in the input before
 ---@field sending? boolean The host makes the branch
-
----@return string
-local function new_id()
-  return record.new_id()
-end
 
 ---@param chat CodeCompanion.Chat
 ---@param payload table

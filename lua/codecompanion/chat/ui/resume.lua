@@ -8,7 +8,7 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----So many hexadecimal digits are an id (`record.new_id`); anything shorter may be a title.
+---So many hexadecimal digits are an id (`new_id.lua`); anything shorter may be a title.
 local ID_DIGITS = 16
 
 ---Resume a stored chat; without an id the user chooses.

@@ -1,0 +1,153 @@
+---One question to the model, asked without a window and answered with a text, such as a command line. It can be
+---stopped, has a time limit, and what goes wrong is one sentence; then nothing was changed.
+
+local headless_chat = require("codecompanion.headless_chat")
+local host = require("codecompanion.host")
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+---@class CodeCompanion.HeadlessQuestion
+---@field purpose CodeCompanion.Purpose
+---@field what string What is being done, for the user: `the command line`
+---@field options { adapter?: string|table, timeout: integer } As configured; after `timeout` ms it is stopped
+---@field text string|fun(opened: table): string A function is told of the model first (`chat_opened`)
+---@field on_reply fun(text: string) Called with the whole reply, once, if there is one
+---@field chat CodeCompanion.HeadlessChat
+---@field reply string What has arrived
+---@field said? string What the host had to say about it: an error
+---@field is_cut? boolean The reply ended before its end
+---@field timer uv.uv_timer_t
+local Question = {}
+Question.__index = Question
+
+---Those that wait for an answer.
+---@type table<CodeCompanion.HeadlessQuestion, true>
+local waiting = {}
+
+---@return boolean was_waiting
+function Question:_end()
+  if not waiting[self] then
+    return false
+  end
+  waiting[self] = nil
+  self.timer:stop()
+  self.timer:close()
+  vim.schedule(function()
+    self.chat:close()
+  end)
+  return true
+end
+
+---@param text string
+---@param level CodeCompanion.Severity
+function Question:_fail(text, level)
+  if self:_end() then
+    say.line(text, level)
+  end
+end
+
+---@param event table turn_finished
+function Question:_finish(event)
+  local problem = event.error ~= "" and event.error or self.said
+  if event.reason == "done" and self.is_cut then
+    problem = "The reply was cut off before its end; nothing was changed."
+  elseif event.reason == "done" then
+    if self:_end() then
+      self.on_reply(self.reply)
+    end
+    return
+  elseif event.reason == "stopped" and not problem then
+    problem = "Stopped; nothing was changed."
+  end
+  self:_fail(problem or "The turn ended early.", severity.ERROR)
+end
+
+---@type table<string, fun(question: CodeCompanion.HeadlessQuestion, event: table)>
+local TAKEN = {
+  chat_opened = function(question, event)
+    if type(question.text) == "function" and question.chat.submits == 0 then
+      question.chat:submit(question.text(event))
+    end
+  end,
+  reply_started = function(question)
+    question.reply = ""
+  end,
+  text = function(question, event)
+    question.reply = question.reply .. event.text
+  end,
+  reply_finished = function(question, event)
+    question.is_cut = question.is_cut or event.stop ~= "stop" and event.stop ~= "tool_calls"
+  end,
+  notice = function(question, event)
+    question.said = event.level == "ERROR" and event.text or question.said
+  end,
+  submit_failed = function(question, event)
+    question:_fail(event.error, severity.ERROR)
+  end,
+  request_failed = function(question, event)
+    question:_fail(event.error, severity.ERROR)
+  end,
+  host_exit = function(question, event)
+    question:_fail(event.text, severity.ERROR)
+  end,
+  approval_requested = function(question, event) -- nobody sees the question
+    host.notify("approve", { chat = question.chat.id, call_id = event.call_id, decision = "cancel" })
+  end,
+  turn_finished = Question._finish,
+}
+
+---Stop it at once: what still arrives is not taken.
+---@param text string
+---@param level CodeCompanion.Severity
+function Question:_stop(text, level)
+  if waiting[self] then
+    self.chat:cancel()
+    self:_fail(text, level)
+  end
+end
+
+---Ask.
+---@param question table `purpose`, `what`, `options`, `text` and `on_reply` of a question
+function M.ask(question)
+  local self = setmetatable(question, Question) --[[@as CodeCompanion.HeadlessQuestion]]
+  local limit = self.options.timeout
+  self.reply, self.timer = "", vim.uv.new_timer()
+  waiting[self] = true
+  self.chat = headless_chat.open({
+    purpose = self.purpose,
+    adapter = self.options.adapter,
+    on_event = function(event)
+      local take = TAKEN[event.type]
+      if take and waiting[self] then
+        take(self, event)
+      end
+    end,
+  })
+  self.timer:start(
+    limit,
+    0,
+    vim.schedule_wrap(function()
+      local late = ("The model did not answer in %g s; nothing was changed."):format(limit / 1000)
+      self:_stop(late, severity.ERROR)
+    end)
+  )
+  if type(self.text) == "string" then
+    self.chat:submit(self.text --[[@as string]])
+  end
+end
+
+---Stop all that are waiting (`:CodeCompanion cancel`).
+---@return string[] stopped What was
+function M.cancel_all()
+  local stopped = {}
+  for _, question in ipairs(vim.tbl_keys(waiting)) do
+    stopped[#stopped + 1] = question.what
+    question:_stop("Stopped; nothing was changed.", severity.INFO)
+  end
+  table.sort(stopped)
+  return stopped
+end
+
+return M

@@ -1,0 +1,168 @@
+---What is staged in the repository of the current folder, for a model: the diff without the text of files of keys, cut
+---to what there is room for, and the newest commits.
+---
+---Git is asked in the editor, because `git commit` may have told its editor of another index (`git commit -a`); it runs
+---nothing of the repository's.
+
+local M = {}
+
+local GIT =
+  { "git", "--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null" }
+local GIT_MS = 10000
+local SUBJECTS = 12
+local CHARS_PER_TOKEN, SHARE = 3, 0.5 -- of the context window, for the diff
+local MIN_CHARS, MAX_CHARS = 2000, 150000
+
+---@class CodeCompanion.Staged
+---@field diff string
+---@field stat string
+---@field subjects string Of the newest commits
+
+---@param arguments string[]
+---@param done fun(problem?: string, output: string)
+local function git(arguments, done)
+  local command = vim.list_extend(vim.list_extend({}, GIT), arguments)
+  local options = { text = true, timeout = GIT_MS, env = { LC_ALL = "C", GIT_TERMINAL_PROMPT = "0" } }
+  local ok, problem = pcall(vim.system, command, options, function(result)
+    vim.schedule(function()
+      if result.code == 0 then
+        return done(nil, result.stdout or "")
+      end
+      local text = vim.trim((result.stderr or ""):match("^[^\n]*") or "")
+      done(text ~= "" and text or "git did not answer in time", "")
+    end)
+  end)
+  if not ok then
+    done(tostring(problem):find("ENOENT", 1, true) and "there is no git" or tostring(problem), "")
+  end
+end
+
+---@param diff string
+---@return { name: string, lines: string[], chars: integer }[]
+local function files_of(diff)
+  local files = {}
+  for _, line in ipairs(vim.split(diff, "\n", { plain = true })) do
+    local name = line:match("^diff %-%-git .- b/(.*)$") or line:match("^diff %-%-%S+ (.*)$")
+    if name or #files == 0 then
+      files[#files + 1] = { name = name or "", lines = {}, chars = 0 }
+    end
+    local file = files[#files]
+    file.lines[#file.lines + 1] = line
+    file.chars = file.chars + #line + 1
+  end
+  return files
+end
+
+---How many bytes of each file fit, when large files give way to small ones.
+---@param files { chars: integer }[]
+---@param room integer
+---@return integer
+local function share_of(files, room)
+  local sizes = vim.tbl_map(function(file)
+    return file.chars
+  end, files)
+  table.sort(sizes)
+  for index, size in ipairs(sizes) do
+    local equal = math.floor(room / (#sizes - index + 1))
+    if size > equal then
+      return equal
+    end
+    room = room - size
+  end
+  return math.huge
+end
+
+---Cut a diff to a size: every file keeps its beginning, and it is said what is left out.
+---@param diff string
+---@param room integer In bytes
+---@return string
+---@return integer cut How many files were
+---@return integer files
+function M.cut(diff, room)
+  local files, parts, cut = files_of(diff), {}, 0
+  local share = share_of(files, room)
+  for _, file in ipairs(files) do
+    local left, used = share, 0
+    for index, line in ipairs(file.lines) do
+      left = left - #line - 1
+      if left < 0 and used > 0 then
+        cut = cut + 1
+        parts[#parts + 1] = ("[%d more lines of this file are left out]"):format(#file.lines - index + 1)
+        break
+      end
+      used = used + 1
+      parts[#parts + 1] = left < 0 and line:sub(1, math.max(0, share)) or line
+    end
+  end
+  return table.concat(parts, "\n"), cut, #files
+end
+
+---The diff as a model with this window gets it.
+---@param staged CodeCompanion.Staged
+---@param window integer Of the model, in tokens; 0 = unknown
+---@return string text With the list of all files where it is cut
+---@return string? said What was left out, for the user
+function M.text(staged, window)
+  local room = math.floor(window * SHARE * CHARS_PER_TOKEN)
+  room = math.max(MIN_CHARS, math.min(room > 0 and room or MAX_CHARS, MAX_CHARS))
+  local diff, cut, count = M.cut(staged.diff, room)
+  local text = "The staged diff:\n" .. diff
+  if cut == 0 then
+    return text
+  end
+  local stat = "All files:\n" .. vim.fn.strcharpart(staged.stat, 0, math.floor(room / 4))
+  return stat .. "\n\n" .. text, ("The diff is large: %d of %d files were cut for the model."):format(cut, count)
+end
+
+---Ask which staged files hold keys or passwords by their name; their text is not for a model.
+---@param done fun(problem?: string, secret?: string[]) Neither: nothing is staged
+function M.secrets(done)
+  local names = { "diff", "--cached", "--no-ext-diff", "--name-only", "--no-renames", "-z" }
+  git(names, function(problem, output)
+    local staged = vim.split(output, "\0", { plain = true, trimempty = true })
+    if problem then
+      return done(problem)
+    elseif #staged == 0 then
+      return done(nil, nil)
+    end
+    require("codecompanion.host").request("find_secret_files", { names = staged }, function(err, secret)
+      done(err, secret or {})
+    end)
+  end)
+end
+
+---@param secret string[]
+---@return string[] arguments That keep the text of these files out of a diff
+local function without(secret)
+  if #secret == 0 then
+    return {}
+  end
+  local arguments = { "--", ":(top)" }
+  for _, name in ipairs(secret) do
+    arguments[#arguments + 1] = ":(top,exclude,literal)" .. name
+  end
+  return arguments
+end
+
+---Read what is staged.
+---@param secret string[] Files whose text is left out
+---@param done fun(problem?: string, staged?: CodeCompanion.Staged)
+function M.read(secret, done)
+  local shown = { "diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-color", "-M" }
+  git(vim.list_extend(shown, without(secret)), function(problem, diff)
+    if problem then
+      return done(problem)
+    end
+    for _, name in ipairs(secret) do
+      diff = diff .. ("diff --git a/%s b/%s\n(its text is left out: a file of keys or passwords)\n"):format(name, name)
+    end
+    git({ "diff", "--cached", "--no-ext-diff", "--no-color", "-M", "--stat=80" }, function(_, stat)
+      git({ "log", "-n", tostring(SUBJECTS), "--no-merges", "--format=%s" }, function(_, subjects)
+        -- No subjects in a repository without a commit.
+        done(nil, { diff = diff, stat = vim.trim(stat), subjects = vim.trim(subjects) })
+      end)
+    end)
+  end)
+end
+
+return M
