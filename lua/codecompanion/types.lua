@@ -1084,10 +1084,10 @@
 ---@field anchor_at? integer
 ---@field choice? ""|"left_out"|"pinned"
 
----→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, lines}]`.
+---→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, places}]`.
 ---
 ---The changes of files that tools made in this chat, and their reverts, newest first. With `hunks` each row has
----`lines`: the first changed line of each place, as the file was after the change.
+---`places`, as `tools.files.diff.Hunk`.
 ---@class CodeCompanion.Request.ListChanges
 ---@field id? integer
 ---@field chat? string

@@ -522,6 +522,7 @@ def test_a_large_change_is_cut_to_the_window_and_shown_whole_as_a_diff(desk):
     here.nvim.wait_screen(r"… \d+ more lines · gK shows all")
     here.nvim.feed("gK")
     here.nvim.wait_lua("return vim.wo.diff and vim.fn.search('^row 199$', 'n') > 0")
+    here.nvim.wait_screen(r"now · fact.py · q close(.|\n)*proposal · fact.py · q close")
     here.nvim.feed("q")
     here.nvim.wait_lua("return vim.fn.tabpagenr('$') == 1 and not vim.wo.diff")
     here.nvim.feed("ga")
@@ -566,5 +567,7 @@ def test_a_buffer_that_is_loaded_again_or_wiped_ends_its_edit(desk):
     here.ask("4,7CodeCompanion make it iterative")
     here.wait_proposed()
     here.nvim.command("enew | bwipeout! fact.py")
+    closed = "The buffer was closed; its edit in place was dropped."
+    here.nvim.wait_for(lambda: closed in here.nvim.messages(), "what became of it")
     here.edit("4,7CodeCompanion why not")
     assert here.lines() == OLD

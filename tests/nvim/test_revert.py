@@ -165,6 +165,12 @@ def test_a_turn_of_several_files_is_reviewed_place_by_place(desk):
     user.nvim.wait_screen(r"▸ 2 files changed · \+3 −3 · gR review")
     user.nvim.feed("GgR")
     user.nvim.wait_lua("return vim.bo.filetype == 'qf' and #vim.fn.getqflist() == 3")
+    said = user.nvim.lua("return vim.tbl_map(function(i) return i.text end, vim.fn.getqflist())")
+    assert said == ["+1 −1 · 1", "+1 −1 · row 3", "+1 −1 · row 30"]
+    user.nvim.wait_screen("CodeCompanion review · g. keys")
+    user.nvim.feed("g?")
+    user.nvim.wait_screen("gF +Revert all places of this file in the list")
+    user.nvim.feed("q")
     texts = "return vim.tbl_map(function(i) return i.text:match('^[^ ]+') end, vim.fn.getqflist())"
     user.nvim.feed("ggga")
     user.nvim.wait_for(lambda: user.nvim.lua(texts)[0] == "✓", "the mark")
@@ -178,6 +184,7 @@ def test_a_turn_of_several_files_is_reviewed_place_by_place(desk):
     assert user.disk() == TEXT.replace("line 30\n", "row 30\n")
     user.nvim.feed("3GK")
     user.nvim.wait_lua("return vim.wo.diff and vim.api.nvim_get_current_line() == 'row 30'")
+    user.nvim.wait_screen(r"before · a.txt · q close(.|\n)*after · a.txt · q close")
     user.nvim.feed("q")
     user.nvim.wait_lua("return vim.bo.filetype == 'qf'")
     user.nvim.feed("1GgF")

@@ -196,7 +196,11 @@ function M.show_diff(edit)
     vim.list_extend(proposed, proposals.result(edit.proposal))
     vim.list_extend(proposed, now, last + 1)
     local sides = { { name = "now", lines = now }, { name = "proposal", lines = proposed } }
-    require("codecompanion.screen.diff_tab").open(sides[1], sides[2], vim.bo[edit.bufnr].filetype, first + 1)
+    require("codecompanion.screen.diff_tab").open(sides[1], sides[2], {
+      path = api.nvim_buf_get_name(edit.bufnr),
+      filetype = vim.bo[edit.bufnr].filetype,
+      line = first + 1,
+    })
   end
 end
 

@@ -6,15 +6,13 @@ local session = require("codecompanion.chat.state.session")
 
 local M = {}
 
+---What one place is: how much of it changed, and its first line.
 ---@param row table
+---@param place { added: integer, removed: integer, text: string }
 ---@return string
-local function text_of(row)
-  local counts = require("codecompanion.files.counts").text(row)
-  local parts = { row.tool, counts ~= "" and counts or nil }
-  if row.state == "unsaved" then
-    parts[#parts + 1] = "not saved"
-  end
-  return table.concat(parts, " ")
+local function text_of(row, place)
+  local parts = { require("codecompanion.files.counts").text(place), row.state == "unsaved" and "not saved" or nil }
+  return table.concat(parts, " ") .. " · " .. place.text
 end
 
 ---@param chat CodeCompanion.Chat
@@ -28,10 +26,11 @@ local function items_of(chat, rows, all, turn_id)
     if row.tool ~= "revert" and not row.reverted and not row.deleted then
       turn_id = turn_id or row.turn_id
       if all or row.turn_id == turn_id then
-        for at = #row.lines, 1, -1 do
-          local text = review.mark(chat, row.change_id, at - 1) .. text_of(row)
+        for at = #row.places, 1, -1 do
+          local place = row.places[at]
+          local text = review.mark(chat, row.change_id, at - 1) .. text_of(row, place)
           local data = { change_id = row.change_id, hunk = at - 1, path = row.path }
-          table.insert(items, 1, { filename = row.path, lnum = row.lines[at], text = text, user_data = data })
+          table.insert(items, 1, { filename = row.path, lnum = place.line, text = text, user_data = data })
         end
       end
     end

@@ -9,7 +9,22 @@ local session = require("codecompanion.chat.state.session")
 
 local M = {}
 
-M.TITLE = "CodeCompanion: file changes · ga reviewed · gA file reviewed · gX revert · gF revert file · K diff"
+M.TITLE = "CodeCompanion review · g? keys"
+
+local KEYS = {
+  { "ga", "Mark this place as reviewed, or not" },
+  { "gA", "Mark all places of this file in the list as reviewed" },
+  { "gX", "Revert this place" },
+  { "gF", "Revert all places of this file in the list" },
+  { "K", "Show the change as a diff" },
+  { "<CR>", "Go to the place" },
+  { "g?", "Show these keys" },
+}
+local HINTS = {
+  "ga reviewed · gX revert the place · gF revert the file's places · K diff · g? keys",
+  "ga reviewed · gX revert · K diff · g? keys",
+  "g? keys",
+}
 
 ---What was decided, by chat, change and place.
 ---@type table<string, "reviewed"|"reverted">
@@ -79,7 +94,8 @@ local function show_diff(chat, one)
     end
     local filetype = vim.filetype.match({ filename = one.path }) or ""
     local before, after = side("before", result.before), side("after", result.after)
-    require("codecompanion.screen.diff_tab").open(before, after, filetype, one.item.lnum)
+    local file = { path = one.path, filetype = filetype, line = one.item.lnum }
+    require("codecompanion.screen.diff_tab").open(before, after, file)
   end)
 end
 
@@ -99,12 +115,36 @@ local function toggle(chat, one, whole_file)
   end
 end
 
+---The changes of a file that the list shows.
+---@param path string
+---@return string[] ids
+local function listed(path)
+  local ids = {}
+  for _, item in ipairs(vim.fn.getqflist()) do
+    if item.user_data.path == path and not vim.list_contains(ids, item.user_data.change_id) then
+      ids[#ids + 1] = item.user_data.change_id
+    end
+  end
+  return ids
+end
+
+local function show_keys()
+  local lines = vim.tbl_map(function(one)
+    return ("  %-5s %s"):format(one[1], one[2])
+  end, KEYS)
+  local shown = { title = "Review of file changes", lines = lines, footer = { "q close" } }
+  require("codecompanion.screen.float").open(shown)
+end
+
 ---Set the keys in the quickfix window, which is the current one.
 ---@param chat CodeCompanion.Chat
 ---@param refill fun() Fills the list again
 function M.set_keys(chat, refill)
   local bufnr = api.nvim_get_current_buf()
-  local function on(lhs, desc, action)
+  local function on(lhs, action)
+    local desc = vim.iter(KEYS):find(function(one)
+      return one[1] == lhs
+    end)[2]
     vim.keymap.set("n", lhs, function()
       local one = place()
       if not one then -- another list in the same window
@@ -113,26 +153,28 @@ function M.set_keys(chat, refill)
       action(one)
     end, { buffer = bufnr, nowait = true, desc = "CodeCompanion: " .. desc })
   end
-  on("ga", "Mark this place as reviewed, or not", function(one)
+  on("ga", function(one)
     toggle(chat, one, false)
     refill()
     pcall(vim.cmd.normal, { "j", bang = true })
   end)
-  on("gA", "Mark all places of this file as reviewed", function(one)
+  on("gA", function(one)
     toggle(chat, one, true)
     refill()
   end)
-  on("gX", "Revert this place", function(one)
+  on("gX", function(one)
     revert_place(chat, one, refill)
   end)
-  on("gF", "Revert what was changed in this file", function(one)
-    session.request(chat, "list_changes", {}, function(rows)
-      revert.revert(chat, revert.of_file(rows, one.path), refill)
-    end)
+  on("gF", function(one)
+    revert.revert(chat, listed(one.path), refill)
   end)
-  on("K", "Show the change as a diff", function(one)
+  on("K", function(one)
     show_diff(chat, one)
   end)
+  on("g?", show_keys)
+  say.hint(vim.iter(HINTS):find(function(text)
+    return api.nvim_strwidth(text) < vim.v.echospace
+  end) or HINTS[#HINTS])
 end
 
 return M

@@ -8,17 +8,29 @@ local M = {}
 ---Wider than this two texts stand side by side, below it one above the other.
 local SIDE_BY_SIDE = 100
 
----@param lines string[]
----@param filetype string
----@param name string
-local function fill(lines, filetype, name)
+---@class CodeCompanion.DiffSide
+---@field name string Which of the two: `before`
+---@field lines string[]
+
+---@class CodeCompanion.DiffFile
+---@field path string What both are texts of
+---@field filetype string
+---@field line? integer Of the right text, to be looked at first
+
+---@param side CodeCompanion.DiffSide
+---@param file CodeCompanion.DiffFile
+local function fill(side, file)
   local bufnr = api.nvim_create_buf(false, true)
-  api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
+  api.nvim_buf_set_lines(bufnr, 0, -1, false, side.lines)
   vim.bo[bufnr].bufhidden, vim.bo[bufnr].modifiable = "wipe", false
-  pcall(api.nvim_buf_set_name, bufnr, ("%s://%d"):format(name, bufnr))
+  local path = file.path ~= "" and vim.fn.fnamemodify(file.path, ":~:.") or "[No Name]"
+  if not pcall(api.nvim_buf_set_name, bufnr, ("%s://%s"):format(side.name, path)) then
+    pcall(api.nvim_buf_set_name, bufnr, ("%s://%s#%d"):format(side.name, path, bufnr)) -- open a second time
+  end
   api.nvim_win_set_buf(0, bufnr)
-  if filetype ~= "" then
-    float.highlight(bufnr, filetype)
+  vim.wo.winbar = "%< " .. ("%s · %s · q close"):format(side.name, path):gsub("%%", "%%%%")
+  if file.filetype ~= "" then
+    float.highlight(bufnr, file.filetype)
   end
   vim.cmd.diffthis()
   vim.keymap.set("n", "q", function()
@@ -26,20 +38,15 @@ local function fill(lines, filetype, name)
   end, { buffer = bufnr, nowait = true, desc = "Close the diff" })
 end
 
----@class CodeCompanion.DiffSide
----@field name string
----@field lines string[]
-
 ---@param left CodeCompanion.DiffSide
 ---@param right CodeCompanion.DiffSide
----@param filetype string
----@param line? integer Of the right text, to be looked at first
-function M.open(left, right, filetype, line)
+---@param file CodeCompanion.DiffFile
+function M.open(left, right, file)
   vim.cmd("tab split")
-  fill(left.lines, filetype, left.name)
+  fill(left, file)
   vim.cmd(vim.o.columns >= SIDE_BY_SIDE and "rightbelow vsplit" or "rightbelow split")
-  fill(right.lines, filetype, right.name)
-  api.nvim_win_set_cursor(0, { math.max(1, math.min(line or 1, #right.lines)), 0 })
+  fill(right, file)
+  api.nvim_win_set_cursor(0, { math.max(1, math.min(file.line or 1, #right.lines)), 0 })
   vim.cmd.normal({ "zz", bang = true })
 end
 

@@ -605,10 +605,10 @@ class ChooseCode(Request, frozen=True, kw_only=True):
 
 
 class ListChanges(Request, frozen=True, kw_only=True):
-    """→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, lines}]`.
+    """→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, places}]`.
 
     The changes of files that tools made in this chat, and their reverts, newest first. With `hunks` each row has
-    `lines`: the first changed line of each place, as the file was after the change.
+    `places`, as `tools.files.diff.Hunk`.
     """
 
     hunks: bool = False

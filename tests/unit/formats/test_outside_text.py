@@ -20,7 +20,7 @@ from codecompanion.session.attachments.file_facts import count_pages
 from codecompanion.session.attachments.staleness import changed_since
 from codecompanion.session.history.forking import next_title
 from codecompanion.store.log.totals import SessionInfo
-from codecompanion.tools.files.diff import hunk_places
+from codecompanion.tools.files.diff import hunks_of
 
 PACKAGE = Path(__file__).resolve().parents[3] / "python" / "codecompanion"
 READERS = ("json.loads", "json.load", "msgspec.json.decode", "tomllib.loads", "tomllib.load")
@@ -125,7 +125,7 @@ def test_a_number_without_end_is_no_number(tmp_path):
     call = ToolCall("c", "read_file", '{"path": "a.txt"}')
     read = Message(id="m", role="tool", tool_call_id="c", content=f"{DIGITS}\tx", ts=1e12)
     assert changed_since(read, call, read.text, tmp_path) == ""
-    assert hunk_places(f"--- a\n+++ b\n@@ -1 +{DIGITS} @@\n+x") == []
+    assert hunks_of(f"--- a\n+++ b\n@@ -1 +{DIGITS} @@\n+x") == []
     titled = SessionInfo("c", f"chat ({DIGITS})", 0.0, 1, "", "", "")
     assert next_title("chat", [titled]) == "chat (2)"
 

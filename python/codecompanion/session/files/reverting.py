@@ -26,7 +26,7 @@ from codecompanion.session.files.change_list import FileChanged, changes_of
 from codecompanion.session.files.file_log import FileLog
 from codecompanion.session.state import State
 from codecompanion.tools.base import HowEnded, ToChange, ToolContext
-from codecompanion.tools.files.diff import file_diff, hunk_places, without_hunk
+from codecompanion.tools.files.diff import file_diff, hunks_of, without_hunk
 from codecompanion.tools.files.disk import make_link, set_mode
 from codecompanion.tools.files.file_change import ATTEMPTS, carry_out, counts, current_text, is_there
 from codecompanion.tools.files.open_files import Opened
@@ -111,7 +111,7 @@ class Reverter:
             "time": change.ts, "created": not change.began.before, "deleted": not change.after,
         }  # fmt: skip
         if hunks:
-            row["lines"] = hunk_places(self._diff(change))
+            row["places"] = msgspec.to_builtins(hunks_of(self._diff(change)))
         return row
 
     async def _show(self, change_id: str, *, texts: bool) -> dict[str, Any]:
@@ -192,8 +192,8 @@ class Reverter:
             if conflict is None:
                 taken.append(change)
                 continue
-            places = hunk_places(await asyncio.to_thread(self._diff, change))
-            which = f"change at line {places[0]}: " if places else ""
+            places = hunks_of(await asyncio.to_thread(self._diff, change))
+            which = f"change at line {places[0].line}: " if places else ""
             left.append(msgspec.structs.replace(conflict, reason=which + conflict.reason))
         return taken, left
 

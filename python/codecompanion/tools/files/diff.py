@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from difflib import unified_diff
 from itertools import takewhile
 
+import msgspec
+
 from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import printable, split_lines
 
@@ -14,6 +16,7 @@ CONTEXT_LINES = 3
 MAX_COMPARED_LINES = 4000
 """More changed lines than this are not compared one by one (difflib's time grows with their square)."""
 
+_MAX_TEXT, _GOES = 120, "− "
 _HUNK = regex(r"^@@ -(\d{1,15})((?:,\d+)?) \+(\d{1,15})((?:,\d+)?) @@")
 
 
@@ -39,21 +42,44 @@ def count_lines(diff: str) -> tuple[int, int]:
     return sum(line.startswith("+") for line in body), sum(line.startswith("-") for line in body)
 
 
-def hunk_places(diff: str) -> list[int]:
-    """Return the first changed line of each hunk, as the file is after it."""
-    places: list[int] = []
-    line = 0
-    waits = False
+class Hunk(msgspec.Struct):
+    """One place of a diff: its first changed line as the file is after it, how many lines come and go.
+
+    `text` is the first line that comes and has text, else the first that goes, after a minus sign.
+    """
+
+    line: int
+    added: int = 0
+    removed: int = 0
+    text: str = ""
+
+
+def hunks_of(diff: str) -> list[Hunk]:
+    """Return the places of the diff of one file, from top to bottom."""
+    found: list[Hunk] = []
+    line, waits = 0, False
     for row in diff.split("\n")[2:]:
         header = _HUNK.match(row)
         if header:
             line, waits = int(header[3]), True
-        elif waits and row[:1] in "+-" and row:
-            places.append(max(1, line))
-            waits = False
-        else:
-            line += not row.startswith("-")
-    return places
+            continue
+        if row[:1] in ("+", "-"):
+            if waits:
+                found.append(Hunk(max(1, line)))
+                waits = False
+            if found:
+                _take(row, found[-1])
+        line += not row.startswith("-")
+    return found
+
+
+def _take(row: str, hunk: Hunk) -> None:
+    """Count a line of a place, and let it say what the place is about if it is the first that can."""
+    is_added, text = row[0] == "+", row[1:].strip()[:_MAX_TEXT]
+    hunk.added += is_added
+    hunk.removed += not is_added
+    if text and (not hunk.text or (is_added and hunk.text.startswith(_GOES))):
+        hunk.text = text if is_added else _GOES + text
 
 
 def without_hunk(before: str, after: str, hunk: int) -> str | None:

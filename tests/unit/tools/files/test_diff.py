@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codecompanion.formats.text_files import split_lines
-from codecompanion.tools.files.diff import file_diff, hunk_places, without_hunk
+from codecompanion.tools.files.diff import file_diff, hunks_of, without_hunk
 
 
 def test_a_change_is_shown_with_its_surroundings_and_true_line_numbers() -> None:
@@ -50,6 +50,18 @@ def test_a_rewrite_of_a_huge_file_is_not_compared_line_by_line() -> None:
     assert diff.count("\n+") > 30_000
 
 
+def test_a_place_says_where_it_is_how_large_and_what_it_is_about():
+    """What comes says more than what goes; a blank line says nothing."""
+    old = [f"line {number}" for number in range(40)]
+    new = ["", "import os", *old[:10], "  row 10", *old[11:30], *old[32:]]
+    places = hunks_of(file_diff("f", "\n".join(old), "\n".join(new)))
+    assert [(one.line, one.added, one.removed, one.text) for one in places] == [
+        (1, 2, 0, "import os"),
+        (13, 1, 1, "row 10"),
+        (33, 0, 2, "− line 30"),
+    ]
+
+
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", ""]), max_size=40), st.data())
 def test_a_text_without_all_places_of_its_diff_is_what_it_was(before, data):
     """Taken out one by one, from the last; a place that is not there is none."""
@@ -58,7 +70,7 @@ def test_a_text_without_all_places_of_its_diff_is_what_it_was(before, data):
         at = data.draw(st.integers(0, len(after)))
         after[at : at + data.draw(st.integers(0, 3))] = data.draw(st.lists(st.sampled_from("xyz"), max_size=3))
     old, now = ("\n".join([*lines, ""]) if lines else "" for lines in (before, after))
-    count = len(hunk_places(file_diff("f", old, now)))
+    count = len(hunks_of(file_diff("f", old, now)))
     assert without_hunk(old, now, count) is None
     for hunk in range(count - 1, -1, -1):
         now = without_hunk(old, now, hunk)
