@@ -530,6 +530,21 @@ def test_a_large_change_is_cut_to_the_window_and_shown_whole_as_a_diff(desk):
     assert here.lines()[202] == "row 199"
 
 
+def test_new_lines_below_the_last_line_of_the_window_are_scrolled_to(desk):
+    here = desk(reply(code(["return 1", "return 2"])), reply(code(["line 1", "new 2"])))
+    here.nvim.command("enew")
+    here.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, vim.fn.map(vim.fn.range(60), '\"line \" .. v:val'))")
+    here.nvim.feed("G")
+    here.ask(".CodeCompanion return both")
+    here.wait_proposed()
+    here.nvim.wait_screen(r"\+ return 2\n +ga accept")
+    here.nvim.feed("grggzt22G")
+    here.ask("21,22CodeCompanion number it")
+    here.wait_proposed()
+    here.nvim.feed("gg]c")
+    here.nvim.wait_screen(r"\+ new 2\n +ga accept")
+
+
 def test_what_is_folded_away_is_opened_to_be_seen(desk):
     here = desk(reply(code(NEW)))
     here.nvim.command("edit fact.py | setlocal foldmethod=manual | 3,8fold")

@@ -4,6 +4,7 @@ local api = vim.api
 local asking = require("codecompanion.edit_in_place.asking")
 local edits = require("codecompanion.edit_in_place.edits")
 local keys = require("codecompanion.edit_in_place.keys")
+local present = require("codecompanion.edit_in_place.present")
 local proposals = require("codecompanion.edit_in_place.proposal")
 local region = require("codecompanion.edit_in_place.region")
 local say = require("codecompanion.say")
@@ -132,6 +133,10 @@ local function go(edit, step)
       vim.cmd.normal({ "m'", bang = true })
       api.nvim_win_set_cursor(0, { math.min(rows[at] + 1, api.nvim_buf_line_count(0)), 0 })
       vim.cmd.normal({ "zv", bang = true })
+      local there = edits.chosen(edit.bufnr)
+      if there then
+        present.reveal(there)
+      end
       return say.hint(("change %d of %d"):format(at, #rows))
     end
   end

@@ -54,7 +54,7 @@ local function propose(edit, event)
     return edits.decide(edit, "The model proposes no change.")
   end
   edits.draw(edit)
-  present.unfold(edit)
+  present.reveal(edit)
   if event.note ~= "" then
     say.line(event.note, severity.WARN)
   end

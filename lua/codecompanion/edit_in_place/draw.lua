@@ -252,6 +252,31 @@ function M.unfold(bufnr, shown)
   end
 end
 
+---Scroll the current window so far that a change is seen with its new lines, which stand below its old ones; at the end
+---of a file they would be below the window. Its first line and the cursor's line stay in the window.
+---@param first integer 0-based row
+---@param last integer 0-based row of the last old line
+function M.reveal(first, last)
+  local win = api.nvim_get_current_win()
+  local top = vim.fn.line("w0") - 1
+  if api.nvim_get_mode().mode:find("^[iR]") or last < top then
+    return
+  end
+  local function rows_to(row) -- with what stands below it
+    if row < top then
+      return 0
+    end
+    local is_last = row + 1 >= api.nvim_buf_line_count(0)
+    local area = is_last and { start_row = top } or { start_row = top, end_row = row + 1, end_vcol = 0 }
+    return api.nvim_win_text_height(win, area).all
+  end
+  local hidden = rows_to(last) - api.nvim_win_get_height(win)
+  local lines = math.min(hidden, vim.fn.winline() - 1, rows_to(first - 1))
+  if lines > 0 then
+    pcall(vim.cmd.normal, { lines .. "\5", bang = true }) -- CTRL-E
+  end
+end
+
 ---@param bufnr integer
 function M.clear(bufnr)
   if api.nvim_buf_is_loaded(bufnr) then

@@ -107,12 +107,19 @@ function M.draw(bufnr, shown)
   )
 end
 
----Open the folds that hide what is proposed.
+---Show what is proposed: open the folds that hide it, and scroll to new lines that are below the window.
 ---@param edit CodeCompanion.EditInPlace
-function M.unfold(edit)
+function M.reveal(edit)
   local first = region.rows(edit.region)
-  if first and edit.proposal then
-    draw.unfold(edit.bufnr, { first = first, hunks = edit.proposal.placed, hint = {} })
+  if not first or not edit.proposal then
+    return
+  end
+  draw.unfold(edit.bufnr, { first = first, hunks = edit.proposal.placed, hint = {} })
+  if api.nvim_get_current_buf() == edit.bufnr then
+    local one = proposals.at(edit.proposal, api.nvim_win_get_cursor(0)[1] - 1) or edit.proposal.placed[1]
+    if one then
+      draw.reveal(first + one.first, math.max(0, first + one.first + one.count - 1))
+    end
   end
 end
 

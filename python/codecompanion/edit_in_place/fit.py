@@ -28,7 +28,8 @@ def fitted(code: tuple[str, ...], place: EditPlace, placement: Placement) -> tup
     if placement == "replace":
         lines = _as_blank_as(lines, place.region)
     lines = _without_surroundings(lines, place, placement)
-    return _indented(_with_tabs(lines, place), place)
+    lines = _indented(_with_tabs(lines, place), place)
+    return _outdented(lines, place.region) if placement == "replace" else lines
 
 
 def left_out(lines: tuple[str, ...], place: EditPlace) -> str:
@@ -146,6 +147,21 @@ def _indented(lines: tuple[str, ...], place: EditPlace) -> tuple[str, ...]:
         return (*lines[:first], wanted + lines[first], *lines[first + 1 :])
     missing = wanted[len(shared) :]
     return tuple(line if is_blank(line) else missing + line for line in lines)
+
+
+def _outdented(lines: tuple[str, ...], region: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the lines moved to the left, where all of them are deeper than all they replace.
+
+    Lines that differ in nothing else were to be moved, and one alone may have to be.
+    """
+    said, old = ([line for line in some if not is_blank(line)] for some in (lines, region))
+    if len(said) < 2 or not old or [line.strip() for line in said] == [line.strip() for line in old]:
+        return lines
+    shared, wanted = _shared_lead(lines), _shared_lead(region)
+    if not shared.startswith(wanted):
+        return lines
+    more = len(shared) - len(wanted)
+    return tuple(line if is_blank(line) else line[more:] for line in lines)
 
 
 def _only_first_lost(line: str, rest: tuple[str, ...], wanted: str) -> bool:

@@ -146,6 +146,24 @@ def test_indentation_that_only_the_first_line_lost_comes_back():
     assert reading.lines == ("    x = 3", "    y = 4")
 
 
+@pytest.mark.parametrize("lead", ["", "    "])
+def test_code_that_is_deeper_as_a_whole_moves_to_where_the_lines_were(lead):
+    region = (lead + "def a():", lead + "    pass")
+    deeper = "\n".join(lead + "    " + line for line in ("def a():", "    return 1"))
+    reading = read_reply(f"placement: replace\n```python\n{deeper}\n```", EditPlace(region=region))
+    assert reading.lines == (lead + "def a():", lead + "    return 1")
+
+
+def test_code_that_was_to_be_moved_stays_where_it_was_moved_to():
+    """Nothing but white space differs; or what it is moved into stands above it; or it is added."""
+    place = EditPlace(region=("a()", "b()"), filetype="python")
+    assert read_reply("placement: replace\n```\n    a()\n    b()\n```", place).lines == ("    a()", "    b()")
+    nested = ("if x:", "    a()", "    c()")
+    assert read_reply("placement: replace\n```\n" + "\n".join(nested) + "\n```", place).lines == nested
+    added = read_reply("placement: after\n```\n    c()\n    d()\n```", EditPlace(region=("if x:",)))
+    assert added.lines == ("    c()", "    d()")
+
+
 def test_spaces_become_the_tabs_of_the_file_and_tabs_its_spaces():
     tabs = EditPlace(region=("func f() {", "\tg()", "}"), filetype="go", tabs=True)
     reading = read_reply("placement: replace\n```go\nfunc f() {\n    if x {\n        g()\n    }\n}\n```", tabs)
