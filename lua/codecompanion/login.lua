@@ -61,17 +61,16 @@ local function lines_of(page)
       ("Waiting for you to enter it; it is good for %s."):format(minutes),
     }
   end
-  local lines = { "Sign in on this page, and allow the use of your plan:", "", page.url, "" }
+  local lines = { "Sign in on this page, and allow the use of your plan." }
   if page.account ~= "" then
     table.insert(lines, 1, ("Continue as %s; a continues with another account."):format(page.account))
   end
-  local waiting = "Waiting for your browser to come back, for %s at most."
   if is_remote() then
     lines[#lines + 1] = "Your browser is on another machine, so it will end at a page that cannot be shown. Copy the"
       .. " address of that page and press p."
   end
-  lines[#lines + 1] = waiting:format(minutes)
-  return lines
+  lines[#lines + 1] = ("Waiting for your browser to come back, for %s at most."):format(minutes)
+  return vim.list_extend(lines, { "", page.url }) -- it is long: what there is to do comes before it
 end
 
 ---@param page CodeCompanion.LoginPage
@@ -118,12 +117,12 @@ end
 ---@param page CodeCompanion.LoginPage
 ---@return string[] What stands below the window
 local function hints_of(page)
-  local hints = { page.comes_back and "y copy the address" or "y copy the code", "o open the page" }
-  if page.comes_back then
-    hints[#hints + 1] = "p paste the address it ended at"
-    if page.account ~= "" or #page.accounts > 0 then
-      hints[#hints + 1] = "a another account"
-    end
+  if not page.comes_back then
+    return { "y copy the code", "o open the page", "q stop" }
+  end
+  local hints = { "y copy", "o open", "p paste address" }
+  if page.account ~= "" or #page.accounts > 0 then
+    hints[#hints + 1] = "a another account"
   end
   return vim.list_extend(hints, { "q stop" })
 end

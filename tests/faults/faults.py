@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal["status", "stream", "tool", "summary", "clock", "disk", "window", "usage"]
-WireName = Literal["chat", "responses", "messages"]
+WireName = Literal["chat", "responses", "messages", "plan"]
 ALL: tuple[WireName, ...] = ("chat", "responses", "messages")
+"""`plan` is Responses for a ChatGPT plan: rows of its own, and what its login adds."""
 Place = Literal["before the first byte", "in the text", "in a call", "after the text"]
 
 

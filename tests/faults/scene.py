@@ -19,8 +19,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from codecompanion.adapters.http.adapter import HttpAdapter
-from codecompanion.adapters.registry import make_wire
+from codecompanion.adapters.base import Adapter
 from codecompanion.errors import StoreError
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.invariants import violations
@@ -44,7 +43,7 @@ from tests.faults.disks import DISKS
 from tests.faults.faults import Answers, Row, Says
 from tests.faults.own_tools import BreakingSource, OwnFaults
 from tests.faults.raising_tool import RAISING_TOOL
-from tests.faults.wires import KEY, Wire, adapter_settings
+from tests.faults.wires import Wire, adapter_settings, make_adapter
 from tests.providers.loopback.server import LoopbackServer
 from tests.summaries import nine_sections
 from tests.unit.session.fakes import Bench, submit
@@ -61,9 +60,7 @@ class Host(Bench):
 
     reports: list[str]
 
-    def __init__(
-        self, root: Path, adapter: HttpAdapter, settings: Any, row: Row, store: Store, now: list[float]
-    ) -> None:
+    def __init__(self, root: Path, adapter: Adapter, settings: Any, row: Row, store: Store, now: list[float]) -> None:
         tools = {} if row.offers_tools else {"enabled": False}
         own: dict[str, Any] = {"policy": row.policy}
         if row.compact_at:
@@ -90,7 +87,7 @@ class Scene:
         self.sent: list[str] = []
         self.returned: list[str] = []
         self.bodies: list[Mapping[str, Any]] = []
-        self._adapters: list[HttpAdapter] = []
+        self._adapters: list[Adapter] = []
         self._stores: list[Store] = []
         self._numbers = 0
         self._damaged: Any = None
@@ -165,16 +162,12 @@ class Scene:
         return self.summaries.pop(0) if len(self.summaries) > 1 else self.summaries[0]
 
     def _open_host(self, server: LoopbackServer) -> Host:
-        async def no_wait(seconds: float) -> None:
-            return None
-
         limits = {"context_window": self.row.window, "idle_timeout_s": 0.0}
         settings = adapter_settings(self.wire, server.url, **limits)
         reports: list[str] = []
         store = open_store(self.root / "data", lambda: self.now[0], lambda problem: reports.append(_as_told(problem)))
         self._stores.append(store)
-        wire = make_wire(settings, lambda sha: b"")
-        adapter = HttpAdapter(settings, wire, read_key=lambda _: KEY, sleep=no_wait, random=lambda: 0.5)
+        adapter = make_adapter(self.wire, settings, server, self.root / "login")
         self._adapters.append(adapter)
         host = Host(self.root / "work", adapter, settings, self.row, store, self.now)
         host.reports = reports
@@ -195,7 +188,7 @@ class Scene:
 
     def _spoil(self, host: Host, server: LoopbackServer) -> None:
         if self.row.quiet_s:
-            adapter = self._adapters[-1]
+            adapter: Any = self._adapters[-1]
             adapter._settings = adapter_settings(self.wire, server.url, idle_timeout_s=self.row.quiet_s)
         if self.row.disk:
             self._damaged = DISKS[self.row.disk]
@@ -215,7 +208,8 @@ class Scene:
         if self._damaged is not None:
             self._damaged.mend(host.store)
         if self.row.quiet_s:
-            self._adapters[-1]._settings = adapter_settings(self.wire, server.url, context_window=self.row.window)
+            mended: Any = self._adapters[-1]
+            mended._settings = adapter_settings(self.wire, server.url, context_window=self.row.window)
         self.waiting.clear()
         self.summaries.clear()
 

@@ -41,6 +41,13 @@ OVERFLOWS = {
     "as 422": Refuses(422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8192."),
 }
 
+PLAN_LIMIT = "subscription_sharing_usage_limit_exceeded"
+PLAN_LIMITS = {
+    "in an error": Refuses(429, "Limit.", PLAN_LIMIT),
+    "before the stream": Refuses(429, body=b'{"detail": {"code": "%s"}}' % PLAN_LIMIT.encode()),
+    "in words": Refuses(403, body=b'{"detail": "Refused: %s."}' % PLAN_LIMIT.encode()),
+}
+
 STATUS = (
     *(
         Row(
@@ -116,6 +123,36 @@ STATUS = (
         kind="status", name="429, no credit", answered=False,
         answers=(Refuses(429, "You exceeded your current quota", "insufficient_quota"),),
         says="the account has no credit left (429)", expect="told; trying again does not help",
+    ),
+    *(
+        Row(
+            kind="status", name=f"a plan's limit, {how}", answered=False, answers=(refusal,), wires=("plan",),
+            says="the usage limit of your ChatGPT plan", expect="told once, with the page; never asked again by itself",
+        )
+        for how, refusal in PLAN_LIMITS.items()
+    ),
+    Row(
+        kind="status", name="a plan's use cannot be looked up, once", arrives=2, because=REFUSED, wires=("plan",),
+        answers=(Refuses(503, "Later.", "subscription_sharing_usage_unavailable"),), expect="asked again, and answered",
+    ),
+    Row(
+        kind="status", name="a plan that may not be used", answered=False, wires=("plan",),
+        answers=(Refuses(403, "No.", "subscription_sharing_user_not_eligible"),),
+        says="OpenAI does not let this account use its ChatGPT plan", expect="told, with the page that says more",
+    ),
+    Row(
+        kind="status", name="a plan's token is refused, once", arrives=2, because=REFUSED, wires=("plan",),
+        answers=(Refuses(401, "Expired."),), expect="renewed, and answered",
+    ),
+    Row(
+        kind="status", name="a plan's token is refused again and again", answered=False, arrives=2, because=REFUSED,
+        wires=("plan",), answers=(Refuses(401, "No."),) * 2, says="OpenAI refused the token it has just given (401)",
+        expect="renewed once, then told how to log in again; the login stays",
+    ),
+    Row(
+        kind="stream", name="a plan's reply cut in the text", wires=("plan",), kept=True, answered=False,
+        answers=(Says("Much to say about this.", ends_at="in the text"),), says="the connection broke",
+        expect="what came is kept, and marked as cut",
     ),
     *(
         Row(

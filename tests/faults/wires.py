@@ -1,19 +1,27 @@
-"""The three wire formats of the table: a server that judges, an adapter for it, and the bytes of each answer."""
+"""The wire formats of the table: a server that judges, an adapter for it, and the bytes of each answer."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
-from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.base import Adapter, AdapterSettings
+from codecompanion.adapters.chatgpt.adapter import make_chatgpt
+from codecompanion.adapters.chatgpt.stored_login import Session, StoredLogin
+from codecompanion.adapters.http.adapter import HttpAdapter
+from codecompanion.adapters.registry import make_wire
 from tests.faults.faults import Answers, Place, Refuses, Says, Sends, WireName
 from tests.providers.anthropic import answers as messages
 from tests.providers.anthropic.models import HAIKU
 from tests.providers.anthropic.server import AnthropicServer
 from tests.providers.chat import answers as chat
 from tests.providers.chat.server import ChatServer
+from tests.providers.chatgpt.server import ChatGPTServer
+from tests.providers.chatgpt.sign_in import SCOPES, Grant
 from tests.providers.loopback.answers import END, Answer, plain
 from tests.providers.loopback.server import LoopbackServer
 from tests.providers.responses import answers as responses
@@ -88,6 +96,18 @@ def _faults(says: Says, text_at: int, call_at: int) -> dict[str, Any]:
     if says.error or (says.quietly and says.ends_at):
         faults["break_with"] = END
     return faults
+
+
+async def _no_wait(seconds: float) -> None:
+    """Retry at once."""
+
+
+def make_adapter(wire: Wire, settings: AdapterSettings, server: Any, folder: Path) -> Adapter:
+    """Return an adapter of that format that waits for nothing; the login of a plan is in `folder`."""
+    if isinstance(wire, Plan):
+        return wire.adapter(settings, server, folder)
+    format_ = make_wire(settings, lambda sha: b"")
+    return HttpAdapter(settings, format_, read_key=lambda _: KEY, sleep=_no_wait, random=lambda: 0.5)
 
 
 class Chat:
@@ -182,6 +202,35 @@ class Responses:
         return [refusal.message for refusal in server.refusals]
 
 
+class Plan(Responses):
+    """OpenAI's Responses for a ChatGPT plan: somebody is logged in, and his token is about to end."""
+
+    name: WireName = "plan"
+
+    def serve(self, reply: Reply, window: int) -> ChatGPTServer:
+        def answer(accepted: Any) -> Any:
+            return self.bytes_of(reply(accepted.body))
+
+        return ChatGPTServer(default=answer)
+
+    def entry(self, url: str) -> dict[str, Any]:
+        options = {"issuer": url.removesuffix("/v1")}
+        return {"kind": "chatgpt", "model": "gpt-6-sol", "key": "", "options": options, "included": True}
+
+    def adapter(self, settings: AdapterSettings, server: ChatGPTServer, folder: Path) -> Adapter:
+        """Return an adapter with a login, which is made when there is none."""
+        stored = StoredLogin(folder)
+        if stored.session() is None:
+            grant = server.sign_in.refreshes["rt_first"] = Grant("oaiapp_1", "ada@example.com", SCOPES)
+            server.sign_in.clients[grant.client_id] = grant.user
+            told = server.sign_in.account_of(grant)
+            tokens = {"access_token": "at_first", "refresh_token": "rt_first", "scopes": tuple(SCOPES.split())}
+            stored.keep(Session(client_id=grant.client_id, subject=told, expires_at=time.time(), **tokens))
+        adapter = make_chatgpt(settings, lambda sha: b"", folder)
+        adapter._connection._sleep, adapter._connection._random = _no_wait, lambda: 0.5
+        return adapter
+
+
 class Messages:
     """Anthropic's Messages."""
 
@@ -243,4 +292,4 @@ def _text_of(content: Any) -> str:
     return "".join(part.get("text", "") for part in content)
 
 
-WIRES: dict[WireName, Wire] = {"chat": Chat(), "responses": Responses(), "messages": Messages()}
+WIRES: dict[WireName, Wire] = {"chat": Chat(), "responses": Responses(), "messages": Messages(), "plan": Plan()}

@@ -1,15 +1,20 @@
-"""A newcomer without a key, and one with a Copilot subscription: from `:CodeCompanion` to the first answer."""
+"""Newcomers without a key, with Copilot, with a ChatGPT plan: from `:CodeCompanion` to the first answer."""
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
+from pathlib import Path
 
 from tests.forked_python import forked_python
 from tests.journeys.chat import BUSY, READY, command, quit_all, send
 from tests.journeys.desk import Desk
 from tests.providers.chat.thread import ChatServerThread
+from tests.providers.chatgpt.thread import ChatGPTServerThread
 from tests.providers.github.thread import GitHubServerThread
 
+ROOT = Path(__file__).parents[2]
 WINDOW = "display = { chat = { window = { layout = 'buffer' } } }"
 SETUP = f"require('codecompanion').setup({{ python = {{ host_prog = '{forked_python()}' }}, {WINDOW}%s }})\n"
 
@@ -52,3 +57,31 @@ def test_copilot_with_a_code(desk: Desk) -> None:
         terminal.keys("gr")
         terminal.wait("You said: hello", gone=BUSY)
         quit_all(terminal)
+
+
+def test_chatgpt_in_the_browser(desk: Desk, tmp_path: Path) -> None:
+    """The system's own command opens the browser, which comes back; the chat goes on, and `/cost` names the plan."""
+    opener = tmp_path / "bin" / "xdg-open"
+    opener.parent.mkdir()
+    run = f'{sys.executable} -m tests.providers.chatgpt.browser "$1"'
+    opener.write_text(f"#!/bin/sh\ncd {ROOT} && PYTHONPATH={ROOT} exec {run} >{tmp_path}/browser.txt 2>&1\n")
+    opener.chmod(0o755)
+    with ChatGPTServerThread() as openai:
+        entry = f"env = {{ url = '{openai.url}' }}, opts = {{ issuer = '{openai.base}' }}"
+        http = f", adapters = {{ http = {{ extend = {{ chatgpt = {{ {entry} }} }} }} }}"
+        desk.configure_with(SETUP % (http + ", interactions = { chat = { adapter = 'chatgpt' } }"))
+        path = f"{opener.parent}:{os.environ['PATH']}"
+        terminal = desk.nvim(env={"OLLAMA_HOST": nobody(), "PATH": path, "SSH_CONNECTION": "", "SSH_TTY": ""})
+        command(terminal, "CodeCompanionChat", READY)
+        send(terminal, "hello")
+        terminal.wait("not logged in to ChatGPT", gone=BUSY)
+        command(terminal, "CodeCompanion login chatgpt", "You're using your ChatGPT plan")
+        terminal.keys("<CR>")
+        terminal.wait("not logged in to ChatGPT", gone="You're using your ChatGPT plan")
+        terminal.keys("gr")
+        terminal.wait("You said: hello", gone=BUSY)
+        send(terminal, "/cost")
+        terminal.wait("included in the plan")
+        terminal.keys("q")
+        quit_all(terminal)
+    assert "Return to Neovim" in (tmp_path / "browser.txt").read_text()

@@ -89,6 +89,7 @@ def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, openai: ChatGPTServ
     page = begin(chat)
     screen = chat.nvim.screen()
     assert "Waiting for your browser to come back, for 10 minutes at most." in screen
+    assert "y copy · o open · p paste address · q stop" in screen
     chat.nvim.feed("y")
     assert chat.nvim.lua("return vim.fn.getreg('\"')") == page
     come_back(page)
@@ -329,9 +330,11 @@ def test_the_health_check_tells_of_the_login(start: Start, tmp_path: Path) -> No
 
 
 def test_in_a_narrow_window_the_whole_address_can_be_seen(start: Start) -> None:
-    """40 columns: it is wrapped, and the keys are there."""
+    """40 columns: it is wrapped, below what there is to do; the keys are there."""
     chat = start(size=(40, 24))
     page = begin(chat)
-    assert "q stop" in chat.nvim.screen()
+    screen = chat.nvim.screen()
+    assert "q stop" in screen
+    assert "Waiting for your browser" in screen
     assert chat.nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)").count(page) == 1
     assert chat.nvim.lua("return vim.wo.wrap")

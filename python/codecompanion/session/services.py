@@ -180,7 +180,7 @@ class Services(msgspec.Struct):
     def priced(self, reported: UsageReported) -> UsageReported:
         """Return the report with what it cost at the prices of today."""
         adapter, model, usage = reported.adapter, reported.model, reported.usage
-        if self._is_included(adapter):
+        if self.is_included(adapter):
             return msgspec.structs.replace(reported, cost_usd=0.0, included=True)
         passes = reported.other_passes if usage == Usage() else (usage, *reported.other_passes)
         largest = max((one.prompt_tokens for one in passes), default=0)
@@ -193,7 +193,7 @@ class Services(msgspec.Struct):
 
         None = nobody knows them, or they do not matter: a subscription pays.
         """
-        if self._is_included(adapter):
+        if self.is_included(adapter):
             return None
         size = max(1, prompt_tokens)
         prompts = (Usage(size), Usage(cache_read_tokens=size), Usage(cache_write_tokens=size))
@@ -207,7 +207,8 @@ class Services(msgspec.Struct):
             round(write * per_million, 6),
         )  # fmt: skip
 
-    def _is_included(self, adapter: str) -> bool:
+    def is_included(self, adapter: str) -> bool:
+        """Return whether a subscription pays for the requests of an adapter."""
         return adapter in self.adapters.names() and self.adapters.settings(adapter).included
 
     def _told_by_endpoint(self, adapter_name: str, model: str) -> ModelLimits:

@@ -166,7 +166,7 @@ class Session(Chat):
         last = next((i for i in range(len(messages) - 1, -1, -1) if _asks(messages[i])), None)
         if last is None:
             raise InputError("Nothing to regenerate yet: send a message first.")
-        refusal = await self.spending.refusal()
+        refusal = await self.spending.refusal(self.adapter_name, self.control.policy.summary_adapter.name)
         if refusal:
             raise InputError(refusal)
         self.must_be_idle("Wait until the reply is complete, or stop it with q.")
@@ -282,7 +282,7 @@ class Session(Chat):
 
     async def _may_spend(self) -> bool:
         """Return whether the budgets allow another turn (R-358); if not, the user is told and gets the message back."""
-        refusal = await self.spending.refusal()
+        refusal = await self.spending.refusal(self.adapter_name, self.control.policy.summary_adapter.name)
         if refusal:
             self.enter(State.IDLE)
             # The same sentence twice is shown once.

@@ -1,8 +1,12 @@
-"""A browser as far as a login needs one: it opens an address and goes where it is sent."""
+"""A browser as far as a login needs one: it opens an address and goes where it is sent.
+
+From a shell: `python -m tests.providers.chatgpt.browser ADDRESS`.
+"""
 
 from __future__ import annotations
 
 import http.client
+import sys
 from urllib.parse import urlsplit
 
 _LIMIT_S = 20.0
@@ -31,3 +35,7 @@ def come_back(address: str) -> tuple[int, str]:
     """Open the page, sign in and follow it back to this machine; return status and text of what is there."""
     status, _, text = get(sign_in(address))
     return status, text
+
+
+if __name__ == "__main__":
+    print(*come_back(sys.argv[1]))

@@ -84,6 +84,10 @@ class SignIn:
                 return plain(b"", content_type="text/plain")
         return None
 
+    def account_of(self, grant: Grant) -> str:
+        """Return the `sub` of whose grant it is."""
+        return f"user-{hashlib.sha256(grant.user.encode()).hexdigest()[:12]}"
+
     def expire(self) -> None:
         """Take every access token back."""
         self.valid.clear()
@@ -187,7 +191,7 @@ class SignIn:
         claims: dict[str, Any] = {
             "iss": self.issuer or self.base,
             "aud": [grant.client_id] if self.audience_is_list else grant.client_id,
-            "sub": f"user-{hashlib.sha256(grant.user.encode()).hexdigest()[:12]}",
+            "sub": self.account_of(grant),
             "email": grant.user,
             "name": "Ada",
             "iat": int(time.time()),

@@ -36,7 +36,8 @@ OTHERS += ["importlib.metadata"]
 LATER = "dataclasses importlib.resources tempfile shutil calendar email".split()
 """The transport needs them; a host that greets does not."""
 OURS = """
-    cli retrieval completion adapters.completion session.complete edit_in_place session.edit_in_place
+    cli retrieval completion adapters.chatgpt adapters.copilot adapters.login_adapter adapters.completion
+    session.complete edit_in_place session.edit_in_place
     engine.doctor engine.doctor_code engine.look store.vocabulary session.accounts.reporting reports.cost
     reports.trace session.compaction.forecast session.compaction.preview session.history.forking
     session.history.inspection model.gathered session.codebase.gatherer session.codebase.gathered_message

@@ -34,9 +34,9 @@ class Spending:
             _budget("total", chat.total_budget, chat.total_budget_warn, store.spent()),
         )
 
-    async def refusal(self) -> str:
-        """Return why no turn may begin, "" when one may."""
-        if not self._has_budget:
+    async def refusal(self, *adapters: str) -> str:
+        """Return why no turn may begin that asks these adapters, "" when one may: what costs no money always may."""
+        if not self._has_budget or self._are_included(adapters):
             return ""
         try:
             budgets = await asyncio.to_thread(self.budgets)
@@ -52,6 +52,11 @@ class Spending:
         fresh = [budget for budget in due if budget.scope not in self._warned]
         self._warned = {budget.scope for budget in due}
         return [budget.warning() for budget in fresh]
+
+    def _are_included(self, adapters: tuple[str, ...]) -> bool:
+        """Return whether subscriptions pay for all that a turn may ask, the one that looks for code with them."""
+        asked = [name for name in (*adapters, self._services.settings.context.utility) if name]
+        return bool(adapters) and all(map(self._services.is_included, asked))
 
     @property
     def _has_budget(self) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from codecompanion.errors import InputError
+from codecompanion.model.history import UsageReported
 from codecompanion.model.messages import Usage
+from codecompanion.store.log.totals import Spent
 from codecompanion.wire.events import MessageSent, Notice, SubmitFailed, TurnFinished
 from codecompanion.wire.requests import Snapshot
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
@@ -103,3 +106,28 @@ async def test_without_a_budget_the_store_is_not_asked(tmp_path, monkeypatch):
     monkeypatch.setattr(type(bench.store), "spent", lambda *_: pytest.fail("the store was asked"))
     await ask(bench, session, 1)
     assert bench.of(TurnFinished)[-1].reason == "done"
+
+
+async def test_a_plan_goes_on_where_a_budget_is_used_up(tmp_path):
+    """What a subscription pays for costs no dollars; its calls are stored as that, and a key's are refused as ever."""
+    bench = bench_with(tmp_path, total_budget=1)
+    session = await bench.open("chat-1")
+    await ask(bench, session, 1)
+    plan = bench_with(tmp_path, bench.store, total_budget=1)
+    entry = plan.services.adapters.settings("s")
+    plan.services.adapters.add(plan.adapter, msgspec.structs.replace(entry, included=True))
+    other = await plan.open("chat-2")
+    for number in (2, 3):
+        await ask(plan, other, number)
+    assert [event.reason for event in plan.of(TurnFinished)] == ["done", "done"]
+    assert plan.store.spent().usd == 1
+    assert plan.store.spent("chat-2") == Spent(0.0, 0)
+    assert all(report.included for report in reports(other))
+    await ask(bench, session, 4)
+    assert bench.of(TurnFinished)[-1].reason == "limit"
+
+
+def reports(session):
+    """Return what was reported of calls."""
+    events = session.services.store.load_events(session.chat_id)
+    return [event.payload for event in events if isinstance(event.payload, UsageReported)]
