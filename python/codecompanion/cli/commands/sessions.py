@@ -42,7 +42,7 @@ def add_parser(commands: Any) -> None:
     show = actions.add_parser("show", help="print a chat to read")
     show.add_argument("chat", help="id, or the beginning of it")
     show.set_defaults(act=_show)
-    export = actions.add_parser("export", help="print a chat in the transcript format")
+    export = actions.add_parser("export", help="print a chat: as a transcript, a page (--html) or Markdown (--md)")
     export.add_argument("chat", help="id, or the beginning of it")
     export.add_argument("--view", action="store_true", help="what the model would be sent, instead of everything")
     form = export.add_mutually_exclusive_group()

@@ -17,7 +17,7 @@ from codecompanion.errors import InputError, StoreError
 from codecompanion.model.history import LogEvent, MessageAdded
 from codecompanion.reports.export.as_html import chat_as_html
 from codecompanion.reports.export.as_markdown import chat_as_markdown
-from codecompanion.reports.export.conversation import Reader, chat_title, read_conversation
+from codecompanion.reports.export.reading import Reader, chat_title, read_conversation
 from codecompanion.session.services import Services
 from codecompanion.store.store import Store
 from codecompanion.wire.requests import ExportChat

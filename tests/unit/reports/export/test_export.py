@@ -16,7 +16,8 @@ from codecompanion.model.messages import Message
 from codecompanion.reports.export.as_html import chat_as_html
 from codecompanion.reports.export.as_markdown import chat_as_markdown
 from codecompanion.reports.export.blocks import blocks_of
-from codecompanion.reports.export.conversation import Conversation, Note, Reader, Said, read_conversation
+from codecompanion.reports.export.conversation import Conversation, Note, Said
+from codecompanion.reports.export.reading import Reader, read_conversation
 
 from ..pages.test_replay_page import read
 from .chats import added, full_chat, log_of
