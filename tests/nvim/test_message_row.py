@@ -53,6 +53,34 @@ def test_the_useful_half_is_said_in_the_room_there_is(nvim: Nvim, texts: list[st
     assert width <= room
 
 
+FUZZ = """
+local say, room, left = require("codecompanion.say"), 0, {}
+local parts = { "/", "~", "a/b", "/home/someone", "https://x.y/z", ". ", "; ", "…", "漢", "(", "%d", "`", " ", "word" }
+vim.list_extend(parts, { "\\n", "." })
+vim.env.HOME = "/home/someone"
+math.randomseed(...)
+for _ = 1, 4000 do
+  local text = {}
+  for index = 1, math.random(0, 40) do
+    text[index] = parts[math.random(#parts)]
+  end
+  room = math.random(1, 120)
+  local texts = { table.concat(text), table.concat(text, "", math.floor(#text / 2) + 1) }
+  local line = say.fitting(texts, room)
+  if vim.api.nvim_strwidth(line) > room or line:find("\\n") then
+    left[#left + 1] = { room, texts, line }
+  end
+end
+return left
+"""
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_any_text_fits(nvim: Nvim, seed: int) -> None:
+    """Paths within paths, characters of patterns and of two cells, nothing at all."""
+    assert nvim.lua(FUZZ, seed) in ([], {})
+
+
 @pytest.mark.parametrize("columns", [40, 80, 110, 200])
 @pytest.mark.parametrize("said", ["line", "hint"])
 def test_no_message_asks_for_a_key(nvim_factory: Callable[..., Nvim], columns: int, said: str) -> None:

@@ -64,7 +64,9 @@ function M.with_short_paths(text, room)
       break
     end
     local from, to = text:find(path, 1, true)
-    text = text:sub(1, from - 1) .. shorten_path(path, too_many) .. text:sub(to + 1)
+    if from then -- else it was part of one that is shorter now
+      text = text:sub(1, from - 1) .. shorten_path(path, too_many) .. text:sub(to + 1)
+    end
   end
   return text
 end
