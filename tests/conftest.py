@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from tests.amounts import PROFILE
 from tests.forked_python import share_one
 from tests.machine_state import clean_the_environment
+from tests.rewritten import rewrite_share
 
 _HOME = Path(tempfile.mkdtemp(prefix="codecompanion-tests-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
@@ -34,7 +35,10 @@ settings.load_profile(PROFILE)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+    worker = getattr(config, "workerinput", None)
+    if worker is not None:
+        rewrite_share(config, worker)
+    elif getattr(config.option, "numprocesses", None):
         share_one()
 
 

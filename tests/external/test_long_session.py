@@ -1,6 +1,6 @@
 """A recorded session of half a million tokens and 454 tool calls, replayed through each adapter (issue 3, proof 3).
 
-The host is killed in the middle of a reply and the editor between two turns. By default two of seven cases are played,
+The host is killed in the middle of a reply and the editor between two turns. By default one of seven cases is played,
 see `samples.py`; `tests/nvim/test_replayed_session.py` plays a shorter session through each adapter.
 """
 
@@ -49,7 +49,7 @@ def nvim_factory(tmp_path: Path) -> Iterator[Any]:
         yield lambda **options: stack.enter_context(Nvim(options.pop("root", tmp_path), **options))
 
 
-SAMPLE = ("anthropic, compaction here, 100k", "openai_responses tells the rest, 64k")
+SAMPLE = ("openai_responses tells the rest, 64k",)
 
 
 @pytest.mark.parametrize("case", CASES if ALL else SAMPLE)

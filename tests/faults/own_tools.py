@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from codecompanion.settings import OwnToolSettings, ToolSettings
 from codecompanion.tools.base import Tool
 from codecompanion.tools.own.lua_tool import lua_tool
 from codecompanion.tools.own.python_tool import python_tool
+from tests.patience import PATIENCE_S
 
 
 def leaves() -> None:
@@ -41,12 +43,19 @@ def injects() -> str:
     )
 
 
-def _own(python: str = "") -> OwnToolSettings:
-    settings = ToolSettings(enabled=True, require_approval_before=False, allowed_in_yolo_mode=True, timeout_s=0.05)
+def _own(python: str = "", timeout_s: float = PATIENCE_S) -> OwnToolSettings:
+    settings = ToolSettings(enabled=True, require_approval_before=False, allowed_in_yolo_mode=True, timeout_s=timeout_s)
     return OwnToolSettings(python=python, description="Does.", parameters=None, settings=settings)
 
 
 NAMES = ("leaves", "hangs", "garbles", "floods", "injects")
+
+
+@cache
+def _tools() -> Sequence[Tool]:
+    """Return them: to read the signatures takes longer than a scene."""
+    made = [python_tool(name, _own(f"{__name__}:{name}", 0.05 if name == "hangs" else PATIENCE_S)) for name in NAMES]
+    return (*made, lua_tool("in_lua", _own()))
 
 
 class OwnFaults:
@@ -54,14 +63,10 @@ class OwnFaults:
 
     source = "your configuration"
 
-    def __init__(self) -> None:
-        made = [python_tool(name, _own(f"{__name__}:{name}")) for name in NAMES]
-        self._tools = (*made, lua_tool("in_lua", _own()))
-
     def tools(self, root: Path) -> Sequence[Tool]:
         """Return them."""
         del root
-        return self._tools
+        return _tools()
 
 
 class BreakingSource:

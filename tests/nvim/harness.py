@@ -110,7 +110,7 @@ class Nvim:
         if process is None:
             return
         if process.poll() is None and not self._ended:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(NvimError):  # it has just gone by itself
                 self._send([2, "nvim_command", ["qa!"]])
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(LEAVE_S)
@@ -284,7 +284,7 @@ class Nvim:
         try:
             self._process.stdin.write(self._packer.pack(message))
             self._process.stdin.flush()
-        except (BrokenPipeError, ValueError) as error:
+        except (OSError, ValueError) as error:
             raise NvimError(f"Neovim ended\n{self._evidence()}") from error
 
     def _read(self) -> None:

@@ -26,10 +26,10 @@ def test_a_chat_is_exported_and_nothing_is_written_over(nvim_factory, tmp_path):
         chat.nvim.command("CodeCompanion export")
         chat.nvim.wait_for(lambda: len(list(tmp_path.glob("*.html"))) == 2, "a second page")
         chat.nvim.command("CodeCompanion export my chat.md")
-        chat.nvim.wait_for(lambda: (tmp_path / "my chat.md").exists(), "a Markdown file")
-        assert "## CodeCompanion" in (tmp_path / "my chat.md").read_text()
+        written = tmp_path / "my chat.md"
+        chat.nvim.wait_for(lambda: written.exists() and "## CodeCompanion" in written.read_text(), "a Markdown file")
         chat.nvim.command("CodeCompanion export html my chat.md")
         chat.nvim.wait_screen("my chat.md is there already; give the export another name.")
-        assert "## CodeCompanion" in (tmp_path / "my chat.md").read_text()
+        assert "## CodeCompanion" in written.read_text()
         chat.nvim.command("CodeCompanion export md no/where.md")
         chat.nvim.wait_screen("cannot be written: No such file or directory.")
