@@ -42,7 +42,8 @@ class Edit(msgspec.Struct, frozen=True):
 class LiveFile(msgspec.Struct, frozen=True):
     """One attached file. `item` is its attachment, `shown` the sha256 of the text that the model was shown last.
 
-    `parts`: the messages it takes to know that text, the whole one first; `edits`: what tools changed since.
+    `parts`: the messages it takes to know that text, the whole one first; `edits`: what tools changed since. `outside`:
+    where it lies, when that is not below the workspace.
     """
 
     kind: str
@@ -52,6 +53,7 @@ class LiveFile(msgspec.Struct, frozen=True):
     shown: str
     parts: tuple[str, ...]
     edits: tuple[Edit, ...] = ()
+    outside: str = ""
 
 
 Files = Mapping[str, LiveFile]
@@ -102,7 +104,8 @@ def _after_message(files: Files, message: Message) -> Files:
     if file is None:
         return files
     if message.tag in LIVE_TAGS:
-        return _with(files, LiveFile(message.tag or "", path, message.id, file.live, file.sha256, (message.id,)))
+        one = LiveFile(message.tag or "", path, message.id, file.live, file.sha256, (message.id,), outside=file.outside)
+        return _with(files, one)
     known = files.get(path)
     if message.tag != UPDATE_TAG or known is None:
         return files

@@ -169,11 +169,13 @@ class AttachedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which text of a file a message shows: its sha256, or why there is none (`model.live_files`).
 
     `live`: the model is told when the file changes. `is_diff`: the message holds only what is different from before.
+    `outside`: where it really lies, when that is not below the workspace ("" = below it): the user attached that one.
     """
 
     sha256: str
     live: bool = False
     is_diff: bool = False
+    outside: str = ""
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):

@@ -19,6 +19,7 @@ from codecompanion.formats import text_files
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.live_files import GONE, UNREADABLE, Edit, LiveFile
 from codecompanion.model.messages import Message, with_changes
+from codecompanion.session.attachments.reading import outside_of
 from codecompanion.session.attachments.update_text import (
     Now,
     absence,
@@ -230,6 +231,9 @@ def _signatures(files: Sequence[LiveFile], root: Path, snapshot: Snapshot) -> Ma
 def _now(one: LiveFile, root: Path, opened: Opened) -> Now | None:
     """Return what a file is now, in the editor or on disk; None = the editor, which has it, does not answer."""
     path = _real(one, root)
+    outside = outside_of(root, one.path)
+    if outside and outside != one.outside:
+        return Now(UNREADABLE, why="it is a link to another place now, which the user did not attach")
     file = opened.at(path)
     exists = path.exists()
     if file is not None and file.text is not None and (file.modified or not exists):

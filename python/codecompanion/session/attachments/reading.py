@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 from codecompanion.errors import InputError
@@ -56,7 +57,8 @@ async def read_attachment(services: Services, request: Attach, root: Path) -> Me
     if request.kind in LIVE_TAGS:
         text = text_files.printable(text)
         sha256 = await asyncio.to_thread(services.store.put_blob, text.encode())
-        file = AttachedFile(sha256=sha256, live=_is_live(services, request, path))
+        outside = await asyncio.to_thread(outside_of, root, path)
+        file = AttachedFile(sha256=sha256, live=_is_live(services, request, path), outside=outside)
     return text_attachment(request.kind, path, text, token, file)
 
 
@@ -71,6 +73,12 @@ def _is_live(services: Services, request: Attach, path: str) -> bool:
             raise InputError(f"{path} is a file of keys or passwords by its name; it cannot be live.")
         return False
     return services.settings.chat.live_attachments if request.live is None else request.live
+
+
+def outside_of(root: Path, path: str) -> str:
+    """Return where a file really lies, "" when that is below the workspace: links may lead anywhere."""
+    real = Path(os.path.realpath(root / path))
+    return "" if real.is_relative_to(os.path.realpath(root)) else str(real)
 
 
 def _read_bytes(root: Path, path: str) -> bytes:

@@ -418,3 +418,26 @@ async def test_after_any_edits_the_model_can_put_the_file_together(tmp_path_fact
         m.text for m in desk.session.log.view.messages if m.tag == UPDATE_TAG
     ]
     assert msgspec.json.encode(desk.session.log.files["a.py"])
+
+
+async def test_a_link_that_was_attached_is_followed_and_one_that_came_later_is_not(tmp_path):
+    """A file of the project that is put in its place as a link sends nothing of what lies elsewhere."""
+    desk = Desk(tmp_path / "work")
+    desk.root.mkdir()
+    other = tmp_path / "other.py"
+    other.write_text("first = 1\n")
+    (desk.root / "link.py").symlink_to(other)
+    desk.write(TEXT)
+    await desk.open()
+    for name in ("link.py", str(other), "a.py"):
+        await desk.attach(name, live=True)
+    await desk.say()
+    other.write_text("first = 1\nsecond = 2\n")
+    told = await desk.say()
+    assert [message.path for message in told] == ["link.py", str(other)]
+    assert all("second = 2" in message.text for message in told)
+    (desk.root / "a.py").unlink()
+    (desk.root / "a.py").symlink_to(other)
+    (told,) = await desk.say()
+    assert "a link to another place now" in told.text
+    assert "second" not in told.text
