@@ -573,13 +573,18 @@ def test_a_huge_buffer_is_edited_where_asked_and_not_sent_as_a_whole(desk):
 
 
 def test_a_buffer_that_is_loaded_again_or_wiped_ends_its_edit(desk):
-    here = desk(reply(code(NEW)), reply(code(NEW)))
+    here = desk(reply(code(NEW)), reply(code(NEW)), reply(code(NEW)))
     here.edit("4,7CodeCompanion make it iterative")
     here.wait_proposed()
     here.nvim.command("edit!")
     here.wait_over()
+    here.nvim.wait_for(lambda: "The buffer was loaded again" in here.nvim.messages(), "what became of it")
     assert here.lines() == OLD
-    here.ask("4,7CodeCompanion make it iterative")
+    here.nvim.lua("vim.cmd('4,7CodeCompanion make it iterative')")
+    here.wait_proposed()
+    here.nvim.feed("ga")
+    here.wait_over()
+    here.nvim.lua("vim.cmd('edit! fact.py | 4,7CodeCompanion make it iterative')")  # before anything is tidied
     here.wait_proposed()
     here.nvim.command("enew | bwipeout! fact.py")
     closed = "The buffer was closed; its edit in place was dropped."

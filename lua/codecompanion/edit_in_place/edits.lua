@@ -38,6 +38,9 @@ local AUGROUP = api.nvim_create_augroup("codecompanion.edit_in_place", {})
 
 ---@type table<integer, CodeCompanion.EditedBuffer>
 local by_buffer = {}
+---Those whose text is another by now: the buffer was closed or loaded again.
+---@type table<integer, CodeCompanion.EditedBuffer>
+local gone = {}
 
 ---Id of the chat of the edit that ended last.
 ---@type string?
@@ -47,6 +50,7 @@ M.last_chat = nil
 ---@param bufnr integer
 ---@return CodeCompanion.EditInPlace[]
 function M.live(bufnr)
+  M.settle(bufnr)
   local found = vim.tbl_filter(function(edit)
     return not edit.is_decided
   end, by_buffer[bufnr] and by_buffer[bufnr].edits or {})
@@ -223,18 +227,26 @@ function M.decide(edit, text)
   end
 end
 
+---End the edits of a text that is gone, before anything new is made of the buffer.
+---@param bufnr integer
+function M.settle(bufnr)
+  local here = gone[bufnr]
+  gone[bufnr] = nil
+  local what = api.nvim_buf_is_loaded(bufnr) and "loaded again" or "closed"
+  for _, edit in ipairs(here and here == by_buffer[bufnr] and here.edits or {}) do
+    local text = ("The buffer was %s; its edit in place was dropped."):format(what)
+    end_of(edit, false, not edit.is_decided and text or nil)
+  end
+end
+
 ---Keep what is drawn true to the buffer.
 ---@param bufnr integer
 local function watch(bufnr)
-  local function dropped(reason)
-    return function()
-      local here = by_buffer[bufnr]
-      vim.schedule(function()
-        for _, edit in ipairs(here and by_buffer[bufnr] == here and here.edits or {}) do
-          end_of(edit, false, not edit.is_decided and reason .. "; its edit in place was dropped." or nil)
-        end
-      end)
-    end
+  local function drop()
+    gone[bufnr] = by_buffer[bufnr]
+    vim.schedule(function()
+      M.settle(bufnr)
+    end)
   end
   api.nvim_buf_attach(bufnr, false, {
     on_lines = function()
@@ -243,8 +255,8 @@ local function watch(bufnr)
       end
       refresh_soon(bufnr)
     end,
-    on_reload = dropped("The buffer was loaded again"),
-    on_detach = dropped("The buffer was closed"),
+    on_reload = drop,
+    on_detach = drop,
   })
 end
 
