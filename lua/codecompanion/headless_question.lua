@@ -11,7 +11,7 @@ local M = {}
 ---@class CodeCompanion.HeadlessQuestion
 ---@field purpose CodeCompanion.Purpose
 ---@field what string What is being done, for the user: `the command line`
----@field options { adapter?: string|table, timeout: integer } As configured; after `timeout` ms it is stopped
+---@field options { adapter?: string|table, timeout: integer } As configured; it is stopped after `timeout` ms
 ---@field text string|fun(opened: table): string A function is told of the model first (`chat_opened`)
 ---@field on_reply fun(text: string) Called with the whole reply, once, if there is one
 ---@field chat CodeCompanion.HeadlessChat
@@ -64,9 +64,33 @@ function Question:_finish(event)
   self:_fail(problem or "The turn ended early.", severity.ERROR)
 end
 
+---Let the time run, once the host has the chat: how long that one takes to start is not the model's.
+function Question:_limit()
+  local limit = self.options.timeout
+  self.timer:start(
+    limit,
+    0,
+    vim.schedule_wrap(function()
+      local late = ("The model did not answer in %g s; nothing was changed."):format(limit / 1000)
+      self:_stop(late, severity.ERROR)
+    end)
+  )
+end
+
+---Stop it at once: what still arrives is not taken.
+---@param text string
+---@param level CodeCompanion.Severity
+function Question:_stop(text, level)
+  if waiting[self] then
+    self.chat:cancel()
+    self:_fail(text, level)
+  end
+end
+
 ---@type table<string, fun(question: CodeCompanion.HeadlessQuestion, event: table)>
 local TAKEN = {
   chat_opened = function(question, event)
+    question:_limit()
     if type(question.text) == "function" and question.chat.submits == 0 then
       question.chat:submit(question.text(event))
     end
@@ -98,21 +122,10 @@ local TAKEN = {
   turn_finished = Question._finish,
 }
 
----Stop it at once: what still arrives is not taken.
----@param text string
----@param level CodeCompanion.Severity
-function Question:_stop(text, level)
-  if waiting[self] then
-    self.chat:cancel()
-    self:_fail(text, level)
-  end
-end
-
 ---Ask.
 ---@param question table `purpose`, `what`, `options`, `text` and `on_reply` of a question
 function M.ask(question)
   local self = setmetatable(question, Question) --[[@as CodeCompanion.HeadlessQuestion]]
-  local limit = self.options.timeout
   self.reply, self.timer = "", vim.uv.new_timer()
   waiting[self] = true
   self.chat = headless_chat.open({
@@ -125,14 +138,6 @@ function M.ask(question)
       end
     end,
   })
-  self.timer:start(
-    limit,
-    0,
-    vim.schedule_wrap(function()
-      local late = ("The model did not answer in %g s; nothing was changed."):format(limit / 1000)
-      self:_stop(late, severity.ERROR)
-    end)
-  )
   if type(self.text) == "string" then
     self.chat:submit(self.text --[[@as string]])
   end
