@@ -21,12 +21,16 @@ end
 BY_LINES = """
 local win = vim.api.nvim_get_current_win()
 local rows = vim.api.nvim_win_get_height(win) - (vim.wo[win].winbar ~= '' and 1 or 0)
-local line, used = vim.api.nvim_buf_line_count(0) + 1, 0
+local line, used, before = vim.api.nvim_buf_line_count(0) + 1, 0, 0
 while line > 1 do
   local above = vim.fn.foldclosed(line - 1)
   above = above == -1 and line - 1 or above
+  before = used
   used = used + vim.api.nvim_win_text_height(win, { start_row = above - 1, end_row = line - 2 }).all
-  if used > rows then break end
+  if used > rows then
+    line = before < rows and above or line -- the end of a line that does not fit is shown ('smoothscroll')
+    break
+  end
   line = above
 end
 return { math.min(line, vim.api.nvim_buf_line_count(0)), vim.fn.line('w0'), vim.fn.line('w$') }
