@@ -113,8 +113,8 @@ class Bench:
         return folder
 
 
-def init(url: str, **chat: Any) -> str:
-    """Return an init file for the loopback server."""
+def init(url: str, servers: dict[str, Any] | None = None, **chat: Any) -> str:
+    """Return an init file for the loopback server, with these MCP servers."""
     options = {
         "python": {"host_prog": sys.executable},
         "adapters": {
@@ -129,6 +129,7 @@ def init(url: str, **chat: Any) -> str:
         },
         "interactions": {"chat": {"adapter": "bench", "opts": chat}},
         "rules": {"opts": {"chat": {"enabled": False}}},
+        "mcp": {"servers": servers or {}},
         "display": {"chat": {"window": {"layout": "buffer"}}},
     }
     text = json.dumps(json.dumps(options))
@@ -511,6 +512,17 @@ def rss_mb(pid: int) -> float:
     return int(text.split("VmRSS:")[1].split()[0]) / 1024
 
 
+def beside(name: str) -> Callable[[Bench], None]:
+    """Return a measurement of `bench.at_home`, which needs this module."""
+
+    def measure(bench: Bench) -> None:
+        from bench import at_home
+
+        getattr(at_home, name)(bench)
+
+    return measure
+
+
 MEASUREMENTS: dict[str, Callable[[Bench], None]] = {
     "startup": startup,
     "opening": opening,
@@ -522,6 +534,9 @@ MEASUREMENTS: dict[str, Callable[[Bench], None]] = {
     "restore": restoring,
     "managing": managing,
     "memory": memory,
+    "open": beside("what_is_open"),
+    "edits": beside("edits_in_place"),
+    "mcp": beside("mcp_calls"),
 }
 
 
