@@ -17,6 +17,7 @@ import msgspec
 from codecompanion.adapters.base import Adapter, AdapterSettings, BlobReader
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.http.time_limits import is_loopback
+from codecompanion.adapters.keys.kept_logins import tokens_in
 from codecompanion.adapters.keys.key_source import FROM_FUNCTION, KeyReader, key_variable
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOptions
@@ -100,9 +101,10 @@ class AdapterRegistry:
         return frozenset((*headers, *(value for entry in entries for value in secrets_in_url(entry.base_url))))
 
     def secret_values(self) -> list[str]:
-        """Return what stands in headers and addresses as a key; keys in files are told to `on_key` (blocks)."""
+        """Return what stands in headers, addresses and logins as a key; keys in files are told to `on_key` (blocks)."""
         self._keys.look_in_files(self._settings.values())
-        found = [value for entry in self._settings.values() for value in secrets_in_url(entry.base_url)]
+        found = [] if self._logins is None else tokens_in(self._logins)
+        found += [value for entry in self._settings.values() for value in secrets_in_url(entry.base_url)]
         for entry in self._settings.values():
             found += [value.split()[-1] for name, value in entry.headers.items() if _HOLDS_KEY.search(name) and value]
         return found

@@ -15,7 +15,8 @@ import pytest
 from codecompanion.adapters.chatgpt.access import EARLY_S
 from codecompanion.adapters.chatgpt.sign_in_server import ENDED
 from codecompanion.adapters.chatgpt.stored_login import Session
-from codecompanion.errors import AuthenticationFailed, MissingKey, NetworkFailed
+from codecompanion.adapters.registry import AdapterRegistry
+from codecompanion.errors import AuthenticationFailed, InputError, MissingKey, NetworkFailed
 from tests.adapters.chatgpt.conftest import Clock, Maker, ask, log_in, sent
 from tests.providers.chatgpt.server import ChatGPTServer
 from tests.providers.chatgpt.sign_in import TOKEN
@@ -269,6 +270,32 @@ async def test_a_host_that_is_killed_while_it_renews_leaves_no_lock(
     answer = await waiting
     assert answer.startswith(ended) if rotated else answer == "You said: Hello"
     assert sorted(file.name for file in make.folder.iterdir() if ".json." in file.name) == []
+
+
+async def test_nobody_waits_for_another_neovim_for_ever(
+    make: Maker, openai: ChatGPTServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that hangs while it renews: said, in a chat and for a logout; afterwards everything works."""
+    monkeypatch.setattr("codecompanion.adapters.chatgpt.stored_login.LOCK_LIMIT_S", 0.1)
+    adapter = await make.logged_in()
+    clock.now += HOUR
+    async with make.stored.lock():
+        outcome = await ask(adapter)
+        assert isinstance(outcome.error, NetworkFailed)
+        assert "another Neovim has been renewing the login for long. Try again." in str(outcome.error)
+        with pytest.raises(InputError, match=r"Another Neovim is changing the login with ChatGPT; try again\."):
+            await adapter.login().forget()
+    assert (await ask(adapter)).text == "You said: Hello"
+
+
+async def test_the_tokens_of_a_login_are_hidden_before_anybody_uses_it(make: Maker) -> None:
+    """A chat with another adapter may run a command that prints the file."""
+    await make.logged_in()
+    registry = AdapterRegistry({}, read_blob={}.__getitem__, summarise=lambda messages, limit: "", logins=make.folder)
+    assert {kept(make).access_token, kept(make).refresh_token} <= set(registry.secret_values())
+    make.stored.file.write_text("{" * 5_000)
+    (make.folder / "logins.json").write_text('{"github.com": {"oauth_token": "gho_1", "user": "ada"}, "x": [1, null]}')
+    assert registry.secret_values() == ["gho_1"]
 
 
 async def _expired_login(make: Maker) -> None:

@@ -134,11 +134,11 @@ class ChatGPTAccess:
         fresh = self._next(session, tokens)
         self._on_key(fresh.access_token)
         self._on_key(fresh.refresh_token)
-        self._unkept = fresh
         try:
             await asyncio.to_thread(stored.keep, fresh)
             self._unkept = None
         except OSError as error:
+            self._unkept = fresh
             _log.warning("the renewed login cannot be kept in %s: %s", stored.file, error.strerror)
         problem = self._problem(fresh, tokens)
         if problem:
