@@ -51,10 +51,18 @@ local function break_undo(bufnr)
   vim.bo[bufnr].undolevels = vim.bo[bufnr].undolevels
 end
 
+---What `changes_of` has found last: for many edits of one buffer the undo tree, which may be large, is read once.
+---@type { bufnr: integer, state: integer, changes: table<integer, "made"|"undone"> }?
+local known
+
 ---Which changes the text has in it, and which it had and has not.
 ---@param bufnr integer
+---@param now integer Its undo state
 ---@return table<integer, "made"|"undone"> by_number Without those that cannot be undone any more
-local function changes_of(bufnr)
+local function changes_of(bufnr, now)
+  if known and known.bufnr == bufnr and known.state == now then
+    return known.changes
+  end
   local tree = api.nvim_buf_call(bufnr, vim.fn.undotree)
   local found, state = {}, tree.seq_cur > 0 and "made" or "undone"
   local function undone(entries)
@@ -68,6 +76,7 @@ local function changes_of(bufnr)
     undone(entry.alt)
     state = entry.seq == tree.seq_cur and "undone" or state
   end
+  known = { bufnr = bufnr, state = now, changes = found }
   return found
 end
 
@@ -80,7 +89,7 @@ local function follow_undo(proposal)
     return
   end
   proposal.seen = now
-  local changes, rows = changes_of(bufnr), nil
+  local changes, rows = changes_of(bufnr, now), nil
   proposal.base = proposal.steps[1].base_before
   local is_undone = false
   for _, step in ipairs(proposal.steps) do
@@ -144,6 +153,7 @@ function M.accept(proposal, wanted)
   if not first or #wanted == 0 then
     return
   end
+  known = nil
   break_undo(place.bufnr)
   local step = { base_before = proposal.base, state_before = undo_state(place.bufnr), rows_before = { first, last } }
   proposal.base = hunks.apply(
