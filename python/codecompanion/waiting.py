@@ -1,4 +1,4 @@
-"""Waiting for work that must not be left half done. Standard library only."""
+"""Waiting for work that must not be left half done, or that can be stopped. Standard library only."""
 
 from __future__ import annotations
 
@@ -26,3 +26,20 @@ async def to_the_end(work: Awaitable[T]) -> T:
         if not task.cancelled():
             task.exception()  # the caller is being stopped; failed work has undone itself
         raise
+
+
+async def stoppable(task: asyncio.Task[T], stopped: Exception) -> T:
+    """Return what a task returns that somebody else may cancel; it ends with the caller.
+
+    Raises:
+        Exception: `stopped`, when it was cancelled from elsewhere.
+        asyncio.CancelledError: the caller was cancelled, and the task with it.
+    """
+    try:
+        return await task
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            task.cancel()
+            raise
+    raise stopped

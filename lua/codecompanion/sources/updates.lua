@@ -10,6 +10,7 @@ local M = {}
 
 local MARK = "↻ "
 local MAX_LINES = 200
+local INDENT = "  "
 local HINT = "K show"
 local MIN_GAP = 2
 
@@ -45,7 +46,7 @@ end
 ---@param line string
 ---@return string
 local function group_of(line)
-  local sign = line:sub(1, 1)
+  local sign = line:sub(#INDENT + 1, #INDENT + 1)
   return sign == "+" and "CodeCompanionAdded" or sign == "-" and "CodeCompanionRemoved" or "CodeCompanionToolOutput"
 end
 
@@ -67,28 +68,10 @@ function M.block(entry, cleared)
     item = item,
     marks = { { row = 0, from = 0, to = #line, group = "CodeCompanionTool" } },
   }
-  local body = blocks.split(entry.body)
-  for index, text in ipairs(body) do
-    if index > MAX_LINES then
-      block.lines[#block.lines + 1] = ("  … %d more · K shows all"):format(#body - MAX_LINES)
-      break
-    end
-    local shown = "  " .. blocks.plain(text)
-    block.lines[#block.lines + 1] = shown
-    block.marks[#block.marks + 1] = { row = #block.lines - 1, from = 0, to = #shown, group = group_of(text) }
-  end
-  block.folds = {
-    {
-      first = 0,
-      last = #block.lines - 1,
-      key = "updated:" .. entry.message_id,
-      closed = true,
-      text = function(width)
-        return chunks_of(item, width)
-      end,
-    },
-  }
-  return block
+  local body, key = blocks.body(entry.body, MAX_LINES), "updated:" .. entry.message_id
+  return blocks.folded(block, body, group_of, key, function(width)
+    return chunks_of(item, width)
+  end)
 end
 
 ---What has changed stands before the message sent last: drawn below it, where what was done about it stands.

@@ -8,6 +8,7 @@ from typing import Any
 from codecompanion.adapters.login_adapter import Login, LoginPage
 from codecompanion.errors import AdapterError, InputError
 from codecompanion.session.services import Services
+from codecompanion.waiting import stoppable
 from codecompanion.wire import requests
 from codecompanion.wire.events import LoginCode
 
@@ -51,16 +52,10 @@ class Logins:
     async def _started(self, name: str, login: Login, account: str) -> dict[str, Any]:
         self._running = task = asyncio.create_task(self._log_in(name, login, account))
         try:
-            return await task
-        except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if current is not None and current.cancelling():
-                task.cancel()
-                raise
+            return await stoppable(task, InputError("The login was stopped. Nothing was changed."))
         finally:
             if self._running is task:
                 self._running = None
-        raise InputError("The login was stopped. Nothing was changed.")
 
     async def _log_in(self, name: str, login: Login, account: str) -> dict[str, Any]:
         def show(page: LoginPage) -> None:

@@ -41,6 +41,7 @@ EDITOR_TAG = "editor_context"
 """What a message mentions of the editor (`#{diagnostics}`), right before it; such a message has `mentioned`."""
 LOOKING_TAG = "looking_at"
 """A line of ours: which file and lines the user is looking at."""
+_OURS = frozenset({GATHERED_TAG, GO_ON_TAG, LOOKING_TAG, PIN_TAG, SUMMARY_TAG, UPDATE_TAG})
 
 
 class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
@@ -288,6 +289,11 @@ def is_typed_by_user(message: Message) -> bool:
 def goes_along(message: Message) -> bool:
     """Return whether the message went along with the question after it: code gathered for it, or what it mentions."""
     return message.tag == GATHERED_TAG or message.mentioned is not None
+
+
+def is_attachment(message: Message) -> bool:
+    """Return whether the user attached the message: it stays above the chat, and went along with no question."""
+    return message.role == "user" and message.tag is not None and message.tag not in _OURS and not goes_along(message)
 
 
 def has_encrypted(message: Message) -> bool:

@@ -360,4 +360,36 @@ function M.notice(text, level, hint)
   return block
 end
 
+---Put lines below the first one of a block, and all of it into a fold that is closed.
+---@param block CodeCompanion.Block
+---@param body string[]
+---@param group fun(line: string): string Of a line, by what it says
+---@param key string Of the fold
+---@param text fun(width?: integer): { [1]: string, [2]: string }[] The line of the closed fold
+---@return CodeCompanion.Block
+function M.folded(block, body, group, key, text)
+  for _, line in ipairs(body) do
+    block.lines[#block.lines + 1] = line
+    block.marks[#block.marks + 1] = { row = #block.lines - 1, from = 0, to = #line, group = group(line) }
+  end
+  block.folds = { { first = 0, last = #block.lines - 1, key = key, closed = true, text = text } }
+  return block
+end
+
+---The lines of a text below the first line of a block, indented; what is too much is counted.
+---@param text string
+---@param most integer
+---@return string[]
+function M.body(text, most)
+  local lines = text ~= "" and M.split(text) or {}
+  local more = #lines - most
+  if more > 0 then
+    lines = vim.list_slice(lines, 1, most)
+    lines[#lines + 1] = ("… %d more · K shows all"):format(more)
+  end
+  return vim.tbl_map(function(line)
+    return "  " .. M.plain(line)
+  end, lines)
+end
+
 return M

@@ -240,18 +240,9 @@ local function gathered_chunks(item, width)
   return width and fit.cut_chunks(chunks, width) or chunks
 end
 
----@param body string
----@return string[]
-local function pieces(body)
-  local lines = body ~= "" and blocks.split(body) or {}
-  local more = #lines - MAX_PIECES
-  if more > 0 then
-    lines = vim.list_slice(lines, 1, MAX_PIECES)
-    lines[#lines + 1] = ("… %d more · K shows all"):format(more)
-  end
-  return vim.tbl_map(function(line)
-    return "  " .. blocks.plain(line)
-  end, lines)
+---@return string
+local function plain_group()
+  return "CodeCompanionToolOutput"
 end
 
 ---@param entry table code_gathered or editor_context_sent; `mentioned`: it is that one
@@ -280,26 +271,14 @@ function M.gathered_block(entry, cleared)
       { row = 0, from = #title, to = #line, group = "CodeCompanionToolSummary" },
     },
   }
-  for _, piece in ipairs(pieces(entry.body)) do
-    block.lines[#block.lines + 1] = piece
-    block.marks[#block.marks + 1] = { row = #block.lines - 1, from = 0, to = #piece, group = "CodeCompanionToolOutput" }
-  end
   local shortened = blocks.shortened(item.cleared)
   if shortened then
     block.eol = { { row = 0, col = #line, pos = "inline", chunks = { { shortened, "CodeCompanionCleared" } } } }
   end
-  block.folds = {
-    {
-      first = 0,
-      last = #block.lines - 1,
-      key = "gathered:" .. entry.message_id,
-      closed = true,
-      text = function(width)
-        return gathered_chunks(item, width)
-      end,
-    },
-  }
-  return block
+  local body, key = blocks.body(entry.body, MAX_PIECES), "gathered:" .. entry.message_id
+  return blocks.folded(block, body, plain_group, key, function(width)
+    return gathered_chunks(item, width)
+  end)
 end
 
 ---The message sent last has code, or what it mentions, before it: drawn below the message, where what was done about it

@@ -10,17 +10,13 @@ from codecompanion.errors import InputError
 from codecompanion.formats.fencing import fenced, label_of
 from codecompanion.model.live_files import NO_FILES, Files
 from codecompanion.model.messages import (
-    GATHERED_TAG,
-    GO_ON_TAG,
-    LOOKING_TAG,
     PIN_TAG,
-    SUMMARY_TAG,
-    UPDATE_TAG,
     AttachedFile,
     DocumentPart,
     ImagePart,
     Message,
     TextPart,
+    is_attachment,
 )
 from codecompanion.session.attachments.file_facts import count_pages, image_size, image_type, is_pdf
 from codecompanion.session.attachments.pins import title_of
@@ -29,7 +25,6 @@ from codecompanion.wire.events import ContextItem
 MAX_IMAGE_BYTES = 20_000_000
 MAX_DOCUMENT_BYTES = 32_000_000
 """The most Anthropic takes in one request; OpenAI takes as much."""
-_NOT_ATTACHED = frozenset({SUMMARY_TAG, GO_ON_TAG, GATHERED_TAG, LOOKING_TAG, UPDATE_TAG})
 _FENCED = {"file": "The content of `{path}`:", "buffer": "The buffer `{path}`:", "selection": "Selected in `{path}`:"}
 _TITLES = {
     "page": "The text of the page {path}:",
@@ -101,18 +96,14 @@ def context_items(messages: Iterable[Message], files: Files = NO_FILES) -> tuple
     return tuple(
         ContextItem(
             id=message.id,
-            kind=message.tag,
+            kind=message.tag or "",
             label=title_of(message) if message.tag == PIN_TAG else message.path or message.id,
             tokens=message.tokens,
             note=_note(message),
             live=_is_live(message, files),
         )
         for message in messages
-        if message.role == "user"
-        and message.tag
-        and message.tag not in _NOT_ATTACHED
-        and message.mentioned is None
-        and (not message.compacted or _is_live(message, files))
+        if (is_attachment(message) or message.tag == PIN_TAG) and (not message.compacted or _is_live(message, files))
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from codecompanion.errors import InputError
+from codecompanion.waiting import stoppable
 
 
 class Fetches:
@@ -24,13 +25,7 @@ class Fetches:
         task = asyncio.get_running_loop().create_task(work())
         self._running.add(task)
         try:
-            return await task
-        except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if current is not None and current.cancelling():
-                task.cancel()
-                raise
-            raise InputError("Stopped; nothing was attached.") from None
+            return await stoppable(task, InputError("Stopped; nothing was attached."))
         finally:
             self._running.discard(task)
 

@@ -31,13 +31,10 @@ from codecompanion.model.history import (
 from codecompanion.model.live_files import files_in, live_event
 from codecompanion.model.messages import (
     GATHERED_TAG,
-    GO_ON_TAG,
     LOOKING_TAG,
-    PIN_TAG,
-    SUMMARY_TAG,
     UPDATE_TAG,
-    Message,
     goes_along,
+    is_attachment,
     is_typed_by_user,
 )
 from codecompanion.model.view import View, project
@@ -50,7 +47,6 @@ from codecompanion.store.store import durable
 from codecompanion.wire.requests import ForkChat
 
 _NUMBER = regex(r" \((\d{1,9})\)$")
-_OURS = frozenset({GATHERED_TAG, GO_ON_TAG, LOOKING_TAG, PIN_TAG, SUMMARY_TAG, UPDATE_TAG})
 _ALONG = frozenset({GATHERED_TAG, LOOKING_TAG})
 
 
@@ -113,7 +109,7 @@ def _attached_since(events: Sequence[LogEvent], place: int, before: View) -> Ite
     undone, here = frozenset(undone_ids(events)), {message.id for message in project(events).messages}
     for event in fresh:
         match event.payload:
-            case MessageAdded(message=message) if message.id in here and _is_attached(message):
+            case MessageAdded(message=message) if message.id in here and is_attachment(message):
                 older = tuple(m.id for m in before.messages if (m.tag, m.path) == (message.tag, message.path))
                 if older:
                     report = ChangeReport(superseded=True)
@@ -134,10 +130,6 @@ def _pinned_since(events: Sequence[LogEvent], kept: Sequence[LogEvent]) -> Itera
     yield from (choice_event(piece, "pinned") for piece in now if piece not in then)
 
 
-def _is_attached(message: Message) -> bool:
-    return message.role == "user" and message.tag is not None and message.tag not in _OURS and not goes_along(message)
-
-
 def _is_message(event: LogEvent, message_id: str) -> bool:
     return isinstance(event.payload, MessageAdded) and event.payload.message.id == message_id
 
@@ -151,7 +143,7 @@ def _is_said_in(event: LogEvent, turn_id: str) -> bool:
     payload = event.payload
     if not isinstance(payload, MessageAdded) or payload.message.turn_id != turn_id:
         return False
-    return not _is_attached(payload.message) and payload.message.tag != UPDATE_TAG and not _went_along(event)
+    return not is_attachment(payload.message) and payload.message.tag != UPDATE_TAG and not _went_along(event)
 
 
 def _went_along(event: LogEvent) -> bool:
