@@ -82,6 +82,18 @@ local function check_configuration()
   for _, failure in ipairs(found.failures) do
     health.warn("Your own code failed: " .. failure)
   end
+  local of_prompts
+  if status == "ready" then
+    require("codecompanion.config.findings").of_prompts(function(problems)
+      of_prompts = problems
+    end)
+    vim.wait(TOOL_WAIT_MS, function()
+      return of_prompts ~= nil
+    end, 20)
+  end
+  for _, problem in ipairs(of_prompts or require("codecompanion.prompt_library").problems()) do
+    health.warn(problem)
+  end
   for _, name in ipairs(found.old_names) do
     health.warn(name)
   end

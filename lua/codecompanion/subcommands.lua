@@ -12,7 +12,14 @@ local severity = require("codecompanion.severity")
 local function show_problems()
   local host = require("codecompanion.host")
   local function open(is_complete)
-    require("codecompanion.config.findings").open(require("codecompanion.config").findings(), is_complete)
+    local findings = require("codecompanion.config.findings")
+    local function shown(of_prompts)
+      findings.open(require("codecompanion.config").findings(), is_complete, of_prompts)
+    end
+    if not is_complete then
+      return shown(require("codecompanion.prompt_library").problems())
+    end
+    findings.of_prompts(shown)
   end
   if host.status() == "ready" or not require("codecompanion.install").can_start() then
     return open(host.status() == "ready")

@@ -12,6 +12,15 @@ local MORE = ":CodeCompanion problems"
 ---@field moves CodeCompanion.Move[] Options of codecompanion.nvim that were taken over
 ---@field failures? string[] Tools and strategies of the user's own that failed while they ran
 
+---What is wrong with prompts; their files are read by the host, which is asked when they have not been read yet.
+---@param done fun(problems: string[])
+function M.of_prompts(done)
+  local library = require("codecompanion.prompt_library")
+  library.refresh_if_stale(function()
+    done(library.problems())
+  end)
+end
+
 ---@param count integer
 ---@param one string
 ---@param many string
@@ -74,13 +83,16 @@ end
 
 ---Everything, as Markdown.
 ---@param findings CodeCompanion.Findings
+---@param of_prompts? string[] What is wrong with prompts
 ---@return string[] lines Empty when there is nothing to say
-function M.report(findings)
+function M.report(findings, of_prompts)
   local lines = {}
   local problems, foreign = findings.problems, findings.foreign
   section(lines, counted(#problems, "mistake: ignored", "mistakes: ignored"), problems)
   local failures = findings.failures or {}
   section(lines, counted(#failures, "failure of your own code", "failures of your own code"), failures)
+  local prompts = of_prompts or {}
+  section(lines, counted(#prompts, "thing is wrong in a prompt", "things are wrong in prompts"), prompts)
   section(lines, counted(#findings.old_names, "old name: it works", "old names: they work"), findings.old_names)
   local unused =
     counted(#foreign, "option of codecompanion.nvim does nothing here", "options of codecompanion.nvim do nothing here")
@@ -102,8 +114,9 @@ end
 ---Show everything in a float.
 ---@param findings CodeCompanion.Findings
 ---@param is_complete boolean Whether the host has checked what only it knows
-function M.open(findings, is_complete)
-  local lines = M.report(findings)
+---@param of_prompts? string[] What is wrong with prompts
+function M.open(findings, is_complete, of_prompts)
+  local lines = M.report(findings, of_prompts)
   if #lines == 0 then
     local none = "no mistakes in the configuration"
     return require("codecompanion.say").line({

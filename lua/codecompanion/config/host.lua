@@ -52,6 +52,20 @@ function Evaluation:value(path, value, expected, fallback, ...)
   return answer
 end
 
+---Name what in a system prompt looks like its placeholder, or like one of prompts, and is none: it stays as it is.
+---@param path string
+---@param text any
+function Evaluation:placeholders(path, text)
+  for name in (type(text) == "string" and text or ""):gmatch("%${([%w_%.]+)}") do
+    local written = ("${%s}"):format(name)
+    local near = require("codecompanion.config.nearest").word(name, { DEFAULT_PROMPT:sub(3, -2) })
+    if written ~= DEFAULT_PROMPT and (near or name:find("^%a[%w_]*%.%a")) then
+      local text_of = "%s: %s stands for nothing here and stays as it is; expected %s"
+      table.insert(self.problems, text_of:format(path, written, DEFAULT_PROMPT))
+    end
+  end
+end
+
 ---@param value string|{ name: string, model?: string }
 ---@return string name
 ---@return string model "" = the adapter's default
@@ -96,7 +110,7 @@ local function system_prompt(evaluation, options)
   end
   local name, model = M.adapter_reference(options.interactions.chat.adapter)
   local version = vim.version()
-  return evaluation:value("interactions.chat.opts.system_prompt", prompt, "string", vim.NIL, {
+  prompt = evaluation:value("interactions.chat.opts.system_prompt", prompt, "string", vim.NIL, {
     default_system_prompt = DEFAULT_PROMPT,
     language = language,
     adapter = name,
@@ -106,6 +120,8 @@ local function system_prompt(evaluation, options)
     nvim_version = ("%d.%d.%d"):format(version.major, version.minor, version.patch),
     os = vim.uv.os_uname().sysname,
   })
+  evaluation:placeholders("interactions.chat.opts.system_prompt", prompt)
+  return prompt
 end
 
 ---@param options table

@@ -53,6 +53,17 @@ local function one_text(value)
   return text
 end
 
+---What a user's own item did wrong is listed, too.
+---@param item CodeCompanion.EditorContext.Item
+---@param problem string
+---@return string
+local function listed(item, problem)
+  if item.is_own then
+    require("codecompanion.config").failed(("interactions.chat.editor_context.%s: %s"):format(item.name, problem))
+  end
+  return problem
+end
+
 ---What a callback gave, in the form that travels.
 ---@param mention CodeCompanion.EditorContext.Mention
 ---@param item CodeCompanion.EditorContext.Item
@@ -77,7 +88,7 @@ function M.answer(mention, item, content)
   for _, value in ipairs(several and content or { content }) do
     local text, problem = one_text(value)
     if not text then
-      answer.error, answer.texts = problem, nil
+      answer.error, answer.texts = listed(item, problem or ""), nil
       return answer
     end
     text.title = text.title or not text.path and item.description or nil
@@ -115,10 +126,11 @@ local function callback_of(item)
   return loaded
 end
 
+---@param item CodeCompanion.EditorContext.Item
 ---@param problem any
 ---@return string
-local function failed(problem)
-  return "its callback failed: " .. vim.trim((tostring(problem):gsub("%s+", " "))):sub(1, 300)
+local function failed(item, problem)
+  return listed(item, "its callback failed: " .. vim.trim((tostring(problem):gsub("%s+", " "))):sub(1, 300))
 end
 
 ---Ask an item; one that takes its time, or that the host reads, is only announced.
@@ -138,11 +150,11 @@ function M.ask(item, mention, at)
   end
   local callback, problem = callback_of(item)
   if not callback then
-    return { error = problem }
+    return { error = listed(item, problem or "") }
   end
   local ok, content = pcall(callback, at)
   if not ok then
-    return { error = failed(content) }
+    return { error = failed(item, content) }
   end
   return M.answer(mention, item, content)
 end
@@ -188,7 +200,7 @@ local function in_time(one, limit, done)
     ok, raised = pcall(callback, one.at, take)
   end
   if not callback or not ok then
-    take({ error = problem or failed(raised) })
+    take({ error = problem and listed(one.item, problem) or failed(one.item, raised) })
   end
 end
 

@@ -28,6 +28,7 @@ local M = {}
 ---@field keep? "head"|"tail" What stays where it does not fit
 ---@field by_host? boolean The host reads it by its argument
 ---@field of_host? boolean The host finds it in the message itself
+---@field is_own? boolean It is the user's
 
 local ROOMS = { "buffers", "lists", "by_host", "lsp" }
 local DEFAULT_TIMEOUT = 10000
@@ -76,6 +77,7 @@ local function configured(name, given, known)
     callback = given.callback,
     async = opts.async,
     timeout = opts.timeout,
+    is_own = true,
   }
 end
 

@@ -85,6 +85,20 @@ local function notes_of(entry, path)
   return notes
 end
 
+---What in a prompt's text looks like a placeholder and is none.
+---@param prompt CodeCompanion.Prompt
+---@param path string Where it stands
+---@return string[]
+function M.unknown(prompt, path)
+  local found = {}
+  for _, message in ipairs(prompt.messages) do
+    for _, why in ipairs(require("codecompanion.prompt_library.text").unknown(message.text, prompt.parameters)) do
+      found[#found + 1] = ("%s: %s%s"):format(path, why, vim.endswith(why, "?") and "" or ".")
+    end
+  end
+  return found
+end
+
 ---Make a prompt of an entry that was checked.
 ---@param key string
 ---@param entry table
@@ -102,7 +116,8 @@ function M.prompt(key, entry, origin)
     return type(parameter) == "string" and { name = parameter } or parameter
   end, entry.parameters or {})
   local asked = opts.user_prompt
-  return {
+  local path = ("prompt_library[%q]"):format(key)
+  local prompt = {
     name = entry.name or key,
     description = entry.description or "",
     alias = alias,
@@ -119,13 +134,17 @@ function M.prompt(key, entry, origin)
     parameters = parameters,
     files = files,
     rules = list(entry.rules),
-    notes = notes_of(entry, ("prompt_library[%q]"):format(key)),
+    notes = notes_of(entry, path),
     origin = origin,
     label = origin == "built-in" and "built-in" or "your configuration",
     state = "allowed",
     condition = entry.condition,
     run = entry.run,
   }
+  if origin == "configuration" then
+    vim.list_extend(prompt.notes, M.unknown(prompt, path))
+  end
+  return prompt
 end
 
 return M

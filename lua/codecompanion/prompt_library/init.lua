@@ -50,6 +50,9 @@ end
 
 ---@param answer table
 local function take(answer, cwd)
+  for _, prompt in ipairs(answer.prompts) do
+    vim.list_extend(prompt.notes, entry.unknown(prompt, prompt.label))
+  end
   known = { cwd = cwd, prompts = answer.prompts, problems = answer.problems, at = vim.uv.now() }
   for _, problem in ipairs(known.problems) do
     if not told[problem] then
@@ -140,6 +143,16 @@ function M.list()
   return found
 end
 
+---What is wrong with prompts: files that are left out, and what is written in one and not used.
+---@return string[]
+function M.problems()
+  local found = vim.list_extend({}, known.cwd == vim.fn.getcwd() and known.problems or {})
+  for _, prompt in ipairs(M.list()) do
+    vim.list_extend(found, prompt.notes)
+  end
+  return found
+end
+
 ---Find a prompt by its alias, or by its name.
 ---@param name string
 ---@return CodeCompanion.Prompt?
@@ -176,7 +189,9 @@ function M.fits(prompt, context)
   elseif prompt.condition then
     local ok, wanted = pcall(prompt.condition, context)
     if not ok then
-      say.once(("The condition of the prompt %s failed: %s"):format(prompt.name, wanted), severity.WARN)
+      local why = ("The condition of the prompt %s failed: %s"):format(prompt.name, wanted)
+      require("codecompanion.config").failed(why)
+      say.once(why, severity.WARN)
     end
     return ok and wanted and true or false
   end

@@ -101,7 +101,9 @@ end
 local function make(prompt, use, given)
   local ok, text, system = pcall(texts.make, prompt, use.context, given)
   if not ok then
-    return use.refuse(("The prompt %s failed: %s"):format(prompt.name, text))
+    local why = ("The prompt %s failed: %s"):format(prompt.name, text)
+    require("codecompanion.config").failed(why)
+    return use.refuse(why)
   elseif vim.trim(text) == "" then
     return use.refuse(("The prompt %s has no text here; nothing was sent."):format(prompt.name))
   elseif prompt.origin ~= "project" then

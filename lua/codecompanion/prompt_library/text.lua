@@ -41,6 +41,30 @@ function M.fill(text, context, parameters, argument)
   return text, used_argument, used_code
 end
 
+---Sentences on what looks like a placeholder in the text of a prompt and is none: it stays as it is. What has neither a
+---room nor the name of one (`${HOME}`) is a text like any other.
+---@param text any Functions of the user's are not looked into
+---@param parameters CodeCompanion.PromptParameter[]
+---@return string[]
+function M.unknown(text, parameters)
+  local names, found = { "arguments" }, {}
+  for _, parameter in ipairs(parameters) do
+    names[#names + 1] = "parameters." .. parameter.name
+  end
+  for _, field in ipairs(place.FIELDS) do
+    names[#names + 1] = "context." .. field
+  end
+  for name in (type(text) == "string" and text or ""):gmatch("%${([%w_%.]+)}") do
+    local near = require("codecompanion.config.nearest").word(name, names)
+    if not vim.list_contains(names, name) and (near or name:find("^%a[%w_]*%.%a")) then
+      local meant = near and ("did you mean ${%s}?"):format(near)
+        or "expected ${arguments}, ${parameters.…} or ${context.…}"
+      found[#found + 1] = ("${%s} stands for nothing and stays as it is; %s"):format(name, meant)
+    end
+  end
+  return found
+end
+
 ---A fence that is longer than any inside.
 ---@param text string
 ---@return string

@@ -70,6 +70,14 @@ local function handle(chat)
   }
 end
 
+---List a failure of the user's code in `:CodeCompanion problems`.
+---@param name string
+---@param what string
+---@param why any
+local function failed(name, what, why)
+  require("codecompanion.config").failed((PATH .. "%s: %s"):format(name, what, tostring(why)))
+end
+
 ---@param name string
 ---@param entry table
 ---@return fun(lead: string): string[]
@@ -80,6 +88,7 @@ local function completion(name, entry)
       return vim.tbl_map(tostring, found)
     end
     local why = ok and ("it returned %s; expected a list of strings"):format(type(found)) or tostring(found)
+    failed(name, "`complete` failed", why)
     say.line({ (PATH .. "`complete` failed: %s"):format(name, why) }, severity.WARN)
     return {}
   end
@@ -98,10 +107,12 @@ local function command(name, entry)
     run = function(chat, argument, refuse)
       local ok, answer = pcall(entry.callback, handle(chat), argument)
       if not ok then
+        failed(name, "it failed", answer)
         refuse(("/%s failed: %s"):format(name, answer))
       elseif type(answer) == "string" then
         draft.prepend(chat, answer)
       elseif answer ~= nil then
+        failed(name, "it returned", ("%s; expected a string for the input, or nothing"):format(type(answer)))
         refuse(("/%s returned %s; expected a string for the input, or nothing."):format(name, type(answer)))
       end
     end,
