@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from codecompanion.errors import InputError
@@ -88,17 +88,20 @@ def _pages(part: DocumentPart) -> str:
     return f"{part.pages} page{'s' if part.pages > 1 else ''}"
 
 
-def context_items(messages: Iterable[Message], files: Files = NO_FILES) -> tuple[ContextItem, ...]:
+def context_items(
+    messages: Iterable[Message], files: Files = NO_FILES, scaled: Callable[[int], int] = int
+) -> tuple[ContextItem, ...]:
     """Return the context block: what the user attached to the next request, in order.
 
-    Placeholders are not, but for those of live `files`: what changes in them is still told.
+    Placeholders are not, but for those of live `files`: what changes in them is still told. `scaled`: an estimate of
+    tokens as the chat's model counts them.
     """
     return tuple(
         ContextItem(
             id=message.id,
             kind=message.tag or "",
             label=title_of(message) if message.tag == PIN_TAG else message.path or message.id,
-            tokens=message.tokens,
+            tokens=scaled(message.tokens),
             note=_note(message),
             live=_is_live(message, files),
         )

@@ -53,7 +53,8 @@ class ContextBlock:
     def show(self) -> None:
         """Show the context block: what is in the view, and what waits to join it."""
         self._shown_at = self._log.changes
-        items = context_items((*self._log.view.messages, *self._waiting), self._log.files)
+        messages, scaled = (*self._log.view.messages, *self._waiting), self._control.meter.scaled
+        items = context_items(messages, self._log.files, scaled)
         items = (*tool_items(self._control), *items)
         self._services.emit(ContextItems(chat=self._log.chat_id, items=items))
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from codecompanion.context.editing.cache_state import find_cache_state
+from codecompanion.context.shaping.shape import Shaped
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.work import Messages
 from codecompanion.errors import InputError
@@ -27,23 +28,20 @@ def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
     """Return `{rows, total, window, guess, reserve, cost}`: one row per message of the next request.
 
     `total` is the meter's figure, `reserve` what is kept free for the reply, `guess` what is said of a window that
-    nobody knows, "" when somebody does. The rows are scaled to the meter (what a
-    provider counted), so that their sum is what the meter shows. `cache` says whether the provider will likely find the
-    message in its cache (`hit`, `miss`, "" = it has none), `cost` what it will then cost in US dollars, None when the
-    price is unknown.
+    nobody knows, "" when somebody does. The sum of the rows is what the meter shows. `cache` says whether the provider
+    will likely find the message in its cache (`hit`, `miss`, "" = it has none), `cost` what it will then cost in US
+    dollars, None when the price is unknown.
     """
     view, shaped = log.view, control.shaper.current()
-    specs_tokens = control.meter.counter.tools(shaped.specs)
-    counted = [(shaped.system, control.meter.counter.message(shaped.system))]
-    counted += [(message, message.tokens) for message in shaped.messages]
     total, reasons = shaped.measure.tokens, _reasons(control, view.messages)
-    figures = scaled([tokens for _, tokens in counted] + [specs_tokens], total)
-    rows = [_row(message, tokens, view.cycle) for (message, _), tokens in zip(counted, figures[:-1], strict=True)]
+    system, specs_tokens, *figures = _figures(control, shaped, total)
+    rows = [_row(shaped.system, system, view.cycle)]
+    rows += [_row(message, tokens, view.cycle) for message, tokens in zip(shaped.messages, figures, strict=True)]
     for row in rows:
         row["preview"] = " · ".join(filter(None, (reasons.get(row["id"]), row["preview"])))[:PREVIEW_CHARS]
     tools = {
         "id": "tools", "role": "tools", "tag": "", "name": f"{len(control.specs)} tool schemas",
-        "tokens": figures[-1], "cycle": 0, "age": 0, "state": "live", "preview": "",
+        "tokens": specs_tokens, "cycle": 0, "age": 0, "state": "live", "preview": "",
     }  # fmt: skip
     rows = [rows[0], tools, *rows[1:]]
     prices = control.services.prices(control.adapter_name, control.model, total)
@@ -88,6 +86,22 @@ def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:
     pairs = enumerate(zip(sent.messages, now.messages, strict=False))
     same = next((i for i, (a, b) in pairs if a != b), min(len(sent.messages), count))
     return ["hit"] * (same + 2) + ["miss"] * (count - same)
+
+
+def _figures(control: ContextControl, shaped: Shaped, total: int) -> list[int]:
+    """Return the tokens of system prompt, tools and each message; their sum is the meter's figure.
+
+    A message has the number that the line below it in the chat has. What a provider counted beside that is put down to
+    system prompt and tools, whose form on its side nobody knows; where it would make these less than half or more than
+    twice of what they are estimated at, all of it is scaled alike.
+    """
+    meter = control.meter
+    fixed = [meter.counter.message(shaped.system), meter.counter.tools(shaped.specs)]
+    messages = [meter.scaled(message.tokens) for message in shaped.messages]
+    rest, estimate = total - sum(messages), meter.scaled(sum(fixed))
+    if estimate <= 2 * rest <= 4 * estimate:
+        return [*scaled(fixed, rest), *messages]
+    return scaled([*fixed, *(message.tokens for message in shaped.messages)], total)
 
 
 def scaled(figures: Sequence[int], total: int) -> list[int]:

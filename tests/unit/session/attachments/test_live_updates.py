@@ -16,6 +16,7 @@ from codecompanion.model.history import MessageAdded, ViewChanged
 from codecompanion.model.live_files import files_in
 from codecompanion.model.messages import UPDATE_TAG, Message, with_changes
 from codecompanion.session.attachments.reading import read_attachment
+from codecompanion.session.history.inspection import inspect
 from codecompanion.session.session import Session
 from codecompanion.tools.files.open_files import Opened, OpenFile
 from codecompanion.wire.events import ContextItems, FileUpdated, Notice
@@ -441,3 +442,17 @@ async def test_a_link_that_was_attached_is_followed_and_one_that_came_later_is_n
     (told,) = await desk.say()
     assert "a link to another place now" in told.text
     assert "second" not in told.text
+
+
+async def test_the_block_above_the_chat_the_line_below_and_the_inspector_count_alike(desk):
+    """One number for a message wherever it stands, as the chat's model counts."""
+    meter = desk.session.meter
+    meter.calibration = msgspec.structs.replace(meter.calibration, ratio=1.4)
+    await desk.attach()
+    await desk.say()
+    desk.write(TEXT.replace("line 7 of", "line seven of"))
+    [told] = await desk.say()
+    rows = {row["id"]: row["tokens"] for row in inspect(desk.session.control, desk.session.log)["rows"]}
+    (item,) = desk.bench.of(ContextItems)[-1].items
+    assert item.tokens == rows[item.id] != next(m for m in desk.session.log.view.messages if m.id == item.id).tokens
+    assert desk.bench.of(FileUpdated)[-1].tokens == rows[told.id]

@@ -248,7 +248,7 @@ async def test_the_line_the_list_and_the_inspector_count_alike(tmp_path, ratio):
     shown = next(event.tokens for event in bench.events if isinstance(event, CodeGathered))
     inspected = next(row["tokens"] for row in inspect(session.control, session.log)["rows"] if row["id"] == message.id)
     assert shown != message.tokens
-    assert abs(shown - inspected) <= 0.03 * inspected
+    assert shown == inspected
     report = await show_gathered(session, ShowGathered(chat="chat-1", item=message.id))
     assert any(f"~{shown:,} tokens of the context window" in line for line in report.head)
     bench.events.clear()
