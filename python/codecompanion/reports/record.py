@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from codecompanion.model import history
-from codecompanion.model.messages import GO_ON_TAG, Usage, is_typed_by_user
+from codecompanion.model.messages import GO_ON_TAG, UPDATE_TAG, Message, Usage, is_typed_by_user
 
 _CONTINUED = "(continued)"
 _AFTER_COMPACTION = "(continued after a compaction)"
@@ -92,6 +92,7 @@ class Stretch(msgspec.Struct):
     failures: list[history.CompactionFailed] = msgspec.field(default_factory=list)
     named: list[history.PolicyEvent] = msgspec.field(default_factory=list)
     gathered: list[history.PolicyEvent] = msgspec.field(default_factory=list)
+    along: list[Message] = msgspec.field(default_factory=list)
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -159,6 +160,8 @@ class LogReader:
                 self._question = _CONTINUED
                 if not self.now.calls:
                     self.now.question = _CONTINUED
+            case history.MessageAdded(message=message) if message.mentioned is not None or message.tag == UPDATE_TAG:
+                self.now.along.append(message)
             case history.MessageAdded(message=message) if message.role == "tool":
                 self.now.tool_tokens[message.id] = message.tokens
             case history.RequestSent() as sent:

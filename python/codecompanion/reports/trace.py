@@ -2,7 +2,7 @@
 
     title · Summary · Provider calls · Prompt assembly · Context and history · Retries and errors · Tools
 
-After the summary comes what code was gathered, in turns that looked for some (R-268).
+After the summary comes what code was gathered, in turns that looked for some (R-268), and what else went along.
 
 Without a number the newest turn; a number out of range is an error that names the range.
 """
@@ -33,6 +33,7 @@ from codecompanion.reports.markdown import (
 )
 from codecompanion.reports.record import Call, Record, Stretch
 from codecompanion.reports.sums import sum_calls
+from codecompanion.reports.went_along import went_along
 
 EMPTY = "No turn yet: send a message first."
 PARTS = {"prompt": "instructions", "conversation": "conversation", "tools": "tool schemas"}
@@ -61,6 +62,7 @@ def trace_report(record: Record, turn: Stretch, page: Page) -> str:
         *_title(record, turn, page),
         *_summary(turn),
         *gathered_code(turn, page),
+        *went_along(turn, page),
         *_calls(turn, page),
         *_assembly(turn, page),
         *_context(record, turn, page),

@@ -21,6 +21,7 @@ from codecompanion.wire.requests import (
     Submit,
     UndoChange,
 )
+from tests.unit.session.codebase.test_code_report import traced
 from tests.unit.session.codebase.test_code_still_above import WithoutIndex
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says
 
@@ -127,6 +128,9 @@ async def test_a_file_that_is_attached_mentioned_four_times_and_gathered_stands_
         "#{viewport} src/a.py:20-40 · sent already, as attached",
         "#{selection} src/a.py:10-32 · sent already, as attached",
     ]
+    trace = await traced(place.session)
+    assert "## What went along" in trace
+    assert "#{viewport} src/a.py:20-40 · sent already, as attached" in trace
 
 
 async def test_of_one_message_the_whole_is_sent_and_its_parts_are_named(place):
