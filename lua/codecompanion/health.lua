@@ -84,7 +84,7 @@ local function check_configuration()
   end
   local of_prompts
   if status == "ready" then
-    require("codecompanion.config.findings").of_prompts(function(problems)
+    require("codecompanion.prompt_library").read_problems(function(problems)
       of_prompts = problems
     end)
     vim.wait(TOOL_WAIT_MS, function()

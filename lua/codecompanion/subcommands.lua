@@ -19,7 +19,7 @@ local function show_problems()
     if not is_complete then
       return shown(require("codecompanion.prompt_library").problems())
     end
-    findings.of_prompts(shown)
+    require("codecompanion.prompt_library").read_problems(shown)
   end
   if host.status() == "ready" or not require("codecompanion.install").can_start() then
     return open(host.status() == "ready")

@@ -12,15 +12,6 @@ local MORE = ":CodeCompanion problems"
 ---@field moves CodeCompanion.Move[] Options of codecompanion.nvim that were taken over
 ---@field failures? string[] Tools and strategies of the user's own that failed while they ran
 
----What is wrong with prompts; their files are read by the host, which is asked when they have not been read yet.
----@param done fun(problems: string[])
-function M.of_prompts(done)
-  local library = require("codecompanion.prompt_library")
-  library.refresh_if_stale(function()
-    done(library.problems())
-  end)
-end
-
 ---@param count integer
 ---@param one string
 ---@param many string

@@ -153,6 +153,14 @@ function M.problems()
   return found
 end
 
+---The same, with the files as they are now.
+---@param done fun(problems: string[])
+function M.read_problems(done)
+  M.refresh_if_stale(function()
+    done(M.problems())
+  end)
+end
+
 ---Find a prompt by its alias, or by its name.
 ---@param name string
 ---@return CodeCompanion.Prompt?
