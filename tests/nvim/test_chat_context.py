@@ -36,6 +36,15 @@ def test_attachments_are_listed_at_the_top(chat_everywhere: ChatDriver) -> None:
     assert chat.text() == "## Me\n"
 
 
+def test_a_size_is_not_broken_in_a_word_where_the_line_is_long(chat: ChatDriver) -> None:
+    """It stands beside the name, in the row that the name ends in, or in the next one."""
+    chat.nvim.lua("vim.o.columns = 42")
+    for label in ("src/stack.lua", "src/a.lua", "src/" + "x" * 40 + ".lua", "src/" + "x" * 22 + ".lua"):
+        chat.push(events.ContextItems(items=(events.ContextItem(id="i", kind="file", label=label, tokens=532),)))
+        chat.nvim.wait_for(lambda label=label: label[-9:] in chat.nvim.screen().replace("\n", ""), label)
+        assert "532 tokens" in chat.nvim.screen(), label
+
+
 def test_deleting_a_line_of_the_block_detaches_the_item(chat_everywhere: ChatDriver) -> None:
     """`dd`, several lines at once, and an unchanged block after other edits."""
     chat = chat_everywhere

@@ -165,7 +165,8 @@ function M.rows(line, width)
   return rows
 end
 
----Where a note to a line goes: at the right end where there is room, else after its text, where it wraps with it.
+---Where a note to a line goes: at the right end where there is room, else after its text; one that would be broken
+---there, in the middle of a word, stands at the beginning of the next row.
 ---@param line string
 ---@param chunks { [1]: string, [2]: string }[]
 ---@param room integer
@@ -175,8 +176,10 @@ function M.beside(line, chunks, room)
   if api.nvim_strwidth(line) + 2 + M.width(chunks) <= room then
     return "right_align", chunks
   end
-  local after = vim.list_slice(chunks)
-  after[1] = { "  " .. after[1][1], after[1][2] }
+  local after, width = vim.list_slice(chunks), M.width(chunks)
+  local used = api.nvim_strwidth(line) % room
+  local gap = used + 2 + width <= room and 2 or width <= room and used > 0 and room - used or 2
+  after[1] = { (" "):rep(gap) .. after[1][1], after[1][2] }
   return "inline", after
 end
 
