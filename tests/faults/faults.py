@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["status", "stream", "tool", "summary", "clock", "disk", "window", "usage"]
+from tests.patience import PATIENCE_S
+
+Kind = Literal["status", "stream", "tool", "server", "summary", "clock", "disk", "window", "usage"]
 WireName = Literal["chat", "responses", "messages", "plan"]
 ALL: tuple[WireName, ...] = ("chat", "responses", "messages")
 """`plan` is Responses for a ChatGPT plan: rows of its own, and what its login adds."""
@@ -108,3 +110,6 @@ class Row:
     policy: str = "codecompanion"
     away: bool = False
     hasty: bool = False
+    server: tuple[str, ...] | None = None
+    server_limit_s: float = PATIENCE_S
+    may_be_over: bool = False

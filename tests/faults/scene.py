@@ -19,13 +19,17 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from codecompanion.adapters.base import Adapter
+from codecompanion.engine.mcp import McpHost
 from codecompanion.errors import StoreError
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message, is_typed_by_user
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
+from codecompanion.settings import load
 from codecompanion.store import Store, open_store
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.provider import GivenTools
@@ -44,9 +48,11 @@ from tests.faults.faults import Answers, Row, Says
 from tests.faults.own_tools import BreakingSource, OwnFaults
 from tests.faults.raising_tool import RAISING_TOOL
 from tests.faults.wires import Wire, adapter_settings, make_adapter
+from tests.patience import PATIENCE_S
 from tests.providers.loopback.server import LoopbackServer
 from tests.summaries import nine_sections
 from tests.unit.session.fakes import Bench, submit
+from tests.unit.session.mcp_bench import server as hostile_server
 
 COLUMNS = 80
 GENERATING = ("/chat/completions", "/responses", "/messages")
@@ -73,6 +79,18 @@ class Host(Bench):
             [GivenTools("built in", (*BUILTIN_TOOLS, RAISING_TOOL)), OwnFaults(), BreakingSource()],
             self.services.settings.tools.entries,
         )
+        self.chats: dict[str, Session] = {}
+        self.servers: McpHost | None = None
+        if row.server is not None:
+            odd = hostile_server(*row.server, require_approval_before=False, timeout_s=row.server_limit_s)
+            given = load({"mcp": {"servers": {"odd": odd}, "wait_s": PATIENCE_S}}).mcp
+            self.services.settings = msgspec.structs.replace(self.services.settings, mcp=given)
+            self.servers = McpHost(self.services, self.chats)
+
+    async def end_servers(self) -> None:
+        """End what was started."""
+        if self.servers is not None:
+            await self.servers.aclose()
 
 
 class Scene:
@@ -89,6 +107,7 @@ class Scene:
         self.bodies: list[Mapping[str, Any]] = []
         self._adapters: list[Adapter] = []
         self._stores: list[Store] = []
+        self._hosts: list[Host] = []
         self._numbers = 0
         self._damaged: Any = None
 
@@ -101,6 +120,8 @@ class Scene:
             try:
                 await self._play(server)
             finally:
+                for host in self._hosts:
+                    await host.end_servers()
                 for adapter in self._adapters:
                     await adapter.aclose()
                 for store in self._stores:
@@ -109,7 +130,7 @@ class Scene:
     async def _play(self, server: LoopbackServer) -> None:
         row = self.row
         host = self._open_host(server)
-        session = await host.open()
+        host.chats["chat-1"] = session = await host.open()
         await self._ask(host, session, FIRST)
         self._jump(0)
         port = server.port
@@ -131,6 +152,7 @@ class Scene:
         again = self._open_host(server)
         resumed = await again.resume()
         assert resumed is not None
+        again.chats["chat-1"] = resumed
         await self._ask(again, resumed, FOURTH)
         self._check_answered(resumed, FOURTH)
         self._check_nothing_lost(_messages(again.store), shown)
@@ -171,6 +193,7 @@ class Scene:
         self._adapters.append(adapter)
         host = Host(self.root / "work", adapter, settings, self.row, store, self.now)
         host.reports = reports
+        self._hosts.append(host)
         return host
 
     async def _ask(self, host: Host, session: Session, text: str, *, then: str = "") -> None:
@@ -254,7 +277,8 @@ class Scene:
     def _check_told(self, told: list[str], *, again: bool = False) -> None:
         """Assert that the user was told one thing, useful half first, or nothing; once more at most after a restart."""
         wanted = 1 if self.row.says else 0
-        assert len(told) == wanted or (again and not told), told
+        # A server that ends may run again before the next request: then there is nothing to say.
+        assert len(told) == wanted or (not told and (again or self.row.may_be_over)), told
         for text in told:
             assert "\n" not in text
             assert self.row.says in text[:COLUMNS], text

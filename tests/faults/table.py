@@ -8,6 +8,7 @@ sentence whose useful half comes first, or nothing. The file is long because it 
 from __future__ import annotations
 
 from tests.faults.faults import Call, Refuses, Row, Says, Sends, WireName
+from tests.patience import PATIENCE_S
 from tests.summaries import nine_sections
 
 # A row is a few full lines, not one for each of its words.
@@ -357,6 +358,33 @@ TOOL = tuple(
     )
 )
 
+# ---- server: an MCP server that does what none should, in the middle of a turn (tests/mcp/hostile.py)
+
+SERVER = tuple(
+    Row(
+        kind="server", name=name, server=ways, answers=tuple(Says(calls=(call,)) for call in wanted), says=says,
+        expect=expect, wires=("chat", "messages"),
+        server_limit_s=1.0 if any(call.name == "odd__wait" for call in wanted) else PATIENCE_S,
+        may_be_over=bool(says),
+    )
+    for name, ways, wanted, says, expect in (
+        ("ends in a call", (), [Call("odd__die")], "The MCP server odd does not run: it ended",
+         "the model reads that it ended; started again"),
+        ("does not answer a call", (), [Call("odd__wait")], "", "stopped after its time; the model reads so"),
+        ("renames its tools while it is called", ("rename",),
+         [Call("odd__echo", '{"text": "a"}', "c1"), Call("odd__wait", "{}", "c2")], "",
+         "the call after that is one of a tool that is not there"),
+        ("prints garbage between its messages", ("garbage",), [Call("odd__echo", '{"text": "a"}')], "",
+         "passed over"),
+        ("answers twice, and to nobody", ("twice", "wrong-ids"), [Call("odd__echo", '{"text": "a"}')], "",
+         "the first answer counts"),
+        ("sends a message without an end", (), [Call("odd__huge")], "The MCP server odd does not run: it sent a",
+         "the connection is closed; the model reads why"),
+        ("gives orders in descriptions", ("inject",), [Call("odd__innocent")], "",
+         "text of a tool's description, cut; approves nothing"),
+    )
+)
+
 # ---- summary: what the summariser answers when the chat has to be compacted before the second message
 
 SUMMARIES = {
@@ -546,4 +574,6 @@ USAGE = (
     ),
 )
 
-TABLE: tuple[Row, ...] = (*STATUS, *STREAM, *TOOL, *SUMMARY, *OTHER_POLICIES, *CLOCK, *DISK, *WINDOW, *USAGE)
+TABLE: tuple[Row, ...] = (
+    *STATUS, *STREAM, *TOOL, *SERVER, *SUMMARY, *OTHER_POLICIES, *CLOCK, *DISK, *WINDOW, *USAGE,
+)

@@ -74,4 +74,14 @@ def test_the_table_says_in_words_what_happens() -> None:
     names = [(row.kind, row.name) for row in TABLE]
     assert len(set(names)) == len(names)
     assert all(row.expect and (row.arrives == 1 or row.because) for row in TABLE)
-    assert {row.kind for row in TABLE} == {"status", "stream", "tool", "summary", "clock", "disk", "window", "usage"}
+    assert {row.kind for row in TABLE} == {
+        "status",
+        "stream",
+        "tool",
+        "server",
+        "summary",
+        "clock",
+        "disk",
+        "window",
+        "usage",
+    }

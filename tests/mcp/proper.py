@@ -20,9 +20,9 @@ def today() -> str:
 
 
 @server.prompt()
-def greet(name: str) -> str:
+def greet(name: str, also: str = "") -> str:
     """Greet somebody."""
-    return f"Say hello to {name}."
+    return f"Say hello to {name}{' and ' + also if also else ''}."
 
 
 if __name__ == "__main__":

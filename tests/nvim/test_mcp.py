@@ -202,6 +202,9 @@ def test_a_prompt_of_a_server_is_put_into_the_input(nvim_factory, tmp_path):
         chat = start_chat(nvim_factory, tmp_path, server, options=options)
         chat.say("hello")
         chat.nvim.wait_lua("return #require('codecompanion.mcp.known').servers[1].prompts == 1")
+        chat.nvim.command("CodeCompanion mcp")
+        chat.nvim.wait_screen(r"/mcp:proper:greet <name> \[also\]")
+        chat.nvim.feed("q")
         chat.send("/mcp:proper:greet Eve")
         chat.nvim.wait_for(lambda: chat.draft() == "Say hello to Eve.", "the prompt in the input")
 
@@ -233,6 +236,11 @@ def test_values_a_server_asks_for_are_typed_one_by_one(nvim_factory, tmp_path):
         chat.press_on_approval("g1")
         chat.nvim.wait_screen(r"Your name:")
         chat.nvim.feed("Eve<CR>")
+        chat.nvim.wait_screen(r"\nage:")
+        chat.nvim.feed("<Esc>")
+        chat.press_on_approval("g1")
+        chat.nvim.wait_screen(r"Your name: Eve")  # what was entered is not lost
+        chat.nvim.feed("<CR>")
         chat.nvim.wait_screen(r"\nage:")
         chat.nvim.feed("33<CR>")
         chat.nvim.wait_screen(r"sure \(true, false\): true")

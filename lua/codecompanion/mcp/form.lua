@@ -10,10 +10,12 @@ local M = {}
 ---@field default string
 ---@field choices string[]
 
----Ask for the values. Leaving an input (`<Esc>`, `<C-c>`) leaves the whole question open.
+---Ask for the values. Leaving an input (`<Esc>`, `<C-c>`) leaves the whole question open; what was entered before it
+---stands in the inputs the next time.
 ---@param form string JSON list of fields
+---@param kept table<string, string> What was entered so far, by name; filled in here
 ---@param given fun(values: string) JSON object of texts by name
-function M.fill(form, given)
+function M.fill(form, kept, given)
   local fields, values = vim.json.decode(form), vim.empty_dict()
   local function ask(index)
     local field = fields[index]
@@ -22,10 +24,10 @@ function M.fill(form, given)
       return given(vim.json.encode(values))
     end
     local choices = #field.choices > 0 and (" (%s)"):format(table.concat(field.choices, ", ")) or ""
-    local opts = { prompt = field.label .. choices .. ": ", default = field.default }
+    local opts = { prompt = field.label .. choices .. ": ", default = kept[field.name] or field.default }
     pcall(vim.ui.input, opts, function(text)
       if text then
-        values[field.name] = text
+        values[field.name], kept[field.name] = text, text
         return ask(index + 1)
       end
       choose.forget_prompt()

@@ -87,8 +87,8 @@ local function put_server(server, put)
     put("    " .. numbers.counted(#server.resources, "resource"), { server = server })
   end
   for _, prompt in ipairs(server.prompts) do
-    local arguments = #prompt[2] > 0 and (" <%s>"):format(table.concat(prompt[2], "> <")) or ""
-    put("    " .. shown(("/mcp:%s:%s%s"):format(server.name, prompt[1], arguments)), { server = server })
+    local command = ("/mcp:%s:%s %s"):format(server.name, prompt[1], known.arguments(prompt))
+    put("    " .. vim.trim(shown(command)), { server = server })
   end
 end
 

@@ -25,7 +25,7 @@ local REFRESH_AFTER_MS = 100
 ---@field tools CodeCompanion.McpTool[]
 ---@field tokens integer Of the tools that are offered
 ---@field resources string[][] Address and name
----@field prompts { [1]: string, [2]: string[] }[] Name, and names of the arguments
+---@field prompts { [1]: string, [2]: string[], [3]: string[] }[] Name, names of the arguments, of the required ones
 ---@field left_out string[]
 ---@field log string[]
 
@@ -54,6 +54,16 @@ function M.watch(watcher)
 end
 
 ---@alias CodeCompanion.HostRequest fun(verb: string, payload: table, done: fun(err: string?, result: any))
+
+---The arguments of a prompt as they are typed: `<required> [optional]`.
+---@param prompt { [1]: string, [2]: string[], [3]: string[] }
+---@return string
+function M.arguments(prompt)
+  local shown = vim.tbl_map(function(name)
+    return (vim.list_contains(prompt[3], name) and "<%s>" or "[%s]"):format(name)
+  end, prompt[2])
+  return table.concat(shown, " ")
+end
 
 ---The resources of servers that run, as `#{mcp:server:address}`; templates have braces to be filled in.
 ---@param lead string

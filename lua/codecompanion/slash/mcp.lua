@@ -56,7 +56,7 @@ function M.commands()
       found[#found + 1] = {
         name = ("mcp:%s:%s"):format(lettered(server.name), lettered(prompt[1])),
         description = ("Prompt of the MCP server %s"):format(server.name),
-        argument = #names > 0 and ("[%s]"):format(table.concat(names, " ")) or nil,
+        argument = #names > 0 and known.arguments(prompt) or nil,
         multiline = #names > 0,
         run = function(chat, typed, refuse)
           local payload = { chat = chat.id, server = server.name, prompt = prompt[1], cwd = vim.fn.getcwd() }

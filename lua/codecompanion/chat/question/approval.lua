@@ -117,7 +117,8 @@ end
 local ACTIONS = {
   approve_once = function(chat, approval)
     if (approval.event.form or "") ~= "" then
-      return require("codecompanion.mcp.form").fill(approval.event.form, function(values)
+      approval.entered = approval.entered or {}
+      return require("codecompanion.mcp.form").fill(approval.event.form, approval.entered, function(values)
         send(chat, approval, "once", { text = values })
       end)
     end

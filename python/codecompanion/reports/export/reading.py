@@ -191,7 +191,7 @@ class _Walk:
         call, result = message.tool_calls[at], self._results.get((message.id, at))
         ran = self._ran.get(result.id) if result else None
         title = ran.title if ran and ran.title else call.name
-        if ran and ran.summary:
+        if ran and ran.summary and ran.summary not in ("failed", ran.status):  # which stands beside it
             title += f" · {ran.summary}"
         return ToolUse(
             title=self._clean(" ".join(title.split())),

@@ -31,7 +31,8 @@ from codecompanion.session.editor_context.taking import body_of_mentioned
 from codecompanion.session.files.change_list import changes_of
 from codecompanion.session.history.gone import gone_from, pages, summary_ids
 from codecompanion.session.history.undo import undone_ids
-from codecompanion.session.turn.tool_round import recorded_title, told_change
+from codecompanion.session.turn.recorded_title import recorded_title
+from codecompanion.session.turn.tool_round import told_change
 from codecompanion.session.window.too_large import NOT_SENT
 from codecompanion.wire.events import Entry, Severity
 

@@ -20,7 +20,7 @@ from codecompanion.session.attachments.pins import title_of
 from codecompanion.session.attachments.staleness import changed_since
 from codecompanion.session.history.chat_log import ChatLog, recall_key
 from codecompanion.session.history.undo import undone_ids
-from codecompanion.session.turn.tool_round import recorded_title
+from codecompanion.session.turn.recorded_title import recorded_title
 from codecompanion.store.search.question import has_words
 from codecompanion.store.store import Store
 from codecompanion.tools.base import RemovedMessage

@@ -97,23 +97,30 @@ async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) ->
     if chat is None:
         raise Refused("no chat waits for this server")
     fields = dict(list(request.fields.items())[:MAX_FIELDS])
-    problem = ""
+    problem, typed = "", dict[str, str]()
     while True:
-        given = await chat.desk.ask_aside(_question(chat, server, request, fields, problem))
+        given = await chat.desk.ask_aside(_question(chat, server, request, fields, problem, typed))
         if given.decision == "cancel":
             return None
         if given.decision == "reject":
             raise Refused(_REFUSED)
         if request.url:
             return {}
-        values, problem = _values(given, fields, request.required)
+        typed = _typed(given)
+        values, problem = _values(typed, fields, request.required)
         if not problem:
             return values
 
 
 def _question(
-    chat: Chat, server: str, request: ElicitationRequest, fields: Mapping[str, Mapping[str, Any]], problem: str
+    chat: Chat,
+    server: str,
+    request: ElicitationRequest,
+    fields: Mapping[str, Mapping[str, Any]],
+    problem: str,
+    typed: Mapping[str, str],
 ) -> ApprovalRequested:
+    """Return the block; what was `typed` before stands in its inputs again."""
     lines = [request.message]
     if request.url:
         lines += ["", f"It asks you to open this address yourself: {request.url}"]
@@ -123,8 +130,8 @@ def _question(
     form = [
         {
             "name": name,
-            "label": cut(str(field.get("title") or name), 60),
-            "default": _default(field),
+            "label": _label(name, field),
+            "default": typed.get(name, _default(field)),
             "choices": _choices(field),
         }
         for name, field in fields.items()
@@ -140,12 +147,17 @@ def _question(
     )
 
 
+def _label(name: str, field: Mapping[str, Any]) -> str:
+    """Return what a field is called, everywhere the user reads of it: its title, its name where it has none."""
+    return cut(" ".join(str(field.get("title") or name).split()), 60)
+
+
 def _about(name: str, field: Mapping[str, Any], required: bool) -> str:
     kind = str(field.get("type", "string"))[:20]
     choices = ", ".join(_choices(field))
-    about = " ".join(str(field.get("description") or field.get("title") or "").split())
+    about = " ".join(str(field.get("description") or "").split())
     wanted = "required" if required else "optional"
-    return cut(f"- {name} ({kind}, {wanted}{': ' + choices if choices else ''}) {about}".rstrip(), 300)
+    return cut(f"- {_label(name, field)} ({kind}, {wanted}{': ' + choices if choices else ''}) {about}".rstrip(), 300)
 
 
 def _choices(field: Mapping[str, Any]) -> list[str]:
@@ -172,25 +184,30 @@ def _default(field: Mapping[str, Any]) -> str:
     return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
-def _values(
-    given: Approve, fields: Mapping[str, Mapping[str, Any]], required: tuple[str, ...]
-) -> tuple[dict[str, Any], str]:
-    """Return the values as the fields want them, and what is wrong with the first that is."""
+def _typed(given: Approve) -> dict[str, str]:
+    """Return the texts of the answer by the names of the fields."""
     try:
         typed = json.loads(given.text or "{}")
     except NOT_READABLE:
-        typed = {}
+        return {}
+    return {name: str(text) for name, text in typed.items()} if isinstance(typed, dict) else {}
+
+
+def _values(
+    typed: Mapping[str, str], fields: Mapping[str, Mapping[str, Any]], required: tuple[str, ...]
+) -> tuple[dict[str, Any], str]:
+    """Return the values as the fields want them, and what is wrong with the first that is."""
     values: dict[str, Any] = {}
     for name, field in fields.items():
-        text = str(typed.get(name, "") if isinstance(typed, dict) else "").strip()
+        text = typed.get(name, "").strip()
         if not text:
             if name in required:
-                return {}, f"{name} is required."
+                return {}, f"{_label(name, field)} is required."
             continue
         try:
             values[name] = _value(text, field)
         except ValueError as error:
-            return {}, f"{name}: {error}."
+            return {}, f"{_label(name, field)}: {error}."
     return values, ""
 
 

@@ -246,7 +246,10 @@ class McpServers:
             "tools": tools,
             "tokens": sum(one["tokens"] for one in tools if one["offered"]),
             "resources": [[one.uri, one.name] for one in server.offer.resources[:500]],
-            "prompts": [[one.name, [name for name, _, _ in one.arguments]] for one in server.offer.prompts[:500]],
+            "prompts": [
+                [one.name, [name for name, _, _ in one.arguments], [name for name, must, _ in one.arguments if must]]
+                for one in server.offer.prompts[:500]
+            ],
             "left_out": list(server.offer.left_out),
             "log": list(server.log),
         }

@@ -23,6 +23,7 @@ from codecompanion.session.files.file_log import FileLog
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.turn.approval_desk import ApprovalDesk, Verdict
+from codecompanion.session.turn.recorded_title import recorded_title
 from codecompanion.session.turn.tame_calls import one_line
 from codecompanion.tools.base import ApprovalQuestion, FileChange, ToolContext, ToolOutput
 from codecompanion.tools.limit import shorten
@@ -296,9 +297,3 @@ def _recorded_output(result: Message | None) -> ToolOutput:
 def line_count(text: str) -> str:
     """Return how many lines a result has, for a tool that does not say more."""
     return counted(text.count("\n") + 1, "line")
-
-
-def recorded_title(call: ToolCall) -> str:
-    """Return a fold title for a call whose tool is not ours: the name and the start of its arguments."""
-    arguments = " ".join(call.arguments[:1_000].split())
-    return f"{call.name} {arguments[:60]}{'…' if len(arguments) > 60 else ''}"

@@ -66,11 +66,20 @@ async def test_values_are_checked_and_asked_for_again(tmp_path: Path) -> None:
     async with asked(tmp_path, "form") as (bench, session, question):
         assert [field["name"] for field in json.loads(question.form)] == ["name", "age", "sure"]
         assert json.loads(question.form)[2]["choices"] == ["true", "false"]
-        typed = json.dumps({"name": "Eve", "age": "old"})
+        assert "- Your name (string, required)" in question.body  # as the input calls it
+        assert "- name" not in question.body
+        typed = json.dumps({"age": "33"})
         await session.desk.take(Approve(call_id=question.call_id, decision="once", text=typed))
         await bench.until(lambda: len(bench.of(ApprovalRequested)) == 2)
+        question = bench.of(ApprovalRequested)[-1]
+        assert "Your name is required." in question.body
+        assert [field["default"] for field in json.loads(question.form)] == ["", "33", "true"]
+        typed = json.dumps({"name": "Eve", "age": "old"})
+        await session.desk.take(Approve(call_id=question.call_id, decision="once", text=typed))
+        await bench.until(lambda: len(bench.of(ApprovalRequested)) == 3)
         again = bench.of(ApprovalRequested)[-1]
         assert "age: expected a whole number." in again.body
+        assert [field["default"] for field in json.loads(again.form)] == ["Eve", "old", "true"]
         typed = json.dumps({"name": "Eve", "age": "33", "sure": "no"})
         await session.desk.take(Approve(call_id=again.call_id, decision="once", text=typed))
         await bench.idle(session)

@@ -1,0 +1,109 @@
+"""The results of one reply: each has its own fold, whatever was asked, opened or shown elsewhere meanwhile."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from chat_driver import ChatDriver
+from codecompanion.wire import events
+
+LINES = """
+  local lines = {}
+  for line = 1, vim.fn.line('$') do
+    lines[line] = { vim.fn.foldlevel(line), vim.fn.foldclosed(line), vim.fn.getline(line) }
+  end
+  return lines
+"""
+KEYS = (
+    "]a", "gg", "G", "zR", "zM", "za", "zo", "zj", "Gi<Esc>", "zc", "ggza", "5Gza", ":split<CR>", ":vsplit<CR>",
+    "<C-w>w", ":CodeCompanionChat Toggle<CR>:CodeCompanionChat Toggle<CR>", ":only<CR>", ":tab split<CR>",
+    ":tabclose<CR>", ":set foldlevel=0<CR>",
+)  # fmt: skip
+
+
+def finished(call: str, lines: int) -> events.ToolFinished:
+    """Return the result of a call."""
+    return events.ToolFinished(
+        call_id=call,
+        name="tool",
+        title=f"tool {call}",
+        summary="ok",
+        preview="\n".join(map(str, range(lines))),
+        status="ok",
+        tokens=1,
+        duration_ms=1,
+        message_id=f"m{call}",
+        reply_id="r1",
+    )
+
+
+class Story:
+    """Calls that start, ask and end in a random order, and a user who does something else."""
+
+    def __init__(self, chat: ChatDriver, seed: int) -> None:
+        self.chat, self.random, self.told = chat, random.Random(seed), list[str]()
+        self.running: list[str] = []
+        self.waiting: list[events.Event] = []
+
+    def do(self, what: str, event: events.Event) -> None:
+        """Let the host tell something, by itself or with what comes next."""
+        self.told.append(what)
+        self.waiting.append(event)
+        if self.random.random() < 0.5:
+            self.flush()
+
+    def flush(self) -> None:
+        """Let the editor have what was told; every result is seen by itself afterwards."""
+        self.told.append("flush")
+        batch, self.waiting = self.waiting, []
+        if self.random.random() < 0.5:
+            self.chat.push(*batch)
+        else:
+            self.chat.push_soon(*batch)
+            self.chat.drain()
+        rows = self.chat.nvim.lua(LINES)
+        for number, (level, closed, text) in enumerate(rows, 1):
+            is_hidden = closed not in (-1, number) if text.startswith("▾ tool") else closed != -1
+            if level > 1 or (text.startswith(("▾ tool", "▸", "?", "##")) and is_hidden):
+                shown = "\n".join(f"{at} {row}" for at, row in enumerate(rows, 1))
+                raise AssertionError("\n".join((*self.told, shown)))
+
+    def call(self, call: str) -> None:
+        """Let a call start, ask perhaps, and end now or later."""
+        if self.random.random() < 0.8:
+            self.do(f"start {call}", events.ToolStarted(call_id=call, name="tool", title=call, reply_id="r1"))
+        if self.random.random() < 0.7:
+            body = "\n".join("x" * self.random.randint(0, 12))
+            self.do(f"ask {call}", events.ApprovalRequested(call_id=call, name="tool", title="what", body=body))
+            self.flush()
+            for _ in range(self.random.randint(0, 3)):
+                self.told.append(self.random.choice(KEYS))
+                self.chat.nvim.feed(self.told[-1])
+            if self.running and self.random.random() < 0.5:
+                self.end(self.running.pop())
+            self.do(f"answered {call}", events.ApprovalClosed(call_id=call, decision="once"))
+        if self.random.random() < 0.3:
+            self.running.append(call)
+        else:
+            self.end(call)
+
+    def end(self, call: str) -> None:
+        """Let a call end with a result of some length."""
+        lines = self.random.choice([0, 1, 2, 30])
+        self.do(f"end {call}: {lines}", finished(call, lines))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_each_result_has_its_own_fold(chat: ChatDriver, seed: int) -> None:
+    story = Story(chat, seed)
+    chat.accept("go")
+    chat.push(events.ReplyStarted(adapter="a", model="m"))
+    if seed % 2:
+        chat.push(events.Text(text="Let me see.\n"))
+    for number in range(story.random.randint(2, 5)):
+        story.call(f"c{number}")
+    for call in list(story.running):
+        story.end(call)
+    story.flush()

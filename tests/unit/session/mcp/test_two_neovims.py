@@ -1,0 +1,150 @@
+"""Two Neovims in one project, played at random: answers, files that change, servers that die, hang and rename tools.
+
+After each message: a server's tools were offered only where the file as it is has been agreed to, in this Neovim or for
+all; every call has one result, and the chat takes the next message.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion.model.invariants import violations
+from codecompanion.session.session import Session
+from codecompanion.store.opening import open_memory_store
+from codecompanion.wire.requests import Approve, ChangeMcp
+from tests.mcp.listener import HOSTILE
+from tests.unit.session.fakes import calls, says, submit
+from tests.unit.session.mcp.test_file_servers import Neovim, neovims
+
+STEPS = 14
+
+
+class Story:
+    """The project, two hosts on one store, and what was answered about the file."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        self.root, self.random = root, random.Random(seed)
+        self.file = root / ".mcp.json"
+        store = open_memory_store()
+        self.neovims = [Neovim(root, store, name) for name in "ab"]
+        for neovim in self.neovims:
+            neovim.bench.adapter._replies = self.reply  # as it calls what it is offered
+        self.version = 0
+        self.kept: tuple[int, bool] | None = None
+        self.this_time: dict[str, int] = {}
+        self.told: list[str] = []
+        self.calls = 0
+
+    def reply(self, request: Any) -> Iterable[Any]:
+        """Call a tool of a server once a message, where there is one."""
+        names = [spec.name for spec in request.tools if "__" in spec.name and spec.name != "odd__ask"]
+        if request.messages[-1].role == "tool" or not names:
+            return says("ok")
+        self.calls += 1
+        return calls((f"c{self.calls}", self.random.choice(names), '{"text": "x"}'))
+
+    def write(self) -> None:
+        """Let the file say something else."""
+        self.version += 1
+        ways = self.random.choice([(), ("rename",), ("garbage",), ("twice",), ("flood",)])
+        args = [str(HOSTILE), *ways, f"version-{self.version}"]
+        self.file.write_text(json.dumps({"mcpServers": {"odd": {"command": sys.executable, "args": args}}}))
+
+    def is_agreed(self, neovim: Neovim) -> bool:
+        """Return whether the file as it is may be used in a Neovim."""
+        if not self.file.exists() or self.kept == (self.version, False):
+            return False
+        return self.this_time.get(neovim.name) == self.version or self.kept == (self.version, True)
+
+    async def step(self) -> None:
+        """Do one thing in one of the Neovims, then send a message there."""
+        neovim = self.random.choice(self.neovims)
+        chats = list(neovim.chats.values())
+        if not chats or (len(chats) < 3 and self.random.random() < 0.25):
+            self.told.append(f"{neovim.name} opens")
+            chats.append(await neovim.open())
+        chat = self.random.choice(chats)
+        await self.random.choice([self.answer, self.answer, self.change, self.ask_again, self.nothing])(neovim, chat)
+        await self.say(neovim, chat)
+
+    async def nothing(self, neovim: Neovim, chat: Session) -> None:
+        """Just send the message."""
+
+    async def answer(self, neovim: Neovim, chat: Session) -> None:
+        """Answer what stands in the chat, which may be about the file as it was."""
+        if not chat.desk.offers:
+            return
+        await neovim.host.look(chat)  # the block is about the file as it is now, or gone
+        if not chat.desk.offers:
+            return
+        decision = self.random.choice(["once", "always", "reject", "cancel"])
+        self.told.append(f"{neovim.name} answers {decision}")
+        await neovim.answer(chat, decision)
+        if decision == "once":
+            self.this_time[neovim.name] = self.version
+        elif decision != "cancel":
+            self.this_time.pop(neovim.name, None)
+            self.kept = (self.version, decision == "always")
+
+    async def change(self, neovim: Neovim, chat: Session) -> None:
+        """Change the file, or take it away."""
+        if self.random.random() < 0.2:
+            self.file.unlink(missing_ok=True)
+            self.version += 1
+        else:
+            self.write()
+        self.told.append(f"the file changes: {self.file.exists()}")
+
+    async def ask_again(self, neovim: Neovim, chat: Session) -> None:
+        """Take the answer back, on the page."""
+        await neovim.host.look(chat)
+        if self.file.exists():
+            self.told.append(f"{neovim.name} asks again")
+            await neovim.host.carry_out(ChangeMcp(chat=chat.chat_id, what="ask", file=str(self.file)))
+            self.this_time.pop(neovim.name, None)
+            self.kept = None
+
+    async def say(self, neovim: Neovim, chat: Session) -> None:
+        """Send a message, allow its calls, stop one that hangs; look at what went out."""
+        bench, number = neovim.bench, len(chat.log.view.messages) + 1
+        first = len(bench.adapter.requests)
+        chat.submit(msgspec.structs.replace(submit("go", number), chat=chat.chat_id))
+        while not bench.is_idle(chat):
+            await bench.until(lambda: bench.is_idle(chat) or bool(chat.desk._asked) or self._hangs(chat))
+            for question in list(chat.desk._asked.values()):
+                await chat.desk.take(Approve(chat=chat.chat_id, call_id=question.call_id, decision="once"))
+                await bench.until(lambda call=question.call_id: call not in chat.desk._asked)  # type: ignore[misc]
+            if self._hangs(chat):
+                chat.cancel()
+                await bench.idle(chat)
+        offered = [spec.name for spec in bench.adapter.requests[first].tools if "__" in spec.name]
+        self.told.append(f"{neovim.name} sends {len(offered)} tools")
+        assert not offered or self.is_agreed(neovim), self.told
+        assert violations(chat.log.view.messages) == [], self.told
+        called = [call.id for message in chat.log.view.messages for call in message.tool_calls]
+        results = [message.tool_call_id for message in chat.log.view.messages if message.role == "tool"]
+        assert sorted(called) == sorted(results), self.told
+        assert not bench.bugs, self.told
+
+    def _hangs(self, chat: Session) -> bool:
+        """Return whether a call of the tool that never answers runs."""
+        pending = [call for message in chat.log.view.messages for call in message.tool_calls]
+        answered = {message.tool_call_id for message in chat.log.view.messages if message.role == "tool"}
+        return any(call.name == "odd__wait" and call.id not in answered for call in pending) and not chat.desk._asked
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_what_is_offered_was_agreed_to_whatever_happens(tmp_path: Path, seed: int) -> None:
+    story = Story(tmp_path, seed)
+    story.write()
+    async with neovims(*story.neovims):
+        for _ in range(STEPS):
+            await story.step()
