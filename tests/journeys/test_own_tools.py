@@ -57,7 +57,7 @@ def test_a_tool_a_group_and_a_command_of_ones_own(desk: Desk) -> None:
         assert "○ run_command" in screen
         terminal.keys("q")
         send(terminal, "/todo")
-        terminal.wait("<buffer>todo</buffer>")
+        terminal.wait("<text>todo</text>")
         say(terminal, "what now?", "Plants first")
         assert "water the plants" in str(server.requests[-1].json["messages"])
         quit_all(terminal)
