@@ -257,7 +257,7 @@ class Chat:
             self.notice(Severity.WARN, problem)
 
     def _choice_in(self, text: str) -> tuple[ViewChanged | None, str]:
-        """Return which tools a message chooses, and a sentence on names in it that mean nothing."""
+        """Return which tools a message chooses, and why it is not sent: a name in it means nothing."""
         if "@{" not in text or not self.services.settings.tools.enabled:
             return None, ""
         return chosen_by(text, self.control, self.services.new_token())

@@ -44,22 +44,24 @@ def named_in(text: str) -> tuple[str, ...]:
 
 
 def chosen_by(text: str, model: ChatModel, change_id: str) -> tuple[ViewChanged | None, str]:
-    """Return the choice that a message makes, None when it makes none, and a sentence on names that mean nothing."""
+    """Return the choice that a message makes, None when it makes none, and why it is not sent, "" when it is.
+
+    A name that means nothing is a choice that was meant: without it the message would go out with other tools.
+    """
     names = named_in(text)
     if not names:
         return None, ""
     groups, tools = model.tools.groups(model.tools.all()), model.tools.names(names)
     units, unknown = units_of(names, groups, tools)
-    told = ""
     if unknown:
         near = nearest_name(unknown[0], groups, tools)
-        advice = f"did you mean @{{{near}}}?" if near else "/tools lists them."
-        told = f"There is no tool and no group {', '.join(unknown)}; {advice} The message was sent as it is."
+        advice = f"did you mean @{{{near}}}?" if near else "/tools lists them; between backticks it is only text."
+        return None, f"There is no tool and no group {', '.join(unknown)}; {advice}"
     before = model.log.tools or model.tools.default_units
     after = with_units(before, units)
     if not units or after == before:
-        return None, told
-    return _changed(change_id, after, tuple(names)), told
+        return None, ""
+    return _changed(change_id, after, tuple(names)), ""
 
 
 def toggled(model: ChatModel, names: Sequence[str], on: bool | None, change_id: str) -> ViewChanged | None:

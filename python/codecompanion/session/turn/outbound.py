@@ -17,9 +17,9 @@ from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.storage.stored_chats import title_of
 from codecompanion.session.turn.before_message import BeforeMessage
-from codecompanion.session.window.too_large import IS_BACK, Refusal
+from codecompanion.session.window.too_large import IS_BACK, NOT_SENT, Refusal
 from codecompanion.waiting import to_the_end
-from codecompanion.wire.events import MessageSent, Notice, Queued, Severity, SubmitFailed, TitleChanged
+from codecompanion.wire.events import MessageSent, Queued, SubmitFailed, TitleChanged
 from codecompanion.wire.requests import Submit
 
 
@@ -41,7 +41,7 @@ class OutboundQueue:
         self._before, self._mentioned = before, before.mentioned
         self._waiting: deque[Submit] = deque()
         self.choice_in: Callable[[str], tuple[ViewChanged | None, str]] = lambda text: (None, "")
-        """Which tools a message chooses (`@{files}`), and a sentence on names in it that mean nothing."""
+        """Which tools a message chooses (`@{files}`), and why it is not sent: a name in it means nothing."""
 
     def __bool__(self) -> bool:
         """Return whether anything waits."""
@@ -128,9 +128,16 @@ class OutboundQueue:
         return why
 
     async def _gather(self, submit: Submit, turn_id: str, cycle: int) -> Found:
-        """Return what goes before a message; nothing before one that was logged already."""
+        """Return what goes before a message; nothing before one that was logged already.
+
+        Raises:
+            InputError: it cannot be sent as it was meant.
+        """
         if self._sent_before(submit, turn_id) is not None:
             return NOTHING
+        why = self.choice_in(submit.text)[1] if submit.edit is None else ""
+        if why:
+            raise InputError(f"{NOT_SENT}: {why[:1].lower()}{why[1:]} {IS_BACK}")
         return await self._before.of(submit, turn_id, cycle)
 
     def give_back(self, why: str) -> None:
@@ -186,7 +193,7 @@ class OutboundQueue:
 
     async def _log_message(self, submit: Submit, message: Message, before: Sequence[EventPayload]) -> None:
         payloads: list[EventPayload] = [*before, MessageAdded(message=message, submit=submit.key)]
-        choice, told = self.choice_in(submit.text) if submit.edit is None else (None, "")
+        choice = self.choice_in(submit.text)[0] if submit.edit is None else None
         if choice is not None:
             payloads.append(choice)
         is_untitled = not self._log.title
@@ -197,7 +204,5 @@ class OutboundQueue:
         except CodeCompanionError:
             self._waiting.appendleft(submit)
             raise
-        if told:
-            self._services.emit(Notice(chat=self._log.chat_id, level=Severity.WARN, text=told))
         if is_untitled:
             self._services.emit(TitleChanged(chat=self._log.chat_id, title=self._log.title))

@@ -13,7 +13,7 @@ from codecompanion.model.history import ViewChanged
 from codecompanion.session.session import Session
 from codecompanion.settings import ToolGroupSettings
 from codecompanion.tools.provider import GivenTools
-from codecompanion.wire.events import ContextItems, Notice
+from codecompanion.wire.events import ContextItems, Notice, SubmitFailed
 from codecompanion.wire.requests import ChooseTools, Detach, ListTools, RedoChange, UndoChange
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 from tests.unit.tools.test_toolbox import tool
@@ -55,12 +55,42 @@ async def test_a_message_chooses_from_its_own_request_on(tmp_path: Path) -> None
     assert await say(bench, session, "@{full}") == everything
 
 
-async def test_a_name_that_means_nothing_is_said_and_the_message_sent(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("@{read_onl} look", "there is no tool and no group read_onl; did you mean @{read_only}?"),
+        (
+            "@{zzz} @{files}",
+            "there is no tool and no group zzz; /tools lists them; between backticks it is only text.",
+        ),
+    ],
+)
+async def test_a_name_that_means_nothing_is_not_sent(tmp_path: Path, text: str, why: str) -> None:
+    """A mistyped restriction would go out with all tools."""
     bench = start(tmp_path)
     session = await bench.open()
-    assert len(await say(bench, session, "@{fiels} @{run_command} `@{nothing}`")) == 1
-    (said,) = [notice.text for notice in bench.of(Notice) if "no tool" in notice.text]
-    assert said == "There is no tool and no group fiels; did you mean @{files}? The message was sent as it is."
+    session.submit(submit(text))
+    await bench.idle(session)
+    assert [(one.text, one.error) for one in bench.of(SubmitFailed)] == [
+        (text, f"Not sent: {why} Your message is back in the input.")
+    ]
+    assert bench.adapter.requests == []
+    assert session.log.tools == ()
+    assert session.log.view.messages == ()
+    assert await say(bench, session, "`@{read_onl}` as text, @{read_only}") == READ_ONLY
+
+
+async def test_a_name_that_means_nothing_is_not_sent_in_a_running_turn(tmp_path: Path) -> None:
+    """What waits for the next request goes back alone; what is said besides is sent."""
+    bench = start(tmp_path)
+    session = await bench.open()
+    session.submit(submit("first", 1))
+    session.submit(submit("@{fiels} second", 2))
+    session.submit(submit("third", 3))
+    await bench.idle(session)
+    assert [one.submit_id for one in bench.of(SubmitFailed)] == [2]
+    said = [message.text for message in session.log.view.messages if message.role == "user"]
+    assert said == ["first", "third"]
 
 
 async def test_undo_redo_resume_and_branches_know_the_choice(tmp_path: Path) -> None:
@@ -148,7 +178,7 @@ async def test_what_the_configuration_offers_is_where_a_chat_begins(tmp_path: Pa
     assert bench.adapter.requests[-1].messages[0].text.endswith("\n\nRead first.")
     assert block(bench) == [("group", "mine")]
     await say(bench, session, "@{files}")
-    assert any("no group files" in notice.text for notice in bench.of(Notice))
+    assert "no group files" in bench.of(SubmitFailed)[-1].error
     assert await say(bench, session, "@{run_command}") == ["read_file", "run_command"]
     items = ("tools:group:mine", "tools:tool:run_command")
     await carry_out(bench.services, session, Detach(chat="chat-1", items=items))
