@@ -64,6 +64,8 @@ local function show_without_chat(event)
     require("codecompanion.mcp.known").changed(M.request, function()
       return state.status == "ready"
     end)
+  elseif event.type == "mcp_answered" then
+    require("codecompanion.mcp.known").answered(event)
   elseif event.type == "packages_missing" then
     require("codecompanion.install").add(event.extra, function(problem)
       if not problem then
@@ -196,8 +198,10 @@ local function prepare_hello()
   local settings = config.for_host()
   local adapters = config.adapters()
   local open, hidden = require("codecompanion.secret_environment").divide(settings, adapters)
+  local mcp = package.loaded["codecompanion.mcp.known"]
   local payload = {
     settings = settings,
+    mcp_answers = mcp and mcp.answers(),
     adapters = adapters.entries,
     proxy = adapters.proxy,
     environment = hidden,

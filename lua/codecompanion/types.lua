@@ -544,16 +544,35 @@
 ---@field chat string
 ---@field server string
 
+---The user answered about a file of MCP servers until this Neovim ends; the editor tells it the next host.
+---
+---`sha256` "": what was said of the file until Neovim ends counts no more.
+---@class CodeCompanion.Event.McpAnswered
+---@field type "mcp_answered"
+---@field chat string
+---@field root string
+---@field path string
+---@field sha256 string
+---@field allowed boolean
+
 ---Something that is wanted needs the packages of an extra (`:CodeCompanion install`).
 ---@class CodeCompanion.Event.PackagesMissing
 ---@field type "packages_missing"
 ---@field chat string
 ---@field extra string
 
+---What the user said of a file of MCP servers until this Neovim ends: about a folder, a file and its content.
+---@class CodeCompanion.Wire.McpAnswer
+---@field root string
+---@field path string
+---@field sha256 string
+---@field allowed boolean
+
 ---First request: the user's settings (see `settings.py`), folders, the Neovim version.
 ---
 ---`adapters`: the user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none.
 ---`environment`: what the process was started without, because programs of the same user could read it there.
+---`mcp_answers`: what hosts before this one were told of files of MCP servers (`mcp_answered`).
 ---@class CodeCompanion.Request.Hello
 ---@field id? integer
 ---@field chat? string
@@ -568,6 +587,7 @@
 ---@field proxy? string
 ---@field secrets? table<string, string>
 ---@field environment? table<string, string>
+---@field mcp_answers? CodeCompanion.Wire.McpAnswer[]
 
 ---A listed buffer of the snapshot: name, whether it has unsaved changes, its `b:changedtick`.
 ---@class CodeCompanion.Wire.Buffer
@@ -1287,6 +1307,7 @@
 ---| CodeCompanion.Event.LoginCode
 ---| CodeCompanion.Event.RequestFailed
 ---| CodeCompanion.Event.McpChanged
+---| CodeCompanion.Event.McpAnswered
 ---| CodeCompanion.Event.PackagesMissing
 
 ---The payload of each verb.

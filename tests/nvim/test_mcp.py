@@ -125,6 +125,28 @@ def test_the_servers_of_a_project_are_started_after_the_user_agreed(nvim_factory
         chat.nvim.wait_screen(r"let \.mcp\.json start 1 MCP server\?")
 
 
+def test_this_time_holds_until_neovim_ends_not_the_host(nvim_factory, tmp_path):
+    """A host that is started again is told; before an answer the page of a new host shows the file, and who asks."""
+    record = tmp_path / "record"
+    project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
+    with ChatServerThread([reply("One."), reply("Two.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.nvim.wait_screen(r"let \.mcp\.json start")
+        chat.nvim.command("CodeCompanion restart")
+        chat.nvim.command("CodeCompanion mcp")
+        chat.nvim.wait_screen(r"\.mcp\.json · odd · waits for your answer: a chat asks with its next message")
+        chat.nvim.feed("q")
+        chat.say("before")
+        assert not record.exists()
+        chat.press_on_approval("g1")
+        chat.nvim.wait_screen(r"MCP servers that start with the next message: odd")
+        chat.nvim.command("CodeCompanion restart")
+        chat.say("after")
+        assert record.exists()
+        assert chat.nvim.lua("return #require('codecompanion.chat').current().approvals") == 0
+        assert "odd__echo" in json.dumps(server.requests[-1].json)
+
+
 def test_a_project_that_is_refused_starts_nothing_and_is_not_asked_again(nvim_factory, tmp_path):
     record = tmp_path / "record"
     project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))

@@ -25,7 +25,7 @@ local ANSWERS = {
   allowed = "agreed to until it changes",
   refused = "you said no",
   ["this time"] = "agreed to until Neovim ends",
-  unasked = "waits for your answer in the chat",
+  unasked = "waits for your answer in the chat: the keys stand at the question",
 }
 
 ---@class CodeCompanion.McpLine
@@ -99,7 +99,11 @@ local function file_line(file)
   if file.problem ~= "" then
     return shown(file.problem)
   end
-  return shown(("%s · %s · %s"):format(name, table.concat(file.servers, ", "), ANSWERS[file.answer] or file.answer))
+  local answer = ANSWERS[file.answer] or file.answer
+  if file.answer == "unasked" and not file.asked then
+    answer = "waits for your answer: a chat asks with its next message"
+  end
+  return shown(("%s · %s · %s"):format(name, table.concat(file.servers, ", "), answer))
 end
 
 ---@return string[] lines

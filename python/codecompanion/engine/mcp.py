@@ -21,17 +21,17 @@ from codecompanion.session.mcp.server import Server
 from codecompanion.session.mcp.servers import McpServers
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
-from codecompanion.wire.requests import ChangeMcp, EditorText, ReadMcp, ShowMcp
+from codecompanion.wire.requests import ChangeMcp, EditorText, McpAnswer, ReadMcp, ShowMcp
 
 
 class McpHost:
     """The servers, as `Runtime` has them."""
 
-    def __init__(self, services: Services, chats: Mapping[str, Session]) -> None:
+    def __init__(self, services: Services, chats: Mapping[str, Session], answers: Iterable[McpAnswer] = ()) -> None:
         self._services = services
         self._chats = chats
         self.servers = McpServers(services, lambda: chats, self._keep_secret)
-        self.files = FileServers(self.servers, services.store, lambda: chats)
+        self.files = FileServers(self.servers, services, lambda: chats, answers)
         services.mcp = self
         services.context_sources["mcp"] = self._take
 
@@ -64,7 +64,7 @@ class McpHost:
         root = self._root(request.chat, request.cwd)
         match request:
             case ShowMcp():
-                return {"servers": self.servers.status(root), "files": self.files.files(root)}
+                return {"servers": self.servers.status(root), "files": await self.files.files(root)}
             case ChangeMcp(what="ask"):
                 await self.files.ask_again(request.file, root, self._chats.get(request.chat))
             case ChangeMcp():

@@ -188,7 +188,7 @@ class Runtime:
         services, chosen = await build_services(request, self._emit, environment, self._asks)
         previous, self._services, self._reports = self._services, services, None
         completer, self._completer = self._completer, None
-        mcp, self._mcp = self._mcp, McpWhenWanted(services, self._chats)
+        mcp, self._mcp = self._mcp, McpWhenWanted(services, self._chats, request.mcp_answers)
         if mcp is not None:
             await mcp.aclose()
         if completer is not None:

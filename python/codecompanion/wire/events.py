@@ -607,6 +607,18 @@ class McpChanged(Event, frozen=True, kw_only=True, tag="mcp_changed"):
     server: str
 
 
+class McpAnswered(Event, frozen=True, kw_only=True, tag="mcp_answered"):
+    """The user answered about a file of MCP servers until this Neovim ends; the editor tells it the next host.
+
+    `sha256` "": what was said of the file until Neovim ends counts no more.
+    """
+
+    root: str
+    path: str
+    sha256: str = ""
+    allowed: bool = False
+
+
 class PackagesMissing(Event, frozen=True, kw_only=True, tag="packages_missing"):
     """Something that is wanted needs the packages of an extra (`:CodeCompanion install`)."""
 

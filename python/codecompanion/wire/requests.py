@@ -94,11 +94,21 @@ class EditorItem(msgspec.Struct, frozen=True, omit_defaults=True):
     comes: Literal["now", "later", "by_host"] = "now"
 
 
+class McpAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user said of a file of MCP servers until this Neovim ends: about a folder, a file and its content."""
+
+    root: str
+    path: str
+    sha256: str
+    allowed: bool
+
+
 class Hello(Request, frozen=True, kw_only=True):
     """First request: the user's settings (see `settings.py`), folders, the Neovim version.
 
     `adapters`: the user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none.
     `environment`: what the process was started without, because programs of the same user could read it there.
+    `mcp_answers`: what hosts before this one were told of files of MCP servers (`mcp_answered`).
     """
 
     settings: dict[str, Any]
@@ -112,6 +122,7 @@ class Hello(Request, frozen=True, kw_only=True):
     proxy: str = ""
     secrets: dict[str, str] = {}
     environment: dict[str, str] = {}
+    mcp_answers: tuple[McpAnswer, ...] = ()
 
 
 class OpenChat(Request, frozen=True, kw_only=True):

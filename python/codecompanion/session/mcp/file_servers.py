@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,10 @@ from codecompanion.session.mcp.entries import Entry
 from codecompanion.session.mcp.project_file import ServerFile, server_files
 from codecompanion.session.mcp.servers import McpServers
 from codecompanion.session.permits import Answered, Permits, read_permits
-from codecompanion.store.store import Store, durable
-from codecompanion.wire.events import ApprovalRequested, Severity
-from codecompanion.wire.requests import Approve
+from codecompanion.session.services import Services
+from codecompanion.store.store import durable
+from codecompanion.wire.events import ApprovalRequested, McpAnswered, Severity
+from codecompanion.wire.requests import Approve, McpAnswer
 
 
 class _Question(msgspec.Struct, frozen=True):
@@ -38,11 +39,20 @@ class _Question(msgspec.Struct, frozen=True):
 
 
 class FileServers:
-    """What the user said of these files, and the servers that follow from it. `chats` are the open ones by id."""
+    """What the user said of these files, and the servers that follow from it.
 
-    def __init__(self, servers: McpServers, store: Store, chats: Callable[[], Mapping[str, Chat]]) -> None:
-        self._servers, self._store, self._chats = servers, store, chats
-        self._this_time: dict[tuple[Path, str], tuple[str, bool]] = {}
+    `chats` are the open ones by id, `answers` what was said of files to hosts of this Neovim before this one.
+    """
+
+    def __init__(
+        self,
+        servers: McpServers,
+        services: Services,
+        chats: Callable[[], Mapping[str, Chat]],
+        answers: Iterable[McpAnswer] = (),
+    ) -> None:
+        self._servers, self._services, self._chats = servers, services, chats
+        self._this_time = {(Path(one.root), one.path): (one.sha256, one.allowed) for one in answers}
         """(folder, file) → content, and what was answered for it until Neovim ends."""
         self._questions: list[_Question] = []
         self._files: dict[Path, list[tuple[ServerFile, Answered]]] = {}
@@ -56,7 +66,7 @@ class FileServers:
 
     async def _look(self, chat: Chat, root: Path) -> bool:
         """Do it; return whether servers have ended, which was said."""
-        files = await asyncio.to_thread(server_files, chat)
+        files = await asyncio.to_thread(server_files, self._services.settings.mcp, root)
         if not files and root not in self._files:
             return False
         permits = await asyncio.to_thread(self._permits, root)
@@ -142,18 +152,27 @@ class FileServers:
             chat.notice(Severity.INFO, text)
 
     async def _keep(self, root: Path, file: ServerFile, given: Approve) -> None:
-        key, allowed = (root, str(file.path)), given.decision != "reject"
+        allowed = given.decision != "reject"
         if given.decision == "once":
-            self._this_time[key] = (file.sha256, True)
+            self._remember(root, file, allowed=True)
             return
-        self._this_time.pop(key, None)
+        self._forget(root, str(file.path))
         permits = (await asyncio.to_thread(self._permits, root)).with_answer(
             [(str(file.path), file.sha256)], allowed=allowed
         )
         try:
             await self._save(root, permits)
         except StoreError:  # the store says so itself; the answer counts until Neovim ends
-            self._this_time[key] = (file.sha256, allowed)
+            self._remember(root, file, allowed=allowed)
+
+    def _remember(self, root: Path, file: ServerFile, *, allowed: bool) -> None:
+        path = str(file.path)
+        self._this_time[root, path] = (file.sha256, allowed)
+        self._services.emit(McpAnswered(root=str(root), path=path, sha256=file.sha256, allowed=allowed))
+
+    def _forget(self, root: Path, path: str) -> None:
+        if self._this_time.pop((root, path), None):
+            self._services.emit(McpAnswered(root=str(root), path=path))
 
     def _close(self, root: Path, which: Callable[[_Question], bool], given: Approve | None = None) -> None:
         """Take questions of a folder away, and forget those whose chat was closed."""
@@ -166,26 +185,35 @@ class FileServers:
 
     # ---- the page
 
-    def files(self, root: Path) -> list[dict[str, Any]]:
-        """Return what the page says of the files of a folder, as they were when a chat last looked at them."""
+    async def files(self, root: Path) -> list[dict[str, Any]]:
+        """Return what the page says of the files of a folder: as a chat last saw them, else as they are now."""
         rows = []
-        for file, answered in self._files.get(root, []):
+        for file, answered in await self._seen(root):
             once = self._this_time.get((root, str(file.path)), ("", False)) == (file.sha256, True)
             state = "this time" if answered == "allowed" and once else answered
             names = [entry.name for entry in file.usable]
-            rows.append({"path": str(file.path), "answer": state, "servers": names, "problem": file.problem})
+            asked = any(one.root == root and one.file.path == file.path for one in self._questions)
+            row = {"path": str(file.path), "answer": state, "servers": names, "problem": file.problem, "asked": asked}
+            rows.append(row)
         return rows
+
+    async def _seen(self, root: Path) -> list[tuple[ServerFile, Answered]]:
+        if root in self._files:
+            return self._files[root]
+        files = await asyncio.to_thread(server_files, self._services.settings.mcp, root)
+        permits = await asyncio.to_thread(self._permits, root) if files else Permits()
+        return [(file, self._answered(root, file, permits)) for file in files]
 
     async def ask_again(self, path: str, root: Path, chat: Chat | None) -> None:
         """Forget what was answered about a file: its servers end, and it is asked in the chat, or in the next one.
 
         Raises:
-            InputError: no chat in the folder has such a file.
+            InputError: there is no such file in the folder.
         """
         async with self._lock:
-            if not any(str(file.path) == path for file, _ in self._files.get(root, [])):
-                raise InputError(f"No chat in this folder knows the file {path[:200]}.")
-            self._this_time.pop((root, path), None)
+            if not any(str(file.path) == path for file, _ in await self._seen(root)):
+                raise InputError(f"This folder brings no file of MCP servers named {path[:200]}.")
+            self._forget(root, path)
             permits = (await asyncio.to_thread(self._permits, root)).without([path])
             await self._save(root, permits)
             asked = chat or next((one for one in self._chats().values() if one.root() == root), None)
@@ -195,10 +223,10 @@ class FileServers:
     # ---- the store
 
     def _permits(self, root: Path) -> Permits:
-        return read_permits(self._store.load_permits(_key(root)))
+        return read_permits(self._services.store.load_permits(_key(root)))
 
     async def _save(self, root: Path, permits: Permits) -> None:
-        await durable(self._store.save_permits(_key(root), permits.as_text()))
+        await durable(self._services.store.save_permits(_key(root), permits.as_text()))
 
 
 def _key(root: Path) -> str:

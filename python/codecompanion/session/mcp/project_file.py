@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.errors import ConfigError
-from codecompanion.session.chat import Chat
 from codecompanion.session.mcp.entries import Entry, read_file
+from codecompanion.settings_sections import McpSettings
 
 NAME = ".mcp.json"
 
@@ -34,15 +34,14 @@ class ServerFile(msgspec.Struct, frozen=True):
         return tuple(entry for entry in self.entries if entry.settings.enabled)
 
 
-def server_files(chat: Chat) -> list[ServerFile]:
+def server_files(mcp: McpSettings, root: Path) -> list[ServerFile]:
     """Return the files that are there and may be asked about, the one that counts first first. Blocks for a moment."""
-    return [_read(path) for path in _places(chat) if path.is_file()]
+    return [_read(path) for path in _places(mcp, root) if path.is_file()]
 
 
-def _places(chat: Chat) -> Iterator[Path]:
-    mcp = chat.services.settings.mcp
+def _places(mcp: McpSettings, root: Path) -> Iterator[Path]:
     if mcp.enabled and mcp.project_file:
-        yield chat.root() / NAME
+        yield root / NAME
     if mcp.enabled and mcp.claude_desktop:
         yield claude_desktop_file()
 

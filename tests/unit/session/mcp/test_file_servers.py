@@ -21,8 +21,8 @@ from codecompanion.session.session import Session
 from codecompanion.settings import load
 from codecompanion.store.opening import open_memory_store
 from codecompanion.store.store import Store
-from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, Notice
-from codecompanion.wire.requests import Approve, ChangeMcp, ShowMcp
+from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, McpAnswered, Notice
+from codecompanion.wire.requests import Approve, ChangeMcp, McpAnswer, ShowMcp
 from tests.mcp.listener import HOSTILE
 from tests.patience import PATIENCE_S
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
@@ -31,14 +31,16 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 class Neovim:
     """A host with chats in the folder, each of which answers whatever it is sent."""
 
-    def __init__(self, root: Path, store: Store, name: str = "a", **mcp: Any) -> None:
+    def __init__(
+        self, root: Path, store: Store, name: str = "a", answers: tuple[McpAnswer, ...] = (), **mcp: Any
+    ) -> None:
         self.name, self.root = name, root
         self.bench = Bench(root, ScriptedAdapter("s", lambda request: says("ok")), store=store)
         loaded = load({"mcp": {"servers": {}, "wait_s": PATIENCE_S, **mcp}}).mcp
         services = self.bench.services
         services.settings = msgspec.structs.replace(services.settings, mcp=loaded)
         self.chats: dict[str, Session] = {}
-        self.host = McpHost(services, self.chats)
+        self.host = McpHost(services, self.chats, answers)
 
     async def open(self) -> Session:
         """Open a chat, as the editor does."""
@@ -109,6 +111,51 @@ async def test_this_time_is_for_all_chats_of_this_neovim(tmp_path: Path, store: 
         other = await later.open()
         assert len(other.desk.offers) == 1
         assert await later.say(other) == set()
+
+
+def kept_by_the_editor(neovim: Neovim) -> tuple[McpAnswer, ...]:
+    """Return what `mcp/known.lua` has of the events so far, and tells the next host."""
+    kept = {(one.root, one.path): one for one in neovim.bench.of(McpAnswered)}
+    fields = ("root", "path", "sha256", "allowed")
+    return tuple(McpAnswer(**{name: getattr(one, name) for name in fields}) for one in kept.values() if one.sha256)
+
+
+async def test_this_time_outlives_the_host_and_no_change_of_the_file(tmp_path: Path, store: Store) -> None:
+    """The next host of the same Neovim does not ask again; a changed file, or an answer taken back, is asked about."""
+    file = project(tmp_path, "odd")
+    first = Neovim(tmp_path, store)
+    async with neovims(first):
+        await first.answer(await first.open(), "once")
+        answers = kept_by_the_editor(first)
+        assert [one.allowed for one in answers] == [True]
+    second = Neovim(tmp_path, store, "b", answers)
+    async with neovims(second):
+        chat = await second.open()
+        assert not chat.desk.offers
+        assert await second.say(chat) == {"odd__echo"}
+        project(tmp_path, "odd", "other")
+        await second.open()
+        assert second.state() == "none"
+        await second.host.carry_out(ChangeMcp(chat=chat.chat_id, what="ask", file=str(file)))
+        assert kept_by_the_editor(second) == ()
+
+
+async def test_the_page_shows_a_file_that_no_chat_has_looked_at(tmp_path: Path, store: Store) -> None:
+    file = project(tmp_path, "odd")
+    neovim = Neovim(tmp_path, store)
+    show = ShowMcp(cwd=str(tmp_path))
+    async with neovims(neovim):
+        row = {"path": str(file), "answer": "unasked", "servers": ["odd"], "problem": "", "asked": False}
+        found: Any = await neovim.host.carry_out(show)
+        assert found["files"] == [row]
+        await neovim.open()
+        found = await neovim.host.carry_out(show)
+        assert found["files"] == [{**row, "asked": True}]
+        file.unlink()
+        elsewhere = Neovim(tmp_path, store, "b")
+        async with neovims(elsewhere):
+            found = await elsewhere.host.carry_out(show)
+            assert found["files"] == []
 
 
 async def test_no_ends_what_ran_this_time_in_every_chat(tmp_path: Path, store: Store) -> None:
@@ -268,7 +315,7 @@ async def test_the_page_says_what_was_answered_and_asks_again(tmp_path: Path, st
             assert await answer() == [shown]
             await neovim.host.carry_out(ChangeMcp(chat="a-1", what="ask", file=str(file)))
             assert len(chat.desk.offers) == 1
-        with pytest.raises(InputError, match="No chat in this folder knows the file"):
+        with pytest.raises(InputError, match="This folder brings no file of MCP servers"):
             await neovim.host.carry_out(ChangeMcp(chat="a-1", what="ask", file="/etc/passwd"))
         assert not neovim.bench.bugs
         assert len(neovim.bench.of(ApprovalRequested)) == 4
