@@ -382,11 +382,19 @@
 ---@field summariser string
 ---@field label string
 
+---A section of a summary: the 0-based line of its heading, its number (0 = none), whether a card shows it open.
+---@class CodeCompanion.Wire.SummarySection
+---@field line integer
+---@field title string
+---@field number? integer
+---@field open? boolean
+
 ---The history up to here was replaced in the view by `summary` (R-543).
 ---
 ---`removed` are the messages that left the view, `summary_ids` those that came in their place, `before` the message
 ---that follows them in the view ("" = none that is drawn): above it the card stands. `title` and `folded` say how the
----card looks. `tier` > 0: which of the policy's tiers it was, with the `counts` of messages before and after (R-137).
+---card looks, `sections` what it folds. `tier` > 0: which of the policy's tiers it was, with the `counts` of messages
+---before and after (R-137).
 ---@class CodeCompanion.Event.Compacted
 ---@field type "compacted"
 ---@field chat string
@@ -401,6 +409,7 @@
 ---@field duration_ms integer
 ---@field title string
 ---@field folded boolean
+---@field sections CodeCompanion.Wire.SummarySection[]
 ---@field tier integer
 ---@field counts [integer, integer]
 ---@field removed string[]
@@ -488,6 +497,7 @@
 ---@field tokens_after? integer
 ---@field duration_ms? integer
 ---@field folded? boolean
+---@field sections? CodeCompanion.Wire.SummarySection[]
 ---@field tier? integer
 ---@field counts? [integer, integer]
 ---@field change? CodeCompanion.Wire.FileChange|nil

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chat_driver import ChatDriver
+from codecompanion.session.history.card_sections import card_sections
 from codecompanion.wire import events
 
 SUMMARY = "\n\n".join(
@@ -18,7 +19,8 @@ def card(number: int, **fields: object) -> events.Compacted:
         "messages": 42, "cycles": (1, number), "tokens_before": 108400, "tokens_after": 14900, "duration_ms": 6100,
         "summary_ids": (f"s{number}",),
     }  # fmt: skip
-    return events.Compacted(**(given | fields))  # type: ignore[arg-type]
+    given |= fields
+    return events.Compacted(**given, sections=card_sections(str(given["summary"])))  # type: ignore[arg-type]
 
 
 def turn(chat: ChatDriver, number: int) -> None:

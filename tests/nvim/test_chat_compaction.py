@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chat_driver import ChatDriver
+from codecompanion.session.history.card_sections import card_sections
 from codecompanion.wire import events
 
 TITLES = [
@@ -39,6 +40,7 @@ def compacted(text: str, *removed: str, before: str = "", key: str = "k") -> eve
         trigger="proactive",
         summariser="claude-haiku",
         summary=text,
+        sections=card_sections(text),
         messages=42,
         cycles=(1, 6),
         tokens_before=108400,

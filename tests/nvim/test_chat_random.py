@@ -9,9 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from chat_driver import ChatDriver, make_chat
+from codecompanion.session.history.card_sections import card_sections
 from codecompanion.wire import events
 from harness import Nvim
 
+SUMMARY = "## 1. A\nx\n## 2. B\ny\n\n## 7. C\nz"
 CHECK = """
 local chat = require('codecompanion.chat').last_chat()
 local buffer, folds = require('codecompanion.chat.buffer.anchors'), require('codecompanion.chat.buffer.folds')
@@ -134,7 +136,8 @@ class Player:
                 compaction_id="k",
                 trigger="manual",
                 summariser="s",
-                summary="## 1. A\nx\n## 2. B\ny\n\n## 7. C\nz",
+                summary=SUMMARY,
+                sections=card_sections(SUMMARY),
                 messages=3,
                 cycles=(1, 2),
                 tokens_before=9,

@@ -126,6 +126,8 @@ def test_compact_with_instructions_by_slash_command(nvim_factory, tmp_path):
         (summary,) = [m["content"] for m in sent(server, 2)[1:]]
         assert summary.startswith(SUMMARY_PREFIX + "1. **Primary Request and Intent**\nTHE SUMMARY")
         assert "6. **All User Messages**\n> first\n" in summary
+        assert "\n- Word for word in the log: recall r" in summary
+        assert summary.removeprefix(SUMMARY_PREFIX).rstrip() in chat.text(), "what is sent can be read"
         assert "Going on." in chat.nvim.screen()
 
 

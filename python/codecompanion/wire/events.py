@@ -436,12 +436,22 @@ class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_starte
     label: str = ""
 
 
+class SummarySection(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A section of a summary: the 0-based line of its heading, its number (0 = none), whether a card shows it open."""
+
+    line: int
+    title: str
+    number: int = 0
+    open: bool = False
+
+
 class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
     """The history up to here was replaced in the view by `summary` (R-543).
 
     `removed` are the messages that left the view, `summary_ids` those that came in their place, `before` the message
     that follows them in the view ("" = none that is drawn): above it the card stands. `title` and `folded` say how the
-    card looks. `tier` > 0: which of the policy's tiers it was, with the `counts` of messages before and after (R-137).
+    card looks, `sections` what it folds. `tier` > 0: which of the policy's tiers it was, with the `counts` of messages
+    before and after (R-137).
     """
 
     compaction_id: str
@@ -455,6 +465,7 @@ class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
     duration_ms: int
     title: str = "Session context compacted"
     folded: bool = False
+    sections: tuple[SummarySection, ...] = ()
     tier: int = 0
     counts: tuple[int, int] = (0, 0)
     removed: tuple[str, ...] = ()
@@ -547,6 +558,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens_after: int = 0
     duration_ms: int = 0
     folded: bool = False
+    sections: tuple[SummarySection, ...] = ()
     tier: int = 0
     counts: tuple[int, int] = (0, 0)
     change: FileChange | None = None

@@ -5,51 +5,24 @@ local numbers = require("codecompanion.screen.numbers")
 
 local M = {}
 
----Sections that tell what goes on: they are open, the others are folded.
-local OPEN = { [1] = true, [7] = true, [8] = true, [9] = true }
 ---More lines than this that no section folds (a transcript in a summary's place) are drawn as a closed card.
 local MAX_OPEN_LINES = 30
 
----The number and title of a section heading: `## 7. Pending`, `7. **Pending**`, `## Ledger`.
----@param line string
----@param after integer Number of the section before
----@return integer? number 0 for a heading without one
----@return string? title
-local function section(line, after)
-  local number, title = line:match("^#+%s*(%d+)[.)]%s+(.+)$")
-  if not number then
-    number, title = line:match("^(%d+)%.%s+%*%*([^*]+)%*%*:?%s*$")
-  end
-  if not number then
-    number, title = line:match("^%*%*(%d+)%.%s+([^*]+)%*%*:?%s*$")
-  end
-  if number then
-    number = assert(tonumber(number))
-    if number > after then
-      return number, (title:gsub("%*", ""):gsub("[:%s]+$", ""))
-    end
-    return nil
-  end
-  -- the ledger below a model's prose stands on its own (`append_ledger`)
-  title = line:match("^##+%s+(.+)$") or line:match("^%*%*(Ledger)%*%*")
-  if title then
-    return 0, (title:gsub("%*", ""))
-  end
-end
-
+---The sections of a summary, which the host has found, as rows.
 ---@param lines string[]
----@return { first: integer, last: integer, number: integer, title: string }[]
-local function sections(lines)
-  local found, number = {}, 0
-  for index, line in ipairs(lines) do
-    local this, title = section(line, number)
-    if this then
-      if #found > 0 then
-        found[#found].last = index - 1
-      end
-      found[#found + 1] = { first = index, last = #lines, number = this, title = title }
-      number = this > 0 and this or number
-    end
+---@param told? CodeCompanion.Wire.SummarySection[] `line`: of its heading, 0-based
+---@return { first: integer, last: integer, number: integer, title: string, open: boolean }[]
+local function sections(lines, told)
+  local found = {}
+  for index, this in ipairs(told or {}) do
+    local following = told[index + 1]
+    found[index] = {
+      first = this.line + 1,
+      last = following and following.line or #lines,
+      number = this.number or 0,
+      title = blocks.one_line(this.title),
+      open = this.open == true,
+    }
   end
   return found
 end
@@ -107,7 +80,7 @@ local function add_sections(block, summary, parts, rows)
   local id, shown = block.change.id or "", #summary
   for index, part in ipairs(parts) do
     local label = (part.number > 0 and part.number .. ". " or "") .. blocks.plain(part.title) .. amount(summary, part)
-    local closed = not OPEN[part.number]
+    local closed = not part.open
     shown = shown - (closed and part.last - part.first or 0)
     -- the blank line before the next section belongs to the fold: closed sections stand in a list
     block.folds[#block.folds + 1] = {
@@ -145,9 +118,9 @@ function M.block(event, rows, heading)
   local text = title(event)
   local id = event.compaction_id or event.change_id
   local lines = { "▾ " .. text }
-  local summary = blocks.split(vim.trim(event.summary or event.text or ""))
+  local summary = blocks.split(((event.summary or event.text or ""):gsub("%s+$", "")))
   vim.list_extend(lines, summary)
-  local parts = sections(summary)
+  local parts = sections(summary, event.sections)
   local loose = parts[1] and parts[1].first - 1 or #summary
   local folded = event.folded == true or loose > MAX_OPEN_LINES
   local block = {

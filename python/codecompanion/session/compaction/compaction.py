@@ -20,7 +20,8 @@ from codecompanion.context.work import SummaryReply, SummaryRequest, Work
 from codecompanion.counting.tokens import estimate_text
 from codecompanion.errors import CodeCompanionError
 from codecompanion.model.history import EventPayload, ViewChanged
-from codecompanion.model.messages import Message
+from codecompanion.model.messages import SUMMARY_TAG, Message
+from codecompanion.model.summary_frame import bare_summary
 from codecompanion.session.accounts.accounting import RequestRecord
 from codecompanion.session.compaction.announcer import Announcer
 from codecompanion.session.compaction.effects import EffectRunner
@@ -84,6 +85,12 @@ class Compactor(msgspec.Struct):
         finally:
             preparation.close()
             run.record.close()
+
+
+def _sent_summary(work: Work) -> str:
+    """Return the summary as the model gets it, with its keys and the quoted request; "" where none was written."""
+    sent = (message for message in work.messages if message.tag == SUMMARY_TAG) if work.summary else ()
+    return next((bare_summary(message.text) for message in sent), work.summary)
 
 
 def _next_of(preparation: Preparation, reply: SummaryReply | None) -> Ask | Prepared:
@@ -287,7 +294,7 @@ class _Run:
             announcer.tell(began)
         record.label = author_of(report, self._writers)
         change = record.placed(
-            view_change(report, work, before, record.id, record.report(work.removed, work.summary)), before
+            view_change(report, work, before, record.id, record.report(work.removed, _sent_summary(work))), before
         )
         named = announcer.changed(report, record.id, record.label, record.duration_ms)
         await self._owner.effects.before(report.stage.effects.before, report, change)

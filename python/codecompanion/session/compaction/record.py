@@ -14,6 +14,7 @@ from codecompanion.model import history
 from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import PolicyEvent, ViewChanged
 from codecompanion.model.messages import SUMMARY_TAG, Message
+from codecompanion.session.history.card_sections import card_sections
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.gone import place_of_card, summary_ids
 from codecompanion.session.services import Services
@@ -133,6 +134,7 @@ class CompactionRecord(msgspec.Struct):
                 trigger=cast(Trigger, report.trigger or self.trigger),
                 summariser=self.label,
                 summary=report.summary,
+                sections=card_sections(report.summary),
                 messages=report.messages or 0,
                 cycles=report.cycles,
                 tokens_before=change.tokens_before,

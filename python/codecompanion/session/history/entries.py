@@ -29,6 +29,7 @@ from codecompanion.session.attachments.update_text import body_of_update, title_
 from codecompanion.session.codebase.shown_code import body_of_gathered, title_of_gathered
 from codecompanion.session.editor_context.taking import body_of_mentioned
 from codecompanion.session.files.change_list import changes_of
+from codecompanion.session.history.card_sections import card_sections
 from codecompanion.session.history.gone import gone_from, pages, summary_ids
 from codecompanion.session.history.undo import undone_ids
 from codecompanion.session.turn.recorded_title import recorded_title
@@ -177,7 +178,8 @@ class _Drawing:
             yield Entry(kind="note", text=ASKED_TO_GO_ON)
         elif message.tag == SUMMARY_TAG:
             # A chat restored from a checkpoint begins with it; elsewhere summaries come with the change that made them.
-            yield Entry(kind="compacted", text=bare_summary(message.text), summary_ids=(message.id,), **common)
+            text = bare_summary(message.text)
+            yield Entry(kind="compacted", text=text, sections=card_sections(text), summary_ids=(message.id,), **common)
         elif message.role == "assistant":
             common |= {"adapter": adapter, "model": model}
             reasoning = "" if isinstance(message.content, str) else _reasoning(message)
@@ -258,6 +260,7 @@ def _change_entries(change: history.ViewChanged, undone: bool, gone: str) -> Ite
         yield Entry(
             kind="compacted",
             text=report.summary,
+            sections=card_sections(report.summary),
             messages=report.messages or 0,
             cycles=report.cycles,
             trigger=report.trigger,
