@@ -12,6 +12,7 @@ from codecompanion.wire.events import Severity
 
 BODY = "src/stack.py:10-42 of 900 · class Stack · ast 0.82 · 310 tokens\nREADME.md · common 1.00 · 90 tokens"
 TITLE = "2 snippets from 2 files"
+LONG = f"{TITLE}, 11 still above"
 SECRET = "Sent with 1 secret file, as you named it: deploy/production/certificates/clients.pem"
 REPORT = {
     "title": TITLE,
@@ -55,13 +56,17 @@ def test_one_folded_line_stands_below_the_message(chat_everywhere: ChatDriver) -
 @pytest.mark.parametrize(
     ("columns", "title", "shown"),
     [
-        (40, TITLE, "▸ 2 snippets from 2 files +K show"),
+        (40, TITLE, r"▸ 2 snippets from 2 files · ~3\.1k tokens *\n"),
+        (40, LONG, r"▸ 2 snippets from 2 files · ~3\.1k tokens *\n"),
+        (60, LONG, r"▸ 2 snippets from 2 files, 11 still above · ~3\.1k tokens *\n"),
+        (80, LONG, r"▸ 2 snippets from 2 files, 11 still above · ~3\.1k tokens +K show · why: /context"),
         (60, TITLE, r"▸ 2 snippets from 2 files · ~3\.1k tokens +K show · /context"),
         (80, TITLE, r"▸ 2 snippets from 2 files · ~3\.1k tokens · 140 ms +K show · why: /context"),
         (200, TITLE, r"▸ 2 snippets from 2 files · ~3\.1k tokens · 140 ms +K show · why: /context"),
     ],
 )
-def test_the_line_fits_every_width_and_says_what_to_press(nvim_factory, columns: int, title: str, shown: str) -> None:
+def test_the_line_fits_every_width_and_says_what_it_costs(nvim_factory, columns: int, title: str, shown: str) -> None:
+    """What to press gives way to the price."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     ask(chat, title=title)
     screen = chat.nvim.wait_screen(shown)

@@ -190,7 +190,8 @@ local function time(item)
   return ms >= 1000 and (" · %.1f s"):format(ms / 1000) or (" · %d ms"):format(ms)
 end
 
----Title, outcome and hint of the closed fold, the fullest wording first: what to press is given up last.
+---Title, outcome and hint of the closed fold, the fullest wording first: what it costs is never given up, the hints are
+---before anything of the title is.
 ---@param item table
 ---@return { [1]: string, [2]: string, [3]: string }[]
 local function wordings(item)
@@ -201,15 +202,15 @@ local function wordings(item)
   end
   local tokens = size(item)
   if not item.gathered then
-    return { { title, tokens, "K show" }, { title, "", "K show" } }
+    return { { title, tokens, "K show" }, { title, tokens, "" } }
   end
   return {
     { title, tokens .. time(item), "K show · why: /context" },
     { title, tokens, "K show · why: /context" },
     { title, tokens, "K show · /context" },
     { title, tokens, "K show" },
-    { title, "", "K show · /context" },
-    { title, "", "K show" },
+    { title, tokens, "" },
+    { title:match("^[^,]+") or title, tokens, "" },
   }
 end
 
