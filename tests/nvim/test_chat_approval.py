@@ -260,9 +260,30 @@ def test_a_long_path_keeps_its_end(chat: ChatDriver) -> None:
     path = "lua/" + "very/long/" * 12 + "name_of_it.lua"
     ask(chat, name="create_file", title=f"Create {path}", body="+x", filetype="diff", path=path, before="", after="x")
     first = next(line for line in chat.text().split("\n") if line.startswith("? "))
-    assert first.startswith("? create_file: Create lua/very")
-    assert "name_of_it.lua" in first
-    assert len(first) <= 100
+    assert re.fullmatch(r"\? create_file: lua/very/[a-z/]*/…/[a-z/]*/name_of_it\.lua", first)
+    assert len(first) <= 100 - len("  with your changes")
+
+
+@pytest.mark.parametrize(
+    ("columns", "path", "shown"),
+    [
+        (40, "shop/cart.py", "shop/cart.py"),
+        (60, "shop/cart.py", "Edit shop/cart.py, unsaved"),
+        (60, "src/shop/orders/models/cart.py", "src/…/models/cart.py"),
+        (40, "src/shop/orders/a_cart_that_is_named.py", "…/a_cart_that_is_named.py"),
+        (40, "src/shop/orders/the_cart_that_is_named.py", "the_cart_that_is_named.py"),
+        (120, "shop/cart.py", "Edit shop/cart.py, which has unsaved changes · needs your approval"),
+    ],
+)
+def test_the_name_of_the_file_is_read_at_every_width(nvim_factory, columns: int, path: str, shown: str) -> None:
+    """One approves by it: `Edit`, `changes` and folders go first, a name never."""
+    chat = make_chat(nvim_factory, size=(columns, 24))
+    chat.accept("go")
+    title = f"Edit {path}, which has unsaved changes"
+    ask(chat, name="insert_edit", title=title, body="+x", filetype="diff", path=f"/w/{path}", before="", after="x")
+    first = next(line for line in chat.text().split("\n") if line.startswith("? "))
+    assert first == f"? insert_edit: {shown}"
+    assert len(first) <= columns
 
 
 HIDING = {

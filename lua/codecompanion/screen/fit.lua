@@ -84,6 +84,28 @@ function M.squeeze(text, width)
   return head(text, width - 1 - api.nvim_strwidth(ending)) .. "…" .. ending
 end
 
+---A path that gives up folders in its middle: which file it is counts most, and is never cut.
+---@param path string
+---@param width integer
+---@return string
+function M.path(path, width)
+  if api.nvim_strwidth(path) <= width then
+    return path
+  end
+  local parts = vim.split(path, "/", { plain = true })
+  for kept = #parts - 2, 0, -1 do
+    local first = math.floor(kept / 2)
+    local shown = vim.list_slice(parts, 1, first)
+    shown[first + 1] = "…"
+    vim.list_extend(shown, parts, #parts - kept + first)
+    local text = table.concat(shown, "/")
+    if api.nvim_strwidth(text) <= width then
+      return text
+    end
+  end
+  return parts[#parts]
+end
+
 ---Parts joined by ` · `, the last one cut where enough of it stays to say something, else left out.
 ---@param parts string[] The first one is there in any case
 ---@param width integer

@@ -9,6 +9,7 @@ local attention = require("codecompanion.chat.question.attention")
 local buffer = require("codecompanion.chat.buffer.text")
 local choose = require("codecompanion.screen.choose")
 local draw = require("codecompanion.chat.draw.put")
+local fit = require("codecompanion.screen.fit")
 local float = require("codecompanion.screen.float")
 local host = require("codecompanion.host")
 local keys = require("codecompanion.chat.question.keys")
@@ -225,8 +226,12 @@ function M.mark_edited(chat, approval)
     local text = diff_view().edited_text(approval)
     if text then
       local words = text == approval.event.before and "  all of it skipped" or "  with your changes"
-      local opts = { virt_text = { { words, "CodeCompanionWarning" } }, virt_text_pos = "eol" }
-      api.nvim_buf_set_extmark(chat.bufnr, edited_ns, first, 0, opts)
+      local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
+      local wraps = api.nvim_strwidth(line .. words) + 1 > fit.narrowest(chat)
+      api.nvim_buf_set_extmark(chat.bufnr, edited_ns, first, wraps and #line or 0, {
+        virt_text = { { words, "CodeCompanionWarning" } },
+        virt_text_pos = wraps and "inline" or "eol",
+      })
     end
   end
 end

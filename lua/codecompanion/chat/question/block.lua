@@ -148,6 +148,36 @@ end
 ---Columns that are kept free in the first line of a change: for `with your changes`.
 local EDITED_MARK = 19
 local MIN_TITLE = 12
+local UNSAVED = ", which has unsaved changes"
+
+---What is asked about a file, as wide as there is room: the file's name is kept, other words go first.
+---@param name string Of the tool
+---@param what string `Edit src/stack.py`
+---@param left integer With room for `with your changes`
+---@param whole integer Without
+---@return string
+local function of_file(name, what, left, whole)
+  local verb, path = what:match("^(%u%l+ )(.+)$")
+  if not path or api.nvim_strwidth(what) <= left then
+    return fit.squeeze(what, left)
+  end
+  local after = ""
+  if vim.endswith(path, UNSAVED) then
+    path, after = path:sub(1, -#UNSAVED - 1), ", unsaved"
+  end
+  local short = name:find(vim.trim(verb):lower(), 1, true) and "" or verb -- the tool's name says it already
+  for _, words in ipairs({ verb .. path .. after, short .. path .. after, short .. path }) do
+    if api.nvim_strwidth(words) <= left then
+      return words
+    end
+  end
+  local shown = fit.path(path, left - api.nvim_strwidth(short))
+  if api.nvim_strwidth(short .. shown) > left then
+    shown = fit.path(path, whole - api.nvim_strwidth(short))
+  end
+  local is_narrow = api.nvim_strwidth(short .. shown) > whole
+  return is_narrow and fit.squeeze(shown, math.max(MIN_TITLE, whole)) or short .. shown
+end
 
 ---`? run_command: npm test · needs your approval`, in one line of the window: what is asked is cut last.
 ---@param event table
@@ -172,8 +202,11 @@ local function title_of(event, total, shown, width)
     if shown == total and api.nvim_strwidth(what) + besides > space then
       notice, besides = "", 0
     end
-    local cut = event.path ~= "" and fit.squeeze or fit.cut -- the end of a path says most
-    title = title .. ": " .. cut(what, math.max(MIN_TITLE, space - besides))
+    local left = math.max(MIN_TITLE, space - besides)
+    if event.path ~= "" then
+      what = of_file(event.name, what, left, width - api.nvim_strwidth(title .. ": "))
+    end
+    title = title .. ": " .. (event.path ~= "" and what or fit.cut(what, left))
   end
   return title .. notice
 end
