@@ -123,11 +123,8 @@ local function put_below(bufnr, row, lines)
     return
   end
   local options = { virt_lines = lines, virt_lines_above = row < 0, virt_lines_leftcol = true }
-  local function set()
-    api.nvim_buf_set_extmark(bufnr, M.namespace, math.max(0, row), 0, options)
-  end
   options.virt_lines_overflow = vim.fn.has("nvim-0.11") == 1 and "scroll" or nil
-  set()
+  api.nvim_buf_set_extmark(bufnr, M.namespace, math.max(0, row), 0, options)
   if row < 0 then
     for _, win in ipairs(vim.fn.win_findbuf(bufnr)) do
       api.nvim_win_call(win, function()
@@ -136,6 +133,16 @@ local function put_below(bufnr, row, lines)
         end
       end)
     end
+  end
+end
+
+---Have every row of a buffer's windows drawn again. Undo and redo move an extmark to where it was, a change of lines
+---moves it out of them, and Neovim (0.10 to 0.12, neovim#27369, #27370) draws neither row again: virtual lines that
+---then go leave rows of the old height, and all below stands beside its place.
+---@param bufnr integer
+local function draw_all_rows(bufnr)
+  if api.nvim__redraw then -- there is no public function that does it without clearing the screen
+    api.nvim__redraw({ buf = bufnr, valid = false })
   end
 end
 
@@ -148,6 +155,7 @@ function M.without_moving(bufnr, draw)
     before[win] = api.nvim_win_call(win, vim.fn.winline)
   end
   draw()
+  draw_all_rows(bufnr)
   if api.nvim_get_mode().mode:find("^[iR]") then
     return
   end
