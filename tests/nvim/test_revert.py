@@ -194,6 +194,33 @@ def test_a_turn_of_several_files_is_reviewed_place_by_place(desk):
     user.nvim.wait_screen("revert a.txt")
 
 
+def test_a_change_whose_only_place_is_reverted_in_the_review_is_reverted_everywhere(desk):
+    user = desk(edit("line 5\n", "five\n"), reply("I see."))
+    user.say()
+    user.nvim.command("tabfirst")
+    user.nvim.command("CodeCompanionChanges")
+    user.nvim.wait_lua("return vim.bo.filetype == 'qf' and #vim.fn.getqflist() == 1")
+    user.nvim.feed("gX")
+    user.nvim.wait_lua("return #vim.fn.getqflist() == 1 and vim.fn.getqflist()[1].text:find('↶ reverted') ~= nil")
+    assert "Reverted a.txt." in user.nvim.messages()
+    user.nvim.feed("gF")
+    user.nvim.wait_screen("Reverted already")
+    user.nvim.command("cclose")
+    user.nvim.wait_screen(r"insert_edit a.txt · \+1 −1 · reverted")
+    assert user.disk() == TEXT
+    user.chat.say("and now?")
+    told = [str(m["content"]) for m in user.server.requests[-1].json["messages"] if m["role"] == "user"]
+    assert any("The user reverted your change of `a.txt`" in text for text in told)
+    user.nvim.command("edit")
+    user.nvim.wait_screen(r"insert_edit a.txt · \+1 −1 · reverted")
+    go_to_change(user)
+    user.nvim.feed("gX")
+    user.nvim.wait_for(lambda: "five\n" in user.disk(), "the change to be brought back")
+    user.nvim.wait_for(lambda: "Reapplied a.txt." in user.nvim.messages(), "what was done")
+    user.nvim.command("CodeCompanionChanges")
+    user.nvim.wait_lua("return vim.bo.filetype == 'qf' and vim.fn.getqflist()[1].text:find('reverted') == nil")
+
+
 def test_after_a_restart_the_fold_shows_the_diff_and_the_revert_still_works(desk, nvim_factory):
     user = desk(edit("line 5\n", "five\n"))
     user.say()

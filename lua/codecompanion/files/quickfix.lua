@@ -23,13 +23,15 @@ end
 local function items_of(chat, rows, all, turn_id)
   local items = {}
   for _, row in ipairs(rows) do
-    if row.tool ~= "revert" and not row.reverted and not row.deleted then
+    review.follow(chat, row)
+    local counts = not row.reverted or review.is_reverted(chat, row)
+    if row.tool ~= "revert" and counts and not row.deleted then
       turn_id = turn_id or row.turn_id
       if all or row.turn_id == turn_id then
         for at = #row.places, 1, -1 do
           local place = row.places[at]
           local text = review.mark(chat, row.change_id, at - 1) .. text_of(row, place)
-          local data = { change_id = row.change_id, hunk = at - 1, path = row.path }
+          local data = { change_id = row.change_id, hunk = at - 1, path = row.path, reverted = row.reverted }
           table.insert(items, 1, { filename = row.path, lnum = place.line, text = text, user_data = data })
         end
       end

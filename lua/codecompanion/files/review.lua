@@ -26,6 +26,8 @@ local HINTS = {
   "g? keys",
 }
 
+local REVERTED = "Reverted already; gX in :CodeCompanionRevert brings it back"
+
 ---What was decided, by chat, change and place.
 ---@type table<string, "reviewed"|"reverted">
 local decided = {}
@@ -47,6 +49,36 @@ end
 ---@return string
 function M.mark(chat, change_id, hunk)
   return MARKS[decided[key(chat, change_id, hunk)]] or ""
+end
+
+---Whether places of a change were taken back here.
+---@param chat CodeCompanion.Chat
+---@param row table A change, as the host lists it
+---@return boolean
+function M.is_reverted(chat, row)
+  for at in ipairs(row.places) do
+    if decided[key(chat, row.change_id, at - 1)] == "reverted" then
+      return true
+    end
+  end
+  return false
+end
+
+---Changes of which places were taken back here, and that are reverted as a whole.
+---@type table<string, true>
+local whole = {}
+
+---Follow what has become of a change as a whole: its last place was taken back, or all of it was brought back.
+---@param chat CodeCompanion.Chat
+---@param row table
+function M.follow(chat, row)
+  local becomes = row.reverted and M.is_reverted(chat, row)
+  if becomes or whole[row.change_id] and not row.reverted then
+    for at in ipairs(row.places) do
+      decided[key(chat, row.change_id, at - 1)] = becomes and "reverted" or nil
+    end
+    whole[row.change_id] = becomes or nil
+  end
 end
 
 ---@class CodeCompanion.ReviewPlace
@@ -72,7 +104,7 @@ end
 ---@param refill fun()
 local function revert_place(chat, one, refill)
   if decided[key(chat, one.change_id, one.hunk)] == "reverted" then
-    return say.hint("Reverted already; gX in :CodeCompanionRevert brings it back")
+    return say.hint(REVERTED)
   end
   session.request(chat, "revert_changes", { changes = { one.change_id }, hunk = one.hunk }, function(result)
     if result.reverted > 0 then
@@ -115,14 +147,15 @@ local function toggle(chat, one, whole_file)
   end
 end
 
----The changes of a file that the list shows.
+---The changes of a file that the list shows and that count.
 ---@param path string
 ---@return string[] ids
 local function listed(path)
   local ids = {}
   for _, item in ipairs(vim.fn.getqflist()) do
-    if item.user_data.path == path and not vim.list_contains(ids, item.user_data.change_id) then
-      ids[#ids + 1] = item.user_data.change_id
+    local data = item.user_data
+    if data.path == path and not data.reverted and not vim.list_contains(ids, data.change_id) then
+      ids[#ids + 1] = data.change_id
     end
   end
   return ids
@@ -166,7 +199,11 @@ function M.set_keys(chat, refill)
     revert_place(chat, one, refill)
   end)
   on("gF", function(one)
-    revert.revert(chat, listed(one.path), refill)
+    local ids = listed(one.path)
+    if #ids == 0 then
+      return say.hint(REVERTED)
+    end
+    revert.revert(chat, ids, refill)
   end)
   on("K", function(one)
     show_diff(chat, one)

@@ -11,6 +11,8 @@ from codecompanion.formats.fencing import fenced, label_of
 from codecompanion.model.live_files import NO_FILES, Files
 from codecompanion.model.messages import (
     PIN_TAG,
+    REAPPLIED_TAG,
+    REVERTED_TAG,
     AttachedFile,
     DocumentPart,
     ImagePart,
@@ -22,6 +24,8 @@ from codecompanion.session.attachments.file_facts import count_pages, image_size
 from codecompanion.session.attachments.pins import title_of
 from codecompanion.wire.events import ContextItem
 
+CHANGE_TAGS = (REVERTED_TAG, REAPPLIED_TAG)
+"""What the user did to changes of files: of each file the context block names what was done last."""
 MAX_IMAGE_BYTES = 20_000_000
 MAX_DOCUMENT_BYTES = 32_000_000
 """The most Anthropic takes in one request; OpenAI takes as much."""
@@ -96,6 +100,8 @@ def context_items(
     Placeholders are not, but for those of live `files`: what changes in them is still told. `scaled`: an estimate of
     tokens as the chat's model counts them.
     """
+    messages = tuple(messages)
+    newest = {message.path: message.id for message in messages if message.tag in CHANGE_TAGS}
     return tuple(
         ContextItem(
             id=message.id,
@@ -107,6 +113,7 @@ def context_items(
         )
         for message in messages
         if (is_attachment(message) or message.tag == PIN_TAG) and (not message.compacted or _is_live(message, files))
+        if message.tag not in CHANGE_TAGS or newest[message.path] == message.id
     )
 
 

@@ -17,8 +17,8 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.change_report import NO_REPORT, ChangeReport
 from codecompanion.model.history import ChangeKind, EventPayload, MessageAdded, ViewChanged
 from codecompanion.model.live_files import live_event
-from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, RULES_TAG, UPDATE_TAG, Message, with_changes
-from codecompanion.session.attachments.attached import context_items
+from codecompanion.model.messages import RULES_TAG, UPDATE_TAG, Message, with_changes
+from codecompanion.session.attachments.attached import CHANGE_TAGS, context_items
 from codecompanion.session.attachments.pins import title_of
 from codecompanion.session.attachments.rules_sync import RuleKeeper
 from codecompanion.session.history.chat_log import ChatLog
@@ -28,9 +28,6 @@ from codecompanion.session.toolbox.choosing import taken_out, tool_items
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.events import ContextItems
 from codecompanion.workspace.secret_files import is_secret
-
-_CHANGES = (REVERTED_TAG, REAPPLIED_TAG)
-"""What was done last to a file counts."""
 
 
 class ContextBlock:
@@ -187,8 +184,15 @@ class ContextBlock:
 
 
 def _older(messages: Sequence[Message], message: Message) -> tuple[str, ...]:
-    """Return the attachments whose place the message takes."""
-    tags = _CHANGES if message.tag in _CHANGES else (message.tag,)
+    """Return the attachments whose place the message takes.
+
+    What was done last to the changes of a file counts, of what the model has not been told yet: the next request begins
+    like those that were sent (prompt caches).
+    """
+    tags: tuple[str | None, ...] = (message.tag,)
+    if message.tag in CHANGE_TAGS:
+        answers = [index for index, known in enumerate(messages) if known.role == "assistant"]
+        tags, messages = CHANGE_TAGS, messages[answers[-1] + 1 :] if answers else messages
     if message.file is not None:
         tags = (*tags, UPDATE_TAG)
     return tuple(

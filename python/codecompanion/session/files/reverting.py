@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +146,10 @@ class Reverter:
         todo = [change for change in changes if not change.reverted]
         is_back = not todo
         if is_back:  # what is reverted already is brought back: the reverts are reverted
-            todo = [c for c in everything if not c.reverted and set(c.began.reverts) & {one.id for one in changes}]
+            known = {change.id: change for change in changes}
+            todo = [
+                _whole(c, known) for c in everything if not c.reverted and not known.keys().isdisjoint(c.began.reverts)
+            ]
         by_path: dict[str, list[FileChanged]] = {}
         for change in reversed(todo):  # newest first
             by_path.setdefault(change.began.path, []).append(change)
@@ -167,14 +170,20 @@ class Reverter:
         }
 
     async def _revert_hunk(self, wanted: Sequence[str], hunk: int, *, markers: bool) -> dict[str, Any]:
-        """Take back one place of a change. The change counts as before: this is a later one, and can be reverted."""
-        change = self._find(await self._chat.log.events(), wanted[0] if len(wanted) == 1 else "")
+        """Take back one place of a change. The change counts as before until nothing of it is left in the file."""
+        change_id = wanted[0] if len(wanted) == 1 else ""
+        change = self._find(await self._chat.log.events(), change_id)
+        if change.reverted:
+            raise InputError("The whole change is reverted already; gX on it in :CodeCompanionRevert brings it back.")
         conflict = await self._revert_file([change], markers=markers, hunk=hunk)
-        if conflict is None:
-            await self._tell_model([change], "a part of your change")
-        name, conflicts = change.began.name, [] if conflict is None else [conflict]
-        done = [f"one place of {name}"] if conflict is None else []
-        return {"text": _sentence(done, conflicts, "Reverted"), "reverted": len(done), "conflicts": conflicts}
+        if conflict is not None:
+            return {"text": _sentence([], [conflict], "Reverted"), "reverted": 0, "conflicts": [conflict]}
+        events = await self._chat.log.events()
+        is_whole = self._find(events, change_id).reverted
+        await self._tell_model([change], "your change" if is_whole else "a part of your change")
+        self.tell(events)
+        name = change.began.name if is_whole else f"one place of {change.began.name}"
+        return {"text": _sentence([name], [], "Reverted"), "reverted": 1, "conflicts": []}
 
     async def _revert_changes(
         self, changes: Sequence[FileChanged], *, markers: bool
@@ -202,20 +211,20 @@ class Reverter:
     ) -> Conflict | None:
         """Take back the changes of one file, newest first, as one change; return why it was left as it is.
 
-        With `hunk` only this place of the one change.
+        With `hunk` only this place of the one change, which counts as reverted when it was the last one.
         """
         path, name = Path(changes[0].began.path), changes[0].began.name
         ids = tuple(change.id for change in changes)
-        reverts = ids if hunk is None else ()
         for _ in range(ATTEMPTS):
             opened = await self._chat.services.editor.look([path])
             context = self._context(opened)
             try:
-                proposal, save = await asyncio.to_thread(self._plan, changes, context, markers, hunk)
+                proposal, save, is_whole = await asyncio.to_thread(self._plan, changes, context, markers, hunk)
             except (Clash, ToolError, StoreError) as problem:
                 overlaps = isinstance(problem, Clash) and problem.overlaps
                 can_mark = overlaps and isinstance(problem, Clash) and problem.marked is not None
                 return Conflict(str(path), name, str(problem), ids, overlaps, can_mark)
+            reverts = ids if is_whole else ()
             if proposal is None:
                 if reverts:
                     await self._log_as_done(path, name, reverts, context)
@@ -230,14 +239,17 @@ class Reverter:
 
     def _plan(
         self, changes: Sequence[FileChanged], context: ToolContext, markers: bool, hunk: int | None = None
-    ) -> tuple[Proposal | None, bool]:
-        """Return the change that takes all of them back, None when the file is so already; and whether to save it."""
+    ) -> tuple[Proposal | None, bool, bool]:
+        """Return the change that takes all of them back, None when the file is so already.
+
+        Then whether to save it, and whether nothing of the changes is left with it: after `hunk` there may be others.
+        """
         first = changes[-1].began
         path, name = Path(first.path), first.name
         _check_still_there(path)
         if first.link:
             _restore_link(path, first.link)
-            return None, True
+            return None, True, True
         now = current_text(path, context) if is_there(path, context) else None
         text: str | None = None if now is None else printable(now.text)
         started, save = text, True
@@ -255,16 +267,24 @@ class Reverter:
                 if not markers or clash.marked is None or len(changes) > 1:
                     raise
                 text, save = clash.marked, False
+        is_whole = hunk is None or self._is_gone(text, changes[0])
         if text == started:
-            return None, True
+            return None, True, is_whole
         if text is None:
-            return Proposal(path=path, name=name, before=now, after=None), True
+            return Proposal(path=path, name=name, before=now, after=None), True, is_whole
         stored = self._file(first.before)
         if now is None and stored is not None and printable(stored.text) == text:
-            return Proposal(path=path, name=name, before=None, after=stored), True
+            return Proposal(path=path, name=name, before=None, after=stored), True, is_whole
         like = now or stored or TextFile("")
         after_file = msgspec.structs.replace(like, text=with_own_line_ends(like, text))
-        return Proposal(path=path, name=name, before=now, after=after_file), save
+        return Proposal(path=path, name=name, before=now, after=after_file), save, is_whole
+
+    def _is_gone(self, text: str | None, change: FileChanged) -> bool:
+        """Return whether a text has nothing of a change: to take it back would leave the text as it is."""
+        try:
+            return taken_back(text, self._text(change.began.before), self._text(change.after)) == text
+        except Clash:
+            return False
 
     def _context(self, opened: Opened) -> ToolContext:
         services, chat = self._chat.services, self._chat
@@ -304,6 +324,15 @@ class Reverter:
         """Return a stored content as it is compared: Unix line ends; None when there was no file."""
         file = self._file(sha256)
         return None if file is None else printable(file.text)
+
+
+def _whole(revert: FileChanged, changes: Mapping[str, FileChanged]) -> FileChanged:
+    """Return a revert as if it had taken back the whole of its one change: the last of its places may be all it did."""
+    change = changes.get(revert.began.reverts[0]) if len(revert.began.reverts) == 1 else None
+    if change is None or not (change.began.before and change.after):
+        return revert
+    began = msgspec.structs.replace(revert.began, before=change.after)
+    return msgspec.structs.replace(revert, began=began, after=change.began.before)
 
 
 def taken_back(now: str | None, before: str | None, after: str | None) -> str | None:

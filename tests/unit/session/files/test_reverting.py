@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codecompanion.errors import InputError
 from codecompanion.session.files.reverting import Clash, taken_back
 from codecompanion.wire.events import ApprovalRequested, ToolFinished
 from codecompanion.wire.requests import Approve, ListChanges, RevertChanges
@@ -161,3 +162,74 @@ async def test_of_two_changes_in_a_file_the_one_that_is_not_overlapped_goes_back
             ids[at]: False,
             ids[1 - at]: True,
         }
+
+
+async def _two_places(tmp_path):
+    """Return the workspace and chat with one change of two places, its id, and what the model is told of it."""
+    text = BEFORE.replace("line 1\n", "first\n").replace("line 10\n", "last\n")
+    made = ("create_file", {"path": "b.txt", "content": BEFORE})
+    edited = ("insert_edit", {"path": "b.txt", "old_text": BEFORE, "new_text": text})
+    root, session, ids = await _changed(tmp_path, made, edited)
+    return root / "b.txt", session, ids[-1], text
+
+
+def _told(session):
+    return [message.text for message in session.log.view.messages if message.tag in ("reverted", "reapplied")]
+
+
+async def _is_reverted(session, change_id):
+    rows = await session.changes.carry_out(ListChanges())
+    return next(row["reverted"] for row in rows if row["change_id"] == change_id)
+
+
+async def test_a_change_counts_as_reverted_when_its_last_place_is_taken_back(tmp_path):
+    """And it is brought back whole, not only by the place that was the last one."""
+    path, session, change, text = await _two_places(tmp_path)
+    answer = await session.changes.carry_out(RevertChanges(changes=(change,), hunk=0))
+    assert answer["text"] == "Reverted one place of b.txt."
+    assert not await _is_reverted(session, change)
+    assert "reverted a part of your change of `b.txt`" in _told(session)[-1]
+    answer = await session.changes.carry_out(RevertChanges(changes=(change,), hunk=1))
+    assert answer["text"] == "Reverted b.txt."
+    assert path.read_text() == BEFORE
+    assert await _is_reverted(session, change)
+    (told,) = _told(session)
+    assert "reverted your change of `b.txt`" in told
+    with pytest.raises(InputError, match="reverted already"):
+        await session.changes.carry_out(RevertChanges(changes=(change,), hunk=1))
+    answer = await session.changes.carry_out(RevertChanges(changes=(change,)))
+    assert answer["text"] == "Reapplied b.txt."
+    assert path.read_text() == text
+    assert not await _is_reverted(session, change)
+
+
+async def test_later_edits_elsewhere_do_not_keep_a_change_from_counting_as_reverted(tmp_path):
+    path, session, change, _ = await _two_places(tmp_path)
+    path.write_text(path.read_text().replace("line 6", "mine"))
+    for hunk in (1, 0):
+        await session.changes.carry_out(RevertChanges(changes=(change,), hunk=hunk))
+    assert path.read_text() == BEFORE.replace("line 6", "mine")
+    assert await _is_reverted(session, change)
+
+
+async def test_what_was_told_of_a_revert_stays_where_it_was_sent(tmp_path):
+    """The next request begins with the whole of the one before (prompt caches)."""
+    root = tmp_path / "workspace"
+    root.mkdir()
+    (root / "b.txt").write_text("one\n")
+    edit = json.dumps({"path": "b.txt", "old_text": "one", "new_text": "two"})
+    bench = Bench(root, ScriptedAdapter("s", [calls(("c0", "insert_edit", edit)), says("done"), says("a"), says("b")]))
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.idle(session)
+    (row,) = await session.changes.carry_out(ListChanges())
+    await session.changes.carry_out(RevertChanges(changes=(row["change_id"],), hunk=0))
+    session.submit(submit("and now?"))
+    await bench.idle(session)
+    sent = [message.id for message in session.log.view.messages]
+    await session.changes.carry_out(RevertChanges(changes=(row["change_id"],)))
+    assert [message.id for message in session.log.view.messages][: len(sent)] == sent
+    assert [text.split("`")[0] for text in _told(session)] == [
+        "The user reverted your change of ",
+        "The user reapplied your change of ",
+    ]
