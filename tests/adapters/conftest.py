@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from codecompanion.adapters.base import (
+    Adapter,
     AdapterSettings,
     ChatRequest,
     Finished,
@@ -67,7 +68,7 @@ def request(*messages: Message, **fields: Any) -> ChatRequest:
     return ChatRequest(messages=messages or (user(),), **{"model": "test-model", **fields})
 
 
-async def collect(adapter: HttpAdapter, wanted: ChatRequest | None = None) -> Outcome:
+async def collect(adapter: Adapter, wanted: ChatRequest | None = None) -> Outcome:
     """Run one request to its end."""
     outcome = Outcome()
     try:

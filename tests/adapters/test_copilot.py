@@ -7,7 +7,6 @@ import json
 import sqlite3
 import stat
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import msgspec
 import pytest
 
 from codecompanion import errors
-from codecompanion.adapters.base import AdapterSettings, ChatRequest, ReasoningDone
+from codecompanion.adapters.base import AdapterSettings, ReasoningDone
 from codecompanion.adapters.copilot.adapter import CopilotAdapter
 from codecompanion.adapters.copilot.device_login import DeviceCode, DeviceLogin
 from codecompanion.adapters.copilot.github import GitHub, github_of
@@ -24,7 +23,7 @@ from codecompanion.adapters.copilot.stored_login import Places, find_login, forg
 from codecompanion.errors import AuthenticationFailed, MissingKey, ModelNotFound, NetworkFailed, RateLimited
 from codecompanion.model.messages import ImagePart, Message, ReasoningPart, TextPart
 from codecompanion.settings import builtin_entry
-from tests.adapters.conftest import WEATHER, Outcome, user
+from tests.adapters.conftest import WEATHER, Outcome, collect, request, user
 from tests.providers.chat.answers import Call, reply
 from tests.providers.github.server import LOGIN, GitHubServer, model
 from tests.providers.loopback.answers import failure, json_answer, plain
@@ -79,15 +78,7 @@ async def copilot(github: GitHubServer, places: Places) -> AsyncIterator[Make]:
 
 async def ask(adapter: CopilotAdapter, *messages: Message, model: str = "gpt-5-mini", **fields: Any) -> Outcome:
     """Run one request to its end."""
-    outcome = Outcome()
-    try:
-        wanted = ChatRequest(messages=messages or (user(),), model=model, **fields)
-        async with aclosing(adapter.stream(wanted)) as events:
-            async for event in events:
-                outcome.events.append(event)
-    except errors.AdapterError as error:
-        outcome.error = error
-    return outcome
+    return await collect(adapter, request(*messages, model=model, **fields))
 
 
 def sent(github: GitHubServer, path: str) -> list[Any]:

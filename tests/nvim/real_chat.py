@@ -133,6 +133,13 @@ class RealChat:
         """Return the whole buffer."""
         return "\n".join(self.nvim.lines())
 
+    def health(self) -> str:
+        """Return what `:checkhealth codecompanion` says, its lines as one."""
+        self.nvim.command("checkhealth codecompanion")
+        text = " ".join(" ".join(self.nvim.lines()).split())
+        self.nvim.command("bwipeout!")
+        return text
+
     def draft(self) -> str:
         """Return what stands in the input region."""
         return str(

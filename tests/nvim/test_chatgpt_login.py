@@ -314,17 +314,10 @@ def test_a_plan_that_is_used_up_is_one_sentence(start: Start, openai: ChatGPTSer
 def test_the_health_check_tells_of_the_login(start: Start, tmp_path: Path) -> None:
     """Whether there is one, and how to get one; never what it is."""
     chat = start()
-
-    def report() -> str:
-        chat.nvim.command("checkhealth codecompanion")
-        text = " ".join(" ".join(chat.nvim.lines()).split())
-        chat.nvim.command("bwipeout!")
-        return text
-
-    assert "no login; :CodeCompanion login chatgpt makes one" in report()
+    assert "no login; :CodeCompanion login chatgpt makes one" in chat.health()
     log_in(chat)
     got_it(chat)
-    text = report()
+    text = chat.health()
     assert "a login was found" in text
     assert json.loads((tmp_path / OWN).read_text())["refresh_token"] not in text
 

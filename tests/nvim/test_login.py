@@ -165,16 +165,9 @@ def test_an_adapter_with_a_key_has_no_login(start: Start) -> None:
 def test_the_health_check_tells_of_the_login(start: Start, tmp_path: Path) -> None:
     """Whether there is one, and how to get one; never what it is."""
     chat = start()
-
-    def report() -> str:
-        chat.nvim.command("checkhealth codecompanion")
-        text = " ".join(" ".join(chat.nvim.lines()).split())
-        chat.nvim.command("bwipeout!")
-        return text
-
-    assert "no login; :CodeCompanion login copilot makes one" in report()
+    assert "no login; :CodeCompanion login copilot makes one" in chat.health()
     (tmp_path / OWN).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / OWN).write_text(json.dumps({"github.com": {"oauth_token": LOGIN}}))
-    text = report()
+    text = chat.health()
     assert "a login was found" in text
     assert LOGIN not in text

@@ -8,30 +8,13 @@ from pathlib import Path
 
 from codecompanion.model.messages import Usage
 from codecompanion.store.opening import open_store
+from tests.journeys.project import STACK
 from tests.providers.chat.answers import Call, reply
 from tests.providers.chat.thread import ChatServerThread
 from tests.providers.loopback.answers import Answer
 from tests.unit.reports.logs import LogWriter
 from tools.pictures.stage import Stage, stage
 
-STACK = '''"""A stack that remembers how high it was."""
-
-
-class Stack:
-    def __init__(self):
-        self.items = []
-        self.highest = 0
-
-    def push(self, item):
-        self.items.append(item)
-        self.highest = max(self.highest, len(self.items))
-
-    def pop(self):
-        return self.items[-1]
-
-    def __len__(self):
-        return len(self.items)
-'''
 TESTS = """from src.stack import Stack
 
 

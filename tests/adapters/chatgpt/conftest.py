@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from codecompanion import errors
-from codecompanion.adapters.base import AdapterSettings, ChatRequest
+from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.chatgpt.adapter import ChatGPTAdapter, make_chatgpt
 from codecompanion.adapters.chatgpt.stored_login import StoredLogin
 from codecompanion.adapters.login_adapter import LoggedIn, LoginPage
 from codecompanion.model.messages import Message
 from codecompanion.settings import builtin_entry
-from tests.adapters.conftest import Outcome, user
+from tests.adapters.conftest import Outcome, collect, request
 from tests.providers.chatgpt.browser import come_back
 from tests.providers.chatgpt.server import ChatGPTServer
 
@@ -107,15 +105,7 @@ async def log_in(adapter: ChatGPTAdapter, account: str = "", browser: Browser = 
 
 async def ask(adapter: ChatGPTAdapter, *messages: Message, **fields: Any) -> Outcome:
     """Run one request to its end."""
-    outcome = Outcome()
-    try:
-        wanted = ChatRequest(messages=messages or (user(),), **{"model": "gpt-6-sol", **fields})
-        async with aclosing(adapter.stream(wanted)) as events:
-            async for event in events:
-                outcome.events.append(event)
-    except errors.AdapterError as error:
-        outcome.error = error
-    return outcome
+    return await collect(adapter, request(*messages, **{"model": "gpt-6-sol", **fields}))
 
 
 def sent(openai: ChatGPTServer, path: str = "/v1/responses") -> list[Any]:
