@@ -71,6 +71,23 @@ def test_leaving_in_the_middle_is_quick_and_leaves_a_valid_history(nvim_factory,
         assert violations(again.view().messages) == []
 
 
+@pytest.mark.parametrize("how", ["killed", "restarted"])
+def test_a_turn_that_the_host_leaves_behind_is_said_with_what_asks_again(nvim_factory, tmp_path, how):
+    """Killed or restarted by the user while a request waits; `gr` there asks with the message that has no reply."""
+    with ChatServerThread([silence(), reply("At last.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
+        chat.send("first")
+        chat.nvim.wait_for(lambda: len(server.requests) == 1, "the request")
+        if how == "killed":
+            os.kill(chat.host_pid(), signal.SIGKILL)
+        else:
+            chat.nvim.command("CodeCompanion restart")
+        chat.nvim.wait_screen(r"The reply was interrupted\. · gr asks again")
+        chat.nvim.feed("gr")
+        chat.nvim.wait_screen(r"At last\.")
+        assert [m["content"] for m in server.requests[-1].json["messages"] if m["role"] == "user"] == ["first"]
+
+
 def test_a_stopped_host_does_not_freeze_the_editor(nvim_factory, tmp_path):
     """SIGSTOP, as a suspended machine or a debugger does."""
     with ChatServerThread([reply("one"), reply("two")], key=KEY) as server:

@@ -423,14 +423,18 @@ function M.host_exit(chat, event)
   chat.shown = shown_reply(chat) -- the host kept a little less: the next one gets what was seen
   end_reply(chat)
   approval.close_all(chat, true)
+  local in_turn = chat.state ~= "idle" and not chat.compaction and #chat.outgoing == 0
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
   local text = event.text or "The host has ended. The next action starts it again."
-  local becomes = nil
+  local becomes, hint = nil, nil
   if event.never_ready and #chat.outgoing > #session.unsure(chat) then
     becomes = "Your message is back in the input."
     outgoing.recall_all(chat)
   elseif #chat.outgoing > 0 then
     becomes = "Whether your message was sent is checked."
+  elseif in_turn then
+    becomes, hint = "The reply was interrupted.", notices.asks_again()
+    text = hint and text:gsub(" The next action starts it again%.$", "") or text
   end
   outgoing.host_gone(chat)
   if becomes then
@@ -450,7 +454,7 @@ function M.host_exit(chat, event)
       })
     end
   end
-  say.chat(chat, text, severity.WARN)
+  say.chat(chat, text, severity.WARN, hint)
   local asked = chat.asked_again or 0
   if #chat.outgoing > 0 and asked < ASKED_AGAIN and vim.v.exiting == vim.NIL then
     -- before the message is changed and sent once more: was it stored?
