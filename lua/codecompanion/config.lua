@@ -82,6 +82,8 @@ local function check_adapters(result)
     return true
   end
   if not exists("interactions.chat.adapter", chat.adapter) then
+    local problem = result.problems[#result.problems]
+    result.for_chats = { problem .. (problem:find("%p$") and "" or ".") .. " New chats use offline, without a model." }
     chat.adapter, given.adapter = "offline", nil
   end
   local path = "interactions.chat.opts.context_management.compaction.adapter"
@@ -149,7 +151,16 @@ end
 ---@param mistakes string[]
 ---@param failures? string[] Of the user's own code
 function M.take_from_host(mistakes, failures)
-  of_host, failed_there = mistakes, failures or {}
+  of_host = vim.tbl_filter(function(text)
+    return not vim.list_contains(result().for_chats or {}, text) -- it came from here
+  end, mistakes)
+  failed_there = failures or {}
+end
+
+---Mistakes that are not only listed: each chat says them before it is used.
+---@return string[]? sentences nil when there are none
+function M.for_chats()
+  return result().for_chats
 end
 
 ---List that code of the user's own failed in the editor; whoever ran it has said so where it matters.

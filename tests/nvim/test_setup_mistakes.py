@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +55,18 @@ def test_a_long_mistake_alone_gives_way_to_a_line_that_fits(
     nvim = nvim_factory(size=size, init=setup("{ ['" + "x" * 300 + "'] = 1 }"))
     nvim.wait_for(lambda: PROBLEMS in nvim.screen(), PROBLEMS)
     assert not nvim.blocked()
+
+
+def test_an_adapter_that_does_not_exist_is_said_in_the_chat_before_anything_is_sent(
+    nvim_factory: Callable[..., Nvim], tmp_path: Path
+) -> None:
+    """With the near name, and who answers instead; listed once among the problems."""
+    wrong = {"interactions": {"chat": {"adapter": "lopp"}}}
+    nvim = nvim_factory(root=tmp_path, size=(120, 24), init=init_lua("http://127.0.0.1:1", wrong))
+    chat = RealChat(nvim, tmp_path)
+    chat.open()
+    nvim.wait_screen(r'there is no adapter "lopp"; did you mean "loop"\? New chats use offline, without a model\.')
+    assert len(nvim.lua("return require('codecompanion.config').findings().problems")) == 1
 
 
 def test_setup_that_is_called_late_says_the_same(nvim_factory: Callable[..., Nvim]) -> None:

@@ -18,6 +18,7 @@ local values = require("codecompanion.config.values")
 ---@field given table Only what the user gave and what is good, normalised
 ---@field problems string[] One line each, beginning with the key path
 ---@field warnings string[] Old names
+---@field for_chats? string[] Sentences about problems that each chat says
 ---@field foreign string[] Keys of codecompanion.nvim that do nothing here
 ---@field moves CodeCompanion.Move[] Keys of codecompanion.nvim that were taken over
 

@@ -80,7 +80,7 @@ async def build_services(
         memory_dir=data_dir / "memories",
         count_text=await _text_counter(loaded.chat.tokenizer, Path(request.cache_dir), tell),
         report_bug=_report_bug,
-        mistakes=[*mistakes, *unusable],
+        mistakes=[*request.mistakes, *mistakes, *unusable],
         editor=editor,
         known_secrets=known,
         environment=environment,

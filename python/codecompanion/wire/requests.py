@@ -108,6 +108,7 @@ class Hello(Request, frozen=True, kw_only=True):
 
     `adapters`: the user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none.
     `environment`: what the process was started without, because programs of the same user could read it there.
+    `mistakes`: what the editor found wrong with the settings that a chat has to say before it is used.
     `mcp_answers`: what hosts before this one were told of files of MCP servers (`mcp_answered`).
     """
 
@@ -122,6 +123,7 @@ class Hello(Request, frozen=True, kw_only=True):
     proxy: str = ""
     secrets: dict[str, str] = {}
     environment: dict[str, str] = {}
+    mistakes: tuple[str, ...] = ()
     mcp_answers: tuple[McpAnswer, ...] = ()
 
 
