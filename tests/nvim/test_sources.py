@@ -37,7 +37,8 @@ def test_a_page_comes_from_the_cache_and_a_private_one_not_at_all(opened: Open) 
     """What is sent right after it waits for it; a refused address is back in the input."""
     chat, server = opened
     chat.send("/fetch http://127.0.0.1:1/")
-    chat.nvim.wait_screen(r"127\.0\.0\.1 is not fetched: it is this machine itself")
+    chat.nvim.wait_screen(r"127\.0\.0\.1 is not fetched: it is this machine itself \(127\.0\.0\.1\)\.")
+    chat.nvim.wait_screen(r"attach it\s+with /file")
     assert chat.draft() == "/fetch http://127.0.0.1:1/"
     cache = Path(chat.nvim.lua("return vim.fn.stdpath('cache') .. '/codecompanion'"))
     page = Fetched("https://example.org/x", b"<title>T</title><p>The text of this page.", "text/html")

@@ -140,9 +140,14 @@ class Fetcher:
         addresses = await resolved(host, port)
         for address in addresses:
             if why := self._refuse(address):
-                raise InputError(f"{host} is not fetched: it is {why} ({address}).")
+                raise _refused(host, why, address)
         if not addresses and (not through_proxy or is_local_name(host)):
             raise InputError(f"{host} was not fetched: nobody knows this name.")
+
+
+def _refused(host: str, why: str, address: Address) -> InputError:
+    """Return what is said of an address that nobody fetches from; there is no option for it, but a way around."""
+    return InputError(f"{host} is not fetched: it is {why} ({address}). Save the page and attach it with /file.")
 
 
 def _parts_of_proxy(proxy: str) -> tuple[str, tuple[str, str] | None]:
@@ -209,7 +214,7 @@ class _Checked:
         addresses = await resolved(host, port)
         for address in addresses:
             if why := self._refuse(address):
-                raise InputError(f"{host} is not fetched: it is {why} ({address}).")
+                raise _refused(host, why, address)
         last: Exception = httpcore2.ConnectError(f"nobody knows the name {host}")
         for address in addresses:
             try:
