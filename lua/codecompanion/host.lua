@@ -43,6 +43,8 @@ local state = {
   next_id = 0,
   ready_ms = nil, ---@type number? From start to ready
   batches = 0, ---How many batches of events have come
+  busy = {}, ---@type table<string, true> Chats in which something runs
+  restart_text = nil, ---@type string? A restart that waits until nothing runs, as it will be said
   silent_since = nil, ---@type integer? The batch after which a silence was told
 }
 
@@ -69,7 +71,7 @@ local function show_without_chat(event)
   elseif event.type == "packages_missing" then
     require("codecompanion.install").add(event.extra, function(problem)
       if not problem then
-        M.restart()
+        M.restart_when_idle("The packages are installed; the Python host starts again with them.")
       end
     end)
   elseif event.type == "index_progress" then
@@ -135,6 +137,7 @@ end
 local function on_gone(text, code, stderr_tail)
   local never_ready = state.status ~= "ready"
   state.status, state.text, state.channel, state.job = "failed", text, nil, nil
+  state.busy, state.restart_text = {}, nil
   dispatch({ type = "host_exit", code = code, stderr_tail = stderr_tail, text = text, never_ready = never_ready })
   fail_all(text)
 end
@@ -201,6 +204,7 @@ local function prepare_hello()
   local mcp = package.loaded["codecompanion.mcp.known"]
   local payload = {
     settings = settings,
+    mistakes = config.for_chats(),
     mcp_answers = mcp and mcp.answers(),
     adapters = adapters.entries,
     proxy = adapters.proxy,
@@ -374,6 +378,15 @@ local function answer(payload)
   end
 end
 
+---Do what `M.restart_when_idle` has put off, unless something runs.
+local function restart_if_idle()
+  local text = state.restart_text
+  if text and next(state.busy) == nil then
+    state.restart_text = nil
+    M.restart(text)
+  end
+end
+
 ---Take a batch of events; called by Python.
 ---@param json string A JSON array of events
 ---@return number cost_ms What handling them cost; Python paces itself by it
@@ -405,8 +418,12 @@ function M.on_events(json)
         require("codecompanion.config").take_from_host(event.mistakes, event.failures)
       end
       dispatch(event)
+      if event.type == "state" then
+        state.busy[event.chat] = event.state ~= "idle" or nil
+      end
     end
   end
+  restart_if_idle()
   return (uv.hrtime() - began) / 1e6
 end
 
@@ -446,6 +463,7 @@ end
 function M.stop(wait_ms)
   local job = state.job
   state.status, state.text, state.job, state.channel = "stopped", "", nil, nil
+  state.busy, state.restart_text = {}, nil
   state.start_after_leaving = false
   if not job then
     return
@@ -463,13 +481,21 @@ function M.stop(wait_ms)
   end, LEAVE_MS)
 end
 
+---Restart the host as soon as no chat is in a turn, which would be lost.
+---@param text string What the chats say then
+function M.restart_when_idle(text)
+  state.restart_text = text
+  vim.schedule(restart_if_idle)
+end
+
 ---Stop the host and start a new one.
-function M.restart()
+---@param text? string What the chats say
+function M.restart(text)
   if state.channel and not state.job then
     return say.line('host = "python3" is shared with other plugins; restart Neovim', severity.WARN)
   end
   M.stop()
-  dispatch({ type = "host_exit", code = 0, stderr_tail = "", text = "The Python host is being restarted." })
+  dispatch({ type = "host_exit", code = 0, stderr_tail = "", text = text or "The Python host is being restarted." })
   fail_all("The Python host was restarted.")
   M.start()
 end

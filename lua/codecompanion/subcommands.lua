@@ -150,7 +150,7 @@ return {
       local function restart(problem)
         local host = require("codecompanion.host")
         if not problem and host.status() ~= "stopped" then
-          host.restart()
+          host.restart_when_idle("The packages are installed; the Python host starts again with them.")
         end
       end
       local install = require("codecompanion.install")

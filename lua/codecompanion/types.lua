@@ -582,6 +582,7 @@
 ---
 ---`adapters`: the user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none.
 ---`environment`: what the process was started without, because programs of the same user could read it there.
+---`mistakes`: what the editor found wrong with the settings that a chat has to say before it is used.
 ---`mcp_answers`: what hosts before this one were told of files of MCP servers (`mcp_answered`).
 ---@class CodeCompanion.Request.Hello
 ---@field id? integer
@@ -597,6 +598,7 @@
 ---@field proxy? string
 ---@field secrets? table<string, string>
 ---@field environment? table<string, string>
+---@field mistakes? string[]
 ---@field mcp_answers? CodeCompanion.Wire.McpAnswer[]
 
 ---A listed buffer of the snapshot: name, whether it has unsaved changes, its `b:changedtick`.

@@ -209,6 +209,26 @@ def test_ones_own_python_is_told_how_to_get_the_packages_once(nvim_factory, tmp_
         assert ":CodeCompanion install" not in told
 
 
+def test_the_host_starts_again_with_the_packages_once_the_turn_is_over(nvim_factory, tmp_path):
+    """Their installation ends in the middle of a reply: all of it comes, then the host is another one."""
+    slow = reply("slow " * 40 + "end.", chunk_chars=5, delay_s=0.05)
+    with ChatServerThread([slow, reply("Two.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        pid = chat.job_pid()
+        chat.send("first")
+        chat.nvim.wait_screen("slow")
+        chat.nvim.lua("require('codecompanion.install').add = function(_, done) done() end")
+        chat.nvim.lua(
+            """require('codecompanion.host').on_events('[{"type":"packages_missing","chat":"","extra":"mcp"}]')"""
+        )
+        chat.nvim.wait_screen(r"The packages are installed; the Python host starts again with them\.")
+        assert "end." in chat.text()
+        assert "interrupted" not in chat.text()
+        chat.nvim.wait_lua(f"return (require('codecompanion.host').inspect().pid or {pid}) ~= {pid}")
+        chat.say("second")
+        assert "Two." in chat.text()
+
+
 def test_a_project_file_that_is_wrong_is_said_with_its_key(nvim_factory, tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / ".mcp.json").write_text('{"mcpServers": {"odd": {"args": []}}}')

@@ -148,6 +148,8 @@ class FileServers:
             return
         if given.decision != "reject":
             text = f"MCP servers that start with the next message: {names}."
+            if not await asyncio.to_thread(self._servers.have_packages):
+                text = f"MCP servers that start once the packages for them are installed: {names}."
         for chat in dict.fromkeys((question.chat, *(one.chat for one in same))):
             chat.notice(Severity.INFO, text)
 

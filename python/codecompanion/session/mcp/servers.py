@@ -146,11 +146,20 @@ class McpServers:
             chat.enter(State.PREPARING, f"starting MCP servers: {names}" if "," in names else f"starting {names} (MCP)")
             await asyncio.wait(tasks, timeout=self._services.settings.mcp.wait_s)
             chat.enter(State.PREPARING)
+        self._tell_what_lacks_packages(chat, [one.name for one in servers if one.lacks_packages])
         for server in servers:
             if tasks and server.state is ServerState.STARTING:
                 self._tell(chat, server, "is still starting; its tools join a later request.", chat.chat_id)
             elif server.state is ServerState.FAILED and not server.lacks_packages:
                 self._tell(chat, server, f"does not run: {server.problem}. {SEE}")
+
+    def _tell_what_lacks_packages(self, chat: Chat, names: list[str]) -> None:
+        """Say once in each chat that a message goes without servers: the editor shows how they are installed."""
+        key = (chat.chat_id, "", "packages")
+        if names and key not in self._told:
+            self._told.add(key)
+            without = f"This message goes without the tools of {', '.join(names)}"
+            chat.notice(Severity.WARN, f"{without}: the packages for MCP servers are not installed yet.")
 
     def _tell(self, chat: Chat, server: Server, what: str, chat_id: str = "") -> None:
         """Say it once: to the chat `chat_id`, "" = once for all chats."""
@@ -163,16 +172,22 @@ class McpServers:
 
     def spec(self, entry: Entry) -> ServerSpec:
         """Return how a server is started now; what it is given is kept out of everything from then on."""
-        if importlib.util.find_spec("mcp") is None:
-            if not self._missing_told:
-                self._missing_told = True
-                self._services.emit(PackagesMissing(extra="mcp"))
+        if not self.have_packages():
             raise McpMissing("the packages for MCP servers are not installed")
         root = next((place for (place, _), one in self._servers.items() if one.entry is entry and place), None)
         folder = root or self._workspace()
         spec = spec_of(entry, self._services.environment, folder)
         self._keep_secret(filter(looks_like_a_key, _secrets(entry, spec)))
         return spec
+
+    def have_packages(self) -> bool:
+        """Return whether what servers need is installed; if not, the editor is asked to install it, once."""
+        if importlib.util.find_spec("mcp") is not None:
+            return True
+        if not self._missing_told:
+            self._missing_told = True
+            self._services.emit(PackagesMissing(extra="mcp"))
+        return False
 
     def _workspace(self) -> Path:
         """Return the folder of the newest chat, for servers of all folders."""

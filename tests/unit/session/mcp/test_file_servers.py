@@ -21,7 +21,7 @@ from codecompanion.session.session import Session
 from codecompanion.settings import load
 from codecompanion.store.opening import open_memory_store
 from codecompanion.store.store import Store
-from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, McpAnswered, Notice
+from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, McpAnswered, Notice, PackagesMissing
 from codecompanion.wire.requests import Approve, ChangeMcp, McpAnswer, ShowMcp
 from tests.mcp.listener import HOSTILE
 from tests.patience import PATIENCE_S
@@ -156,6 +156,19 @@ async def test_the_page_shows_a_file_that_no_chat_has_looked_at(tmp_path: Path, 
         async with neovims(elsewhere):
             found = await elsewhere.host.carry_out(show)
             assert found["files"] == []
+
+
+async def test_an_answer_promises_no_start_before_the_packages_are_there(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are installed from the answer on."""
+    project(tmp_path, "odd")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    neovim = Neovim(tmp_path, store)
+    async with neovims(neovim):
+        await neovim.answer(await neovim.open(), "once")
+        assert neovim.told == ["MCP servers that start once the packages for them are installed: odd."]
+        assert [event.extra for event in neovim.bench.of(PackagesMissing)] == ["mcp"]
 
 
 async def test_no_ends_what_ran_this_time_in_every_chat(tmp_path: Path, store: Store) -> None:
