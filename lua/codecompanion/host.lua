@@ -423,7 +423,9 @@ function M.on_events(json)
       end
     end
   end
-  restart_if_idle()
+  if state.restart_text then
+    vim.schedule(restart_if_idle) -- not while the host waits for this answer
+  end
   return (uv.hrtime() - began) / 1e6
 end
 
