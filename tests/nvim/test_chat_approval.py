@@ -55,6 +55,89 @@ def test_after_an_answer_the_cursor_is_in_the_input(chat: ChatDriver) -> None:
     assert chat.nvim.lua("return vim.fn.line('.')") == 1
 
 
+def no_pause(chat: ChatDriver) -> None:
+    """Let what has just come be answered at once."""
+    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 0")
+
+
+def test_calls_in_a_row_are_answered_where_the_cursor_goes(chat_everywhere: ChatDriver) -> None:
+    """Three edits needed `]a g1` three times; lines of tools and text come between them."""
+    chat = chat_everywhere
+    no_pause(chat)
+    chat.accept("go")
+    ask(chat, "c1", body="first")
+    chat.nvim.feed("]ag1")
+    for before, number in (("c1", 2), ("c2", 3)):
+        chat.push(events.ApprovalClosed(call_id=before, decision="once"))
+        given = {"name": "run_command", "title": "rm", "status": "ok", "summary": "", "preview": "out\nput"}
+        chat.push(events.ToolFinished(call_id=before, message_id=f"t{before}", **given))
+        ask(chat, f"c{number}", body=f"number {number}")
+        chat.nvim.wait_lua("return vim.fn.getline('.'):find('^%? run_command') ~= nil")
+        chat.nvim.feed("g1")
+        chat.nvim.wait_for(lambda number=number: len(chat.sent("approve")) == number, "the next answer")
+    assert answered(chat) == [("c1", "once"), ("c2", "once"), ("c3", "once")]
+    chat.push(events.ApprovalClosed(call_id="c3", decision="once"), events.TurnFinished(reason="done"))
+    chat.accept("again", cycle=2)
+    ask(chat, "c4")
+    assert chat.nvim.lua("return vim.fn.line('.') == vim.fn.line('$')"), "another turn"
+
+
+def test_of_calls_that_ask_at_once_the_other_one_is_next(chat: ChatDriver) -> None:
+    """No matter in which order they are answered."""
+    no_pause(chat)
+    chat.accept("go")
+    ask(chat, "c1", body="first command")
+    ask(chat, "c2", body="second command")
+    chat.nvim.feed("]a]ag1")
+    chat.push(events.ApprovalClosed(call_id="c2", decision="once"))
+    chat.nvim.feed("g1")
+    chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "approve")
+    assert answered(chat) == [("c2", "once"), ("c1", "once")]
+
+
+@pytest.mark.parametrize("moved", ["gg", "k", "ihello", "ihello<Esc>", ":new<CR>"])
+def test_who_has_moved_is_taken_nowhere(chat: ChatDriver, moved: str) -> None:
+    """Nothing moves under the cursor of somebody who does something else."""
+    chat.accept("go")
+    ask(chat, "c1")
+    chat.nvim.feed("]ag1")
+    chat.push(events.ApprovalClosed(call_id="c1", decision="once"))
+    chat.nvim.feed(moved)
+    before = chat.nvim.lua("return { vim.fn.win_getid(), vim.fn.line('$') - vim.fn.line('.'), vim.fn.col('.') }")
+    if moved == "gg":
+        before = None
+    ask(chat, "c2")
+    here = chat.nvim.lua("return { vim.fn.win_getid(), vim.fn.line('$') - vim.fn.line('.'), vim.fn.col('.') }")
+    assert before in (None, here)
+    assert chat.nvim.lua("return vim.fn.getline('.'):find('^%? ') == nil")
+
+
+def test_a_key_meant_for_the_last_one_runs_nothing(chat: ChatDriver) -> None:
+    """`g1` pressed twice, or held down: what has just come under the cursor is to be read first."""
+    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 3600e3")
+    chat.accept("go")
+    ask(chat, "c1")
+    chat.nvim.feed("]ag1")
+    chat.push(events.ApprovalClosed(call_id="c1", decision="once"))
+    ask(chat, "c2", body="rm -rf ~")
+    for key in ("g1", "g1", "ga", "g2"):
+        chat.nvim.feed(key)
+    chat.nvim.wait_screen("This approval has just come: read it, then press the key again")
+    assert answered(chat) == [("c1", "once")]
+    chat.nvim.feed("g4")
+    chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "cancel needs no reading")
+
+
+def test_the_pointer_to_the_block_leaves_the_command_line(chat: ChatDriver) -> None:
+    """It was still there after the answer."""
+    chat.accept("go")
+    ask(chat)
+    chat.nvim.feed("Gg1")
+    chat.nvim.wait_screen("The approval is not under the cursor")
+    chat.nvim.feed("]a")
+    chat.nvim.wait_for(lambda: "not under the cursor" not in chat.nvim.screen(), "the command line to be empty")
+
+
 def test_elsewhere_the_keys_keep_their_meaning_and_afterwards_too(chat: ChatDriver) -> None:
     """`gr` regenerates, `ga` picks a model, `d` deletes, with count and register."""
     chat.accept("go")

@@ -11,6 +11,7 @@ local choose = require("codecompanion.screen.choose")
 local draw = require("codecompanion.chat.draw.put")
 local fit = require("codecompanion.screen.fit")
 local float = require("codecompanion.screen.float")
+local follow = require("codecompanion.chat.question.follow")
 local host = require("codecompanion.host")
 local keys = require("codecompanion.chat.question.keys")
 local kinds = require("codecompanion.chat.state.question_kinds")
@@ -43,6 +44,7 @@ local edited_ns = api.nvim_create_namespace("codecompanion.chat.approval.edited"
 ---@field item table
 ---@field before? string Kind of the block above it
 ---@field answered? boolean
+---@field came_at? integer Milliseconds: when the cursor was taken to it
 ---@field view? CodeCompanion.DiffView
 
 ---@param chat CodeCompanion.Chat
@@ -68,6 +70,7 @@ local function send(chat, approval, decision, more)
     payload.text = diff_view().edited_text(approval)
   end
   approval.answered = true
+  keys.forget_pointing()
   diff_view().close(chat, approval)
   session.attach(chat)
   host.request("approve", vim.tbl_extend("force", payload, more or {}), function(err)
@@ -97,6 +100,7 @@ function M.go_to_next(chat)
   local cursor = view.cursor_row()
   local first, after
   for _, approval in ipairs(chat.approvals) do
+    approval.came_at = nil -- who goes there has seen it
     local row = marks.item_rows(chat, approval.item)
     if row and (not first or row < first) then
       first = row
@@ -110,6 +114,7 @@ function M.go_to_next(chat)
     vim.cmd("normal! m'")
     api.nvim_win_set_cursor(0, { target + 1, 0 })
     vim.cmd("normal! zv")
+    keys.forget_pointing()
   end
   return target ~= nil
 end
@@ -198,7 +203,7 @@ end
 ---@param name string
 function M.act(chat, name)
   local approval = keys.under_cursor(chat)
-  if approval and not approval.answered then
+  if approval and not approval.answered and not follow.is_unread(approval, name) then
     carry_out(chat, approval, name)
   end
 end
@@ -279,6 +284,7 @@ function M.requested(chat, event)
     M.go_to_next(chat)
   end
   chat.seeks_approval = nil
+  follow.go(chat, approval)
 end
 
 ---The windows whose cursor is on these rows.
@@ -309,6 +315,9 @@ local function take_away(chat, call_id)
         for _, win in ipairs(readers) do
           view.cursor_to_input(chat, win)
         end
+        if approval.answered and vim.list_contains(readers, api.nvim_get_current_win()) then
+          follow.wait(chat)
+        end
       end
       chat.items[approval.item.id] = nil
       table.remove(chat.approvals, index)
@@ -317,6 +326,7 @@ local function take_away(chat, call_id)
     end
   end
   keys.update(chat, M.act)
+  follow.go(chat, questions.waiting(chat)[1])
 end
 
 ---The chat is about to be drawn again: the blocks go, the questions and what was edited in them stay for `requested`.
@@ -352,6 +362,7 @@ function M.close_all(chat, all)
   for _, approval in ipairs(vim.tbl_filter(ends, chat.approvals)) do
     take_away(chat, approval.call_id)
   end
+  follow.stop(chat)
   for call_id, approval in pairs(chat.put_away) do
     if ends(approval) then
       chat.put_away[call_id] = nil

@@ -154,10 +154,22 @@ local function unmap_all(chat)
   chat.approval_maps = nil
 end
 
+---Whether the command line says that no approval is under the cursor.
+local pointed = false
+
+---The cursor is on an approval now, or one was answered: the command line says nothing else any more.
+function M.forget_pointing()
+  if pointed then
+    pointed = false
+    vim.schedule(say.nothing)
+  end
+end
+
 ---A key of an approval was pressed somewhere else.
 function M.point_to_block()
   local key = keymaps.keys("next_approval", "n")[1]
   local text = "The approval is not under the cursor" .. (key and (" · %s goes there"):format(key) or "")
+  pointed = true
   say.hint(text)
 end
 

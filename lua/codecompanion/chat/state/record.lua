@@ -42,6 +42,7 @@ local made = 0
 ---@field approvals table[]
 ---@field put_away table<string, CodeCompanion.Approval> Open questions while the chat is being drawn again
 ---@field seeks_approval? boolean The cursor goes to the next question that is drawn
+---@field follows? { win: integer, below: integer, col: integer } Where the cursor waits for the next question
 ---@field announced table<string, boolean> Calls whose question the user was told about
 ---@field approval_maps? table<string, table> While a question is open: what its keys mean elsewhere
 ---@field stream? CodeCompanion.Stream

@@ -1,0 +1,71 @@
+---Several calls in a row that ask: who answered on a block and has not moved since goes on to the next one of the turn.
+---What has just come under the cursor is not run by a key that was meant for the one before: it is to be read first.
+
+local api = vim.api
+local kinds = require("codecompanion.chat.state.question_kinds")
+local marks = require("codecompanion.chat.buffer.marks")
+local say = require("codecompanion.say")
+
+local M = {}
+
+---How long a block stands under the cursor before a key there runs it; a key that is held down waits for ever.
+M.UNREAD_MS = 500
+
+local RUNS = { approve_once = true, approve_always = true, approve_prefix = true }
+
+---Where the cursor is, told from the end: what is drawn above the input does not move it.
+---@param chat CodeCompanion.Chat
+---@return { win: integer, below: integer, col: integer }? place nil where the user is not in normal mode in the chat
+local function place(chat)
+  if api.nvim_get_current_buf() ~= chat.bufnr or api.nvim_get_mode().mode ~= "n" then
+    return nil
+  end
+  local cursor = api.nvim_win_get_cursor(0)
+  local below = api.nvim_buf_line_count(chat.bufnr) - cursor[1]
+  return { win = api.nvim_get_current_win(), below = below, col = cursor[2] }
+end
+
+---The question under the cursor was answered and is gone: the cursor waits for the next one.
+---@param chat CodeCompanion.Chat
+function M.wait(chat)
+  chat.follows = place(chat)
+end
+
+---The turn is over.
+---@param chat CodeCompanion.Chat
+function M.stop(chat)
+  chat.follows = nil
+end
+
+---Go to a question that is open, when the cursor waits for one and the user has not moved it.
+---@param chat CodeCompanion.Chat
+---@param approval? CodeCompanion.Approval
+function M.go(chat, approval)
+  if not approval or not chat.follows or kinds[approval.event.kind] then
+    return
+  end
+  local stays = vim.deep_equal(chat.follows, place(chat))
+  chat.follows = nil
+  local row = stays and marks.item_rows(chat, approval.item)
+  if row then
+    api.nvim_win_set_cursor(0, { row + 1, 0 })
+    vim.cmd("normal! zv")
+    approval.came_at = (vim.uv or vim.loop).now()
+  end
+end
+
+---Whether a key would run what has only just come under the cursor; the user is told.
+---@param approval CodeCompanion.Approval
+---@param name string Action
+---@return boolean
+function M.is_unread(approval, name)
+  local now = (vim.uv or vim.loop).now()
+  if not RUNS[name] or not approval.came_at or now - approval.came_at >= M.UNREAD_MS then
+    return false
+  end
+  approval.came_at = now
+  say.hint("This approval has just come: read it, then press the key again")
+  return true
+end
+
+return M
