@@ -7,7 +7,7 @@ pasted is no file. Pure: which of the names are files is found out where there i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Literal
 
 import msgspec
@@ -16,7 +16,6 @@ from codecompanion.formats.regex import regex
 from codecompanion.model.gathered import NamedLines
 
 CODEBASE = "#{codebase}"
-_CODEBASE = regex(r"#\{codebase\}", re.IGNORECASE)
 MAX_FILES, _MAX_CHARS = 20, 400
 _FENCE = regex(r" {0,3}(`{3,}|~{3,})([^\n]{0,200})")
 _INLINE = regex(r"`[^`\n]+`")
@@ -24,6 +23,12 @@ _QUOTED = rf'"([^"\n]{{1,{_MAX_CHARS}}})"((?:[:#]L?\d[\dLC:-]{{0,40}})?)'
 _FILE = regex(rf'(?<![\w@./\\-])@(?:{_QUOTED}|((?:\\ |[^\s"<>|(){{}}\[\],;@]){{1,{_MAX_CHARS}}}))')
 _TICKED = regex(rf"(?<![\w@./\\`-])@`(?=[^`\n]{{0,{_MAX_CHARS}}}[./])([^`\"\n]{{1,{_MAX_CHARS}}})`")
 """A path between backticks after the sign; a word without dot and slash there is a decorator, or a person."""
+_ITEM = r"(?<![\w\\#$/])#\{\s*[A-Za-z][\w-]{0,40}\s*(?::[^{}\n]{0,400})?\}"
+_TOOLS = r"(?<![\w@`{])@\{[\w:.-]{1,80}\}"
+_MENTION = regex(f"{_TICKED.pattern}|{_INLINE.pattern}|{_ITEM}|{_TOOLS}|{_FILE.pattern}")
+"""Whatever a message may mention; what stands between backticks is found so that it is passed over."""
+_MAX_LINE = 2_000
+"""Of a long line only so much before an item is looked through for the quote of a string."""
 _TRAILING = ".,:;!?'’”*_"
 _LINES = regex(r"(?::L?(\d{1,9})(?:-L?(\d{1,9})|:\d{1,9})?|#L(\d{1,9})(?:C\d{1,9})?(?:-L?(\d{1,9})(?:C\d{1,9})?)?)$")
 """Lines of a file: `:10`, `:10-20`, `:10:5` with its column, `#L10-L20` as forges write them."""
@@ -64,28 +69,54 @@ def prose_of(text: str) -> str:
     return _INLINE.sub(" ", _TICKED.sub(r'@"\1"', _without_fenced(text)))
 
 
-def bare_question(text: str) -> str:
-    """Return what is asked, without `#{codebase}`: that asks for code, and is not what the code is about."""
-    return " ".join(_CODEBASE.sub(" ", text).split(" ")).strip() if "#{" in text else text
+def asked_words(text: str, files: Collection[str]) -> str:
+    """Return what a message asks in words, without what it mentions: `#{buffer}`, `@{files}`, and `@path` of `files`.
+
+    Those say where to look or what to work with, and are not what code is looked for. Code stays as it is, and so does
+    a name after `@` that is no file: it may be a decorator. The same text where nothing is mentioned.
+    """
+    if "@" not in text and "#{" not in text:
+        return text
+    known = frozenset(files)
+    lines = [line if is_code else _without_mentions(line, known) for line, is_code in _lines_of(text)]
+    return "\n".join(lines).strip()
 
 
-def without_mentions(text: str) -> str:
-    """Return what a message says beside its mentions; the same text where there is none."""
-    return _FILE.sub(" ", _TICKED.sub(" ", bare_question(text))) if "@" in text else bare_question(text)
+def _without_mentions(line: str, files: frozenset[str]) -> str:
+    """Return a line of prose without its mentions, the same one where it has none."""
+
+    def rest(found: re.Match[str]) -> str:
+        ticked, quoted, after, bare = found.groups(default="")
+        if ticked or quoted or bare:
+            name = place_of(ticked) if ticked else _named(quoted, after, bare)
+            return bare[len(bare.rstrip(_TRAILING)) :] if name.name in files else found[0]
+        is_code = found[0].startswith("`") or _is_in_string(line, found.start())
+        return found[0] if is_code else ""
+
+    left = _MENTION.sub(rest, line)
+    return line if left == line else " ".join(left.split())
+
+
+def _is_in_string(line: str, at: int) -> bool:
+    """Return whether a double quote is open: `puts "Hello #{name}"`."""
+    return line.count('"', max(0, at - _MAX_LINE), at) % 2 == 1
 
 
 def _without_fenced(text: str) -> str:
-    """Return the text without fenced code; a fence that is not closed ends with the text."""
-    kept, fence = list[str](), ""
+    """Return the text without fenced code."""
+    return "\n".join(line for line, is_code in _lines_of(text) if not is_code)
+
+
+def _lines_of(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the lines of a text, and whether each is fenced code; a fence that is not closed ends with the text."""
+    fence = ""
     for line in text.split("\n"):
         found = _FENCE.match(line)
+        yield line, bool(fence or found)
         if found and not fence:
             fence = found[1]
-        elif not fence:
-            kept.append(line)
         elif found and found[1].startswith(fence) and not found[2].strip():
             fence = ""
-    return "\n".join(kept)
 
 
 def _named(quoted: str, after: str, bare: str) -> NamedLines:

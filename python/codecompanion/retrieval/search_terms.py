@@ -6,7 +6,6 @@ from functools import cache
 
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
-from codecompanion.retrieval.mentions import without_mentions
 
 MAX_TERMS = 10
 MAX_SEARCHED_TERMS = 5
@@ -26,14 +25,9 @@ def simple_terms(question: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(wanted))[:MAX_TERMS]
 
 
-def says_more_than_files(question: str) -> bool:
-    """Return whether a question with `@` says anything to look for beside the files it mentions.
-
-    Words of another script than ours do, although they are no terms; a question without a mention always does.
-    """
-    rest = without_mentions(question)
-    is_other_script = any(letter.isalpha() and not letter.isascii() for letter in rest)
-    return rest == question or is_other_script or bool(simple_terms(rest))
+def says_something(words: str) -> bool:
+    """Return whether words say anything to look for; those of another script than ours do, although no terms."""
+    return any(letter.isalpha() and not letter.isascii() for letter in words) or bool(simple_terms(words))
 
 
 def model_terms(reply: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.retrieval.mentions import MAX_FILES, Mentions, bare_question, mentions_in, wants_code
+from codecompanion.retrieval.mentions import MAX_FILES, Mentions, asked_words, mentions_in, wants_code
 
 
 @pytest.mark.parametrize(
@@ -75,16 +75,32 @@ def test_the_whole_project_is_one_word(text, is_meant):
     assert mentions_in(text).codebase is is_meant
 
 
-def test_the_word_that_asks_for_code_is_not_what_the_code_is_about():
-    """Else every such question would be one about the project as a whole (R-236)."""
-    assert bare_question("how does undo work? #{codebase}") == "how does undo work?"
-    assert bare_question("#{Codebase}") == ""
-    assert bare_question("what is the codebase?\n  a #b") == "what is the codebase?\n  a #b"
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("how does undo work? #{codebase}", "how does undo work?"),
+        ("#{Codebase}", ""),
+        ("what is the codebase?\n  a #b", "what is the codebase?\n  a #b"),
+        ("#{buffer} #{diagnostics} @shop/cli.py explain add", "explain add"),
+        ("#{file:shop/prices.py:1-6} and #{ diff : staged } why", "and why"),
+        ("use @{read_only}: where is @shop/cli.py:3-9.", "use : where is ."),
+        ('@`shop/cli.py` @"my file.py":3 why', "why"),
+        ("what does @property do in @other.py", "what does @property do in @other.py"),
+        ("why `@shop/cli.py` and `#{buffer}`?", "why `@shop/cli.py` and `#{buffer}`?"),
+        ("say #{buffer}\n```ruby\n  f #{buffer}\n```", "say\n```ruby\n  f #{buffer}\n```"),
+        ('puts "Hello #{name}"', 'puts "Hello #{name}"'),
+        ("mail me@{x}.org", "mail me@{x}.org"),
+    ],
+)
+def test_what_is_mentioned_is_not_what_the_code_is_about(text, words):
+    """Else every question with `#{codebase}` would be one about the project as a whole (R-236)."""
+    assert asked_words(text, ("shop/cli.py", "my file.py")) == words
 
 
 def test_a_long_message_of_at_signs_is_read_in_no_time_and_names_few_files():
     text = "@a.py " * 50_000 + "@" * 100_000 + " ".join(f"@f{i}.py" for i in range(1000))
     assert len(mentions_in(text).files) == MAX_FILES
+    assert asked_words(text, ("a.py",)).startswith("@@")
 
 
 @pytest.mark.parametrize(

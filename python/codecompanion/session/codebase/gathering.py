@@ -136,12 +136,11 @@ class CodeGathering:
     async def _question(
         self, text: str, snapshot: Snapshot, mentions: Mentions, room: int, along: Sequence[Message] = ()
     ) -> Question:
-        from codecompanion.retrieval.mentions import bare_question
         from codecompanion.session.codebase.gatherer import Question
 
         control, root = self._control, self._services.root(snapshot)
         return Question(
-            text=bare_question(text),
+            text=text,
             root=root,
             files=mentions.files,
             lines=mentions.lines,

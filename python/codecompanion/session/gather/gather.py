@@ -22,9 +22,10 @@ from codecompanion.model.found_code import SearchOutcome
 from codecompanion.model.gathered import Classification, Gathered, QuestionTypes, Selection, Snippet
 from codecompanion.retrieval.classifier import classify_by_words
 from codecompanion.retrieval.compose import Composed, joined
+from codecompanion.retrieval.mentions import asked_words
 from codecompanion.retrieval.question_type import types_by_words
 from codecompanion.retrieval.search.common_files import is_broad
-from codecompanion.retrieval.search_terms import MAX_SEARCHED_TERMS, says_more_than_files, simple_terms
+from codecompanion.retrieval.search_terms import MAX_SEARCHED_TERMS, says_something, simple_terms
 from codecompanion.retrieval.team import is_about_team, render_team
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.choosing import budget_of, choose, not_sent
@@ -112,9 +113,11 @@ async def gather(ask: Ask, means: Means) -> Gathered:
     """
     begun = means.clock()
     runs = Runs(means.clock, begun + GATHERING_SHARE * means.settings.timeout_s)
+    written, ask = ask.question, msgspec.structs.replace(ask, question=_words_of(ask))
     classification, types = await _classify(ask, means, runs)
+    result = partial(_result, written, runs, begun, classification, types)
     if not (ask.files or classification.is_codebase_related):
-        return _result(ask, runs, begun, classification, types, budget=budget_of(ask, means.settings))
+        return result(budget=budget_of(ask, means.settings))
     max_bytes = int(means.settings.max_file_size_mb * 1_000_000)
     code = ProjectCode(ask.root, Choice(means.settings.include_hidden, max_bytes), ask.unsaved)
     files = await runs.run(
@@ -128,10 +131,10 @@ async def gather(ask: Ask, means: Means) -> Gathered:
     named = any(one.source == "mention" for one in files.snippets)
     if not (named or classification.is_codebase_related):
         budget = budget_of(ask, means.settings)
-        return _result(ask, runs, begun, classification, types, notes=files.notes, budget=budget)
+        return result(notes=files.notes, budget=budget)
     code_found, texts = _NO_CODE, list[Snippet]()
     if not ask.only_files:
-        says_more = ask.always or says_more_than_files(ask.question)
+        says_more = ask.always or ask.question == written or says_something(ask.question)
         looks = not named or (means.settings.supplement_when_files_selected and says_more)
         code_found, texts = await asyncio.gather(
             _find_code(ask, means, runs, code, types, files) if looks else _only_pinned(ask, means, runs, code),
@@ -141,12 +144,7 @@ async def gather(ask: Ask, means: Means) -> Gathered:
     runs.deadline = begun + means.settings.timeout_s
     choosing = in_thread(partial(choose, ask, means.settings, code, types, everything, texts, code_found.terms))
     composed = await runs.run("selection", choosing, means.settings.timeout_s, None)
-    return _result(
-        ask,
-        runs,
-        begun,
-        classification,
-        types,
+    return result(
         terms=code_found.terms,
         found=everything,
         notes=(*files.notes, *code_found.notes, *not_sent(composed, files.large)),
@@ -154,6 +152,12 @@ async def gather(ask: Ask, means: Means) -> Gathered:
         is_partial=code_found.is_partial,
         composed=composed,
     )
+
+
+def _words_of(ask: Ask) -> str:
+    """Return what is asked in words; the named files' names where code is asked for and nothing else is said."""
+    words = asked_words(ask.question, ask.files)
+    return words or (" ".join(ask.files) if ask.always else "")
 
 
 async def _only_pinned(ask: Ask, means: Means, runs: Runs, code: ProjectCode) -> _CodeFound:
@@ -263,7 +267,7 @@ async def _team(team: TeamText, code: ProjectCode) -> list[Snippet]:
 
 
 def _result(
-    ask: Ask,
+    question: str,
     runs: Runs,
     begun: float,
     classification: Classification,
@@ -278,7 +282,7 @@ def _result(
     budget: int = 0,
 ) -> Gathered:
     return Gathered(
-        question=ask.question,
+        question=question,
         classification=classification,
         types=types,
         terms=terms,

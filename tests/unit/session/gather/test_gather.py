@@ -375,6 +375,15 @@ async def test_a_message_that_says_nothing_but_the_files_gets_the_files(project,
         assert forced.text
 
 
+async def test_what_is_mentioned_is_not_searched_for(project):
+    """A named file is the subject, and what the editor brings is no word of the question."""
+    search, question = FakeSearch(), "#{buffer} #{diagnostics} @{read_only} @src/other.py explain parse_config"
+    found = await ask(project, question, files=("src/other.py",), by=means(search), always=True)
+    assert found.terms == ("parse_config",)
+    assert [asked for asked, *_ in search.asked] == ["explain parse_config"]
+    assert found.question == question
+
+
 @pytest.mark.parametrize("supplements", [False, True])
 async def test_a_pin_goes_along_where_nothing_is_looked_for(project, supplements):
     by = means(supplement_when_files_selected=supplements)
