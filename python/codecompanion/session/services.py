@@ -36,6 +36,7 @@ from codecompanion.wire.events import Event, Mistakes, Notice, Severity
 from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.files import walk
 from codecompanion.workspace.paths import Workspace
+from codecompanion.workspace.secret_files import is_secret
 
 if TYPE_CHECKING:
     from codecompanion.session.code.project_indexes import ProjectIndexes
@@ -262,6 +263,7 @@ class Services(msgspec.Struct):
             read_stored=lambda sha256: self.store.read_blob(sha256).decode("utf-8", "surrogatepass"),
             timeout_s=timeout_s,
             walk=walk,
+            is_secret=is_secret,
             environment=self.environment,
             hidden=self.hidden_variables(),
             editor=self.editor,

@@ -9,6 +9,7 @@
 - YOLO covers every tool but those with `allowed_in_yolo_mode = false`; these keep asking unless `always` covers them.
 - A change of a file that something runs (`code_files`) is asked about whatever was granted, also by YOLO and by
   `require_approval_before = false`; only the option `guarded_files` takes a file out.
+- A call that a tool itself wants to be asked about (`Tool.why_asked`: `read_file` of a file of keys) is, likewise.
 - A command that destroys work (`destroyers`) is covered by no `always` and no prefix, those of earlier versions too.
 - A rejection and a cancel grant nothing and take nothing away.
 """

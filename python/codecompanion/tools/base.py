@@ -38,6 +38,12 @@ def walk_everything(folder: Path, *, include_ignored: bool = False) -> Iterator[
             yield Path(entry.path)
 
 
+def nothing_is_secret(name: str) -> bool:
+    """Return that no name says that its file holds keys; `workspace` brings the list that does."""
+    del name
+    return False
+
+
 class RemovedMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message that the model does not see any more as it was written (R-516).
 
@@ -168,7 +174,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a running tool may know. `resolve` maps a path to an absolute one inside the workspace.
 
     `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder of `/memories` (R-550). `walk` is
-    `workspace.files.walk` (with ignore rules). `read_stored(sha256)` gives a stored result, and raises
+    `workspace.files.walk` (with ignore rules); `is_secret` says whether a file's name means
+    keys or passwords. `read_stored(sha256)` gives a stored result, and raises
     `KeyError` or a `CodeCompanionError` when there is none. `environment` is the user's, with secrets; `hidden` says
     which variables of it a program that the model runs does not get. `recall` is what was taken out of the chat.
     `accepted` is the proposal as the user left it, None unless the user edited it: the tool writes exactly that.
@@ -183,6 +190,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     read_stored: Callable[[str], str]
     timeout_s: float = 60.0
     walk: Walk = walk_everything
+    is_secret: Callable[[str], bool] = nothing_is_secret
     environment: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     hidden: HiddenVariables = HiddenVariables()
     recall: Recall = NothingRemoved()
@@ -244,6 +252,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     not lost. `only_when_removed`: offered to the model only once something was taken out of the chat.
     `min_window`: offered only in context windows of so many tokens and more, 0 = in all.
     `looks_at`: what of the editor the tool must know: the open file at its argument `path`, or all unsaved texts.
+    `why_asked(arguments, context)` says why this call is asked about whatever was granted, "" = it is not; it may look
+    at the disk, so it is called in a thread.
     `settings` are in force unless the user's configuration says something of this tool.
     """
 
@@ -256,4 +266,5 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     only_when_removed: bool = False
     min_window: int = 0
     looks_at: Literal["", "path", "unsaved"] = ""
+    why_asked: Callable[[dict[str, Any], ToolContext], str] | None = None
     settings: ToolSettings | None = None

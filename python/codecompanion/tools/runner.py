@@ -76,6 +76,8 @@ async def approval_question(
         ToolError: the call can only fail (no such file, path outside, text not found): nobody needs to be asked, the
             text is the call's result.
     """
+    if tool.why_asked is not None and (why := await asyncio.to_thread(tool.why_asked, arguments, context)):
+        return ApprovalQuestion(key=tool.spec.name, title=tool.title(arguments), body="", why=why)
     if not approvals.may_ask(tool):
         return None
     question = await question_now(tool, arguments, context, approvals)

@@ -71,6 +71,27 @@ async def test_yolo_asks_about_files_that_something_runs_and_says_why(tmp_path):
     assert not (tmp_path / ".git" / "config").exists()
 
 
+async def test_yolo_asks_before_files_of_keys_are_read_one_after_the_other(tmp_path):
+    """What is read goes to the provider; calls that run side by side do not ask at once."""
+    for name in (".env", ".env.local", "a.py"):
+        (tmp_path / name).write_text(f"TOKEN = '{name}'\n")
+    reads = [_call(n, "read_file", path=path) for n, path in enumerate((".env", "a.py", ".env.local"), 1)]
+    bench, session = await _start(tmp_path, calls(*reads), yolo=True)
+    asked = await _asked(bench, 1)
+    assert asked.why == "its name says that it holds keys or passwords"
+    assert len(session.desk.questions) == 1
+    session.desk.answer(Approve(call_id=asked.call_id, decision="reject"))
+    other = await _asked(bench, 2)
+    session.desk.answer(Approve(call_id=other.call_id, decision="always"))
+    await bench.idle(session)
+    assert {asked.call_id, other.call_id} == {"c1", "c3"}
+    sent = "".join(message.text for message in bench.adapter.requests[-1].messages)
+    refused, given = (".env", ".env.local") if asked.call_id == "c1" else (".env.local", ".env")
+    assert f"TOKEN = '{refused}'" not in sent
+    assert f"TOKEN = '{given}'" in sent
+    assert "TOKEN = 'a.py'" in sent
+
+
 async def test_a_file_that_changed_while_the_approval_was_open_is_asked_again(tmp_path):
     """Nothing is written over what the user has not seen; a sentence says why it asks again."""
     file = tmp_path / "a.txt"

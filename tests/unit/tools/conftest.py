@@ -20,6 +20,7 @@ from codecompanion.tools.runner import run_call
 from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.files import walk
 from codecompanion.workspace.paths import Workspace
+from codecompanion.workspace.secret_files import is_secret
 
 Call = Callable[..., Awaitable[ToolOutput]]
 
@@ -56,6 +57,7 @@ def context(root: Path, tmp_path: Path, stored: dict[str, str]) -> ToolContext:
         snapshot=Snapshot(cwd=str(root)),
         read_stored=stored.__getitem__,
         walk=walk,
+        is_secret=is_secret,
         timeout_s=30,
     )
 

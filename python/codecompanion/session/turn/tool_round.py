@@ -72,6 +72,7 @@ class ToolRound:
         self._cycle, self._turn_id, self._reply_id = cycle, turn_id, reply_id
         self._announced: dict[int, ToolStarted] = {}
         self._done: set[int] = set()
+        self._asking = asyncio.Lock()
 
     async def run(self) -> None:
         """Run all calls; results are durable in the order of the calls.
@@ -183,7 +184,8 @@ class ToolRound:
             ToolError: the change cannot be made any more; its text is the call's result.
         """
         while True:
-            verdict = await self._parts.desk.ask(call, question)
+            async with self._asking:  # of calls that run side by side one asks after the other
+                verdict = await self._parts.desk.ask(call, question)
             if verdict.refusal is not None or not question.path:
                 return verdict
             current = await now()

@@ -13,7 +13,7 @@ from codecompanion.formats.text_files import printable
 from codecompanion.model.found_code import FoundCode
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.wording import one_line, parameters, shown_path
+from codecompanion.tools.builtin.wording import is_secret, one_line, parameters, shown_path
 
 PLACES = 8
 LINES = 40
@@ -55,6 +55,7 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         shown_path(context.resolve(path), context): file.text
         for path, file in context.opened.files.items()
         if file.modified and file.text is not None and _is_inside(path, context)
+        if not is_secret(context.resolve(path), context)
     }
     limit = LINES if kind in ("reference", "text") else PLACES
     outcome = await context.look_up_code(arguments["query"], kind, below, limit, unsaved)

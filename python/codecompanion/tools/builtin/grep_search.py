@@ -26,7 +26,7 @@ from codecompanion.formats.text_files import printable
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.file_search import compile_glob, matches
-from codecompanion.tools.builtin.wording import missing_file, one_line, parameters, path_below
+from codecompanion.tools.builtin.wording import is_secret, missing_file, one_line, parameters, path_below
 from codecompanion.tools.commands.command_environment import clean_environment
 from codecompanion.tools.commands.process import run_program
 from codecompanion.tools.files.disk import Check, in_thread
@@ -70,11 +70,12 @@ _SPEC = ToolSpec(
 
 
 class _Files(msgspec.Struct, frozen=True):
-    """What is searched: paths relative to the root, in order; how many were too large."""
+    """What is searched: paths relative to the root, in order; how many were too large, which hold keys."""
 
     root: Path
     names: list[str]
     too_large: int
+    secret: tuple[str, ...] = ()
 
 
 class _Text(msgspec.Struct, omit_defaults=True):
@@ -216,13 +217,16 @@ def _files(arguments: dict[str, Any], context: ToolContext, check: Check) -> tup
         if start.is_file() or str(start) in opened
         else context.walk(start, include_ignored=arguments.get("include_ignored", False))
     )
-    names, too_large = [], 0
+    names, secret, too_large = list[str](), list[str](), 0
     unsaved: dict[str, str] = {}
     base = root if start == root or root in start.parents else start if start.is_dir() else start.parent
     for path in found:
         check()
         name = path_below(base, path)
         if only is not None and not matches(only, name):
+            continue
+        if is_secret(path, context):
+            secret.append(name)
             continue
         if str(path) in opened:
             text = opened[str(path)].text
@@ -240,7 +244,7 @@ def _files(arguments: dict[str, Any], context: ToolContext, check: Check) -> tup
             too_large += 1
         else:
             names.append(name)
-    return _Files(base, names, too_large), unsaved
+    return _Files(base, names, too_large, tuple(secret)), unsaved
 
 
 def _batches(names: Sequence[str]) -> Iterator[list[str]]:
@@ -308,6 +312,9 @@ def _output(arguments: dict[str, Any], files: _Files, hits: _Hits, unsaved: Cont
         )
     if files.too_large:
         lines.append(f"[{counted(files.too_large, 'file')} over {MAX_FILE_BYTES // 1_000_000} MB not searched]")
+    if files.secret:
+        shown_names = ", ".join(files.secret[:3]) + (" …" if len(files.secret) > 3 else "")
+        lines.append(f"[not searched, as they may hold keys or passwords: {shown_names}; read_file asks the user]")
     return ToolOutput(text="\n".join(lines), summary=summary)
 
 

@@ -11,7 +11,7 @@ from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.wording import PATH, missing_file, parameters, shown_path
+from codecompanion.tools.builtin.wording import HOLDS_KEYS, PATH, is_secret, missing_file, parameters, shown_path
 from codecompanion.tools.files.edit import Edited, replace_text
 from codecompanion.tools.files.file_change import Plan, change_file, current_text, is_there
 from codecompanion.tools.files.proposal import Proposal, question
@@ -49,7 +49,12 @@ def _edit(arguments: dict[str, Any], context: ToolContext) -> tuple[Proposal, Ed
     try:
         edited = replace_text(before, arguments["old_text"], arguments["new_text"], arguments.get("replace_all", False))
     except ToolError as error:
-        raise ToolError(f"{shown_path(path, context)}: {error}") from error
+        why, _, quoted = str(error).partition("\n")
+        if quoted and is_secret(path, context):
+            why = f"{why.partition('. ')[0]}. The text there is not shown: {HOLDS_KEYS}."
+        elif quoted:
+            why = str(error)
+        raise ToolError(f"{shown_path(path, context)}: {why}") from error
     text_files.encode(edited.file)
     proposal = Proposal(path=path, name=shown_path(path, context), before=before, after=edited.file)
     return proposal, edited

@@ -14,7 +14,7 @@ from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.wording import missing_file, parameters, shown_path
+from codecompanion.tools.builtin.wording import HOLDS_KEYS, is_secret, missing_file, parameters, shown_path
 from codecompanion.tools.files.disk import Check, in_thread
 from codecompanion.tools.files.file_change import current_text, is_there
 from codecompanion.tools.limit import STORED_PREFIX
@@ -106,8 +106,20 @@ def _title(arguments: dict[str, Any]) -> str:
     return f"read_file {path[: len(STORED_PREFIX) + 12] if path.startswith(STORED_PREFIX) else path}{lines}"
 
 
+def _why_asked(arguments: dict[str, Any], context: ToolContext) -> str:
+    """Return why this file is not read unasked: neither the name the model wrote nor the file it leads to may be one."""
+    path: str = arguments["path"]
+    if path.startswith(STORED_PREFIX):
+        return ""
+    try:
+        real = context.resolve(path)
+    except (CodeCompanionError, OSError, ValueError):  # the tool says so itself
+        return ""
+    return HOLDS_KEYS if context.is_secret(path) or is_secret(real, context) else ""
+
+
 def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
     return None
 
 
-READ_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question, looks_at="path")
+READ_FILE = Tool(spec=_SPEC, run=_run, title=_title, question=_question, looks_at="path", why_asked=_why_asked)

@@ -24,6 +24,14 @@ def shown_path(path: Path, context: ToolContext) -> str:
     return path.as_posix()
 
 
+HOLDS_KEYS = "its name says that it holds keys or passwords"
+
+
+def is_secret(path: Path, context: ToolContext) -> bool:
+    """Return whether the name of a file says that it holds keys or passwords."""
+    return context.is_secret(shown_path(path, context))
+
+
 def path_below(folder: Path, path: Path) -> str:
     """Return a path that lies in the folder relative to it; `relative_to` takes ten times as long."""
     return str(path)[len(str(folder).rstrip("/")) + 1 :]

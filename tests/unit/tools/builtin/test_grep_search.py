@@ -232,3 +232,15 @@ def make_folder(tmp_path: Path) -> Callable[[], Path]:
         return folder
 
     return make
+
+
+async def test_files_of_keys_are_left_out_and_named(root: Path, call: Call) -> None:
+    """Their lines would go to the provider unasked; also where the file itself is named, or is open unsaved."""
+    (root / ".aws").mkdir()
+    for name in (".env", ".aws/config", "a.py"):
+        (root / name).write_text("TOKEN = 1\n")
+    said = "[not searched, as they may hold keys or passwords: .aws/config, .env; read_file asks the user]"
+    assert (await call("grep_search", query="TOKEN")).text == f"1 hit in 1 file:\na.py\n  1: TOKEN = 1\n{said}"
+    alone = await call("grep_search", query="TOKEN", path=".env")
+    assert "TOKEN = 1" not in alone.text
+    assert "read_file asks the user" in alone.text

@@ -96,3 +96,14 @@ def test_the_question_shows_the_edit_that_would_happen_and_does_nothing(root: Pa
     assert (root / "a").read_text() == "one\ntwo\n"
     with pytest.raises(ToolError, match="not found"):
         ask("insert_edit", path="a", old_text="three", new_text="2")
+
+
+async def test_a_failed_edit_quotes_nothing_of_a_file_of_keys(root: Path, call: Call) -> None:
+    (root / ".env").write_text("TOKEN=abc\n")
+    (root / "a.txt").write_text("TOKEN=abc\n")
+    assert "abc" in (await call("insert_edit", path="a.txt", old_text="TOKEN=abd", new_text="x")).text
+    output = await call("insert_edit", path=".env", old_text="TOKEN=abd", new_text="x")
+    assert output.text == (
+        ".env: old_text was not found in the file; nothing was changed."
+        " The text there is not shown: its name says that it holds keys or passwords."
+    )

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from codecompanion.tools.approval import Approvals
+from codecompanion.tools.base import ToolContext
+from codecompanion.tools.builtin.read_file import READ_FILE
 from codecompanion.tools.limit import shorten
+from codecompanion.tools.runner import approval_question
 from tests.unit.tools.conftest import Call
 
 
@@ -113,3 +117,20 @@ async def test_the_title_names_the_range(call: Call) -> None:
     assert READ_FILE.title({"path": "lua/foo.lua", "start_line": 1, "end_line": 120}) == "read_file lua/foo.lua 1-120"
     assert READ_FILE.title({"path": "a", "end_line": 9}) == "read_file a 1-9"
     assert READ_FILE.title({"path": "stored:" + "a" * 64}) == "read_file stored:" + "a" * 12
+
+
+@pytest.mark.parametrize("path", [".env", "./.env", "sub/../.env", "link.txt", "id_rsa", ".ssh/known"])
+async def test_a_file_of_keys_is_asked_about_whatever_was_granted(root: Path, context: ToolContext, path: str) -> None:
+    for name in ("sub", ".ssh"):
+        (root / name).mkdir()
+    for name in (".env", "id_rsa", ".ssh/known"):
+        (root / name).write_text("TOKEN=1\n")
+    (root / "link.txt").symlink_to(".env")
+    (root / "a.py").write_text("x = 1\n")
+    granted = Approvals(yolo=True, always=frozenset({"read_file"}))
+    asked = await approval_question(READ_FILE, {"path": path}, context, granted)
+    assert asked is not None
+    assert (asked.title, asked.why) == (f"read_file {path}", "its name says that it holds keys or passwords")
+    assert granted.after(asked, "always") == granted
+    for other in ("a.py", "../out.env", "stored:" + "0" * 64):
+        assert await approval_question(READ_FILE, {"path": other}, context, granted) is None
