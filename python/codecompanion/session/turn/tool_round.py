@@ -71,8 +71,7 @@ class ToolRound:
         self._parts, self._services, self._calls = parts, parts.services, tuple(calls)
         self._cycle, self._turn_id, self._reply_id = cycle, turn_id, reply_id
         self._announced: dict[int, ToolStarted] = {}
-        self._done: set[int] = set()
-        self._asking = asyncio.Lock()
+        self._done, self._asking = set[int](), asyncio.Lock()
 
     async def run(self) -> None:
         """Run all calls; results are durable in the order of the calls.

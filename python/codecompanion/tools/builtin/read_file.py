@@ -107,7 +107,7 @@ def _title(arguments: dict[str, Any]) -> str:
 
 
 def _why_asked(arguments: dict[str, Any], context: ToolContext) -> str:
-    """Return why this file is not read unasked: neither the name the model wrote nor the file it leads to may be one."""
+    """Return why this file is not read unasked: by its name as written, or by that of the file it leads to."""
     path: str = arguments["path"]
     if path.startswith(STORED_PREFIX):
         return ""
