@@ -42,6 +42,18 @@ def test_on_the_block_accept_and_reject_have_their_own_keys(chat: ChatDriver, ke
     assert answered(chat) == [("c9", decision)]
 
 
+def test_a_question_without_a_text_has_no_empty_fence(chat: ChatDriver) -> None:
+    """`read_file` of a file of keys shows nothing but the name and why it asks."""
+    chat.accept("go")
+    ask(chat, body="", title=".env", name="read_file", why="holds keys or passwords")
+    text = chat.text()
+    assert "? read_file: .env" in text
+    assert "! Asked every time: holds keys or passwords" in text
+    assert "```" not in text
+    chat.nvim.feed("]ag1")
+    assert answered(chat) == [("c9", "once")]
+
+
 def test_after_an_answer_the_cursor_is_in_the_input(chat: ChatDriver) -> None:
     """Where the block was is nothing to stay at; a cursor elsewhere stays."""
     chat.accept("go")

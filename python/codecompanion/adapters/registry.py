@@ -55,7 +55,7 @@ def read_settings(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, AdapterS
     return found
 
 
-_VARIABLE = regex(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+(?=/|$)")
+_VARIABLE = regex(r"(?<![A-Z0-9_])[A-Z][A-Z0-9]*+_[A-Z0-9_]++(?=/|$)")
 """An address that begins with the name of an environment variable: it would stand there if the variable were set."""
 _HOLDS_KEY = regex(r"key|token|secret|auth|cookie|pass", re.IGNORECASE)
 

@@ -245,15 +245,16 @@ function M.block(chat, event)
     lines[#lines + 1] = warning
   end
   local is_prose = kinds[event.kind] and kinds[event.kind].is_prose
+  local has_fence = not is_prose and event.body ~= ""
   local fence, fenced = blocks.fence(event.body), #lines
-  lines[#lines + 1] = not is_prose and fence .. (event.filetype or "text") or nil
-  for _, line in ipairs(body) do
+  lines[#lines + 1] = has_fence and fence .. (event.filetype or "text") or nil
+  for _, line in ipairs(event.body ~= "" and body or {}) do
     for _, range in ipairs(line.marks) do
       marks[#marks + 1] = { row = #lines, from = range[1], to = range[2], group = "CodeCompanionInvisible" }
     end
     lines[#lines + 1] = line.text
   end
-  lines[#lines + 1] = not is_prose and fence or nil
+  lines[#lines + 1] = has_fence and fence or nil
   local code_end = #lines
   local keys, key_marks = key_lines(event, width)
   for _, mark in ipairs(key_marks) do
@@ -263,7 +264,7 @@ function M.block(chat, event)
   vim.list_extend(lines, keys)
   marks[#marks + 1] = { row = 0, from = 0, to = #lines[1], group = "CodeCompanionApproval" }
   local item = { approval = event.call_id, event = event }
-  local markdown = not is_prose and { fenced, code_end } or nil
+  local markdown = has_fence and { fenced, code_end } or nil
   return { kind = "approval", lines = lines, marks = marks, markdown = markdown, item = item }
 end
 
