@@ -176,11 +176,11 @@ async def test_an_unknown_model_is_named(make_adapter: MakeAdapter) -> None:
 
 
 async def test_a_wrong_path_is_not_taken_for_an_unknown_model(make_adapter: MakeAdapter) -> None:
-    """A base_url without /v1 answers 404 as well."""
+    """An address without /v1 answers 404 as well."""
     async with ChatServer() as server:
         outcome = await collect(make_adapter(server.url.removesuffix("/v1")))
     assert isinstance(outcome.error, RequestRejected)
-    assert "base_url" in str(outcome.error)
+    assert "Check env.url and env.chat_url." in str(outcome.error)
 
 
 async def test_a_request_over_the_window_is_an_overflow(make_adapter: MakeAdapter) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.journeys.desk import Desk
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.journeys.desk import Desk
 
 STACK = '''"""A stack that remembers how high it was."""
 

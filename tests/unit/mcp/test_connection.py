@@ -194,7 +194,7 @@ async def test_a_server_of_the_protocol_of_2026_gives_tools_resources_and_prompt
         assert [resource.uri for resource in server.offer.resources] == ["note://today"]
         assert (await server.read("note://today", 30)).text == "Water the plants."
         assert [(prompt.name, prompt.arguments) for prompt in server.offer.prompts] == [
-            ("greet", (("name", True, ""),))
+            ("greet", (("name", True, ""), ("also", False, "")))
         ]
         assert (await server.prompt("greet", {"name": "Eve"}, 30)).text == "Say hello to Eve."
         failed = await server.call("add", {"one": "x", "other": 2}, 30)

@@ -15,7 +15,7 @@ OPEN_WITHOUT_SCHEMA = (1, 7, 8, 9)
 """The numbers that are open in a form nobody knows: what is wanted, and what goes on."""
 _BELOW = {QUOTES_HEADING: ("User messages", False), LEDGER_HEADING: ("Ledger", False), REQUEST_HEADING: ("", True)}
 _WHOLE_LINE = (
-    regex(r"\#+\s*(?P<number>\d{1,2})[.)]\s+(?P<title>\S.*)"),
+    regex(r"\#{1,6}\s*(?P<number>\d{1,2})[.)]\s+(?P<title>\S.*)"),
     regex(r"(?P<number>\d{1,2})[.)]\s+\*\*(?P<title>[^*]+)\*\*:?\s*"),
     regex(r"\*\*(?P<number>\d{1,2})[.)]\s+(?P<title>[^*]+)\*\*:?\s*"),
 )
