@@ -20,19 +20,19 @@ def _call(name: str, **arguments: object) -> tuple[str, str, str]:
 @pytest.mark.parametrize(
     "call",
     [
-        _call("read_file", path=".env"),
+        _call("read_file", path="settings.txt"),
         _call("grep_search", query="KEY"),
-        _call("run_command", command="cat .env"),
-        _call("run_command", command="base64 -w0 .env"),
-        _call("run_command", command="cat .env >&2; exit 3"),
-        _call("run_command", command="yes aaaaaaaaaaaaaaaa | head -c 300000; cat .env"),
-        _call("insert_edit", path=".env", old_text="# mine", new_text="# my own"),
+        _call("run_command", command="cat settings.txt"),
+        _call("run_command", command="base64 -w0 settings.txt"),
+        _call("run_command", command="cat settings.txt >&2; exit 3"),
+        _call("run_command", command="yes aaaaaaaaaaaaaaaa | head -c 300000; cat settings.txt"),
+        _call("insert_edit", path="settings.txt", old_text="# mine", new_text="# my own"),
         _call("read_file", path=f"{KEY}.txt"),
     ],
     ids=lambda call: f"{call[1]} {call[2][:40]}",
 )
 async def test_a_known_key_is_neither_stored_nor_shown_nor_sent(tmp_path, call):
-    (tmp_path / ".env").write_text(f"# mine\nOPENAI_KEY={KEY}\n")
+    (tmp_path / "settings.txt").write_text(f"# mine\nOPENAI_KEY={KEY}\n")
     adapter = ScriptedAdapter("s", [calls(call), says("done")])
     bench = Bench(tmp_path, adapter, tools={"yolo": True, "entries": {"run_command": {"allowed_in_yolo_mode": True}}})
     bench.services.known_secrets.learn([KEY])
@@ -51,4 +51,4 @@ async def test_a_known_key_is_neither_stored_nor_shown_nor_sent(tmp_path, call):
     assert any("[hidden]" in text for text in texts)
     assert all(KEY not in repr(message) for message in results)
     if call[1] == "insert_edit":
-        assert (tmp_path / ".env").read_text() == f"# my own\nOPENAI_KEY={KEY}\n"
+        assert (tmp_path / "settings.txt").read_text() == f"# my own\nOPENAI_KEY={KEY}\n"
