@@ -21,6 +21,7 @@ from codecompanion.adapters.keys.kept_logins import tokens_in
 from codecompanion.adapters.keys.key_source import FROM_FUNCTION, KeyReader, key_variable
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOptions
+from codecompanion.adapters.own_options import options_of
 from codecompanion.adapters.unusable import UnusableAdapter
 from codecompanion.adapters.wire_format import WireFormat
 from codecompanion.errors import ConfigError, InputError, MissingKey, NetworkFailed, NotConfigured
@@ -192,7 +193,7 @@ class AdapterRegistry:
     def _make(self, settings: AdapterSettings) -> Adapter:
         path = f"adapters.http.{settings.name}"
         if settings.kind == "offline":
-            offline = _options(settings, OfflineOptions, path)
+            offline = options_of(settings, OfflineOptions)
             return OfflineAdapter(settings, options=offline, summarise=self._summarise)
         unset = _VARIABLE.match(settings.base_url)
         if unset:
@@ -251,7 +252,7 @@ def make_wire(settings: AdapterSettings, read_blob: BlobReader) -> WireFormat:
             from codecompanion.adapters.openai_chat.render import RenderOptions, reserved_parameters
             from codecompanion.adapters.openai_chat.wire import OpenAIChat
 
-            options = _options(settings, RenderOptions, path)
+            options = options_of(settings, RenderOptions)
             _refuse_reserved(path, reserved_parameters(settings))
             return OpenAIChat(settings, read_blob, options)
         case "openai_responses":
@@ -260,14 +261,14 @@ def make_wire(settings: AdapterSettings, read_blob: BlobReader) -> WireFormat:
             from codecompanion.adapters.openai_responses.wire import OpenAIResponses
 
             _refuse_reserved(path, reserved_by_responses(settings))
-            return OpenAIResponses(settings, read_blob, _options(settings, ResponsesOptions, path))
+            return OpenAIResponses(settings, read_blob, options_of(settings, ResponsesOptions))
         case "anthropic":
             from codecompanion.adapters.anthropic_messages.options import MessagesOptions
             from codecompanion.adapters.anthropic_messages.options import reserved_parameters as reserved_by_messages
             from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
 
             _refuse_reserved(path, reserved_by_messages(settings))
-            return AnthropicMessages(settings, read_blob, _options(settings, MessagesOptions, path))
+            return AnthropicMessages(settings, read_blob, options_of(settings, MessagesOptions))
         case kind:
             raise ConfigError(f"{path}.kind", f"{kind!r} has no wire format", "openai or openai_compatible")
 
@@ -275,12 +276,3 @@ def make_wire(settings: AdapterSettings, read_blob: BlobReader) -> WireFormat:
 def _refuse_reserved(path: str, names: Iterable[str]) -> None:
     for name in names:
         raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
-
-
-def _options(settings: AdapterSettings, kind: type[Any], path: str) -> Any:
-    try:
-        return msgspec.convert(settings.options, kind)
-    except msgspec.ValidationError as error:
-        problem, _, place = str(error).partition(" - at ")
-        expected = f"the options {', '.join(kind.__struct_fields__)}"
-        raise ConfigError(f"{path}.opts{place.strip('`$')}", problem, expected) from None

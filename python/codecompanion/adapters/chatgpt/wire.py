@@ -17,6 +17,7 @@ from codecompanion.adapters.openai_chat.render import encode
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.adapters.openai_responses.render import ResponsesRenderer, render_tool
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
+from codecompanion.adapters.own_options import options_of
 from codecompanion.adapters.wire_format import HttpCall
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import ConfigError
@@ -119,9 +120,4 @@ def check_entry(settings: AdapterSettings) -> PlanOptions:
             raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
     if settings.max_output_tokens:
         raise ConfigError(f"{path}.schema.max_tokens", "OpenAI takes no cap of the reply for a ChatGPT plan")
-    try:
-        return msgspec.convert(settings.options, PlanOptions)
-    except msgspec.ValidationError as error:
-        problem, _, place = str(error).partition(" - at ")
-        expected = f"the options {', '.join(PlanOptions.__struct_fields__)}"
-        raise ConfigError(f"{path}.opts{place.strip('`$')}", problem, expected) from None
+    return options_of(settings, PlanOptions)
