@@ -86,6 +86,9 @@ def test_a_diff_and_what_there_is_none_of(opened: Open) -> None:
     assert "+class A:" in attached(server)
     chat.send("/terminal")
     chat.nvim.wait_screen("No terminal is open")
+    chat.nvim.feed("Gdd")
+    chat.send("/terminal 5001")
+    chat.nvim.wait_screen("/terminal attaches up to 5000 lines")
 
 
 def test_help_with_a_tag_is_attached_and_without_one_shown(opened: Open) -> None:
@@ -101,6 +104,8 @@ def test_help_with_a_tag_is_attached_and_without_one_shown(opened: Open) -> None
     chat.nvim.wait_screen("No help for scrollofff_")
     complete = "return require('codecompanion.sources.help_tags').complete(...)"
     assert "'scrolloff'" in chat.nvim.lua(complete, "scrollo")
+    long = chat.nvim.lua("return (require('codecompanion.sources.help_tags').text(...))", "ex-cmd-index").split("\n")
+    assert re.fullmatch(r"… the entry goes on at line \d+ of its file", long[-2])
     chat.nvim.feed("Gdd")
     chat.send("/help")
     chat.nvim.wait_screen("Send the message")

@@ -88,7 +88,10 @@ end
 ---@param refuse fun(reason: string)
 function M.terminal(chat, argument, refuse)
   local count, name = argument:match("^(%d*)%s*(.*)$")
-  count = math.min(tonumber(count) or TERMINAL_LINES, MAX_TERMINAL_LINES)
+  count = tonumber(count) or TERMINAL_LINES
+  if count > MAX_TERMINAL_LINES then
+    return refuse(("/terminal attaches up to %d lines."):format(MAX_TERMINAL_LINES))
+  end
   local found = vim.tbl_filter(function(bufnr)
     return name == "" or terminals.program(bufnr):find(name, 1, true) ~= nil
   end, terminals.list())

@@ -43,9 +43,12 @@ end
 ---@return string[]
 local function entry(lines, row)
   local found, said = { lines[row] }, false
-  for at = row + 1, math.min(#lines, row + MAX_LINES) do
+  for at = row + 1, #lines do
     local line = lines[at]
     if said and (is_rule(line) or has_tag(line)) then
+      break
+    elseif #found > MAX_LINES then
+      found[#found + 1] = ("… the entry goes on at line %d of its file"):format(at)
       break
     end
     said = said or (line:find("%S") ~= nil and not has_tag(line))

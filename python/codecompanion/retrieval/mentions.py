@@ -16,7 +16,9 @@ from codecompanion.formats.regex import regex
 from codecompanion.model.gathered import NamedLines
 
 CODEBASE = "#{codebase}"
-MAX_FILES, _MAX_CHARS = 20, 400
+MAX_FILES = 200
+"""Files that a message may name: more than anyone types, fewer than a pasted list of addresses would look up."""
+_MAX_CHARS = 400
 _FENCE = regex(r" {0,3}(`{3,}|~{3,})([^\n]{0,200})")
 _INLINE = regex(r"`[^`\n]+`")
 _QUOTED = rf'"([^"\n]{{1,{_MAX_CHARS}}})"((?:[:#]L?\d[\dLC:-]{{0,40}})?)'
@@ -37,12 +39,14 @@ _LINES = regex(r"(?::L?(\d{1,9})(?:-L?(\d{1,9})|:\d{1,9})?|#L(\d{1,9})(?:C\d{1,9
 class Mentions(msgspec.Struct, frozen=True):
     """What a message mentions: the whole project, and names that may be files, in their order, each once.
 
-    `lines`: of which of them only these are meant, in their order; of all others the whole file.
+    `lines`: of which of them only these are meant, in their order; of all others the whole file. `beyond`: how many
+    names are not in `files`, because there are more than `MAX_FILES`.
     """
 
     codebase: bool = False
     files: tuple[str, ...] = ()
     lines: tuple[NamedLines, ...] = ()
+    beyond: int = 0
 
     def __bool__(self) -> bool:
         """Return whether there is anything."""
@@ -58,10 +62,11 @@ def mentions_in(text: str) -> Mentions:
         return NONE
     said = prose_of(text)
     found = dict.fromkeys(_named(*parts) for parts in _FILE.findall(said))
-    names = tuple(dict.fromkeys(one.name for one in found if one.name))[:MAX_FILES]
-    whole = {one.name for one in found if one.start < 0}
-    lines = tuple(one for one in found if one.name in names and one.name not in whole)[:MAX_FILES]
-    return Mentions(CODEBASE in said.lower(), names, lines)
+    every = dict.fromkeys(one.name for one in found if one.name)
+    names = tuple(every)[:MAX_FILES]
+    in_parts = set(names) - {one.name for one in found if one.start < 0}
+    lines = tuple(one for one in found if one.name in in_parts)
+    return Mentions(CODEBASE in said.lower(), names, lines, len(every) - len(names))
 
 
 def prose_of(text: str) -> str:

@@ -11,7 +11,6 @@ from codecompanion.retrieval.chunking import chunk_file
 from codecompanion.retrieval.code_map import render_map
 from codecompanion.retrieval.compose import compose
 from codecompanion.retrieval.elements import find_elements_with
-from codecompanion.retrieval.mentions import mentions_in
 from codecompanion.retrieval.ranking.evidence import ChunkHit, DefinitionHit, Evidence
 from codecompanion.retrieval.ranking.join import RankedFile, find_seeds
 from codecompanion.retrieval.ranking.places import best_places
@@ -99,11 +98,6 @@ def test_of_a_large_open_file_the_lines_around_the_cursor_go_along() -> None:
 def test_of_a_file_that_no_grammar_reads_twenty_lines_are_elements() -> None:
     found = find_elements_with("a.txt", "hit\n" * 50, ParsedFile(), ["hit"])
     assert [one.start for one in found] == list(range(1, 21))
-
-
-def test_twenty_files_can_be_named() -> None:
-    text = " ".join(f"@{name}.py" for name in "abcdefghijklmnopqrstuvwxy")
-    assert mentions_in(text).files == tuple(f"{name}.py" for name in "abcdefghijklmnopqrst")
 
 
 def test_a_map_is_neither_tiny_nor_huge() -> None:

@@ -97,6 +97,11 @@ def test_what_is_mentioned_is_not_what_the_code_is_about(text, words):
     assert asked_words(text, ("shop/cli.py", "my file.py")) == words
 
 
+def test_more_files_than_can_be_named_are_counted():
+    found = mentions_in(" ".join(f"@f{i}.py:1 @f{i}.py:9" for i in range(MAX_FILES + 3)))
+    assert (len(found.files), len(found.lines), found.beyond) == (MAX_FILES, 2 * MAX_FILES, 3)
+
+
 def test_a_long_message_of_at_signs_is_read_in_no_time_and_names_few_files():
     text = "@a.py " * 50_000 + "@" * 100_000 + " ".join(f"@f{i}.py" for i in range(1000))
     assert len(mentions_in(text).files) == MAX_FILES

@@ -68,7 +68,8 @@ async def wish_of(
     if is_wanted:  # gathering says itself which of the files it cannot read; a decorator was never meant as one
         named = tuple(name for name in mentions.files if name in found or _is_meant_as_file(name))
         named = tuple(name for name in named if name not in folders)
-        return Wish(msgspec.structs.replace(mentions, files=named), True, (*told_of(near), *_folders(folders)))
+        told = (*told_of(near), *_folders(folders), *_beyond(mentions))
+        return Wish(msgspec.structs.replace(mentions, files=named), True, told)
     lost = tuple(name for name in mentions.files if name not in (*found, *folders))
     return Wish(mentions, False, (*told_of(near), *_folders(folders), *_missing(lost, root)))
 
@@ -78,6 +79,15 @@ def _folders(names: tuple[str, ...]) -> tuple[str, ...]:
     from codecompanion.workspace.named_files import IS_FOLDER
 
     return tuple(f"@{name} was not read: {IS_FOLDER}" for name in names[:_MAX_MISSING])
+
+
+def _beyond(mentions: Mentions) -> tuple[str, ...]:
+    """Return a sentence on the names that are too many."""
+    from codecompanion.retrieval.mentions import MAX_FILES
+
+    more = mentions.beyond
+    was = "was" if more == 1 else "were"
+    return (f"A message can name {MAX_FILES} files; {more:,} more {was} not looked for.",) if more else ()
 
 
 def _missing(names: tuple[str, ...], root: Path) -> tuple[str, ...]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -21,7 +23,6 @@ from codecompanion.workspace.paths import Workspace
 from codecompanion.workspace.secret_files import is_secret
 
 MIN_NAME = 2
-MAX_FILES = 20
 MAX_READ_BYTES = 8_000_000
 """Of a named file that is larger so much is looked through for what the question asks for."""
 MAX_WALKED = 20_000
@@ -62,13 +63,12 @@ def read_mentioned(
     snippets, notes = dict[tuple[str, int], Snippet](), list[str]()
     large = dict[str, tuple[int, int]]()
     wanted = [name for name in dict.fromkeys(with_active(files, active, named_first)) if len(name) >= MIN_NAME]
-    if len(wanted) > MAX_FILES:
-        notes.append(f"{MAX_FILES} of the {len(wanted)} files named with @ were read.")
-    for name in wanted[:MAX_FILES]:
+    finder = _Finder(code, check)
+    for name in wanted:
         check()
         is_active = name == active and name not in files
         try:
-            path, note = _find(code, name, check)
+            path, note = finder.find(name)
             if is_active and is_secret(path):
                 continue  # only what is named may be secret (R-266)
             if is_secret(path) and not _names(name, path):
@@ -96,29 +96,47 @@ class _NotFound(CodeCompanionError):
     """There is no such file; the text says so."""
 
 
-def _find(code: ProjectCode, name: str, check: Callable[[], None]) -> tuple[str, str]:
-    """Return the path of a named file relative to the root, and what is to be said of it."""
-    workspace = Workspace(code.root)
-    if name.startswith("@") and not (code.root / name).exists():
-        name = name[1:]
-    real = workspace.resolve(name)  # raises when it leads out of the project
-    if real.is_file() or workspace.relative(real) in code.unsaved:
-        return workspace.relative(real), ""
-    if real.is_dir():
-        raise _NotFound(IS_FOLDER)
-    no_such_file = NO_SUCH_FILE.format(root=code.root.name or code.root)
-    if "/" in name:
-        raise _NotFound(no_such_file)
-    found = [path for path in (*code.unsaved, *code.listed(check)) if path.rpartition("/")[2] == name]
-    if not found:
-        everything = itertools.islice(walk(code.root, include_ignored=True), MAX_WALKED)
-        found = [workspace.relative(path) for path in everything if path.name == name]
-    if not found:
-        raise _NotFound(no_such_file)
-    best = min(dict.fromkeys(found), key=lambda path: (path.count("/"), len(path), path))
-    others = len(set(found)) - 1
-    have = "1 other file has" if others == 1 else f"{others} other files have"
-    return best, f"@{name} is {best}; {have} that name: write the path to mean another." if others else ""
+class _Finder:
+    """Finds the files that names mean; the project is listed once, however many bare names there are."""
+
+    def __init__(self, code: ProjectCode, check: Callable[[], None]) -> None:
+        self._code, self._check, self._workspace = code, check, Workspace(code.root)
+
+    def find(self, name: str) -> tuple[str, str]:
+        """Return the path of a named file relative to the root, and what is to be said of it."""
+        root, workspace = self._code.root, self._workspace
+        if name.startswith("@") and not (root / name).exists():
+            name = name[1:]
+        real = workspace.resolve(name)  # raises when it leads out of the project
+        if real.is_file() or workspace.relative(real) in self._code.unsaved:
+            return workspace.relative(real), ""
+        if real.is_dir():
+            raise _NotFound(IS_FOLDER)
+        found = () if "/" in name else self._listed.get(name) or self._walked.get(name, ())
+        if not found:
+            raise _NotFound(NO_SUCH_FILE.format(root=root.name or root))
+        best = min(found, key=lambda path: (path.count("/"), len(path), path))
+        others = len(found) - 1
+        have = "1 other file has" if others == 1 else f"{others} other files have"
+        return best, f"@{name} is {best}; {have} that name: write the path to mean another." if others else ""
+
+    @cached_property
+    def _listed(self) -> Mapping[str, Collection[str]]:
+        return _by_name((*self._code.unsaved, *self._code.listed(self._check)))
+
+    @cached_property
+    def _walked(self) -> Mapping[str, Collection[str]]:
+        """Return the first files there are, ignored ones too."""
+        everything = itertools.islice(walk(self._code.root, include_ignored=True), MAX_WALKED)
+        return _by_name(map(self._workspace.relative, everything))
+
+
+def _by_name(paths: Iterable[str]) -> dict[str, Collection[str]]:
+    """Return the paths by their last part, each once."""
+    found = defaultdict[str, dict[str, None]](dict)
+    for path in paths:
+        found[path.rpartition("/")[2]][path] = None
+    return dict(found)
 
 
 def _names(name: str, path: str) -> bool:

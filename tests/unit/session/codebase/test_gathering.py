@@ -12,6 +12,7 @@ from codecompanion.model.chosen_code import GATHERED_EVENT
 from codecompanion.model.gathered import Classification, Dropped, Gathered, Selection, Snippet
 from codecompanion.model.history import Insertion, LogEvent, MessageAdded, PolicyEvent, ViewChanged
 from codecompanion.model.messages import GATHERED_TAG, Message
+from codecompanion.retrieval.mentions import MAX_FILES
 from codecompanion.session.codebase.code_report import show_gathered
 from codecompanion.session.history.entries import entries
 from codecompanion.session.history.forking import fork
@@ -250,6 +251,11 @@ async def test_when_code_is_gathered(project, enabled, policy, text, gathers):
         ("auto", "see @src/gone.py", ["@src/gone.py was not read: no such file in project."]),
         ("auto", "see @gone.py:10", ["@gone.py was not read: no such file in project."]),
         ("auto", "see @src/here.py and @src/gone.py", []),
+        (
+            "auto",
+            " ".join(["@src/here.py", *(f"@name{i}" for i in range(MAX_FILES))]),
+            ["A message can name 200 files; 1 more was not looked for."],
+        ),
         ("auto", "@nobody, @pytest.fixture, @vue.config.js and @types/node", []),
         ("auto", "what is in @src?", ["@src was not read: it is a folder: name its files, or write #{codebase}."]),
         ("auto", "what is in @src/?", ["@src/ was not read: it is a folder: name its files, or write #{codebase}."]),

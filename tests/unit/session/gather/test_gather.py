@@ -161,6 +161,16 @@ async def test_named_files_come_first_and_whole(project):
     assert alone.terms == ()
 
 
+async def test_every_named_file_is_read_however_many_there_are(project):
+    """R-213: the twenty-first was a word like any other; bare names list the project once."""
+    names = [f"part{i}.py" for i in range(60)]
+    for name in names:
+        (project / "src" / name).write_text(f"NAME = {name!r}\n")
+    found = await ask(project, "what are these?", files=(*names, "gone.py"))
+    assert [place[0] for place in places(found) if place[3] == "mention"] == [f"src/{name}" for name in names]
+    assert found.notes == ("@gone.py was not read: no such file in project.",)
+
+
 @pytest.mark.parametrize(
     ("files", "active", "expected"),
     [
