@@ -140,6 +140,15 @@ def test_selection_viewport_and_buffers(nvim_factory, tmp_path, server):
     assert "`src/stack.lua`, all 7 lines:" in all_of_them
     assert "`src/queue.lua`, all 2 lines:" in all_of_them
     assert "#{buffers} 2 files · 9 lines" in chat.text()
+    for name in ("a.log", "b.log", "c.log"):
+        (chat.root / "work" / name).write_text("a line of a log\n" * (300_000 if name == "c.log" else 200_000))
+        in_file(chat, f"vim.cmd('badd {name}')")
+    chat.say("and these #{buffers}")
+    (not_all,) = before_last(server)
+    assert not_all.startswith(
+        "`#{buffers}`: open files that were left out:\n```\nb.log is beyond the 4 MB that can be sent\n"
+        "c.log has 4.8 MB, more than the 4 MB that can be sent\n```\n"
+    )
 
 
 def test_diagnostics_quickfix_terminal_and_messages(nvim_factory, tmp_path, server):
@@ -289,7 +298,8 @@ local function server(silent)
         elseif method == 'textDocument/hover' then
           callback(nil, hover)
         elseif method == 'textDocument/definition' and not silent then
-          callback(nil, { { targetUri = uri, targetRange = at(2), targetSelectionRange = at(2) } })
+          local one = { targetUri = uri, targetRange = at(2), targetSelectionRange = at(2) }
+          callback(nil, { one, { uri = uri, range = at(0) }, one, one, { uri = uri, range = at(5) } })
         elseif method == 'textDocument/references' and not silent then
           callback(nil, { { uri = uri, range = at(2) }, { uri = uri, range = at(6) }, 'rubbish', { uri = 3 } })
         end
@@ -350,6 +360,7 @@ def test_a_language_server_tells_of_the_symbol(nvim_factory, tmp_path, server, b
     assert told.startswith("`#{lsp}`: what pop is:\n`````markdown\npop: takes the last one ```` away\n`````\n")
     assert "where pop is defined, `src/stack.lua`, lines 3-" in told
     assert "function Stack.pop(self)" in told
+    assert "where else pop is defined:\n```\nsrc/stack.lua:3\nsrc/stack.lua:6\n```" in told
     assert (
         "where pop is used:\n```\nsrc/stack.lua:3: function Stack.pop(self)\nsrc/stack.lua:7: return Stack\n```" in told
     )

@@ -43,9 +43,21 @@ return {
     name = "buffers",
     description = "All open files, the one used last first",
     callback = function()
-      local texts = {}
-      for _, bufnr in ipairs(vim.list_slice(place.buffers(), 1, MAX_BUFFERS)) do
-        texts[#texts + 1] = lines.text(bufnr)
+      local texts, left_out, bytes = {}, {}, 0
+      local open = place.buffers()
+      for _, bufnr in ipairs(vim.list_slice(open, 1, MAX_BUFFERS)) do
+        local text, why = lines.text(bufnr)
+        if text and bytes + #text.text > lines.MAX_BYTES then
+          text, why = nil, ("%s is beyond the %d MB that can be sent"):format(named.name(bufnr), lines.MAX_BYTES / 1e6)
+        end
+        bytes = bytes + (text and #text.text or 0)
+        texts[#texts + 1], left_out[#left_out + 1] = text, why
+      end
+      if #open > MAX_BUFFERS then
+        left_out[#left_out + 1] = ("… %d more"):format(#open - MAX_BUFFERS)
+      end
+      if #left_out > 0 then
+        table.insert(texts, 1, { text = lines.join(left_out), title = "open files that were left out" })
       end
       return #texts > 0 and texts or { nothing = "no file is open" }
     end,

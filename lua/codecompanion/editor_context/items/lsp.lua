@@ -108,7 +108,17 @@ end
 ---@return CodeCompanion.EditorContext.Text[]
 local function definitions(found, symbol)
   local texts = {}
-  for _, one in ipairs(vim.list_slice(found, 1, MAX_DEFINITIONS)) do
+  for index, one in ipairs(found) do
+    if index > MAX_DEFINITIONS then
+      local more = {}
+      for _, other in ipairs(vim.list_slice(found, index, MAX_DEFINITIONS + MAX_REFERENCES)) do
+        more[#more + 1] = ("%s:%d"):format(place.short(other.path), other.range.start.line + 1)
+      end
+      local rest = #found - MAX_DEFINITIONS - #more
+      more[#more + 1] = rest > 0 and ("… %d more"):format(rest) or nil
+      texts[#texts + 1] = { text = lines.join(more), title = ("where else %s is defined"):format(symbol) }
+      break
+    end
     local first = one.range.start.line + 1
     local last = vim.tbl_get(one.range, "end", "line") or one.range.start.line
     local count = last > one.range.start.line and math.min(last + 2 - first, DEFINITION_LINES) or DEFINITION_LINES / 2
