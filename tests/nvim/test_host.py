@@ -320,3 +320,26 @@ def test_another_pythons_home_does_not_keep_the_host_from_starting(nvim_factory:
     nvim.lua(RECORD)
     nvim.lua("host.start()")
     nvim.wait_lua("return host.status() == 'ready'")
+
+
+def test_subscribers_hear_in_order_and_may_come_and_go_while_they_hear(start: Callable[..., Nvim]) -> None:
+    """Whoever is gone hears nothing more, also of the event during which it went; who comes hears the next one."""
+    nvim = start()
+    heard = nvim.lua(
+        """local heard, leave = {}, {}
+           local function listen(name, also)
+             leave[name] = host.subscribe(function(event)
+               table.insert(heard, name .. event.number)
+               if also and event.number == 1 then also() end
+             end)
+           end
+           listen("a", function()
+             leave.b()
+             for n = 1, 50 do listen("new" .. n .. "-") end
+           end)
+           listen("b")
+           listen("c")
+           host.on_events('[{ "type": "x", "chat": "c1", "number": 1 }, { "type": "x", "chat": "c1", "number": 2 }]')
+           return heard"""
+    )
+    assert heard == ["a1", "c1", "a2", "c2", *(f"new{number}-2" for number in range(1, 51))]

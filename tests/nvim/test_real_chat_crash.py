@@ -78,6 +78,7 @@ def test_a_turn_that_the_host_leaves_behind_is_said_with_what_asks_again(nvim_fa
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
         chat.send("first")
         chat.nvim.wait_for(lambda: len(server.requests) == 1, "the request")
+        chat.nvim.wait_lua("return _G.cc_sent == 1")  # a message not yet shown as sent is asked for in other words
         if how == "killed":
             os.kill(chat.host_pid(), signal.SIGKILL)
         else:

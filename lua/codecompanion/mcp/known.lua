@@ -56,7 +56,7 @@ function M.watch(watcher)
   end
 end
 
----@alias CodeCompanion.HostRequest fun(verb: string, payload: table, done: fun(err: string?, result: any))
+---@alias CodeCompanion.AskHost fun(verb: string, payload: table, done: fun(err: string?, result: any))
 
 ---The arguments of a prompt as they are typed: `<required> [optional]`.
 ---@param prompt { [1]: string, [2]: string[], [3]: string[] }
@@ -99,7 +99,7 @@ local function offer_resources()
 end
 
 ---Ask the host.
----@param request CodeCompanion.HostRequest `host.request`
+---@param request CodeCompanion.AskHost `host.request`
 ---@param chat? string Id of the chat whose folder counts
 ---@param done? fun(problem: string?)
 function M.ask(request, chat, done)
@@ -131,7 +131,7 @@ function M.answers()
 end
 
 ---Something has changed: ask again soon, once for many changes.
----@param request CodeCompanion.HostRequest
+---@param request CodeCompanion.AskHost
 ---@param is_ready fun(): boolean
 function M.changed(request, is_ready)
   if is_due then

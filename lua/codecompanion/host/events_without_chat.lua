@@ -1,0 +1,72 @@
+---What the events mean that concern no chat: these have no buffer to be shown in.
+
+local say = require("codecompanion.say")
+local severity = require("codecompanion.severity")
+
+local M = {}
+
+---What an event may ask of the host; `host.lua` itself.
+---@class CodeCompanion.HostOfEvents
+---@field request fun(verb: string, payload: table?, callback: CodeCompanion.HostCallback?)
+---@field notify fun(verb: string, payload: table?)
+---@field status fun(): CodeCompanion.HostStatus, string
+---@field restart_when_idle fun(text: string)
+
+---@param host CodeCompanion.HostOfEvents
+---@return fun(): boolean
+local function is_ready(host)
+  return function()
+    return host.status() == "ready"
+  end
+end
+
+---@type table<string, fun(event: table, host: CodeCompanion.HostOfEvents)>
+local meanings = {
+  notice = function(event)
+    say.line(event.text, severity[event.level])
+  end,
+  request_failed = function(event)
+    if not event.gone then
+      say.line(event.error, severity.ERROR)
+    end
+  end,
+  host_ready = function(event)
+    require("codecompanion.config").take_from_host(event.mistakes or {})
+  end,
+  mistakes = function(event)
+    require("codecompanion.config").take_from_host(event.mistakes, event.failures)
+  end,
+  host_exit = function()
+    local tools = package.loaded["codecompanion.own_tools"]
+    if tools then
+      tools.stop_all()
+    end
+  end,
+  mcp_changed = function(_, host)
+    require("codecompanion.mcp.known").changed(host.request, is_ready(host))
+  end,
+  mcp_answered = function(event)
+    require("codecompanion.mcp.known").answered(event)
+  end,
+  packages_missing = function(event, host)
+    require("codecompanion.install").add(event.extra, function(problem)
+      if not problem then
+        host.restart_when_idle("The packages are installed; the Python host starts again with them.")
+      end
+    end)
+  end,
+  index_progress = function(event, host)
+    require("codecompanion.index_progress").show(event, host.notify, is_ready(host))
+  end,
+}
+
+---@param event table
+---@param host CodeCompanion.HostOfEvents
+function M.show(event, host)
+  local meaning = meanings[event.type]
+  if meaning then
+    meaning(event, host)
+  end
+end
+
+return M

@@ -1,0 +1,33 @@
+---What a host is told first: the configuration, the keys, where things lie.
+
+local M = {}
+
+---Errors of the configuration are raised.
+---@return table payload Of `hello`
+---@return table<string, string> open The environment its process may have
+function M.prepare()
+  local config = require("codecompanion.config")
+  local version = vim.version()
+  local settings = config.for_host()
+  local adapters = config.adapters()
+  local open, hidden = require("codecompanion.secret_environment").divide(settings, adapters)
+  local mcp = package.loaded["codecompanion.mcp.known"]
+  local payload = {
+    settings = settings,
+    mistakes = config.for_chats(),
+    mcp_answers = mcp and mcp.answers(),
+    adapters = adapters.entries,
+    proxy = adapters.proxy,
+    environment = hidden,
+    secrets = (config.secrets()), -- an error is shown by the config; the adapter says that it has no key
+    data_dir = vim.fn.stdpath("data") .. "/codecompanion",
+    cache_dir = vim.fn.stdpath("cache") .. "/codecompanion",
+    state_dir = vim.fn.stdpath("state") .. "/codecompanion",
+    config_dir = vim.fn.stdpath("config") .. "/codecompanion",
+    log_path = require("codecompanion.log").path(),
+    nvim = ("%d.%d.%d"):format(version.major, version.minor, version.patch),
+  }
+  return payload, open
+end
+
+return M
