@@ -143,13 +143,14 @@ function M.ask(question)
   end
 end
 
----Stop all that are waiting (`:CodeCompanion cancel`).
+---Stop all that are waiting; who asked for it says so (`:CodeCompanion cancel`).
 ---@return string[] stopped What was
 function M.cancel_all()
   local stopped = {}
   for _, question in ipairs(vim.tbl_keys(waiting)) do
     stopped[#stopped + 1] = question.what
-    question:_stop("Stopped; nothing was changed.", severity.INFO)
+    question.chat:cancel()
+    question:_end()
   end
   table.sort(stopped)
   return stopped

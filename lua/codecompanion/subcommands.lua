@@ -83,12 +83,9 @@ return {
     end,
   },
   cancel = {
-    description = "stop what is being written without a chat window: a command line, a commit message",
+    description = "stop what is being written without a chat window: edits in place, a command line, a commit message",
     run = function()
-      local stopped = require("codecompanion.headless_question").cancel_all()
-      if #stopped == 0 then
-        say.line("Nothing runs without a chat window")
-      end
+      require("codecompanion.cancel").run()
     end,
   },
   commit = {

@@ -296,6 +296,59 @@ def test_a_key_stops_the_reply_and_nothing_is_changed(desk, key):
     here.nvim.wait_screen("Stopped; the buffer was not changed")
 
 
+def test_the_command_that_stops_takes_the_edit_of_the_cursor_then_all_of_the_buffer_then_others(desk):
+    """And says what it has stopped; nothing of it is left in the buffers, and their requests are closed."""
+    gate = asyncio.Event()
+    held = [reply(code(NEW), gate=gate, gate_after=24) for _ in range(5)]
+    here = desk(*held)
+    here.edit("4,7CodeCompanion make it iterative")
+    here.ask("1CodeCompanion with os")
+    here.ask("9CodeCompanion print it")
+    here.nvim.wait_for(lambda: len(here.server.requests) == 3, "three requests")
+    here.nvim.feed("5G:CodeCompanion cancel<CR>")
+    here.nvim.wait_screen("Stopped the edit of lines 4-7; nothing was changed")
+    here.nvim.wait_for(lambda: here.server.requests[0].aborted, "the closed connection")
+    here.nvim.feed("3G:CodeCompanion cancel<CR>")
+    here.nvim.wait_screen("Stopped the edit of line 1 and the edit of line 9")
+    here.wait_over()
+    assert here.lines() == OLD
+    here.nvim.feed(":CodeCompanion cancel<CR>")
+    here.nvim.wait_screen("Nothing runs without a chat window")
+    here.ask("4,7CodeCompanion make it iterative")
+    here.ask("1CodeCompanion with os")
+    here.nvim.wait_for(lambda: len(here.server.requests) == 5, "two more requests")
+    here.nvim.feed(":edit other.py<CR>:CodeCompanion cancel<CR>")
+    here.nvim.wait_screen("Stopped the edit of line 1 and .* in fact.py")
+    here.nvim.command("edit fact.py")
+    here.wait_over()
+    assert here.nvim.lua("return #vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, {})") == 0
+    here.nvim.command("CodeCompanionChat")
+    here.nvim.wait_lua("return vim.bo.filetype == 'codecompanion'")
+    here.nvim.feed("<Esc>:CodeCompanion cancel<CR>")
+    here.nvim.wait_screen("Nothing runs without a chat window · q stops the reply of this")
+    here.nvim.wait_for(lambda: all(one.aborted for one in here.server.requests), "closed connections")
+    here.server.release(gate)
+
+
+def test_the_command_that_stops_leaves_what_is_proposed(desk):
+    """A stopped follow-up brings back the proposal that it was about; a complete one is not stopped."""
+    gate = asyncio.Event()
+    here = desk(reply(code(NEW)), reply(code(TWO), gate=gate, gate_after=24))
+    here.edit("4,7CodeCompanion make it iterative")
+    here.wait_proposed()
+    here.nvim.feed(":CodeCompanion cancel<CR>")
+    here.nvim.wait_screen("Nothing runs without a chat window · gr rejects the proposal")
+    here.nvim.feed("g.shorter<CR>")
+    here.nvim.wait_for(lambda: len(here.server.requests) == 2, "the follow-up")
+    here.nvim.feed(":CodeCompanion cancel<CR>")
+    here.nvim.wait_screen("Stopped the edit of lines 4-7")
+    here.wait_proposed()
+    here.server.release(gate)
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines() == EDITED
+
+
 def test_a_dead_host_leaves_the_buffer_as_it_was_and_the_next_edit_works(desk):
     gate = asyncio.Event()
     here = desk(reply(code(NEW), gate=gate, gate_after=24), reply(code(NEW)))

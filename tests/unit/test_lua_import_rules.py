@@ -39,7 +39,7 @@ ORDER = (
     ("chat",),
     ("edit_in_place",),
     ("use_prompt",),
-    ("", "actions", "commands", "chat_command", "subcommands", "reload", "health"),
+    ("", "actions", "cancel", "commands", "chat_command", "subcommands", "reload", "health"),
 )
 MAX_FILES_IN_A_ROOM = 14
 

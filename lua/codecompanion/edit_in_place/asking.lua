@@ -13,20 +13,22 @@ local M = {}
 
 ---Nothing came of it: what was proposed before stands again.
 ---@param edit CodeCompanion.EditInPlace
----@param reason string
-local function fail(edit, reason)
-  local was_stopped = reason == ""
-  local text = { reason .. " The buffer was not changed.", reason }
-  if was_stopped then
-    text = { "Stopped; the buffer was not changed.", "Stopped" }
-  end
-  local level = was_stopped and severity.INFO or severity.ERROR
+local function give_up(edit)
   if not edit.proposal then
-    return edits.finish(edit, text, level)
+    return edits.finish(edit)
   end
   edits.end_progress(edit)
   edits.draw(edit)
-  say.line(text, level)
+end
+
+---@param edit CodeCompanion.EditInPlace
+---@param reason string "" when it was stopped
+local function fail(edit, reason)
+  give_up(edit)
+  if reason == "" then
+    return say.line({ "Stopped; the buffer was not changed.", "Stopped" })
+  end
+  say.line({ reason .. " The buffer was not changed.", reason }, severity.ERROR)
 end
 
 ---The text of a new buffer.
@@ -143,11 +145,18 @@ function M.ask(edit, instruction, lines, is_follow_up)
   edit.conversation:submit(instruction, payload)
 end
 
----Stop the reply.
+---Stop the reply, and say so.
 ---@param edit CodeCompanion.EditInPlace
 function M.stop(edit)
   edit.conversation:cancel()
   fail(edit, "")
+end
+
+---Stop the reply; who asked for it says so.
+---@param edit CodeCompanion.EditInPlace
+function M.stop_silently(edit)
+  edit.conversation:cancel()
+  give_up(edit)
 end
 
 return M

@@ -1,0 +1,45 @@
+---`:CodeCompanion cancel`: stop what is being written without a chat window.
+
+local say = require("codecompanion.say")
+
+local M = {}
+
+---Stop what is nearest to the user: the edit in place that the cursor is in; without one, those of the buffer, a
+---command line and a commit message; when nothing of that runs, the edits of other buffers.
+---@return string[] stopped What was
+local function stop_nearest()
+  local stopping = require("codecompanion.edit_in_place.stopping")
+  local stopped = stopping.under_cursor()
+  if #stopped == 0 then
+    stopped = stopping.of_buffer()
+    vim.list_extend(stopped, require("codecompanion.headless_question").cancel_all())
+  end
+  return #stopped > 0 and stopped or stopping.elsewhere()
+end
+
+---What can be said when nothing was stopped.
+---@return string[]
+local function nothing_runs()
+  local text = "Nothing runs without a chat window"
+  local keys = require("codecompanion.edit_in_place.keys")
+  local proposed = #require("codecompanion.edit_in_place.edits").live(vim.api.nvim_get_current_buf()) > 0
+  local how = proposed and keys.hint({ { "reject_change", "rejects the proposal" } }, " · ") or ""
+  if vim.bo.filetype == "codecompanion" then
+    local key = require("codecompanion.chat.state.keys").keys("stop", "n")[1]
+    how = key and (" · %s stops the reply of this chat"):format(key) or ""
+  end
+  return { text .. how, text }
+end
+
+function M.run()
+  local stopped = stop_nearest()
+  if #stopped == 0 then
+    return say.line(nothing_runs())
+  end
+  local last = table.remove(stopped)
+  local what = #stopped > 0 and table.concat(stopped, ", ") .. " and " .. last or last
+  local text = "Stopped " .. what
+  say.line({ text .. "; nothing was changed.", text, "Stopped; nothing was changed.", "Stopped" })
+end
+
+return M

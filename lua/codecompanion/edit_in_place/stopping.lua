@@ -1,0 +1,72 @@
+---Which edits in place `:CodeCompanion cancel` stops, and what they are called then.
+
+local api = vim.api
+local asking = require("codecompanion.edit_in_place.asking")
+local edits = require("codecompanion.edit_in_place.edits")
+local region = require("codecompanion.edit_in_place.region")
+
+local M = {}
+
+---The edits of a buffer whose reply is still arriving, from top to bottom.
+---@param bufnr integer
+---@return CodeCompanion.EditInPlace[]
+local function running(bufnr)
+  return vim.tbl_filter(function(edit)
+    return edit.is_asking
+  end, edits.live(bufnr))
+end
+
+---@param edit CodeCompanion.EditInPlace
+---@return string
+local function name_of(edit)
+  local first, last = region.rows(edit.region)
+  if not first then
+    return "an edit"
+  end
+  return last - first < 2 and ("the edit of line %d"):format(first + 1)
+    or ("the edit of lines %d-%d"):format(first + 1, last)
+end
+
+---@param list CodeCompanion.EditInPlace[]
+---@return string[] stopped
+local function stop(list)
+  local names = vim.tbl_map(name_of, list)
+  for _, edit in ipairs(list) do
+    asking.stop_silently(edit)
+  end
+  return #names > 2 and { ("%d edits"):format(#names) } or names
+end
+
+---The one that the cursor is in.
+---@return string[] stopped
+function M.under_cursor()
+  local bufnr, row = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)[1] - 1
+  local here = edits.meeting(bufnr, row, row + 1)
+  return here and here.is_asking and stop({ here }) or {}
+end
+
+---All of the current buffer.
+---@return string[] stopped
+function M.of_buffer()
+  return stop(running(api.nvim_get_current_buf()))
+end
+
+---All of other buffers.
+---@return string[] stopped
+function M.elsewhere()
+  local list, files = {}, {}
+  for _, bufnr in ipairs(api.nvim_list_bufs()) do
+    local of_buffer = bufnr ~= api.nvim_get_current_buf() and running(bufnr) or {}
+    vim.list_extend(list, of_buffer)
+    files[#files + 1] = #of_buffer > 0 and vim.fn.fnamemodify(api.nvim_buf_get_name(bufnr), ":t") or nil
+  end
+  local stopped = stop(list)
+  if #files == 1 and files[1] ~= "" then
+    stopped[#stopped] = stopped[#stopped] .. " in " .. files[1]
+  elseif #files > 1 then
+    stopped = { ("%d edits in %d buffers"):format(#list, #files) }
+  end
+  return stopped
+end
+
+return M
