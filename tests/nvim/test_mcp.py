@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from real_chat import KEY, start_chat
+from test_own_tools import offered
 from tests.mcp.listener import HOSTILE, is_alive, recorded
 from tests.patience import PATIENCE_S
 from tests.providers.chat.answers import Answer, Call, reply
@@ -48,7 +49,7 @@ def test_a_tool_of_a_server_is_called_with_approval_and_stands_on_the_page(nvim_
     with ChatServerThread([reply("Hello."), calls_echo(), reply("It said hello.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=servers(record))
         chat.send("/tools")
-        chat.nvim.wait_screen(r"○ odd .*starts with the next message")
+        chat.nvim.wait_screen(r"○ mcp:odd .*starts with the next message · The tools of the MCP server odd")
         chat.nvim.feed("q")
         chat.say("@{files} hello")
         assert not record.exists()
@@ -68,6 +69,32 @@ def test_a_tool_of_a_server_is_called_with_approval_and_stands_on_the_page(nvim_
         chat.nvim.wait_screen(r"What odd said")
         chat.nvim.feed("qs")
         chat.nvim.wait_screen(r"odd · off")
+
+
+def test_all_tools_of_a_server_are_chosen_by_its_name(nvim_factory, tmp_path):
+    """`@{odd}`: it starts, the message waits for it and has just its tools; shown, listed, taken out, completed."""
+    record = tmp_path / "record"
+    with ChatServerThread([reply("One."), reply("Two."), reply("Three.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=servers(record))
+        chat.say("use @{odd}")
+        assert set(offered(server)) == {f"odd__{name}" for name in ("ask", "die", "echo", "huge", "wait")}
+        chat.nvim.wait_screen(r"<group>mcp:odd</group>.* 5 tools")
+        chat.send("/tools")
+        chat.nvim.wait_screen(r"● mcp:odd +\d+ tokens +· 5 tools +· The tools of the MCP server odd")
+        chat.nvim.feed("q")
+        chat.nvim.command("CodeCompanion mcp")
+        chat.nvim.wait_screen(r"odd · ready")
+        chat.nvim.feed("s")
+        chat.nvim.wait_screen(r"odd · off")
+        chat.nvim.feed("q")
+        chat.nvim.wait_screen(r"<group>mcp:odd</group>.* off")
+        chat.say("and now?")
+        assert offered(server) == {}
+        chat.nvim.feed("ggjdd")
+        chat.nvim.wait_for(lambda: "<group>" not in chat.text(), "no line")
+        chat.send("use @{mcp:odd}")
+        chat.nvim.wait_screen(r"the MCP server odd is off; `r` at it in :CodeCompanion mcp starts it")
+        assert chat.draft() == "use @{mcp:odd}"
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")

@@ -94,11 +94,15 @@ def test_names_are_completed_beside_files(chat: ChatDriver) -> None:
         "list_tools",
         {
             "tools": [{"name": "file_search"}, {"name": "late"}],
-            "groups": [{"name": "files", "tools": ["file_search"]}],
+            "groups": [
+                {"name": "files", "tools": ["file_search"], "state": "", "short": ""},
+                {"name": "mcp:filed", "tools": [], "state": "not started", "short": "filed"},
+            ],
         },
     )
-    assert completed(chat, "use @fil")[:2] == ["@{files}", "@{file_search}"]
+    assert completed(chat, "use @fil")[:2] == ["@{files}", "@{file_search}"]  # before the host has said anything
     assert "@filed.txt" in completed(chat, "use @fil")
-    assert completed(chat, "use @{fi") == ["@{files}", "@{file_search}"]
     chat.nvim.wait_for(lambda: completed(chat, "@{la") == ["@{late}"], "what the host has")
+    assert completed(chat, "use @{fi") == ["@{files}", "@{mcp:filed}", "@{file_search}"]
+    assert completed(chat, "use @{mcp:f") == ["@{mcp:filed}"]
     assert completed(chat, "a@{la") == []

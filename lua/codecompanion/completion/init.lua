@@ -41,7 +41,7 @@ end
 local function tools(chat, lead)
   local found = {}
   for _, one in ipairs(require("codecompanion.chat.lists.tools").names(chat)) do
-    if vim.startswith(one.name, lead) then
+    if vim.startswith(one.name, lead) or vim.startswith(one.short or "", lead) then
       local word = ("@{%s}"):format(one.name)
       found[#found + 1] = { word = word, label = word, description = one.description }
     end

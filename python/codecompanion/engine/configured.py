@@ -56,7 +56,8 @@ def configure(services: Services, request: Hello) -> None:
     services.gatherer = _gatherer(services)
     _add_own_tools(services)
     _check_patterns(services)
-    services.mistakes += unknown_members(services.settings.tools, [tool.spec.name for tool in BUILTIN_TOOLS])
+    built_in = [tool.spec.name for tool in BUILTIN_TOOLS]
+    services.mistakes += unknown_members(services.settings.tools, built_in, services.settings.mcp.servers)
     files = read_policy_files(request.config_dir, services.settings.chat.policies)
     services.mistakes += files.mistakes
     _use(services, policies={**services.settings.chat.policies, **files.tables})

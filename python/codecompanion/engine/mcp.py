@@ -50,10 +50,6 @@ class McpHost:
         """Learn which servers of files the chat may use by now, and ask about those nobody has answered for."""
         await self.files.look(chat)
 
-    def coming(self, chat: Chat) -> list[tuple[str, str]]:
-        """Return the servers whose tools the chat would use and nobody knows yet, with what each is doing."""
-        return self.servers.coming(chat)
-
     async def wait_for(self, chat: Chat) -> None:
         """Start what the chat can use and wait for it as long as the user wants; say what is missing."""
         await self.look(chat)

@@ -66,11 +66,10 @@ async def _have_tools(chat: Chat) -> None:
     await chat.control.tools.settle()
     if chat.services.mcp is not None:
         await chat.services.mcp.wait_for(chat)
-    for group, name in chat.control.tools.missing():
-        if "__" in name:  # the others were found when the host started
-            chat.services.report_mistake(f"{TOOLS_KEY}.groups.{group}.tools: there is no tool {name} here.")
-    if chat.control.offer_tools():
-        chat.context.show()  # which says of what was chosen whether it is there
+    for key, name in chat.control.tools.missing():
+        chat.services.report_mistake(f"{TOOLS_KEY}.{key}: there is no tool {name} here.")
+    chat.control.offer_tools()
+    chat.context.show_tools()  # which says of what was chosen whether it is there
 
 
 async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from codecompanion import prompts
 from codecompanion.adapters.offline.adapter import OfflineAdapter
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.model.history import MessageAdded, ViewChanged
+from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall
 from codecompanion.session.accounts.accounting import RequestParts
 from codecompanion.session.accounts.meter import ContextMeter
@@ -30,7 +30,7 @@ from codecompanion.session.history.entries import ASKED_TO_GO_ON
 from codecompanion.session.history.recall import Removed
 from codecompanion.session.services import DEFAULT_TOOL_TIMEOUT_S, Services
 from codecompanion.session.state import State, step
-from codecompanion.session.toolbox.choosing import chosen_by
+from codecompanion.session.toolbox.choosing import Choice, chosen_by
 from codecompanion.session.turn.answer import Answer
 from codecompanion.session.turn.approval_desk import ApprovalDesk
 from codecompanion.session.turn.before_message import BeforeMessage
@@ -256,10 +256,10 @@ class Chat:
         for problem in await self.context.reread_rules():
             self.notice(Severity.WARN, problem)
 
-    def _choice_in(self, text: str) -> tuple[ViewChanged | None, str]:
-        """Return which tools a message chooses, and why it is not sent: a name in it means nothing."""
+    def _choice_in(self, text: str) -> Choice:
+        """Return which tools a message chooses."""
         if "@{" not in text or not self.services.settings.tools.enabled:
-            return None, ""
+            return Choice()
         return chosen_by(text, self.control, self.services.new_token())
 
     # ---- what joins the history

@@ -5,18 +5,17 @@ Names, approvals, time limits, the length of results, YOLO: all of it is decided
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
+
+import msgspec
 
 from codecompanion.tools.base import Tool
 
 
 class ToolProvider(Protocol):
-    """A source of tools: the plugin, the user's configuration, a server.
-
-    One that has an attribute `group` gives its tools a name under which they are chosen together: `@{mcp:time}`.
-    """
+    """A source of tools: the plugin, the user's configuration, a server."""
 
     @property
     def source(self) -> str:
@@ -49,6 +48,34 @@ class SettlingProvider(LateProvider, Protocol):
 
     async def settle(self, root: Path) -> None:
         """Find it out. A request waits for that for a few seconds; then it goes on in its own time."""
+
+
+NOT_STARTED = "not started"
+"""The state of a group whose tools come once a message wants them."""
+
+
+class ProvidedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """All tools of a provider, chosen together under one name: `@{mcp:time}`."""
+
+    name: str
+    short: str
+    """Means the group too (`@{time}`) where no other group and no tool has the name."""
+    brings: Callable[[str], bool]
+    """Whether a tool of this name would be one of them, also before there are any."""
+    what: str
+    """Whose tools they are, within a sentence: `the MCP server time`."""
+    state: str = ""
+    """Why its tools are not there, a word and, after a colon, more; "" when they are."""
+    switched_on_by: str = ""
+    """How the user lets it have tools, "" when nothing is to be done: then they are there or come by themselves."""
+
+
+@runtime_checkable
+class GroupingProvider(Protocol):
+    """A provider whose tools are chosen together."""
+
+    def group(self, root: Path) -> ProvidedGroup | None:
+        """Return the group as it is now, None where chats in the folder get none of its tools."""
 
 
 class GivenTools:

@@ -55,8 +55,6 @@ class ToolRegistry:
         known: dict[str, Tool] = {}
         self.settings: dict[str, ToolSettings] = {}
         self.sources: dict[str, str] = {}
-        self.groups: dict[str, tuple[str, ...]] = {}
-        """Groups of which providers say that their tools are one, by name."""
         for one in tools:
             source, tool = one if isinstance(one, tuple) else (BUILT_IN, one)
             if tool.spec.name in known:
@@ -106,7 +104,7 @@ class ToolRegistry:
     def only(self, offered: Collection[str]) -> ToolRegistry:
         """Return the tools among those: what a request did not offer can neither be called nor is it proposed."""
         some = ToolRegistry(())
-        some.settings, some.sources, some.groups = self.settings, self.sources, self.groups
+        some.settings, some.sources = self.settings, self.sources
         some._tools = {name: tool for name, tool in self._tools.items() if name in offered}
         return some
 

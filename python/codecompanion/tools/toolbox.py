@@ -16,7 +16,13 @@ from codecompanion.formats.regex import regex
 from codecompanion.settings import ToolSettings
 from codecompanion.tools.base import Tool
 from codecompanion.tools.parameters import problem_with_parameters
-from codecompanion.tools.provider import LateProvider, SettlingProvider, ToolProvider
+from codecompanion.tools.provider import (
+    GroupingProvider,
+    LateProvider,
+    ProvidedGroup,
+    SettlingProvider,
+    ToolProvider,
+)
 from codecompanion.tools.registry import OTHER_NAMES, ToolRegistry
 
 _log = logging.getLogger(__name__)
@@ -90,19 +96,29 @@ class Toolbox:
         if known is not None and made == given:
             return known
         registry = ToolRegistry(self._good(given), self._settings)
-        self._name_groups(registry)
         if len(self._made) >= _MAX_FOLDERS:
             self._made.pop(next(iter(self._made)))
         self._made[root] = given, registry
         return registry
 
-    def _name_groups(self, registry: ToolRegistry) -> None:
-        """Make a group of the tools of each provider that has a name for them."""
+    def groups(self, root: Path) -> list[tuple[ProvidedGroup, tuple[str, ...]]]:
+        """Return the groups of providers for chats in the folder, as they are now, each with its tools.
+
+        The first of two with one name counts.
+        """
+        found: dict[str, tuple[ProvidedGroup, tuple[str, ...]]] = {}
         for provider in self._providers:
-            group = getattr(provider, "group", "")
-            names = [name for name in registry.names() if registry.sources[name] == provider.source]
-            if group and names:
-                registry.groups[group] = tuple(names)
+            group = provider.group(root) if isinstance(provider, GroupingProvider) else None
+            if group is None:
+                continue
+            if group.name in found:
+                other = found[group.name][0].what
+                self._say(f"@{{{group.name}}} chooses the tools of {other}; those of {group.what} have no group.")
+                continue
+            registry = self.registry(root)
+            names = (name for name in registry.names() if registry.sources[name] == provider.source)
+            found[group.name] = group, tuple(names)
+        return list(found.values())
 
     def _given_by(self, provider: ToolProvider, root: Path) -> tuple[Tool, ...]:
         try:

@@ -61,8 +61,14 @@ local function layout(listed, room)
   end
   lines[#lines + 1] = "Groups"
   for _, group in ipairs(listed.groups) do
-    local count = ("%d tool%s"):format(#group.tools, #group.tools == 1 and "" or "s")
-    add(group, "group", group.on, { padded(count, 8), visible.line(group.description).text })
+    local parts = {}
+    if group.state == "" or #group.tools > 0 then
+      parts[1] = padded(("%s tokens"):format(numbers.short(group.tokens)), 11)
+      parts[2] = padded(("%d tool%s"):format(#group.tools, #group.tools == 1 and "" or "s"), 8)
+    end
+    vim.list_extend(parts, group.state ~= "" and { visible.line(group.state).text } or {})
+    parts[#parts + 1] = visible.line(group.description).text
+    add(group, "group", group.on, parts)
   end
   vim.list_extend(lines, { "", "Tools" })
   for _, tool in ipairs(listed.tools) do
@@ -77,13 +83,6 @@ local function layout(listed, room)
     end
     parts[#parts + 1] = visible.line(words).text
     add(tool, "tool", tool.sent, parts)
-  end
-  if #listed.coming > 0 then
-    vim.list_extend(lines, { "", "MCP servers whose tools are not known yet" })
-  end
-  for _, server in ipairs(listed.coming) do
-    local state = server[2] == "not started" and "starts with the next message" or visible.line(server[2]).text
-    lines[#lines + 1] = blocks.one_line(("%s %s  %s"):format(OFF, padded(fit.squeeze(server[1], width), width), state))
   end
   local how = listed.is_default and "as configured" or "chosen in this chat"
   local sum = "%s of %s tokens are sent with each request · %s"
@@ -170,7 +169,7 @@ end
 
 ---Names and what they are, groups first: as the host said last; before that, what the configuration has.
 ---@param chat CodeCompanion.Chat
----@return { name: string, description: string }[]
+---@return { name: string, short?: string, description: string }[] `short` means it, too
 function M.names(chat)
   local known = chat.tools_listed
   if (not known or vim.uv.now() - known.at > FRESH_MS) and chat.attached == "yes" then
@@ -181,7 +180,8 @@ function M.names(chat)
   if known and known.listed then
     for _, row in ipairs(known.listed.groups) do
       local count = ("%d tool%s"):format(#row.tools, #row.tools == 1 and "" or "s")
-      found[#found + 1] = { name = row.name, description = "group, " .. count }
+      local state = row.state ~= "" and #row.tools == 0 and visible.line(row.state:match("^[^:]*")).text or count
+      found[#found + 1] = { name = row.name, short = row.short, description = "group, " .. state }
     end
     for _, row in ipairs(known.listed.tools) do
       found[#found + 1] = { name = row.name, description = "tool" }
@@ -195,6 +195,12 @@ function M.names(chat)
   for _, name in ipairs({ "files", "full", "none", "read_only" }) do
     if configured.groups[name] == nil then
       found[#found + 1] = { name = name, description = "group" }
+    end
+  end
+  for name, server in require("codecompanion.config.sorted")(require("codecompanion.config").options.mcp.servers) do
+    if server and server.enabled then
+      local short = name:gsub("[^%w_-]", "_")
+      found[#found + 1] = { name = "mcp:" .. short, short = short, description = "group" }
     end
   end
   for name, tool in require("codecompanion.config.sorted")(configured) do

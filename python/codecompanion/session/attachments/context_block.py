@@ -26,7 +26,7 @@ from codecompanion.session.history.undo import Chain, marks
 from codecompanion.session.services import Services
 from codecompanion.session.toolbox.choosing import taken_out, tool_items
 from codecompanion.session.window.context_control import ContextControl
-from codecompanion.wire.events import ContextItems
+from codecompanion.wire.events import ContextItem, ContextItems
 from codecompanion.workspace.secret_files import is_secret
 
 
@@ -42,6 +42,7 @@ class ContextBlock:
         self._waiting: deque[Message] = deque()
         self._joining = asyncio.Lock()
         self._shown_at = 0
+        self._shown_tools: tuple[ContextItem, ...] = ()
         self._shown_undone = log.undone
         self.shown_chain = Chain()
         """What can be undone and redone, as the editor knows it."""
@@ -52,8 +53,13 @@ class ContextBlock:
         self._shown_at = self._log.changes
         messages, scaled = (*self._log.view.messages, *self._waiting), self._control.meter.scaled
         items = context_items(messages, self._log.files, scaled)
-        items = (*tool_items(self._control), *items)
-        self._services.emit(ContextItems(chat=self._log.chat_id, items=items))
+        self._shown_tools = tool_items(self._control)
+        self._services.emit(ContextItems(chat=self._log.chat_id, items=(*self._shown_tools, *items)))
+
+    def show_tools(self) -> None:
+        """Show the block again where its lines of tools say something else by now: a server came, or went."""
+        if self._shown_tools != tool_items(self._control):
+            self.show()
 
     def show_changes(self) -> None:
         """Show it again when the view was changed since: a compaction may have taken attachments out, or back in."""

@@ -11,8 +11,5 @@ class Mcp(Protocol):
     async def look(self, chat: Any) -> None:
         """Learn which servers of files the chat may use by now: a file, or an answer about one, may be another one."""
 
-    def coming(self, chat: Any) -> list[tuple[str, str]]:
-        """Return the servers whose tools the chat would use and nobody knows yet, with what each is doing."""
-
     async def wait_for(self, chat: Any) -> None:
         """Start what the chat can use and wait for it as long as the user wants; say what is missing."""

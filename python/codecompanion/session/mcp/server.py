@@ -25,6 +25,7 @@ from codecompanion.session.mcp.entries import Entry
 from codecompanion.session.mcp.running_calls import RunningCalls
 from codecompanion.session.mcp.server_tools import ServerTool, server_tools
 from codecompanion.tools.base import Tool, ToolContext
+from codecompanion.tools.provider import NOT_STARTED
 
 _log = logging.getLogger(__name__)
 MIN_PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
@@ -37,7 +38,7 @@ class ServerState(StrEnum):
     """What a server is doing, as the status page says it."""
 
     OFF = "off"
-    STOPPED = "not started"
+    STOPPED = NOT_STARTED
     STARTING = "starting"
     READY = "ready"
     FAILED = "failed"

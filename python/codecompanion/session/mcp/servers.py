@@ -24,11 +24,12 @@ from codecompanion.session.chat import Chat
 from codecompanion.session.mcp.changed_tools import ChangedTools
 from codecompanion.session.mcp.entries import Entry, configured, spec_of
 from codecompanion.session.mcp.server import Server, ServerState
-from codecompanion.session.mcp.tool_names import is_tool_of
+from codecompanion.session.mcp.tool_names import group_name, is_tool_of
 from codecompanion.session.services import Services
 from codecompanion.session.state import State
 from codecompanion.tools.base import Tool
 from codecompanion.tools.commands.command_environment import HiddenVariables, clean_environment
+from codecompanion.tools.provider import ProvidedGroup
 from codecompanion.wire.events import McpChanged, PackagesMissing, Severity
 
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
@@ -51,6 +52,22 @@ class _Provider:
         server = self._server
         is_known = not server.is_on or server.state is ServerState.READY
         return not is_known and server.root in (None, root) and is_tool_of(server.name, name)
+
+    def group(self, root: Path) -> ProvidedGroup | None:
+        """Return all tools of the server, for chats it serves."""
+        server = self._server
+        if server.root not in (None, root):
+            return None
+        state = "" if server.state is ServerState.READY else server.state.value
+        name = group_name(server.name)
+        return ProvidedGroup(
+            name=name,
+            short=name.partition(":")[2],
+            brings=partial(is_tool_of, server.name),
+            what=f"the MCP server {server.name}",
+            state=f"{state}: {server.problem}" if state and server.problem else state,
+            switched_on_by="" if server.is_on else "`r` at it in :CodeCompanion mcp starts it",
+        )
 
 
 class McpServers:
@@ -128,12 +145,8 @@ class McpServers:
     def _wanted(self, chat: Chat) -> list[Server]:
         """Return the servers whose tools the next request of the chat may have."""
         tools = chat.control.tools
-        return [one for one in self.of(chat.root()) if tools.may_offer(partial(is_tool_of, one.name))]
-
-    def coming(self, chat: Chat) -> list[tuple[str, str]]:
-        """Return the servers whose tools the chat would use and nobody knows yet, with what each is doing."""
-        unknown = (one for one in self._wanted(chat) if one.is_on and one.state is not ServerState.READY)
-        return [(one.name, f"{one.state.value}: {one.problem}" if one.problem else one.state.value) for one in unknown]
+        known = self.of(chat.root())
+        return [one for one in known if tools.may_offer(partial(is_tool_of, one.name), group_name(one.name))]
 
     async def wait_for(self, chat: Chat) -> None:
         """Start what the chat can use and wait for it as long as the user wants; say what is missing."""
@@ -204,8 +217,11 @@ class McpServers:
         return redact(self._services.known_secrets.hide(text))
 
     def on_changed(self, server: Server) -> None:
-        """Let an open page be drawn again, and take back what was granted for a tool that is another one now."""
+        """Draw pages and context blocks again; take back what was granted for a tool that is another one now."""
         self._changed.look_at(server)
+        for chat in self._chats().values():
+            if server.root in (None, chat.root()):
+                chat.context.show_tools()
         self._services.emit(McpChanged(server=server.name))
 
     def roots(self, server: Server) -> Sequence[str]:

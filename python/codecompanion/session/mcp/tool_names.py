@@ -28,6 +28,11 @@ def is_tool_of(server: str, name: str) -> bool:
     return name.startswith(f"{_letters(server)}__"[: MAX_CHARS - _HASH_CHARS - 1])
 
 
+def group_name(server: str) -> str:
+    """Return the name under which all tools of the server are chosen together; that of the server without it."""
+    return f"mcp:{_letters(server)[:MAX_CHARS]}"
+
+
 def _unique(name: str, server: str, tool: str, counted: dict[str, int]) -> str:
     if name == f"{server}__{tool}" and len(name) <= MAX_CHARS and counted[name.casefold()] == 1:
         return name

@@ -17,7 +17,7 @@ async def list_tools(chat: Chat) -> dict[str, Any]:
     if mcp is not None:
         await mcp.look(chat)
     await chat.control.tools.settle_all()
-    return {**tool_list(chat.control), "coming": [] if mcp is None else mcp.coming(chat)}
+    return tool_list(chat.control)
 
 
 async def choose_tools(chat: Chat, request: ChooseTools) -> str:

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+import msgspec
+
 from codecompanion.context.shaping.prompt_shape import Fragment
 from codecompanion.session.toolbox.groups import (
     ALL_UNITS,
     BUILT_IN,
     NO_UNITS,
+    SERVERS,
     Group,
     chosen_names,
+    is_of_server,
+    joined,
+    unit_of,
     units_of,
 )
 from codecompanion.settings import ToolsSettings
@@ -40,8 +46,11 @@ class ChatTools:
         """Wait a few seconds for every provider that is not ready."""
         await self._toolbox.settle(self.root())
 
-    def may_offer(self, is_one: Callable[[str], bool]) -> bool:
-        """Return whether the choice in force offers tools of such names, as soon as they are there."""
+    def may_offer(self, is_one: Callable[[str], bool], group: str = "") -> bool:
+        """Return whether the choice in force offers tools of such names, as soon as they are there.
+
+        `group` is the name under which a provider lets its tools be chosen together.
+        """
         units = self.units
         if not units:
             return True
@@ -51,7 +60,8 @@ class ChatTools:
             kind, _, name = unit.partition(":")
             if kind == "group" and name in groups:
                 members = groups[name].tools
-                if members is None:
+                is_its_own = groups[name].provided is not None and name == group
+                if members is None or is_its_own or (name == SERVERS and group.startswith(f"{SERVERS}:")):
                     return True
                 named.update(members)
             elif kind == "tool":
@@ -65,16 +75,16 @@ class ChatTools:
         return self._toolbox.may_bring(name, self.root())
 
     def missing(self) -> list[tuple[str, str]]:
-        """Return the groups in force with each tool they name that is not there, and does not come later."""
-        registry = self.all()
+        """Return the options in force with each name in them that is not there, and does not come later."""
+        registry, settings = self.all(), self._settings()
         groups, known = self.groups(registry), registry.names()
         chosen = [groups[unit[6:]] for unit in self.units if unit.startswith("group:") and unit[6:] in groups]
-        return [
-            (group.name, name)
-            for group in chosen
-            for name in group.tools or ()
-            if name not in known and group.name in self._settings().groups and not self.may_come(name)
-        ]
+        given = [(f"groups.{one.name}.tools", one.tools or ()) for one in chosen if one.name in settings.groups]
+        named = [(key, name) for key, names in given for name in names if name not in known]
+        if not self._choice():
+            names = settings.default_tools or ()
+            named += [("opts.default_tools", name) for name in names if not unit_of(name, groups, known)]
+        return [(key, name) for key, name in named if is_of_server(name) and not self.may_come(name)]
 
     def names(self, wanted: Iterable[str]) -> tuple[str, ...]:
         """Return the names of all tools there are, and those of the wanted ones that may come later."""
@@ -125,12 +135,17 @@ class ChatTools:
         """Return the groups by name: built-in, the user's, one for each provider that names its own."""
         given = self._settings().groups
         found = {group.name: group for group in BUILT_IN if given.get(group.name, group) is not None}
-        for name, tools in registry.groups.items():
-            found[name] = Group(name, f"The tools of {registry.sources[tools[0]]}.", tools)
+        for one, tools in self._toolbox.groups(self.root()):
+            found[one.name] = Group(one.name, f"The tools of {one.what}.", tools, provided=one)
+        servers = [group for group in found.values() if group.provided]
+        if servers:
+            found[SERVERS] = joined(servers)
         for name, group in sorted(given.items()):
             if group is not None:
                 tools = tuple(OTHER_NAMES.get(tool, tool) for tool in group.tools)
-                found[name] = Group(name, group.description, tools, group.system_prompt, group.collapse)
+                other = found[name].provided if name in found else None
+                own = Group(name, group.description, tools, group.system_prompt, group.collapse)
+                found[name] = msgspec.structs.replace(own, instead_of=other.what if other else "")
         return found
 
     def fragments(self) -> Iterable[Fragment]:

@@ -7,8 +7,10 @@ it. The message that names a group is sent as it was typed.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
@@ -18,8 +20,10 @@ from codecompanion.model.history import ViewChanged
 from codecompanion.session.toolbox.groups import (
     ALL_UNITS,
     NO_UNITS,
+    Group,
     chosen_names,
     nearest_name,
+    other_meanings,
     unit_of,
     units_of,
     with_units,
@@ -27,6 +31,7 @@ from codecompanion.session.toolbox.groups import (
 )
 from codecompanion.session.window.chat_model import ChatModel
 from codecompanion.tools.base import Tool
+from codecompanion.tools.provider import NOT_STARTED, ProvidedGroup
 from codecompanion.wire.events import ContextItem
 
 ITEM = "tools:"
@@ -43,25 +48,42 @@ def named_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_NAMED.findall(prose_of(text))))
 
 
-def chosen_by(text: str, model: ChatModel, change_id: str) -> tuple[ViewChanged | None, str]:
-    """Return the choice that a message makes, None when it makes none, and why it is not sent, "" when it is.
+class Choice(msgspec.Struct, frozen=True):
+    """What a message chooses, None = nothing new; why it is not sent, "" when it is; what the user is told of it."""
+
+    change: ViewChanged | None = None
+    why_not: str = ""
+    said: tuple[str, ...] = ()
+
+
+def chosen_by(text: str, model: ChatModel, change_id: str) -> Choice:
+    """Return the choice that a message makes.
 
     A name that means nothing is a choice that was meant: without it the message would go out with other tools.
     """
     names = named_in(text)
     if not names:
-        return None, ""
+        return Choice()
     groups, tools = model.tools.groups(model.tools.all()), model.tools.names(names)
     units, unknown = units_of(names, groups, tools)
     if unknown:
         near = nearest_name(unknown[0], groups, tools)
         advice = f"did you mean @{{{near}}}?" if near else "/tools lists them; between backticks it is only text."
-        return None, f"There is no tool and no group {', '.join(unknown)}; {advice}"
+        return Choice(why_not=f"There is no tool and no group {', '.join(unknown)}; {advice}")
+    if without := _without_tools(units, groups):
+        return Choice(why_not=f"{without}.")
     before = model.log.tools or model.tools.default_units
     after = with_units(before, units)
     if not units or after == before:
-        return None, ""
-    return _changed(change_id, after, tuple(names)), ""
+        return Choice()
+    return Choice(_changed(change_id, after, tuple(names)), said=tuple(other_meanings(names, groups, tools)))
+
+
+def _without_tools(units: Iterable[str], groups: Mapping[str, Group]) -> str:
+    """Return why a group that is to be chosen has no tools until the user does something, "" when none is so."""
+    named = (groups[unit[6:]].provided for unit in units if unit.startswith("group:"))
+    off = next((group for group in named if group is not None and group.switched_on_by), None)
+    return f"{off.what[:1].upper()}{off.what[1:]} is {off.state}; {off.switched_on_by}" if off else ""
 
 
 def toggled(model: ChatModel, names: Sequence[str], on: bool | None, change_id: str) -> ViewChanged | None:
@@ -83,6 +105,8 @@ def toggled(model: ChatModel, names: Sequence[str], on: bool | None, change_id: 
         wanted = not is_on if on is None else on
         if wanted == is_on:
             continue
+        if wanted and (why := _without_tools([unit], groups)):
+            raise InputError(f"{why}.")
         if not wanted:
             left = tuple(one for one in units if one != unit) or NO_UNITS
             units = left if is_group else without_tool(units, name, groups, tools, always)
@@ -110,6 +134,8 @@ def only_those(model: ChatModel, names: Sequence[str], change_id: str) -> ViewCh
         raise InputError(
             f"There is no tool and no group {unknown[0]}; {f'did you mean {near}?' if near else '/tools lists them.'}"
         )
+    if without := _without_tools(units, groups):
+        raise InputError(f"{without}.")
     after = _short(model, with_units((), units))
     return None if after == model.log.tools else _changed(change_id, after, tuple(names))
 
@@ -150,7 +176,8 @@ def tool_items(model: ChatModel) -> tuple[ContextItem, ...]:
         members = chosen_names([unit], groups, tools) if kind != "-tool" else ()
         note = ""
         if kind == "group":
-            note = counted(len(members), "tool")
+            state = _state(model, groups[name].provided).partition(":")[0] if name in groups else "not there now"
+            note = state or counted(len(members), "tool")
         elif kind == "tool" and not members:
             note = "not started yet" if model.tools.may_come(name) else "not there now"
         label = f"without {name}" if kind == "-tool" else name
@@ -158,6 +185,20 @@ def tool_items(model: ChatModel) -> tuple[ContextItem, ...]:
         tokens = model.meter.counter.tools(specs) if specs else 0
         items.append(ContextItem(ITEM + unit, "group" if kind == "group" else "tool", label, tokens, note))
     return tuple(items)
+
+
+def _state(model: ChatModel, group: ProvidedGroup | None) -> str:
+    """Return why the tools of a group are not there, "" when they are."""
+    if group is None:
+        return ""
+    starts = group.state == NOT_STARTED and model.tools.may_offer(group.brings, group.name)
+    return "starts with the next message" if starts else group.state
+
+
+def _short_name(group: Group, groups: Mapping[str, Group], tools: Sequence[str]) -> str:
+    """Return the other name that means a group, "" when it has none."""
+    short = group.provided.short if group.provided is not None else ""
+    return short if short and unit_of(short, groups, tools) == f"group:{group.name}" else ""
 
 
 def tool_list(model: ChatModel) -> dict[str, Any]:
@@ -191,9 +232,13 @@ def tool_list(model: ChatModel) -> dict[str, Any]:
                 "name": group.name,
                 "description": group.description,
                 "on": f"group:{group.name}" in units,
-                "tools": list(chosen_names([f"group:{group.name}"], groups, tools)),
+                "tools": list(members := chosen_names([f"group:{group.name}"], groups, tools)),
+                "tokens": counter.tools(registry.only(members).specs()),
+                "state": _state(model, group.provided),
+                "short": _short_name(group, groups, tools),
             }
             for group in groups.values()
+            if f"group:{group.name}" in units or not (group.provided and group.provided.switched_on_by)
         ],
         "tokens": counter.tools(offered),
         "all_tokens": counter.tools(available),

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 import msgspec
 
 from codecompanion.settings import ToolsSettings
+from codecompanion.tools.provider import ProvidedGroup
 from codecompanion.tools.registry import OTHER_NAMES
 
 FULL, NONE = "full", "none"
@@ -27,6 +28,10 @@ class Group(msgspec.Struct, frozen=True):
     tools: tuple[str, ...] | None = None
     system_prompt: str = ""
     collapse: bool = True
+    provided: ProvidedGroup | None = None
+    """What its provider says of it, where it has one."""
+    instead_of: str = ""
+    """Whose tools (`the MCP server time`) would have this name if the user's group had not."""
 
 
 BUILT_IN = (
@@ -46,35 +51,75 @@ BUILT_IN = (
 
 
 TOOLS_KEY = "interactions.chat.tools"
+SERVERS = "mcp"
+"""The group of all MCP servers; that of one is `mcp:name`."""
 
 
-def unknown_members(settings: ToolsSettings, built_in: Sequence[str]) -> list[str]:
+def unknown_members(settings: ToolsSettings, built_in: Sequence[str], servers: Iterable[str] = ()) -> list[str]:
     """Return a sentence for each name in the user's groups and `default_tools` that means nothing.
 
-    Tools of servers (`server__tool`) are not known before these are started: `ChatTools.missing` tells.
+    `servers` are the names of the configured MCP servers.
+
+    What servers bring (`server__tool`, `mcp:server`) is not known before they are started or a project names them:
+    `ChatTools.missing` tells.
     """
     tools = [*built_in, *settings.own]
-    groups = [*{group.name for group in BUILT_IN} | set(settings.groups)]
-    given = [(f"groups.{name}.tools", group.tools, tools) for name, group in settings.groups.items() if group]
-    given.append(("opts.default_tools", settings.default_tools or (), [*tools, *groups]))
+    groups = [*{group.name for group in BUILT_IN} | set(settings.groups) | set(servers)]
+    given: list[tuple[str, Sequence[str], list[str]]] = [
+        (f"groups.{name}.tools", group.tools, tools) for name, group in settings.groups.items() if group
+    ]
+    chosen = [name for name in settings.default_tools or () if not is_of_server(name)]
+    given.append(("opts.default_tools", chosen, [*tools, *groups]))
     sentences = []
     for key, names, known in given:
         for number, name in enumerate(names, 1):
             if OTHER_NAMES.get(name, name) not in known and "__" not in name:
                 found = get_close_matches(name, known, n=1)
                 hint = f"did you mean {found[0]}?" if found else "/tools lists all."
-                is_group = name in groups
+                is_group = name in groups or is_of_server(name)
                 what = f"{name} is a group, which takes tools" if is_group else f"there is no tool {name}; {hint}"
                 sentences.append(f"{TOOLS_KEY}.{key}[{number}]: {what}")
     return sentences
+
+
+def is_of_server(name: str) -> bool:
+    """Return whether a name is that of a tool, or of all tools, of an MCP server: it may mean something later."""
+    return "__" in name or name == SERVERS or name.startswith(f"{SERVERS}:")
 
 
 def unit_of(name: str, groups: Mapping[str, Group], tools: Sequence[str]) -> str:
     """Return the unit that a name in a message means, "" when there is none. A group goes before a tool."""
     if name in groups:
         return f"group:{name}"
-    name = OTHER_NAMES.get(name, name)
-    return f"tool:{name}" if name in tools else ""
+    ours = OTHER_NAMES.get(name, name)
+    if ours in tools:
+        return f"tool:{ours}"
+    return next((f"group:{group.name}" for group in _provided(groups) if group.short == name), "")
+
+
+def _provided(groups: Mapping[str, Group]) -> list[ProvidedGroup]:
+    return [group.provided for group in groups.values() if group.provided is not None]
+
+
+def other_meanings(names: Iterable[str], groups: Mapping[str, Group], tools: Sequence[str]) -> list[str]:
+    """Return a sentence for each name that means one thing and is the name of a provider's group, too."""
+    said = []
+    for name in names:
+        unit = unit_of(name, groups, tools)
+        kind, _, meant = unit.partition(":")
+        if kind == "group" and groups[meant].instead_of:
+            said.append(f"@{{{name}}} is your own group of that name, not all tools of {groups[meant].instead_of}.")
+        for group in _provided(groups):
+            if unit and group.short == name and unit != f"group:{group.name}":
+                what = "group" if kind == "group" else "tool"
+                said.append(f"@{{{name}}} is the {what} of that name; @{{{group.name}}} chooses {group.what}.")
+    return said
+
+
+def joined(families: Iterable[Group]) -> Group:
+    """Return one group of all tools of all servers."""
+    tools = [tool for group in families for tool in group.tools or ()]
+    return Group(SERVERS, "The tools of all MCP servers.", tuple(dict.fromkeys(tools)))
 
 
 def units_of(names: Iterable[str], groups: Mapping[str, Group], tools: Sequence[str]) -> tuple[list[str], list[str]]:

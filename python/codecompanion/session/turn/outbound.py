@@ -9,17 +9,18 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
 from codecompanion.errors import CodeCompanionError, InputError
-from codecompanion.model.history import EventPayload, MessageAdded, TitleSet, ViewChanged
+from codecompanion.model.history import EventPayload, MessageAdded, TitleSet
 from codecompanion.model.messages import Message, is_typed_by_user
 from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.going_along import NOTHING, Found
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.storage.stored_chats import title_of
+from codecompanion.session.toolbox.choosing import Choice
 from codecompanion.session.turn.before_message import BeforeMessage
 from codecompanion.session.window.too_large import IS_BACK, NOT_SENT, Refusal
 from codecompanion.waiting import to_the_end
-from codecompanion.wire.events import MessageSent, Queued, SubmitFailed, TitleChanged
+from codecompanion.wire.events import MessageSent, Notice, Queued, Severity, SubmitFailed, TitleChanged
 from codecompanion.wire.requests import Submit
 
 
@@ -40,8 +41,8 @@ class OutboundQueue:
         self._services, self._log, self._meter, self._refuse = services, log, meter, refuse
         self._before, self._mentioned = before, before.mentioned
         self._waiting: deque[Submit] = deque()
-        self.choice_in: Callable[[str], tuple[ViewChanged | None, str]] = lambda text: (None, "")
-        """Which tools a message chooses (`@{files}`), and why it is not sent: a name in it means nothing."""
+        self.choice_in: Callable[[str], Choice] = lambda text: Choice()
+        """Which tools a message chooses (`@{files}`)."""
 
     def __bool__(self) -> bool:
         """Return whether anything waits."""
@@ -135,7 +136,7 @@ class OutboundQueue:
         """
         if self._sent_before(submit, turn_id) is not None:
             return NOTHING
-        why = self.choice_in(submit.text)[1] if submit.edit is None else ""
+        why = self.choice_in(submit.text).why_not if submit.edit is None else ""
         if why:
             raise InputError(f"{NOT_SENT}: {why[:1].lower()}{why[1:]} {IS_BACK}")
         return await self._before.of(submit, turn_id, cycle)
@@ -193,9 +194,9 @@ class OutboundQueue:
 
     async def _log_message(self, submit: Submit, message: Message, before: Sequence[EventPayload]) -> None:
         payloads: list[EventPayload] = [*before, MessageAdded(message=message, submit=submit.key)]
-        choice = self.choice_in(submit.text)[0] if submit.edit is None else None
-        if choice is not None:
-            payloads.append(choice)
+        choice = self.choice_in(submit.text) if submit.edit is None else Choice()
+        if choice.change is not None:
+            payloads.append(choice.change)
         is_untitled = not self._log.title
         if is_untitled:  # only once: no compaction and no /clear gives a chat another title
             payloads.insert(0, TitleSet(title=title_of(submit.text)))
@@ -206,3 +207,5 @@ class OutboundQueue:
             raise
         if is_untitled:
             self._services.emit(TitleChanged(chat=self._log.chat_id, title=self._log.title))
+        for sentence in choice.said:
+            self._services.emit(Notice(chat=self._log.chat_id, level=Severity.INFO, text=sentence))

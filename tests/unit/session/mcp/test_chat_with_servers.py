@@ -287,6 +287,9 @@ def states(host: McpHost, root: Path) -> dict[str, str]:
         ("@{odd__echo} go", {"odd"}),
         ("@{files} and @{two__echo}", {"two"}),
         ("@{full} go", {"odd", "two"}),
+        ("@{odd} go", {"odd"}),
+        ("@{files} and @{mcp:two}", {"two"}),
+        ("@{mcp} go", {"odd", "two"}),
     ],
 )
 async def test_only_servers_whose_tools_a_message_may_have_are_started(
@@ -344,13 +347,18 @@ async def test_the_page_and_the_list_of_tools_have_one_number(tmp_path: Path) ->
         async def listed() -> Any:
             return await carry_out(bench.services, session, ListTools(chat="chat-1"))
 
-        assert (await listed())["coming"] == [("odd", "not started")]
+        def group(rows: Any) -> Any:
+            return next(row for row in rows["groups"] if row["name"] == "mcp:odd")
+
+        assert group(await listed())["state"] == "starts with the next message"
         session.submit(submit("go"))
         await bench.idle(session)
         now = await listed()
-        assert now["coming"] == []
         ours = {row["name"]: row["tokens"] for row in now["tools"] if row["source"] == "MCP server odd"}
         (page,) = host.servers.status(tmp_path)
         assert {tool["name"]: tool["tokens"] for tool in page["tools"]} == ours
         assert page["tokens"] == sum(ours.values()) > 0
+        assert group(now)["state"] == ""
+        assert group(now)["tools"] == list(ours)
+        assert group(now)["tokens"] == page["tokens"]
         assert {spec.name for spec in bench.adapter.requests[-1].tools} >= set(ours)

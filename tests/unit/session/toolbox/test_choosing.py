@@ -261,7 +261,6 @@ class Late:
     """A provider that is asked to wait for, with the names of what it would bring."""
 
     source = "your configuration"
-    group = ""
 
     def __init__(self, *names: str) -> None:
         self.names, self.waited, self.is_settled = names, 0, False
