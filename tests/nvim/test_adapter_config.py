@@ -159,7 +159,12 @@ def test_options_reach_the_settings_in_their_units(child: Nvim) -> None:
     assert (mine.context_window, mine.include_usage, mine.parallel_tool_calls) == (32768, False, False)
     assert mine.max_output_tokens == 100
     assert msgspec.convert(mine.options, RenderOptions) == RenderOptions(
-        send_reasoning=True, system_role="developer", one_system_message=True, short_call_ids=True, image_input=False
+        send_reasoning=True,
+        system_role="developer",
+        one_system_message=True,
+        alternate_roles=True,
+        short_call_ids=True,
+        image_input=False,
     )
     assert mine.proxy == "http://proxy:3128"
     assert adapters.entry("offline").proxy == ""
@@ -322,7 +327,7 @@ def test_a_key_function_that_fails_is_named(child: Nvim, body: str, said: str) -
         ('{ mine = { extends = "openai", opts = { stream = false } } }', "opts.stream: cannot be switched off here"),
         (
             '{ mine = { extends = "openai", opts = { qqqqqq = 1 } } }',
-            "opts.qqqqqq: unknown key; expected one of connect_",
+            "opts.qqqqqq: unknown key; expected one of alternate_",
         ),
         ('{ mine = { extends = "offline", opts = { timeout = 5 } } }', "means nothing to an adapter of kind offline"),
         (

@@ -20,6 +20,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from tests.providers.chat.alternation import refusal_of_template
 from tests.providers.chat.answers import Counted, answer_from, reply
 from tests.providers.chat.prompt import lay_out
 from tests.providers.chat.rules import Extras, refusal_of
@@ -33,6 +34,7 @@ class ChatServer(LoopbackServer):
     """The server; see the module's text. `key` "" = no key is asked for. `window` is in tokens, 0 = unlimited.
 
     `pages` are JSON bodies by path, for whatever else an endpoint can be asked with GET; they may be changed later.
+    `alternates`: the status with which its chat template refuses roles that do not alternate, 0 = it takes them.
     `extra_arguments`, `reasoning_fields` and `call_fields` are what it takes besides OpenAI's (`chat_rules.Extras`).
     """
 
@@ -50,13 +52,14 @@ class ChatServer(LoopbackServer):
         call_fields: tuple[str, ...] = (),
         pages: Mapping[str, Any] | None = None,
         default: Callable[[Received], Answer | Counted] | None = None,
+        alternates: int = 0,
         tls: bool = False,
     ) -> None:
         super().__init__(tls=tls)
         self.script = list(script)
         self.refusals: list[Refusal] = []
         self._key, self._models, self._window = key, models, window
-        self._check, self._echo_key = check, echo_key
+        self._check, self._echo_key, self._alternates = check, echo_key, alternates
         self._extras = Extras(extra_arguments, reasoning_fields, call_fields)
         self.cache = PromptCache()
         self.pages: dict[str, Any] = dict(pages or {})
@@ -88,7 +91,10 @@ class ChatServer(LoopbackServer):
             body = request.json
         except ValueError:
             return Refusal(400, "We could not parse the JSON body of your request.")
-        return refusal_of(body, models=self._models, window=self._window, extras=self._extras)
+        refusal = refusal_of(body, models=self._models, window=self._window, extras=self._extras)
+        if refusal is None and self._alternates:
+            return refusal_of_template(body["messages"], self._alternates)
+        return refusal
 
     def _accepted(self, request: Received) -> Answer:
         """Return the next answer; whichever it is, the prompt is in the cache from now on."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.adapters.alternation import EARLIER_LEFT_OUT
 from codecompanion.adapters.anthropic_messages.block_check import THINKING_KINDS
 from codecompanion.adapters.anthropic_messages.blocks import Block, Piece, WireRole, text_block
 from codecompanion.adapters.anthropic_messages.media import MANY_IMAGES, MAX_IMAGES
@@ -19,7 +20,7 @@ from codecompanion.adapters.anthropic_messages.order_check import OrderCheck
 from codecompanion.adapters.openai_chat.render import encode
 from codecompanion.formats.regex import regex
 
-EARLIER_LEFT_OUT = text_block("[The conversation before this point was left out.]", "user")
+_EARLIER = text_block(EARLIER_LEFT_OUT, "user")
 """Stands first when the first message would be the model's."""
 _NO_ID = regex(r"[^a-zA-Z0-9_-]")
 _IMAGES_DROPPED_AT_ONCE = 50
@@ -113,7 +114,7 @@ class Conversation:
 
     def _append(self, piece: Piece) -> None:
         if not self._chunks and piece.role == "assistant":
-            self._put("user", EARLIER_LEFT_OUT, EARLIER_LEFT_OUT.head)
+            self._put("user", _EARLIER, _EARLIER.head)
         if self._waiting and not piece.is_result:
             self.check.problems.append(f"a message comes before the result of {', '.join(self._waiting)}")
             self._waiting.clear()
@@ -143,7 +144,7 @@ class Conversation:
             number, self._images = self._images, self._images + 1
             self._big_images += block.is_big
             left_out = number < self._limits.skipped or (self._limits.many and block.is_big)
-            self._put(role, EARLIER_LEFT_OUT if left_out else block, block.instead if left_out else block.head)
+            self._put(role, _EARLIER if left_out else block, block.instead if left_out else block.head)
         else:
             self._put(role, block, block.head)
 

@@ -12,6 +12,7 @@ documentation (2026-11; `documented_at` is where). What is not said there is lea
   requests without it; templates of local models put it where it belongs and drop the rest.
 * `one_system_message`: Gemini keeps one instruction beside the messages; Mistral's format and the templates of local
   models put a system message in front or refuse it.
+* `alternate_roles`: the templates of open models (Mistral's, Gemma's) raise an error for two user messages in a row.
 * Mistral reports usage without being asked, refuses `max_completion_tokens`, and takes call ids of nine letters and
   digits only.
 * `address_variable` names the variable that Ollama's own command line reads; `entry` is a layer below the user's.

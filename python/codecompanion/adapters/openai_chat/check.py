@@ -1,12 +1,14 @@
 """What a Chat Completions endpoint refuses in a list of messages: found before sending, mended when that is safe.
 
-The rules are those of `pairing.py`; what was mended is returned in words and logged by the caller.
+The rules are those of `pairing.py`; what was mended is returned in words and logged by the caller. Besides, what the
+place of a message is among the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from codecompanion.adapters.alternation import Speaker
 from codecompanion.adapters.pairing import find_broken_pairs, mend_pairs
 from codecompanion.model.messages import DocumentPart, ImagePart, Message, TextPart
 
@@ -39,3 +41,16 @@ def is_empty(message: Message) -> bool:
         (isinstance(part, TextPart) and part.text) or (takes_files and isinstance(part, ImagePart | DocumentPart))
         for part in content
     )
+
+
+def speaker(message: Message) -> Speaker:
+    """Return who speaks in a message, as chat templates count it."""
+    return "calls" if message.tool_calls else message.role
+
+
+def with_place(messages: Sequence[Message]) -> Iterator[tuple[Message, bool]]:
+    """Yield each message with whether it stands directly after a tool's result."""
+    behind_result = False
+    for message in messages:
+        yield message, behind_result
+        behind_result = message.role == "tool" or (behind_result and is_silent(message))

@@ -5,7 +5,8 @@ known beforehand is data of the entry (`builtin_adapters.json`); this is for the
 error texts of OpenAI ("Unsupported parameter"), pydantic servers ("Extra inputs are not permitted": Mistral, vLLM),
 DeepSeek and Moonshot ("reasoning_content … must be passed back", "… is missing"), Gemini ("missing a
 thought_signature"), OpenAI behind gateways ("tool_calls[0].id: string too long"), Mistral's models behind gateways
-("must be a-z, A-Z, 0-9, with a length of 9", "Unexpected role 'user' after role 'tool'").
+("must be a-z, A-Z, 0-9, with a length of 9", "Unexpected role 'user' after role 'tool'"), chat templates of Mistral's
+and Gemma's models ("roles must alternate"; llama.cpp and Ollama answer 500).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.adapters.alternation import wants_alternation
 from codecompanion.adapters.openai_chat.call_ids import IdForm
 from codecompanion.formats.regex import regex
 
@@ -40,7 +42,8 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True):
 
     `limit_field` None = as configured, "" = no limit can be sent. `reasoning` "required": every message that called a
     tool must have `reasoning_content`, if only an empty one; "refused": none may. `call_ids` None = as configured.
-    `reply_to_tools`: an assistant must speak between a tool's result and the user.
+    `reply_to_tools`: an assistant must speak between a tool's result and the user. `alternate`: user and assistant must
+    speak by turns (`adapters/alternation.py`).
     """
 
     stream_options: bool = True
@@ -50,6 +53,7 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True):
     sign_calls: bool = False
     call_ids: IdForm | None = None
     reply_to_tools: bool = False
+    alternate: bool = False
 
 
 NOTHING_LEARNED = Learned()
@@ -67,6 +71,8 @@ def learn(learned: Learned, said: str, *, limit_field: str) -> Learned | None:
         return None if learned.sign_calls else change(learned, sign_calls=True)
     if _WANTS_REPLY.search(said):
         return None if learned.reply_to_tools else change(learned, reply_to_tools=True)
+    if wants_alternation(said):
+        return None if learned.alternate else change(learned, alternate=True)
     if _WANTS_LETTERS.search(said):
         return None if learned.call_ids == "letters" else change(learned, call_ids="letters")
     if _WANTS_SHORT_IDS.search(said):

@@ -10,17 +10,18 @@ from __future__ import annotations
 import logging
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from codecompanion.adapters.alternation import alternate, user_form
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
 from codecompanion.adapters.function_names import function_name
 from codecompanion.adapters.openai_chat.body_check import check_message
 from codecompanion.adapters.openai_chat.call_ids import MAX_ID_LENGTH, IdForm, wire_id
-from codecompanion.adapters.openai_chat.check import check_request, is_silent, repair_request
+from codecompanion.adapters.openai_chat.check import check_request, is_silent, repair_request, speaker, with_place
 from codecompanion.adapters.openai_chat.reasoning_back import REQUIRED_FIELD, SendReasoning, add_reasoning
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned
 from codecompanion.adapters.openai_chat.summary_turn import summary_as_turn
@@ -35,8 +36,8 @@ NO_OUTPUT = "(no output)"
 FOREIGN_CALL = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 """Stands on calls that another model made, for Gemini, which checks that its own are signed
 (https://ai.google.dev/gemini-api/docs/thought-signatures)."""
-NO_REPLY = {"role": "assistant", "content": "[No reply: the user went on.]"}
-"""Stands between a tool's result and the user's next words, for Mistral's models, which refuse a user there."""
+_USER = user_form("text")
+"""`no_reply` stands after a tool's result also for Mistral's own endpoint, which takes neighbours otherwise."""
 _CHATS_KEPT = 4
 
 
@@ -45,15 +46,16 @@ class RenderOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     send_reasoning: give readable reasoning back, always or in turns that called tools. reasoning_field: where, "" = in
     the field it came in, `content.thinking` = as a part of the content (Mistral). system_role: `developer` for
-    endpoints that want it. one_system_message: a summary in the system role is sent as a turn (R-146). short_call_ids:
-    nine letters and digits (Mistral refuses other ids). image_input, document_input: False = send a note instead of
-    images, of PDFs.
+    endpoints that want it. one_system_message: a summary in the system role is sent as a turn (R-146).
+    alternate_roles: user and assistant by turns (`adapters/alternation.py`). short_call_ids: nine letters and digits
+    (Mistral refuses other ids). image_input, document_input: False = send a note instead of images, of PDFs.
     """
 
     send_reasoning: SendReasoning = False
     reasoning_field: str = ""
     system_role: Literal["system", "developer"] = "system"
     one_system_message: bool = False
+    alternate_roles: bool = False
     short_call_ids: bool = False
     image_input: bool = True
     document_input: bool = False
@@ -85,7 +87,12 @@ class ChatRenderer:
         """Return the request body, heeding what was learned about the model."""
         head = encode({"model": request.model, **self._parameters(request, learned)})[:-1] + b',"messages":['
         tail = b"]" + self._tools(request, learned) + b"}"
-        pieces = [piece for piece in self._pieces(request, _Manner(learned, request.send_encrypted)) if piece]
+        manner = _Manner(learned, request.send_encrypted)
+        messages, pieces = self._pieces(request, manner)
+        if self._alternates(manner):
+            pieces = alternate(zip(map(speaker, messages), pieces, strict=True), _USER)
+        else:
+            pieces = [piece for piece in pieces if piece]
         if len(pieces) < 2:
             return head + b"".join(pieces) + tail
         # One join, one copy: a body can have 10 MB.
@@ -116,7 +123,8 @@ class ChatRenderer:
             fields["parallel_tool_calls"] = self._settings.parallel_tool_calls
         return b"," + encode(fields)[1:-1]
 
-    def _pieces(self, request: ChatRequest, manner: _Manner) -> list[bytes]:
+    def _pieces(self, request: ChatRequest, manner: _Manner) -> tuple[Sequence[Message], list[bytes]]:
+        """Return the messages as they are sent, with the piece of each."""
         messages = list(summary_as_turn(request.messages) if self._options.one_system_message else request.messages)
         if request.purpose != "chat" or not request.chat_id:
             return self._render_all(_sendable(messages), manner)
@@ -127,7 +135,7 @@ class ChatRenderer:
         # List comparison asks for identity before equality: 0.1 ms for 10,000 messages that are the same objects.
         if known and messages[:known] == old_messages and not check_request(messages[known:]):
             spoken = next((k for k in range(known - 1, 0, -1) if not is_silent(messages[k])), 0)
-            new = list(_with_place(messages[spoken:]))[known - spoken :]
+            new = list(with_place(messages[spoken:]))[known - spoken :]
             pieces = old_pieces + [self._render_message(message, answers, manner) for message, answers in new]
         else:
             if check_request(messages):
@@ -135,19 +143,20 @@ class ChatRenderer:
             # The kept messages are alive, so their ids cannot have been given to others.
             kept = {
                 (id(message), answers): piece
-                for (message, answers), piece in zip(_with_place(old_messages), old_pieces, strict=True)
+                for (message, answers), piece in zip(with_place(old_messages), old_pieces, strict=True)
             }
             pieces = [
                 kept.get((id(message), answers)) or self._render_message(message, answers, manner)
-                for message, answers in _with_place(messages)
+                for message, answers in with_place(messages)
             ]
         self._kept[request.chat_id] = (manner, messages, pieces)
         while len(self._kept) > _CHATS_KEPT:
             self._kept.popitem(last=False)
-        return pieces
+        return messages, pieces
 
-    def _render_all(self, messages: Sequence[Message], manner: _Manner) -> list[bytes]:
-        return [self._render_message(message, answers, manner) for message, answers in _with_place(messages)]
+    def _render_all(self, messages: Sequence[Message], manner: _Manner) -> tuple[Sequence[Message], list[bytes]]:
+        pieces = [self._render_message(message, answers, manner) for message, answers in with_place(messages)]
+        return messages, pieces
 
     def _render_message(self, message: Message, answers_tools: bool, manner: _Manner) -> bytes:
         if is_silent(message):
@@ -156,8 +165,8 @@ class ChatRenderer:
         for problem in check_message(fields, MAX_ID_LENGTH if self._id_form(manner) == "short" else 0):
             # A mistake of ours; the endpoint says more about it than could be mended here.
             _log.warning("message %s as rendered %s", message.id, problem)
-        if manner.learned.reply_to_tools and answers_tools and message.role == "user":
-            return encode(NO_REPLY) + b"," + encode(fields)
+        if manner.learned.reply_to_tools and answers_tools and message.role == "user" and not self._alternates(manner):
+            return _USER.no_reply + b"," + encode(fields)
         return encode(fields)
 
     def _fields(self, message: Message, answers_tools: bool, manner: _Manner) -> dict[str, Any]:
@@ -196,6 +205,9 @@ class ChatRenderer:
                 required=required,
             )
         return fields
+
+    def _alternates(self, manner: _Manner) -> bool:
+        return self._options.alternate_roles or manner.learned.alternate
 
     def _id_form(self, manner: _Manner) -> IdForm:
         return manner.learned.call_ids or self._call_ids
@@ -273,14 +285,6 @@ def _sendable(messages: list[Message]) -> Sequence[Message]:
 def _render_tool(tool: ToolSpec) -> dict[str, Any]:
     function = {"name": function_name(tool.name), "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", "function": function}
-
-
-def _with_place(messages: Sequence[Message]) -> Iterator[tuple[Message, bool]]:
-    """Yield each message with whether it stands directly after a tool's result."""
-    behind_result = False
-    for message in messages:
-        yield message, behind_result
-        behind_result = message.role == "tool" or (behind_result and is_silent(message))
 
 
 def _without_surrogates(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 
+from codecompanion.adapters.alternation import is_refusal
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
 from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.model_list import find_limits, read_model_limits, read_model_names
@@ -13,7 +14,7 @@ from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
 from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
-from codecompanion.errors import AdapterError, RequestRejected
+from codecompanion.errors import AdapterError
 
 PATH = "/chat/completions"
 
@@ -63,7 +64,7 @@ class OpenAIChat(WireFormat):
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
         """Take in why a request was refused; return whether rendering it again gives one that avoids that."""
-        if not isinstance(error, RequestRejected):
+        if not is_refusal(error):
             return False
         known = self._known(request)
         learned = learn(known, str(error), limit_field=self._renderer.limit_field(request, known))

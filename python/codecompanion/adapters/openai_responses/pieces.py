@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from codecompanion.adapters.alternation import Speaker, alternate, user_form
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.adapters.openai_chat.render import encode
 from codecompanion.adapters.openai_responses.call_ids import CallIds
@@ -25,6 +26,7 @@ from codecompanion.model.messages import Message, is_protected
 
 _log = logging.getLogger(__name__)
 _CHATS_KEPT = 4
+_USER = user_form("input_text", '"type":"message",')
 
 
 class _Piece(msgspec.Struct, frozen=True):
@@ -56,6 +58,8 @@ class PieceRenderer:
 
     def __init__(self, items: ItemRenderer, name: str) -> None:
         self._items, self._name = items, name
+        self.alternating: set[str] = set()
+        """Models whose chat template insists on user and assistant by turns, as they said."""
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     def render(self, request: ChatRequest) -> bytes:
@@ -66,7 +70,7 @@ class PieceRenderer:
         """
         messages = list(request.messages)
         if request.purpose != "chat" or not request.chat_id:
-            return _join(self._render_all(messages, request.send_encrypted, None).pieces)
+            return self._join(self._render_all(messages, request.send_encrypted, None).pieces, request.model)
         old = self._kept.pop(request.chat_id, None)
         if old is not None and self._extend(old, messages, request.send_encrypted):
             done = old
@@ -76,7 +80,12 @@ class PieceRenderer:
             self._kept[request.chat_id] = done
         while len(self._kept) > _CHATS_KEPT:
             self._kept.popitem(last=False)
-        return _join(done.pieces)
+        return self._join(done.pieces, request.model)
+
+    def _join(self, pieces: Sequence[_Piece], model: str) -> bytes:
+        if model in self.alternating:
+            return b",".join(alternate(((_speaker(piece), piece.body) for piece in pieces), _USER))
+        return _join(pieces)
 
     def render_only(self, messages: Sequence[Message], *, with_encrypted: bool) -> bytes:
         """Return the items of these messages without keeping anything."""
@@ -163,6 +172,15 @@ class PieceRenderer:
         if any(mark.kind in ("encrypted", "reasoning", "compaction") for piece in pieces for mark in piece.marks):
             return EncryptedRefused(f"{told}.")
         return RequestRejected(f"{told}.")
+
+
+def _speaker(piece: _Piece) -> Speaker:
+    kinds = [mark.kind for mark in piece.marks]
+    if kinds == ["input"]:
+        return "user" if piece.body.startswith(_USER.head) else "system"
+    if kinds == ["output"]:
+        return "tool"
+    return "calls" if "call" in kinds else "assistant"
 
 
 def _join(pieces: Sequence[_Piece]) -> bytes:

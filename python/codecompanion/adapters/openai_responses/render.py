@@ -39,6 +39,7 @@ class ResponsesRenderer:
         self._settings, self._options = settings, options
         self._pieces = PieceRenderer(ItemRenderer(options, read_blob, origin), settings.name)
         self.refused: defaultdict[str, set[str]] = defaultdict(set)
+        self.alternating = self._pieces.alternating
 
     def render(self, request: ChatRequest) -> bytes:
         """Return the body of a reply."""

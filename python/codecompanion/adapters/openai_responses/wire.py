@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.adapters.alternation import is_refusal, wants_alternation
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest, CompactionDone
 from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.model_list import read_model_names
@@ -117,10 +118,14 @@ class OpenAIResponses(WireFormat):
         return read_model_names(body)
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
-        """Leave out a field from now on that the endpoint says this model does not have."""
-        if not isinstance(error, RequestRejected) or isinstance(error, EncryptedRefused):
+        """Leave out a field from now on that the endpoint says this model does not have, or let the roles alternate."""
+        if not is_refusal(error) or isinstance(error, EncryptedRefused):
             return False
         said = str(error)
+        if wants_alternation(said):
+            known = request.model in self._renderer.alternating
+            self._renderer.alternating.add(request.model)
+            return not known
         if not _IS_REFUSAL.search(said):
             return False
         refused, head = self._renderer.refused[request.model], self._renderer.head(request)

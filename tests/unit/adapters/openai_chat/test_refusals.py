@@ -53,6 +53,12 @@ MISTRAL = (
             Learned(call_ids="letters"),
         ),
         ("Unexpected role 'user' after role 'tool'", "", Learned(reply_to_tools=True)),
+        (
+            "After the optional system message, conversation roles must alternate user/assistant/user/assistant/...",
+            "",
+            Learned(alternate=True),
+        ),
+        ("deepseek-reasoner does not support successive user or assistant messages", "", Learned(alternate=True)),
     ],
 )
 def test_a_refusal_teaches_what_to_leave_out_or_put_in(said: str, limit_field: str, learned: Learned) -> None:
