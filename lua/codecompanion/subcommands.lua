@@ -57,9 +57,10 @@ return {
     run = complete,
   },
   mcp = {
-    description = "show the MCP servers: what they are doing, their tools, keys to start, stop and switch",
+    description = "show the MCP servers of the chat's folder, or of the current one: what they are doing, their tools,"
+      .. " keys to start, stop and switch",
     run = function()
-      local chat = require("codecompanion.chat").current()
+      local chat = require("codecompanion.chat.state.registry").by_buffer()
       require("codecompanion.mcp").open(chat and chat.id)
     end,
   },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -150,6 +151,33 @@ def test_the_servers_of_a_project_are_started_after_the_user_agreed(nvim_factory
         project(tmp_path, ("odd", ["sh", "-c", runs + " garbage"]))
         chat.nvim.command("CodeCompanionChat")
         chat.nvim.wait_screen(r"let \.mcp\.json start 1 MCP server\?")
+
+
+def test_the_page_is_about_the_folder_of_the_chat(nvim_factory, tmp_path):
+    """Also after `:cd`, and after a key of it; outside a chat about the working folder. The title says which."""
+    record = tmp_path / "record"
+    project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
+    (tmp_path / "other").mkdir()
+    with ChatServerThread([reply("One.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.nvim.wait_screen(r"let \.mcp\.json start")
+        chat.press_on_approval("g1")
+        chat.say("hello")
+        chat.nvim.command(f"cd {tmp_path / 'other'}")
+        chat.nvim.command("CodeCompanion mcp")
+        screen = chat.nvim.wait_screen(r"odd · ready")
+        assert "MCP servers of " in screen
+        assert re.search(r"MCP servers of \S*/work ", screen)
+        assert "from .mcp.json · sh -c" in screen
+        chat.nvim.feed("s")
+        chat.nvim.wait_screen(r"odd · off")
+        chat.nvim.feed("r")
+        chat.nvim.wait_screen(r"odd · ready")
+        chat.nvim.feed("q")
+        chat.nvim.command("new")
+        chat.nvim.command("CodeCompanion mcp")
+        screen = chat.nvim.wait_screen(r"MCP servers of \S*/other ")
+        assert "No MCP server is configured" in screen
 
 
 def test_this_time_holds_until_neovim_ends_not_the_host(nvim_factory, tmp_path):

@@ -1,6 +1,8 @@
----`:CodeCompanion mcp`: the MCP servers, what they are doing, their tools and what each costs, and keys for them.
+---`:CodeCompanion mcp`: the MCP servers of a folder, what they are doing, their tools and what each costs, and keys for
+---them. In a chat it is the folder of the chat, elsewhere Neovim's working folder.
 
 local api = vim.api
+local fit = require("codecompanion.screen.fit")
 local float = require("codecompanion.screen.float")
 local host = require("codecompanion.host")
 local known = require("codecompanion.mcp.known")
@@ -28,6 +30,11 @@ local ANSWERS = {
   unasked = "waits for your answer in the chat: the keys stand at the question",
 }
 
+---@class CodeCompanion.McpShown
+---@field root string The folder it is about
+---@field servers CodeCompanion.McpServer[]
+---@field files CodeCompanion.McpFile[] Files of the project that bring servers
+
 ---@class CodeCompanion.McpLine
 ---@field file? CodeCompanion.McpFile
 ---@field server? CodeCompanion.McpServer
@@ -52,9 +59,18 @@ local function tool_line(tool)
   return ("    %s %s"):format(tool.offered and tool.problem == "" and "+" or "-", shown(table.concat(parts, " · ")))
 end
 
+---@param path string
+---@param root string
+---@return string
+local function short_path(path, root)
+  local below = vim.fs.joinpath(root, "")
+  return vim.startswith(path, below) and path:sub(#below + 1) or vim.fn.fnamemodify(path, ":~")
+end
+
 ---@param server CodeCompanion.McpServer
+---@param root string
 ---@param put fun(text: string, about: CodeCompanion.McpLine)
-local function put_server(server, put)
+local function put_server(server, root, put)
   local head = ("%s %s · %s"):format(MARKS[server.state] or "?", server.name, server.state)
   if server.state == "ready" then
     local offered = #vim.tbl_filter(function(tool)
@@ -71,7 +87,7 @@ local function put_server(server, put)
   if server.problem ~= "" then
     put("    " .. shown(server.problem), { server = server })
   end
-  local where = server.source ~= "" and ("from %s · "):format(vim.fn.fnamemodify(server.source, ":~:.")) or ""
+  local where = server.source ~= "" and ("from %s · "):format(short_path(server.source, root)) or ""
   local what = vim.split(server.line, "\n")[1]:sub(#server.name + 3) -- its name stands above
   put("    " .. shown(where .. what), { server = server })
   if server.version ~= "" then
@@ -93,9 +109,10 @@ local function put_server(server, put)
 end
 
 ---@param file CodeCompanion.McpFile
+---@param root string
 ---@return string
-local function file_line(file)
-  local name = vim.fn.fnamemodify(file.path, ":~:.")
+local function file_line(file, root)
+  local name = short_path(file.path, root)
   if file.problem ~= "" then
     return shown(file.problem)
   end
@@ -106,19 +123,20 @@ local function file_line(file)
   return shown(("%s · %s · %s"):format(name, table.concat(file.servers, ", "), answer))
 end
 
+---@param now CodeCompanion.McpShown
 ---@return string[] lines
 ---@return CodeCompanion.McpLine[] about What each line is about
-local function page()
+local function page(now)
   local lines, about = {}, {}
-  for index, server in ipairs(known.servers) do
+  for index, server in ipairs(now.servers) do
     if index > 1 then
       lines[#lines + 1], about[#about + 1] = "", {}
     end
-    put_server(server, function(text, what)
+    put_server(server, now.root, function(text, what)
       lines[#lines + 1], about[#about + 1] = text, what
     end)
   end
-  if vim.iter(known.servers):any(function(server)
+  if vim.iter(now.servers):any(function(server)
     return server.lacks_packages
   end) then
     local by_hand = require("codecompanion.install").by_hand("mcp")
@@ -127,11 +145,11 @@ local function page()
     vim.list_extend(lines, { "", text })
     vim.list_extend(about, { {}, {} })
   end
-  for index, file in ipairs(known.files) do
+  for index, file in ipairs(now.files) do
     if index == 1 and #lines > 0 then
       lines[#lines + 1], about[#about + 1] = "", {}
     end
-    lines[#lines + 1], about[#about + 1] = file_line(file), { file = file }
+    lines[#lines + 1], about[#about + 1] = file_line(file, now.root), { file = file }
   end
   if #lines == 0 then
     return NOTHING, {}
@@ -139,15 +157,18 @@ local function page()
   return lines, about
 end
 
----@param chat string
----@param payload table Of `change_mcp`
-local function change(chat, payload)
-  payload.chat, payload.cwd = chat, vim.fn.getcwd()
-  host.request("change_mcp", payload, function(err)
+---@class CodeCompanion.McpPlace
+---@field chat string Its id, "" for none
+---@field cwd string
+
+---@param place CodeCompanion.McpPlace
+---@param done fun(now: CodeCompanion.McpShown)
+local function load(place, done)
+  host.request("show_mcp", { chat = place.chat, cwd = place.cwd }, function(err, now)
     if err then
-      say.line(err, severity.ERROR)
+      return say.line(err, severity.ERROR)
     end
-    known.ask(host.request, chat)
+    done(now)
   end)
 end
 
@@ -162,14 +183,34 @@ local function show_log(server)
   float.open({ title = "What " .. server.name .. " said", lines = lines, footer = "q close" })
 end
 
----@param chat string
-local function show(chat)
-  local lines, about = page()
-  local bufnr, win = float.open({ title = "MCP servers", lines = lines, footer = FOOTER, wrap = false })
+---@param place CodeCompanion.McpPlace
+---@param now CodeCompanion.McpShown
+local function show(place, now)
+  local lines, about = page(now)
+  local folder = shown(vim.fn.fnamemodify(now.root, ":~"))
+  local title = "MCP servers of " .. fit.path(folder, math.min(60, math.max(10, vim.o.columns - 20)))
+  local bufnr, win = float.open({ title = title, lines = lines, footer = FOOTER, wrap = false })
   vim.wo[win].cursorline = true
   local on = scratch.keys(bufnr, win, function(line)
     return about[line] and (about[line].server or about[line].file) and about[line] or nil
   end)
+  local function reload()
+    load(place, function(later)
+      if api.nvim_win_is_valid(win) then
+        lines, about = page(later)
+        float.update(win, lines)
+      end
+    end)
+  end
+  local function change(payload)
+    payload.chat, payload.cwd = place.chat, place.cwd
+    host.request("change_mcp", payload, function(err)
+      if err then
+        say.line(err, severity.ERROR)
+      end
+      reload()
+    end)
+  end
   local function on_server(key, description, act)
     on(key, description, function(line)
       if not line.server then
@@ -179,17 +220,17 @@ local function show(chat)
     end)
   end
   on_server("r", "Start it, or start it again", function(line)
-    change(chat, { server = line.server.name, what = "restart" })
+    change({ server = line.server.name, what = "restart" })
   end)
   on_server("s", "Stop it", function(line)
-    change(chat, { server = line.server.name, what = "stop" })
+    change({ server = line.server.name, what = "stop" })
   end)
   on_server("t", "Offer the tool, or no longer", function(line)
     if not line.tool then
       return say.hint("t is for the line of a tool")
     end
     local what = line.tool.offered and "withhold" or "offer"
-    change(chat, { server = line.server.name, what = what, tool = line.tool.own_name })
+    change({ server = line.server.name, what = what, tool = line.tool.own_name })
   end)
   on_server("K", "Show what it said", function(line)
     show_log(line.server)
@@ -199,26 +240,23 @@ local function show(chat)
     if path == "" then
       return say.hint("This server is from your configuration; a is for those of a file")
     end
-    change(chat, { what = "ask", file = path })
+    change({ what = "ask", file = path })
   end)
   local unwatch
   unwatch = known.watch(function()
     if not api.nvim_win_is_valid(win) then
       return unwatch()
     end
-    lines, about = page()
-    float.update(win, lines)
+    reload()
   end)
 end
 
----Show the servers; those of the folder of a chat where there is one.
+---Show the servers of the folder of a chat, or of Neovim's working folder.
 ---@param chat? string Its id
 function M.open(chat)
-  known.ask(host.request, chat, function(err)
-    if err then
-      return say.line(err, severity.ERROR)
-    end
-    show(chat or "")
+  local place = { chat = chat or "", cwd = vim.fn.getcwd() }
+  load(place, function(now)
+    show(place, now)
   end)
 end
 

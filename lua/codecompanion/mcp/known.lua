@@ -1,4 +1,4 @@
----What the host said last of its MCP servers: for completion of their prompts and resources, and for the page.
+---What the host said last of its MCP servers: for completion of their prompts and resources.
 
 local M = {}
 
@@ -38,15 +38,13 @@ local REFRESH_AFTER_MS = 100
 
 ---@type CodeCompanion.McpServer[]
 M.servers = {}
----@type CodeCompanion.McpFile[] Files of projects that bring servers
-M.files = {}
 ---@type table<string, table> Folder and file → what was answered about the file until this Neovim ends
 local answers = {}
 ---@type table<fun(), true>
 local watchers = {}
 local is_due = false
 
----Call `watcher` whenever something is known that was not.
+---Call `watcher` whenever something has changed.
 ---@param watcher fun()
 ---@return fun() unwatch
 function M.watch(watcher)
@@ -98,21 +96,16 @@ local function offer_resources()
   end
 end
 
----Ask the host.
+---Ask the host about the servers of Neovim's working folder, where the next message is written.
 ---@param request CodeCompanion.AskHost `host.request`
----@param chat? string Id of the chat whose folder counts
----@param done? fun(problem: string?)
-function M.ask(request, chat, done)
-  request("show_mcp", { chat = chat or "", cwd = vim.fn.getcwd() }, function(err, result)
+local function ask(request)
+  request("show_mcp", { chat = "", cwd = vim.fn.getcwd() }, function(err, result)
     if not err then
-      M.servers, M.files = result.servers, result.files
+      M.servers = result.servers
       offer_resources()
-      for watcher in pairs(watchers) do
-        watcher()
-      end
     end
-    if done then
-      done(err)
+    for watcher in pairs(watchers) do
+      watcher()
     end
   end)
 end
@@ -141,7 +134,7 @@ function M.changed(request, is_ready)
   vim.defer_fn(function()
     is_due = false
     if is_ready() then
-      M.ask(request)
+      ask(request)
     end
   end, REFRESH_AFTER_MS)
 end

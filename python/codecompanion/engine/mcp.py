@@ -60,7 +60,8 @@ class McpHost:
         root = self._root(request.chat, request.cwd)
         match request:
             case ShowMcp():
-                return {"servers": self.servers.status(root), "files": await self.files.files(root)}
+                files = await self.files.files(root)
+                return {"root": str(root), "servers": self.servers.status(root), "files": files}
             case ChangeMcp(what="ask"):
                 await self.files.ask_again(request.file, root, self._chats.get(request.chat))
             case ChangeMcp():

@@ -686,7 +686,8 @@ class Doctor(Request, frozen=True, kw_only=True):
 class ShowMcp(Request, frozen=True, kw_only=True):
     """Return the MCP servers of a folder, a table each: state, tools with their sizes, resources, prompts, log.
 
-    And the files that bring some (`files`): path, names of the servers, what was answered, what is wrong with it.
+    The folder (`root`) is that of the chat, `cwd` where the host has no such chat open. And the files that bring some
+    (`files`): path, names of the servers, what was answered, what is wrong with it.
     """
 
     cwd: str = ""
