@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from codecompanion.settings import OwnToolSettings, ToolSettings
+from codecompanion.settings_sections import OwnToolSettings, ToolSettings
 from codecompanion.tools.base import Tool
 from codecompanion.tools.own.lua_tool import lua_tool
 from codecompanion.tools.own.python_tool import python_tool

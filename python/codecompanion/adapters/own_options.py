@@ -1,7 +1,8 @@
-"""The options that only one kind of adapter has, read from an entry by the struct that lists them."""
+"""What only one kind of adapter knows of an entry: the options it has, the parameters it sets by itself."""
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TypeVar
 
 import msgspec
@@ -24,3 +25,14 @@ def options_of(settings: AdapterSettings, kind: type[T]) -> T:
         problem, _, place = str(error).partition(" - at ")
         expected = f"the options {', '.join(kind.__struct_fields__)}"
         raise ConfigError(f"adapters.http.{settings.name}.opts{place.strip('`$')}", problem, expected) from None
+
+
+def refuse_reserved(settings: AdapterSettings, reserved: Set[str]) -> None:
+    """Refuse an entry whose `parameters` name what every request of its wire format sets by itself.
+
+    Raises:
+        ConfigError: names the first of them.
+    """
+    for name in sorted(reserved & set(settings.parameters)):
+        path = f"adapters.http.{settings.name}.parameters.{name}"
+        raise ConfigError(path, "is set by the request itself", "another parameter")

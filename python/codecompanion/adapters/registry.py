@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,7 +21,7 @@ from codecompanion.adapters.keys.kept_logins import tokens_in
 from codecompanion.adapters.keys.key_source import FROM_FUNCTION, KeyReader, key_variable
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.offline.adapter import OfflineAdapter, OfflineOptions
-from codecompanion.adapters.own_options import options_of
+from codecompanion.adapters.own_options import options_of, refuse_reserved
 from codecompanion.adapters.unusable import UnusableAdapter
 from codecompanion.adapters.wire_format import WireFormat
 from codecompanion.errors import ConfigError, InputError, MissingKey, NetworkFailed, NotConfigured
@@ -246,33 +246,29 @@ def make_wire(settings: AdapterSettings, read_blob: BlobReader) -> WireFormat:
     Raises:
         ConfigError: one of its options or parameters is wrong.
     """
-    path = f"adapters.http.{settings.name}"
     match settings.kind:
         case "openai" | "openai_compatible":
-            from codecompanion.adapters.openai_chat.render import RenderOptions, reserved_parameters
+            from codecompanion.adapters.openai_chat.render import RESERVED, RenderOptions
             from codecompanion.adapters.openai_chat.wire import OpenAIChat
 
             options = options_of(settings, RenderOptions)
-            _refuse_reserved(path, reserved_parameters(settings))
+            refuse_reserved(settings, RESERVED)
             return OpenAIChat(settings, read_blob, options)
         case "openai_responses":
+            from codecompanion.adapters.openai_responses.options import RESERVED as RESERVED_BY_RESPONSES
             from codecompanion.adapters.openai_responses.options import ResponsesOptions
-            from codecompanion.adapters.openai_responses.options import reserved_parameters as reserved_by_responses
             from codecompanion.adapters.openai_responses.wire import OpenAIResponses
 
-            _refuse_reserved(path, reserved_by_responses(settings))
+            refuse_reserved(settings, RESERVED_BY_RESPONSES)
             return OpenAIResponses(settings, read_blob, options_of(settings, ResponsesOptions))
         case "anthropic":
+            from codecompanion.adapters.anthropic_messages.options import RESERVED as RESERVED_BY_MESSAGES
             from codecompanion.adapters.anthropic_messages.options import MessagesOptions
-            from codecompanion.adapters.anthropic_messages.options import reserved_parameters as reserved_by_messages
             from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
 
-            _refuse_reserved(path, reserved_by_messages(settings))
+            refuse_reserved(settings, RESERVED_BY_MESSAGES)
             return AnthropicMessages(settings, read_blob, options_of(settings, MessagesOptions))
         case kind:
-            raise ConfigError(f"{path}.kind", f"{kind!r} has no wire format", "openai or openai_compatible")
-
-
-def _refuse_reserved(path: str, names: Iterable[str]) -> None:
-    for name in names:
-        raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
+            raise ConfigError(
+                f"adapters.http.{settings.name}.kind", f"{kind!r} has no wire format", "openai or openai_compatible"
+            )

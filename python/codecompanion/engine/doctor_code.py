@@ -15,8 +15,7 @@ from codecompanion.engine.finding import Finding
 from codecompanion.errors import CodeCompanionError
 from codecompanion.model.embedding import EmbeddingSettings
 from codecompanion.session.services import Services
-from codecompanion.settings import CompletionSettings
-from codecompanion.settings_sections import TeamSettings
+from codecompanion.settings_sections import CompletionSettings, TeamSettings
 
 ANSWER_LIMIT_S = 5.0
 """`:checkhealth` waits 8 s for all of it."""

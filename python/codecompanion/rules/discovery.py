@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from codecompanion.rules.parsers import Include
-from codecompanion.settings import RuleFile
+from codecompanion.settings_sections import RuleFile
 
 RULE_SUFFIXES = frozenset({".md", ".mdc", ".markdown", ".txt", ".rst"})
 MAX_FILES = 200

@@ -18,7 +18,7 @@ from codecompanion.errors import CodeCompanionError
 from codecompanion.formats import text_files
 from codecompanion.rules.discovery import Found, Missing, Problem, find_files, find_include
 from codecompanion.rules.parsers import find_includes
-from codecompanion.settings import RuleGroup, RulesSettings
+from codecompanion.settings_sections import RuleGroup, RulesSettings
 
 MAX_INCLUDE_DEPTH = 5
 """How many files deep includes are followed, as Claude Code does."""

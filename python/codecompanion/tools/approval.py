@@ -22,7 +22,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.errors import InputError
-from codecompanion.settings import ToolSettings
+from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.base import ApprovalQuestion, Tool
 from codecompanion.tools.commands.command_prefix import covers, problem_with, words
 from codecompanion.tools.commands.destroyers import destroys_work

@@ -14,7 +14,7 @@ import msgspec
 
 from codecompanion.model.history import FileChangeState
 from codecompanion.model.messages import ToolSpec
-from codecompanion.settings import ToolSettings
+from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.code_lookup import CodeLookup, no_code_lookup
 from codecompanion.tools.commands.command_environment import HiddenVariables
 from codecompanion.tools.files.open_files import Editor, NoEditor, Opened

@@ -15,7 +15,7 @@ import msgspec
 from codecompanion.errors import ConfigError, ToolInputInvalid
 from codecompanion.formats.outside_text import DEEPEST_JSON, NOT_READABLE, is_too_deep
 from codecompanion.model.messages import ToolSpec
-from codecompanion.settings import ToolSettings
+from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools import schema
 from codecompanion.tools.base import Tool
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from codecompanion.errors import CodeCompanionError
 from codecompanion.formats.regex import regex
-from codecompanion.settings import ToolSettings
+from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.base import Tool
 from codecompanion.tools.parameters import problem_with_parameters
 from codecompanion.tools.provider import (

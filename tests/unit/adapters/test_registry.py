@@ -90,6 +90,16 @@ def test_an_unknown_name_gets_the_nearest(name: str, words: str) -> None:
         ),
         ("local", {"base_url": "", "address_key": "env.url"}, 'adapters.http.local.env.url: got ""'),
         ("local", {"parameters": {"messages": []}}, "adapters.http.local.parameters.messages: is set by the request"),
+        (
+            "openai",
+            {"kind": "openai_responses", "parameters": {"store": False, "input": []}},
+            "adapters.http.openai.parameters.input: is set by the request itself; expected another parameter",
+        ),
+        (
+            "openai",
+            {"kind": "anthropic", "parameters": {"top_p": 1, "system": "x"}},
+            "adapters.http.openai.parameters.system: is set by the request itself",
+        ),
     ],
 )
 async def test_a_wrong_entry_is_told_and_refuses_requests(name: str, change: dict[str, Any], words: str) -> None:

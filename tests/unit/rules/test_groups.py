@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from codecompanion.rules.groups import RulesLoaded, autoload, load_group, load_named, reread, rules_text
-from codecompanion.settings import RuleFile, RuleGroup, RulesSettings
+from codecompanion.settings_sections import RuleFile, RuleGroup, RulesSettings
 
 _DEFAULT = (
     ".clinerules",

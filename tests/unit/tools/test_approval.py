@@ -10,7 +10,7 @@ import pytest
 
 from codecompanion.errors import InputError
 from codecompanion.model.messages import ToolSpec
-from codecompanion.settings import ToolSettings
+from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.approval import Approvals, check_prefix
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 

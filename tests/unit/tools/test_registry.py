@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codecompanion.errors import ConfigError, ToolInputInvalid
-from codecompanion.settings import ToolSettings
+from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.registry import ToolRegistry
 

@@ -175,7 +175,7 @@ async def test_the_question_is_only_made_when_it_is_asked(context: ToolContext) 
 async def test_a_tool_without_a_question_is_asked_about_by_its_title_when_the_settings_demand_it(
     context: ToolContext,
 ) -> None:
-    from codecompanion.settings import ToolSettings
+    from codecompanion.settings_sections import ToolSettings
 
     setting = ToolSettings(enabled=True, require_approval_before=True, allowed_in_yolo_mode=True, timeout_s=1)
     asked = await approval_question(_tool(), {}, context, Approvals({"probe": setting}))

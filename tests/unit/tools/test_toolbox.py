@@ -11,7 +11,7 @@ import pytest
 
 from codecompanion.errors import InputError
 from codecompanion.model.messages import ToolSpec
-from codecompanion.settings import ToolSettings
+from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.base import Tool, ToolOutput
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.provider import GivenTools

@@ -6,9 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from codecompanion.adapters.base import AdapterSettings
-
-RESERVED_PARAMETERS = frozenset({"model", "messages", "tools", "system", "context_management", "compaction", "betas"})
+RESERVED = frozenset({"model", "messages", "tools", "system", "context_management", "compaction", "betas"})
 """Keys of the body that the request itself sets, or that have an option of their own."""
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -44,8 +42,3 @@ class MessagesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     cache_ttl: Literal["5m", "1h"] = "5m"
     image_input: bool = True
     document_input: bool = True
-
-
-def reserved_parameters(settings: AdapterSettings) -> list[str]:
-    """Return the keys of `parameters` that the request itself sets."""
-    return sorted(RESERVED_PARAMETERS & set(settings.parameters))

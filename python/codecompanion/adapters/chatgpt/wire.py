@@ -17,7 +17,7 @@ from codecompanion.adapters.openai_chat.render import encode
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.adapters.openai_responses.render import ResponsesRenderer, render_tool
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
-from codecompanion.adapters.own_options import options_of
+from codecompanion.adapters.own_options import options_of, refuse_reserved
 from codecompanion.adapters.wire_format import HttpCall
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import ConfigError
@@ -116,8 +116,7 @@ def check_entry(settings: AdapterSettings) -> PlanOptions:
     for name in sorted(settings.parameters):
         if name in NOT_TAKEN:
             raise ConfigError(f"{path}.parameters.{name}", "OpenAI does not take it for a ChatGPT plan")
-        if name in _OWN:
-            raise ConfigError(f"{path}.parameters.{name}", "is set by the request itself", "another parameter")
+    refuse_reserved(settings, _OWN)
     if settings.max_output_tokens:
         raise ConfigError(f"{path}.schema.max_tokens", "OpenAI takes no cap of the reply for a ChatGPT plan")
     return options_of(settings, PlanOptions)

@@ -31,6 +31,8 @@ from codecompanion.model.messages import DocumentPart, ImagePart, Message, TextP
 
 _log = logging.getLogger(__name__)
 
+RESERVED = frozenset({"model", "messages", "tools", "n"})
+"""Keys of the body that the request itself sets."""
 NO_OUTPUT = "(no output)"
 """Stands in for an empty tool result: several endpoints refuse empty content."""
 FOREIGN_CALL = {"google": {"thought_signature": "skip_thought_signature_validator"}}
@@ -266,11 +268,6 @@ def encode(value: Any) -> bytes:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
         return msgspec.json.encode(_without_surrogates(value))
-
-
-def reserved_parameters(settings: AdapterSettings) -> list[str]:
-    """Return the keys of `parameters` that the request itself sets."""
-    return sorted({"model", "messages", "tools", "n"} & set(settings.parameters))
 
 
 def _sendable(messages: list[Message]) -> Sequence[Message]:

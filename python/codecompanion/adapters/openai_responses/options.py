@@ -6,19 +6,19 @@ from typing import Literal
 
 import msgspec
 
-from codecompanion.adapters.base import AdapterSettings
 from codecompanion.formats.regex import regex
 
 MIN_OUTPUT_TOKENS = 16
 """The smallest `max_output_tokens` the endpoint takes."""
 MIN_THRESHOLD = 50_000
 """The smallest `compact_threshold` (R-539, `providers.md`)."""
-_RESERVED = frozenset(
+RESERVED = frozenset(
     [
         *("model", "input", "instructions", "tools", "store", "context_management", "truncation"),
         *("previous_response_id", "conversation", "background", "prompt"),
     ]
 )
+"""Keys of the body that the request itself sets, or that have an option of their own."""
 # Models that do not reason refuse everything about reasoning. All later families reason.
 _PLAIN_MODEL = regex(r"(?:^|[/:])(?:gpt-3|gpt-4|chatgpt-4|davinci|babbage)")
 
@@ -38,11 +38,6 @@ class ResponsesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     prompt_cache_key: bool = True
     reasoning_summary: Literal["auto", "concise", "detailed", "none"] = "auto"
     send_reasoning: bool = True
-
-
-def reserved_parameters(settings: AdapterSettings) -> list[str]:
-    """Return the keys of `parameters` that the request itself sets."""
-    return sorted(_RESERVED & set(settings.parameters))
 
 
 def may_reason(model: str) -> bool:

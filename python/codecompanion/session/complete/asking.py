@@ -14,7 +14,7 @@ from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.errors import ConfigError, NetworkFailed
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message
-from codecompanion.settings import CompletionSettings
+from codecompanion.settings_sections import CompletionSettings
 
 CURSOR = "<cursor/>"
 MAX_CHAT_CHARS = 1 << 16

@@ -30,7 +30,7 @@ from codecompanion.session.complete.project_prompt import Shown, SteadyKnowledge
 from codecompanion.session.complete.project_view import ProjectReader, RecentRange
 from codecompanion.session.complete.projects import Projects
 from codecompanion.session.services import Services
-from codecompanion.settings import CompletionSettings
+from codecompanion.settings_sections import CompletionSettings
 from codecompanion.wire.requests import CompleteCode
 from codecompanion.workspace.secret_files import is_secret
 

@@ -21,7 +21,7 @@ from codecompanion.mcp.server_spec import ServerSpec, ToolChoice
 from codecompanion.model.messages import ToolSpec
 from codecompanion.session.mcp.tool_names import model_names
 from codecompanion.session.mcp.tool_schema import UnusableSchema, is_readable, usable_schema
-from codecompanion.settings import ToolSettings
+from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 MAX_TOOLS = 128

@@ -20,7 +20,7 @@ from codecompanion.session.toolbox.groups import (
     unit_of,
     units_of,
 )
-from codecompanion.settings import ToolsSettings
+from codecompanion.settings_sections import ToolsSettings
 from codecompanion.tools.registry import OTHER_NAMES, ToolRegistry
 from codecompanion.tools.toolbox import Toolbox
 

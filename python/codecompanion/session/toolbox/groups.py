@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 import msgspec
 
-from codecompanion.settings import ToolsSettings
+from codecompanion.settings_sections import ToolsSettings
 from codecompanion.tools.provider import ProvidedGroup
 from codecompanion.tools.registry import OTHER_NAMES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from codecompanion.model.messages import ToolSpec
-from codecompanion.settings import OwnToolSettings
+from codecompanion.settings_sections import OwnToolSettings
 from codecompanion.tools.base import Tool, ToolContext, ToolOutput
 from codecompanion.tools.own.asking import question_of, title_of
 

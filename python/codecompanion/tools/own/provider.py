@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from codecompanion.errors import ConfigError
-from codecompanion.settings import OwnToolSettings
+from codecompanion.settings_sections import OwnToolSettings
 from codecompanion.tools.base import Tool
 from codecompanion.tools.own.lua_tool import lua_tool
 

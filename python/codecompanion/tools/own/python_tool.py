@@ -16,7 +16,7 @@ from typing import Any
 
 from codecompanion.errors import ToolError
 from codecompanion.model.messages import ToolSpec
-from codecompanion.settings import OwnToolSettings
+from codecompanion.settings_sections import OwnToolSettings
 from codecompanion.tools.base import Tool, ToolContext, ToolOutput
 from codecompanion.tools.own.asking import question_of, title_of
 from codecompanion.tools.own.loading import load_function, told_of

@@ -17,7 +17,6 @@ from codecompanion.adapters.openai_chat.render import (
     ChatRenderer,
     RenderOptions,
     encode,
-    reserved_parameters,
 )
 from codecompanion.model.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 
@@ -122,12 +121,6 @@ def test_a_configured_parameter_wins_over_the_default() -> None:
     )
     assert body["stream"] is False
     assert "stream_options" not in body
-
-
-def test_parameters_that_the_request_sets_are_reported() -> None:
-    """The registry turns them into an error that names the key."""
-    settings = AdapterSettings(name="t", kind="openai", parameters={"model": "x", "top_p": 1, "messages": []})
-    assert reserved_parameters(settings) == ["messages", "model"]
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\ud83c\udf89"])

@@ -11,7 +11,7 @@ from codecompanion.engine.chats import carry_out
 from codecompanion.errors import InputError
 from codecompanion.model.history import ViewChanged
 from codecompanion.session.session import Session
-from codecompanion.settings import ToolGroupSettings
+from codecompanion.settings_sections import ToolGroupSettings
 from codecompanion.tools.provider import GivenTools
 from codecompanion.wire.events import ContextItems, Notice, SubmitFailed
 from codecompanion.wire.requests import ChooseTools, Detach, ListTools, RedoChange, UndoChange

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from codecompanion.settings import OwnToolSettings, ToolSettings
+from codecompanion.settings_sections import OwnToolSettings, ToolSettings
 from codecompanion.tools.base import ToolContext, ToolOutput
 from codecompanion.tools.own.provider import OwnTools
 from codecompanion.tools.own.python_tool import MAX_LEFT_BEHIND
