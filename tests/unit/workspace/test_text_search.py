@@ -11,6 +11,7 @@ import pytest
 from codecompanion.workspace import text_search
 from codecompanion.workspace.project_files import Choice
 from codecompanion.workspace.text_search import files_with
+from tests.ripgrep import RIPGREP, needs_ripgrep
 from tests.unit.workspace.test_project_files import git
 
 FILES = {
@@ -24,8 +25,8 @@ FILES = {
     ".gitignore": "made/\n",
 }
 
-# Stands for ripgrep, which these machines do not have: it understands what we call it with, and nothing else.
-RIPGREP = f"""#!{sys.executable}
+# Stands for ripgrep where there is none: it understands what we call it with, and nothing else.
+STAND_IN = f"""#!{sys.executable}
 import os, sys
 split = sys.argv.index("--")
 options, paths = sys.argv[1:split], sys.argv[split + 1:]
@@ -58,14 +59,17 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=["ripgrep", "git", "walk"])
+@pytest.fixture(params=[pytest.param("real ripgrep", marks=needs_ripgrep), "ripgrep", "git", "walk"])
 def searcher(request: pytest.FixtureRequest, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Let each of the three answer."""
     tools = tmp_path / "bin"
     tools.mkdir()
     monkeypatch.setattr(text_search.shutil, "which", lambda name: None)
+    if request.param == "real ripgrep":
+        monkeypatch.setattr(text_search.shutil, "which", lambda name: RIPGREP)
+        return "ripgrep"
     if request.param == "ripgrep":
-        (tools / "rg").write_text(RIPGREP)
+        (tools / "rg").write_text(STAND_IN)
         (tools / "rg").chmod(0o755)
         monkeypatch.setattr(text_search.shutil, "which", lambda name: str(tools / name))
     elif request.param == "git":

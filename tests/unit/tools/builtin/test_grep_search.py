@@ -12,17 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codecompanion.tools.builtin import grep_search
+from tests.ripgrep import RIPGREP, needs_ripgrep
 from tests.unit.tools.conftest import Call
 
-_HAS_RIPGREP = shutil.which("rg") is not None
-_needs_ripgrep = pytest.mark.skipif(not _HAS_RIPGREP, reason="ripgrep is not installed")
 
-
-@pytest.fixture(params=[pytest.param(True, marks=_needs_ripgrep, id="ripgrep"), pytest.param(False, id="python")])
+@pytest.fixture(params=[pytest.param(RIPGREP, marks=needs_ripgrep, id="ripgrep"), pytest.param(None, id="python")])
 def searcher(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test that uses this runs with each searcher."""
-    if not request.param:
-        monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: request.param)
 
 
 def _make(root: Path, **contents: str | bytes) -> None:
@@ -173,7 +170,7 @@ async def test_a_regular_expression_that_runs_away_is_killed_in_time(
 _line = st.tuples(st.text(alphabet="abAB.( \té", max_size=12), st.sampled_from(["", "\r"])).map("".join)
 
 
-@_needs_ripgrep
+@needs_ripgrep
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
@@ -213,6 +210,7 @@ def test_both_searchers_give_the_same_result(
     )
     arguments = {"query": query, "is_regex": is_regex, "ignore_case": ignore_case, "max_results": limit}
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shutil, "which", lambda name: RIPGREP)
         with_ripgrep = asyncio.run(run_call(grep_search.GREP_SEARCH, arguments, context))
         patch.setattr(shutil, "which", lambda name: None)
         with_python = asyncio.run(run_call(grep_search.GREP_SEARCH, arguments, context))
