@@ -71,6 +71,19 @@ def tools(cursor: str) -> dict[str, Any]:
     return {"tools": [tool("echo", "Say it back."), tool("wait"), tool("die"), tool("huge"), tool("ask")]}
 
 
+def odd_form(kind: str) -> dict[str, Any]:
+    """Return what no form should be, or one that is only large."""
+    countries = [{"const": f"C{number}", "title": f"Country {number}"} for number in range(249)]
+    odd: dict[str, Any] = {
+        "many": {f"field_{number}": {"type": "string"} for number in range(31)},
+        "countries": {"home": {"type": "string", "title": "Country", "oneOf": countries}},
+        "long": {"name": {"type": "string", "description": "x" * 30_000}},
+        "nested": {"where": {"type": "object", "properties": {"street": {"type": "string"}}}},
+        "none": {"name": 5},
+    }
+    return {"message": "Who?", "requestedSchema": {"type": "object", "properties": odd[kind]}}
+
+
 def call(name: str, arguments: dict[str, Any], request: Any) -> dict[str, Any] | None:
     if name == "wait":
         return None
@@ -99,7 +112,7 @@ def call(name: str, arguments: dict[str, Any], request: Any) -> dict[str, Any] |
         form = {"message": INJECTION, "requestedSchema": {"type": "object", "properties": fields, "required": ["name"]}}
         roots = {"roots": ("roots/list", {})}
         ways = {"sampling": ("sampling/createMessage", sampling), "form": ("elicitation/create", form), **roots}
-        method, params = ways[kind]
+        method, params = ways.get(kind) or ("elicitation/create", odd_form(kind))
         say({"id": 777, "method": method, "params": params})
         return None
     if "rename" in WAYS and not state["renamed"]:

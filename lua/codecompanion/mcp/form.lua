@@ -1,14 +1,24 @@
 ---What a server asks the user for, one simple input after the other.
 
 local choose = require("codecompanion.screen.choose")
+local fit = require("codecompanion.screen.fit")
 
 local M = {}
+
+local SHOWN = 60 -- cells of choices
 
 ---@class CodeCompanion.FormField
 ---@field name string
 ---@field label string
 ---@field default string
 ---@field choices string[]
+
+---@param choices string[] The block has all of them
+---@return string
+local function shown(choices)
+  local text = table.concat(choices, ", ")
+  return #text <= SHOWN and text or ("%s %d in all"):format(fit.cut(text, SHOWN), #choices)
+end
 
 ---Ask for the values. Leaving an input (`<Esc>`, `<C-c>`) leaves the whole question open; what was entered before it
 ---stands in the inputs the next time.
@@ -23,7 +33,7 @@ function M.fill(form, kept, given)
       choose.forget_prompt() -- not before: it would take the next question off the screen
       return given(vim.json.encode(values))
     end
-    local choices = #field.choices > 0 and (" (%s)"):format(table.concat(field.choices, ", ")) or ""
+    local choices = #field.choices > 0 and (" (%s)"):format(shown(field.choices)) or ""
     local opts = { prompt = field.label .. choices .. ": ", default = kept[field.name] or field.default }
     pcall(vim.ui.input, opts, function(text)
       if text then

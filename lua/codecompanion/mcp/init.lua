@@ -177,6 +177,8 @@ local function show_log(server)
   local lines = vim.tbl_map(shown, server.log)
   if #lines == 0 then
     lines = { "It has said nothing." }
+  elseif server.older_lines > 0 then
+    table.insert(lines, 1, ("… %s before these"):format(numbers.counted(server.older_lines, "line")))
   end
   vim.list_extend(lines, { "" }, 1, 1)
   vim.list_extend(lines, vim.tbl_map(shown, vim.split(server.line, "\n")))

@@ -27,7 +27,8 @@ local REFRESH_AFTER_MS = 100
 ---@field resources string[][] Address and name
 ---@field prompts { [1]: string, [2]: string[], [3]: string[] }[] Name, names of the arguments, of the required ones
 ---@field left_out string[]
----@field log string[]
+---@field log string[] The newest lines of what it said
+---@field older_lines integer How many there were before these
 
 ---@class CodeCompanion.McpFile
 ---@field path string

@@ -91,16 +91,23 @@ class SamplingReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ElicitationRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A server asks the user for values. `fields` is its flat schema by name; `url` asks to open an address instead."""
+    """A server asks the user for values. `fields` is its flat schema by name; `url` asks to open an address instead.
+
+    What stands in `fields` is as the server gave it: nothing says that a field is a table.
+    """
 
     message: str
-    fields: Mapping[str, Mapping[str, Any]] = {}
+    fields: Mapping[str, Any] = {}
     required: tuple[str, ...] = ()
     url: str = ""
 
 
 class Refused(CodeCompanionError):
     """The user does not let the server have what it asks for; `is_final` when the call is to be stopped as well."""
+
+
+class Unaskable(CodeCompanionError):
+    """What a server asks cannot be put to the user as a whole; the sentence is for the server, too."""
 
 
 class ServerListener(Protocol):
@@ -122,4 +129,4 @@ class ServerListener(Protocol):
         """Return a reply of the model; raises `Refused`."""
 
     async def elicit(self, request: ElicitationRequest) -> dict[str, Any] | None:
-        """Return the values the user gave, None when the user closed the question; raises `Refused`."""
+        """Return the values the user gave, None when the question was closed; raises `Refused`, `Unaskable`."""

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from codecompanion.formats.cutting import cut
 from codecompanion.mcp import content
-from codecompanion.mcp.base import ElicitationRequest, McpError, Refused, ServerListener
+from codecompanion.mcp.base import ElicitationRequest, McpError, Refused, ServerListener, Unaskable
 
 _REFUSED = -1
 """The code that the specification shows for a request the user rejected."""
@@ -44,18 +45,14 @@ class Callbacks:
 
     async def elicit(self, context: Any, params: Any) -> Any:
         """Answer `elicitation/create`."""
-        from mcp.types import ElicitResult
+        from mcp.types import INVALID_PARAMS, ElicitResult, ErrorData
 
         schema = getattr(params, "requested_schema", None) or {}
-        fields = schema.get("properties")
+        fields = schema.get("properties", {})
         required = schema.get("required")
         request = ElicitationRequest(
-            message=params.message[:2_000],
-            fields={
-                name: field
-                for name, field in (fields.items() if isinstance(fields, dict) else ())
-                if isinstance(field, dict)
-            },
+            message=params.message,
+            fields=fields if isinstance(fields, dict) else {},
             required=tuple(name for name in required if isinstance(name, str)) if isinstance(required, list) else (),
             url=str(getattr(params, "url", "") or ""),
         )
@@ -63,6 +60,8 @@ class Callbacks:
             values = await self._listener.elicit(request)
         except Refused:
             return ElicitResult(action="decline")
+        except Unaskable as error:
+            return ErrorData(code=INVALID_PARAMS, message=str(error))
         if values is None:
             return ElicitResult(action="cancel")
         return ElicitResult(action="accept", content=None if request.url else values)
@@ -76,7 +75,7 @@ class Callbacks:
 
     async def log(self, params: Any) -> None:
         """Take in `notifications/message`."""
-        logger = f"{params.logger[:60]}: " if params.logger else ""
+        logger = f"{cut(params.logger, 60)}: " if params.logger else ""
         self._listener.on_log(params.level, logger + content.log_text(params.data))
 
     async def notice(self, message: Any) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import codecompanion
+from codecompanion.formats.cutting import cut
 from codecompanion.mcp import content
 from codecompanion.mcp.base import Given, McpError, Offer, ServerListener
 from codecompanion.mcp.callbacks import Callbacks
@@ -39,7 +40,7 @@ class Connection:
     def __init__(self, spec: ServerSpec, env: Mapping[str, str], listener: ServerListener) -> None:
         self.spec, self._env, self._listener = spec, env, listener
         self.offer = Offer()
-        self.server_name = self.server_version = self.instructions = self.protocol = ""
+        self.server_name = self.server_version = self.protocol = ""
         self._client: Any = None
         self._fault = ""
         self._is_wanted = True
@@ -182,9 +183,8 @@ class Connection:
         # See above: the check is a public method of the session.
         setattr(self._client.session, "validate_tool_result", _believe)  # noqa: B010
         info = self._client.server_info
-        self.server_name = (info.name if info else "")[:100]
-        self.server_version = (info.version if info else "")[:40]
-        self.instructions = (self._client.instructions or "")[:4_000]
+        self.server_name = cut(info.name if info else "", 100)
+        self.server_version = cut(info.version if info else "", 40)
         self.protocol = self._client.protocol_version
 
     def _streams(self) -> Any:

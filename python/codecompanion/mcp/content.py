@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from codecompanion.formats.cutting import cut
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.mcp.base import Given, Image, McpError, SamplingRequest
 
@@ -19,6 +20,7 @@ MAX_TEXT_CHARS = 4_000_000
 """More than this of one result is not kept, not even in the log."""
 MAX_IMAGES = 10
 MAX_IMAGE_BYTES = 10_000_000
+_MAX_LOG_CHARS = 2_000
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
@@ -28,15 +30,14 @@ class _Joined:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.images: list[Image] = []
-        self._room = MAX_TEXT_CHARS
+        self._room, self._missing = MAX_TEXT_CHARS, 0
 
     def add(self, text: str) -> None:
-        if self._room <= 0:
-            return
-        if len(text) > self._room:
-            text = text[: self._room] + f"\n[… {len(text) - self._room:,} more characters were not kept …]"
-        self._room -= len(text)
-        self.texts.append(text)
+        kept = text[: self._room]
+        self._room -= len(kept)
+        self._missing += len(text) - len(kept)
+        if kept or not text:
+            self.texts.append(kept)
 
     def add_image(self, mime: str, encoded: str) -> None:
         what = f"an image ({mime[:60]})"
@@ -52,7 +53,8 @@ class _Joined:
             self.add(f"[{what} is left out: its data are damaged]")
 
     def given(self, *, is_error: bool = False) -> Given:
-        return Given(text="\n".join(self.texts), images=tuple(self.images), is_error=is_error)
+        missing = [f"[… {self._missing:,} more characters were not kept …]"] if self._missing else []
+        return Given(text="\n".join((*self.texts, *missing)), images=tuple(self.images), is_error=is_error)
 
 
 def result_given(result: Any) -> Given:
@@ -104,7 +106,7 @@ def sampling_request(params: Any) -> SamplingRequest:
 def log_text(data: Any) -> str:
     """Return what a logging message says, in one line."""
     text = data if isinstance(data, str) else _as_json(data)
-    return " ".join(text[:2_000].split())
+    return cut(" ".join(cut(text, 50 * _MAX_LOG_CHARS).split()), _MAX_LOG_CHARS)
 
 
 def _add(joined: _Joined, block: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from codecompanion.formats.cutting import cut
 from codecompanion.mcp.base import McpPrompt, McpResource, McpTool, Offer
 
 MAX_ITEMS = 10_000
@@ -71,7 +72,7 @@ def _tool(tool: Any) -> McpTool:
     title = tool.title or (notes.title if notes is not None else "") or ""
     return McpTool(
         name=tool.name,
-        title=title[:MAX_NAME_CHARS],
+        title=cut(title, MAX_NAME_CHARS),
         description=tool.description or "",
         schema=tool.input_schema,
         hints=hints,
@@ -81,18 +82,18 @@ def _tool(tool: Any) -> McpTool:
 def _resource(resource: Any) -> McpResource:
     return McpResource(
         uri=resource.uri,
-        name=(resource.title or resource.name or "")[:MAX_NAME_CHARS],
-        description=(resource.description or "")[:MAX_ABOUT_CHARS],
-        mime=(resource.mime_type or "")[:MAX_NAME_CHARS],
+        name=cut(resource.title or resource.name or "", MAX_NAME_CHARS),
+        description=cut(resource.description or "", MAX_ABOUT_CHARS),
+        mime=cut(resource.mime_type or "", MAX_NAME_CHARS),
     )
 
 
 def _template(template: Any) -> McpResource:
     return McpResource(
         uri=template.uri_template,
-        name=(template.title or template.name or "")[:MAX_NAME_CHARS],
-        description=(template.description or "")[:MAX_ABOUT_CHARS],
-        mime=(template.mime_type or "")[:MAX_NAME_CHARS],
+        name=cut(template.title or template.name or "", MAX_NAME_CHARS),
+        description=cut(template.description or "", MAX_ABOUT_CHARS),
+        mime=cut(template.mime_type or "", MAX_NAME_CHARS),
         is_template=True,
     )
 
@@ -100,9 +101,9 @@ def _template(template: Any) -> McpResource:
 def _prompt(prompt: Any) -> McpPrompt:
     return McpPrompt(
         name=prompt.name,
-        description=(prompt.description or prompt.title or "")[:MAX_ABOUT_CHARS],
+        description=cut(prompt.description or prompt.title or "", MAX_ABOUT_CHARS),
         arguments=tuple(
-            (argument.name, bool(argument.required), (argument.description or "")[:MAX_ABOUT_CHARS])
+            (argument.name, bool(argument.required), cut(argument.description or "", MAX_ABOUT_CHARS))
             for argument in prompt.arguments or ()
         ),
     )

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from codecompanion.formats.cutting import cut
 from codecompanion.mcp.base import McpError
 
 MAX_LINE_BYTES = 16_000_000
@@ -30,6 +31,8 @@ END_S = 5.0
 _Pipe = TypeVar("_Pipe")
 _CHUNK = 65_536
 _MAX_STDERR_LINE = 4_000
+_MAX_STDERR_BYTES = 4 * _MAX_STDERR_LINE + 4
+_STRAY_SHOWN = 20
 _WARDEN = Path(__file__).with_name("warden.py")
 
 
@@ -133,8 +136,10 @@ async def _read_messages(
                 if not line.strip():
                     continue
                 stray += 1
-                if stray <= 20:
-                    on_stray(f"(no message) {line[:200].decode('utf-8', 'replace')}")
+                if stray <= _STRAY_SHOWN:
+                    on_stray(f"(no message) {cut(line[:_MAX_STDERR_LINE].decode('utf-8', 'replace'), 200)}")
+                elif stray == _STRAY_SHOWN + 1:
+                    on_stray("(no message) more lines of this kind are not shown")
                 if stray > MAX_STRAY_LINES:
                     on_fault(f"it printed {MAX_STRAY_LINES:,} lines that are no messages")
                     break
@@ -179,14 +184,17 @@ async def _write_messages(stdin: asyncio.StreamWriter, outgoing: Any, incoming: 
 
 
 async def _read_stderr(stderr: asyncio.StreamReader, on_line: Callable[[str], None]) -> None:
+    def say(line: bytes) -> None:
+        on_line(cut(line[:_MAX_STDERR_BYTES].decode("utf-8", "replace").rstrip(), _MAX_STDERR_LINE))
+
     rest = b""
     while chunk := await stderr.read(_CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
-        rest = rest[-_MAX_STDERR_LINE:]
+        rest = rest[:_MAX_STDERR_BYTES]
         for line in lines:
-            on_line(line[:_MAX_STDERR_LINE].decode("utf-8", "replace").rstrip())
+            say(line)
     if rest:
-        on_line(rest.decode("utf-8", "replace"))
+        say(rest)
 
 
 async def _end(process: asyncio.subprocess.Process, held: int, tasks: list[asyncio.Task[None]]) -> None:

@@ -189,7 +189,7 @@ async def test_a_server_of_the_protocol_of_2026_gives_tools_resources_and_prompt
     server = connection(one, Listener())
     await server.open()
     try:
-        assert (server.server_name, server.protocol, server.instructions) == ("proper", "2026-07-28", "Be kind.")
+        assert (server.server_name, server.protocol) == ("proper", "2026-07-28")
         assert (await server.call("add", {"one": 1, "other": 2}, 30)).text == "3"
         assert [resource.uri for resource in server.offer.resources] == ["note://today"]
         assert (await server.read("note://today", 30)).text == "Water the plants."

@@ -64,8 +64,10 @@ def read_file(path: Path, content: bytes) -> list[Entry]:
     except NOT_READABLE as error:
         raise ConfigError(where, f"it is not JSON: {error}") from error
     servers = table.get("mcpServers", {}) if isinstance(table, dict) else None
-    if not isinstance(servers, dict) or len(servers) > MAX_SERVERS:
+    if not isinstance(servers, dict):
         raise ConfigError(f"{where}: mcpServers", "it is no table of servers", '{ "name": { "command": … } }')
+    if len(servers) > MAX_SERVERS:
+        raise ConfigError(f"{where}: mcpServers", f"got {len(servers)} servers", f"at most {MAX_SERVERS}")
     return [_entry(name, entry, path) for name, entry in sorted(servers.items())]
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from codecompanion.adapters.base import ChatRequest, Finished, TextDelta
 from codecompanion.errors import AdapterError
 from codecompanion.formats.cutting import cut
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.mcp.base import ElicitationRequest, Refused, SamplingReply, SamplingRequest
+from codecompanion.mcp.base import ElicitationRequest, Refused, SamplingReply, SamplingRequest, Unaskable
 from codecompanion.model.messages import Message
 from codecompanion.session.chat import Chat
 from codecompanion.session.services import Services
@@ -26,6 +28,10 @@ MAX_SAMPLE_TOKENS = 4_096
 MAX_SAMPLE_CHARS = 200_000
 SAMPLE_S = 300.0
 MAX_FIELDS = 30
+"""More are no question to a person: they are entered one by one."""
+MAX_FORM_CHARS = 20_000
+"""Of all texts of a form, which are shown in full; a list of all countries has 3,000."""
+_KINDS = ("string", "integer", "number", "boolean", "array")
 _REFUSED = "the user does not want this"
 
 
@@ -40,6 +46,7 @@ async def sample(services: Services, chat: Chat | None, server: str, request: Sa
     if sum(len(text) for _, text in request.messages) + len(request.system) > MAX_SAMPLE_CHARS:
         raise Refused(f"it sends more than {MAX_SAMPLE_CHARS:,} characters")
     most = max(1, min(request.max_tokens or MAX_SAMPLE_TOKENS, MAX_SAMPLE_TOKENS))
+    more = f" (it asks for {request.max_tokens:,})" if request.max_tokens > most else ""
     parts = [f"[system]\n{request.system}"] if request.system else []
     parts += [f"[{role}]\n{text}" for role, text in request.messages]
     given = await chat.desk.ask_aside(
@@ -47,7 +54,7 @@ async def sample(services: Services, chat: Chat | None, server: str, request: Sa
             chat=chat.chat_id,
             call_id=f"mcp-{services.new_token()}",
             name=server,
-            title=f"let {chat.model or chat.adapter_name} answer this, in up to {most} tokens?",
+            title=f"let {chat.model or chat.adapter_name} answer this, in up to {most:,} tokens{more}?",
             body="\n\n".join(parts),
             kind="sampling",
         )
@@ -93,10 +100,14 @@ async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) ->
 
     Raises:
         Refused: the user declined.
+        Unaskable: it cannot be shown as a whole, which the user is told, too.
     """
     if chat is None:
         raise Refused("no chat waits for this server")
-    fields = dict(list(request.fields.items())[:MAX_FIELDS])
+    if why := _unaskable(request):
+        chat.notice(Severity.WARN, f"The MCP server {server} asks for values and was told why it gets none: {why}.")
+        raise Unaskable(why)
+    fields: Mapping[str, Mapping[str, Any]] = request.fields
     problem, typed = "", dict[str, str]()
     while True:
         given = await chat.desk.ask_aside(_question(chat, server, request, fields, problem, typed))
@@ -112,6 +123,22 @@ async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) ->
             return values
 
 
+def _unaskable(request: ElicitationRequest) -> str:
+    """Return why the question cannot be shown as a whole, "" when it can."""
+    if len(request.fields) > MAX_FIELDS:
+        return f"its form has {len(request.fields)} fields, at most {MAX_FIELDS} can be asked for"
+    for name, field in request.fields.items():
+        if not isinstance(field, Mapping):
+            return f"the field {cut(_one_line(name), 60)} of its form is not described"
+        if field.get("type", "string") not in _KINDS:
+            kind, kinds = cut(_one_line(field["type"]), 40), ", ".join(_KINDS)
+            return f"the field {cut(_one_line(name), 60)} of its form is of the type {kind}, expected one of {kinds}"
+    about = (f"{name}{field.get('description', '')}{_default(field)}" for name, field in request.fields.items())
+    shown = (request.message, request.url, *about, *(text for one in request.fields.values() for text in _options(one)))
+    chars = sum(map(len, shown))
+    return f"it has {chars:,} characters, at most {MAX_FORM_CHARS:,} are shown" if chars > MAX_FORM_CHARS else ""
+
+
 def _question(
     chat: Chat,
     server: str,
@@ -125,7 +152,8 @@ def _question(
     if request.url:
         lines += ["", f"It asks you to open this address yourself: {request.url}"]
     lines += [""] if fields else []
-    lines += [_about(name, field, name in request.required) for name, field in fields.items()]
+    for name, field in fields.items():
+        lines += _about(name, field, name in request.required)
     lines += ["", problem] if problem else []
     form = [
         {
@@ -149,30 +177,47 @@ def _question(
 
 def _label(name: str, field: Mapping[str, Any]) -> str:
     """Return what a field is called, everywhere the user reads of it: its title, its name where it has none."""
-    return cut(" ".join(str(field.get("title") or name).split()), 60)
+    return cut(_one_line(field.get("title") or name), 60)
 
 
-def _about(name: str, field: Mapping[str, Any], required: bool) -> str:
-    kind = str(field.get("type", "string"))[:20]
-    choices = ", ".join(_choices(field))
-    about = " ".join(str(field.get("description") or "").split())
+def _about(name: str, field: Mapping[str, Any], required: bool) -> list[str]:
+    about = _one_line(field.get("description") or "")
     wanted = "required" if required else "optional"
-    return cut(f"- {_label(name, field)} ({kind}, {wanted}{': ' + choices if choices else ''}) {about}".rstrip(), 300)
+    line = f"- {_label(name, field)} ({field.get('type', 'string')}, {wanted}) {about}".rstrip()
+    options = [f"{value} = {title}" if title else value for value, title in _titled(field)]
+    return [line, *([f"  one of: {', '.join(options)}"] if options else [])]
 
 
 def _choices(field: Mapping[str, Any]) -> list[str]:
-    """Return what may be chosen of a field with choices, in any of the forms the specification has had."""
+    """Return what may be chosen of a field with choices."""
+    return [value for value, _ in _titled(field)]
+
+
+def _options(field: Mapping[str, Any]) -> list[str]:
+    return [f"{value}{title}" for value, title in _titled(field)]
+
+
+def _titled(field: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the choices of a field and what each is called, in any of the forms the specification has had."""
     if field.get("type") == "array":
         inner = field.get("items")
-        return _choices(inner) if isinstance(inner, Mapping) else []
+        return _titled(inner) if isinstance(inner, Mapping) else []
     if field.get("type") == "boolean":
-        return ["true", "false"]
+        return [("true", ""), ("false", "")]
     for keyword in ("oneOf", "anyOf"):
         options = field.get(keyword)
         if isinstance(options, list):
-            return [str(one["const"]) for one in options if isinstance(one, Mapping) and "const" in one][:100]
-    options = field.get("enum")
-    return [str(one) for one in options][:100] if isinstance(options, list) else []
+            given = [one for one in options if isinstance(one, Mapping) and "const" in one]
+            return [(_one_line(one["const"]), _one_line(one.get("title") or "")) for one in given]
+    options, names = field.get("enum"), field.get("enumNames")
+    if not isinstance(options, list):
+        return []
+    titles = names if isinstance(names, list) and len(names) == len(options) else [""] * len(options)
+    return [(_one_line(one), _one_line(title)) for one, title in zip(options, titles, strict=True)]
+
+
+def _one_line(value: Any) -> str:
+    return " ".join(str(value).split())
 
 
 def _default(field: Mapping[str, Any]) -> str:
@@ -223,15 +268,23 @@ def _value(text: str, field: Mapping[str, Any]) -> Any:
                 number = int(text) if kind == "integer" else float(text)
             except ValueError:
                 raise ValueError("expected a whole number" if kind == "integer" else "expected a number") from None
+            if not math.isfinite(number):
+                raise ValueError("expected a number")
             low, high = field.get("minimum"), field.get("maximum")
             if (isinstance(low, (int, float)) and number < low) or (isinstance(high, (int, float)) and number > high):
                 raise ValueError(f"expected a number from {low} to {high}")
             return number
         case "array":
             chosen = [one.strip() for one in text.split(",") if one.strip()]
-            if choices and not set(chosen) <= set(choices):
-                raise ValueError(f"expected some of {', '.join(choices)}")
+            for one in chosen:
+                if choices and one not in choices:
+                    raise ValueError(_expected("some", one, choices))
             return chosen
     if choices and text not in choices:
-        raise ValueError(f"expected one of {', '.join(choices)}")
+        raise ValueError(_expected("one", text, choices))
     return text
+
+
+def _expected(how_many: str, given: str, choices: list[str]) -> str:
+    near = get_close_matches(given, choices, n=1)
+    return f"expected {how_many} of {cut(', '.join(choices), 200)}{f'; the nearest is {near[0]}' if near else ''}"

@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from codecompanion.formats.cutting import cut
 from codecompanion.mcp.base import (
     ElicitationRequest,
     Given,
@@ -80,6 +81,8 @@ class Server:
         self.lacks_packages = False
         """It does not run because what servers need is not installed: said once for all of them."""
         self.log: deque[str] = deque(maxlen=LOG_LINES)
+        self.older_lines = 0
+        """How many lines are not in `log` any more."""
         self.connection: Connection | None = None
         self.tools: tuple[ServerTool, ...] = ()
         self.joined: tuple[Tool, ...] = ()
@@ -182,11 +185,12 @@ class Server:
     def _with_last_words(self, problem: str) -> str:
         """Return the problem with what the server printed last, which mostly says why."""
         last = next((line.partition(": ")[2] for line in reversed(self.log) if line.startswith("stderr: ")), "")
-        return f"{problem}; it printed: {last[:160]}" if last.strip() and "ended" in problem else problem
+        return f"{problem}; it printed: {cut(last, 160)}" if last.strip() and "ended" in problem else problem
 
     def note(self, level: str, text: str) -> None:
         """Keep a line for the status page."""
         line = self._hands.hide(f"{level}: {text}")
+        self.older_lines += len(self.log) == LOG_LINES
         self.log.append(line)
         _log.debug("mcp %s %s", self.name, line)
 
@@ -224,7 +228,7 @@ class Server:
     async def _call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> Given:
         def progress(done: float, total: float | None, message: str) -> None:
             part = f"{done:g}/{total:g}" if total else f"{done:g}"
-            words = " ".join(f"{part} {self._hands.hide(message)}".split())[:80]
+            words = cut(" ".join(f"{part} {self._hands.hide(message)}".split()), 80)
             context.chat.progress(f"running {self.name}: {tool} · {words}")
 
         given: Given = await self.ask(

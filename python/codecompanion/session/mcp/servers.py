@@ -33,6 +33,8 @@ from codecompanion.tools.provider import ProvidedGroup
 from codecompanion.wire.events import McpChanged, PackagesMissing, Severity
 
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
+MAX_LISTED = 500
+"""As many resources and prompts of a server are told to the editor, for completion."""
 SEE = ":CodeCompanion mcp shows more."
 
 
@@ -276,14 +278,21 @@ class McpServers:
             "protocol": connection.protocol if connection else "",
             "tools": tools,
             "tokens": sum(one["tokens"] for one in tools if one["offered"]),
-            "resources": [[one.uri, one.name] for one in server.offer.resources[:500]],
+            "resources": [[one.uri, one.name] for one in server.offer.resources[:MAX_LISTED]],
             "prompts": [
                 [one.name, [name for name, _, _ in one.arguments], [name for name, must, _ in one.arguments if must]]
-                for one in server.offer.prompts[:500]
+                for one in server.offer.prompts[:MAX_LISTED]
             ],
-            "left_out": list(server.offer.left_out),
+            "left_out": [*server.offer.left_out, *_not_listed(server)],
             "log": list(server.log),
+            "older_lines": server.older_lines,
         }
+
+
+def _not_listed(server: Server) -> Iterator[str]:
+    for what, there in (("resources", server.offer.resources), ("prompts", server.offer.prompts)):
+        if len(there) > MAX_LISTED:
+            yield f"Of {len(there):,} {what} the first {MAX_LISTED} are completed"
 
 
 _NOT_STARTED = (ServerState.STOPPED, ServerState.STARTING)

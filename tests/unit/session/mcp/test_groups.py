@@ -14,8 +14,7 @@ from codecompanion.engine.mcp import McpHost
 from codecompanion.errors import InputError
 from codecompanion.session.mcp.entries import Entry
 from codecompanion.session.session import Session
-from codecompanion.settings import ToolGroupSettings
-from codecompanion.settings_sections import McpServerSettings
+from codecompanion.settings_sections import McpServerSettings, ToolGroupSettings
 from codecompanion.wire.events import ContextItems, Notice, SubmitFailed
 from codecompanion.wire.requests import ChangeMcp, ChooseTools, ListTools, UndoChange
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit

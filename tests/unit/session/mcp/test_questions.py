@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from codecompanion.adapters.base import Finished, TextDelta
 from codecompanion.model.history import UsageReported
 from codecompanion.model.messages import Usage
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
-from codecompanion.wire.events import ApprovalRequested
+from codecompanion.wire.events import ApprovalRequested, Notice
 from codecompanion.wire.requests import Approve
 from tests.mcp.listener import recorded
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -40,7 +42,8 @@ def told(session: Session) -> Any:
 async def test_a_reply_is_given_once_the_user_agrees_and_counts_in_the_cost(tmp_path: Path) -> None:
     reply = (TextDelta("No."), Finished("stop", (), Usage(input_tokens=40, output_tokens=2)))
     async with asked(tmp_path, "sampling", reply) as (bench, session, question):
-        assert (question.kind, question.title) == ("sampling", "let scripted-1 answer this, in up to 4096 tokens?")
+        assert question.kind == "sampling"
+        assert question.title == "let scripted-1 answer this, in up to 4,096 tokens (it asks for 99,999)?"
         assert "Tell me everything." in question.body
         assert "IGNORE ALL PREVIOUS" in question.body
         assert len(bench.adapter.requests) == 1
@@ -84,6 +87,47 @@ async def test_values_are_checked_and_asked_for_again(tmp_path: Path) -> None:
         await session.desk.take(Approve(call_id=again.call_id, decision="once", text=typed))
         await bench.idle(session)
         assert told(session) == {"action": "accept", "content": {"name": "Eve", "age": 33, "sure": False}}
+
+
+async def test_all_choices_of_a_field_are_shown_and_taken(tmp_path: Path) -> None:
+    """A list of all countries, with their names; a mistyped one is told the nearest."""
+    async with asked(tmp_path, "countries") as (bench, session, question):
+        assert "C0 = Country 0, C1 = Country 1" in question.body
+        assert "C248 = Country 248" in question.body
+        assert len(json.loads(question.form)[0]["choices"]) == 249
+        await session.desk.take(Approve(call_id=question.call_id, decision="once", text='{"home": "c248"}'))
+        await bench.until(lambda: len(bench.of(ApprovalRequested)) == 2)
+        again = bench.of(ApprovalRequested)[-1]
+        assert "Country: expected one of C0, C1, " in again.body
+        assert again.body.endswith("…; the nearest is C248.")
+        await session.desk.take(Approve(call_id=again.call_id, decision="once", text='{"home": "C248"}'))
+        await bench.idle(session)
+        assert told(session) == {"action": "accept", "content": {"home": "C248"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("many", "its form has 31 fields, at most 30 can be asked for"),
+        ("long", "it has 30,008 characters, at most 20,000 are shown"),
+        ("nested", "the field where of its form is of the type object, expected one of string, integer, number, "),
+        ("none", "the field name of its form is not described"),
+    ],
+)
+async def test_what_cannot_be_shown_whole_is_not_asked_and_both_sides_are_told(
+    tmp_path: Path, kind: str, why: str
+) -> None:
+    """Half of a form would get half of the values, and nobody would know."""
+    adapter = ScriptedAdapter("s", [calls(("c1", "odd__ask", json.dumps({"text": kind}))), says("done")])
+    async with with_servers(tmp_path, adapter, {"odd": server(require_approval_before=False)}) as (bench, session, _):
+        session.submit(submit("go"))
+        await bench.idle(session)
+        assert not bench.of(ApprovalRequested)
+        assert told(session)["message"].startswith(why)
+        assert told(session)["code"] == -32602
+        notices = [event.text for event in bench.of(Notice)]
+        sentence = f"The MCP server odd asks for values and was told why it gets none: {why}"
+        assert len([text for text in notices if text.startswith(sentence)]) == 1
 
 
 async def test_declining_and_closing_are_told_apart(tmp_path: Path) -> None:

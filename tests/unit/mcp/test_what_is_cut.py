@@ -1,0 +1,56 @@
+"""What a server says is bounded, and where something is cut it says so."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace as Said
+from typing import Any
+
+from codecompanion.mcp import content
+from codecompanion.mcp.listing import list_offer
+from codecompanion.mcp.stdio import _read_stderr
+
+
+def texts(*given: str) -> Any:
+    return Said(content=[Said(type="text", text=text) for text in given], structured_content=None, is_error=False)
+
+
+def test_a_result_says_once_how_much_of_it_was_not_kept() -> None:
+    """Also when its room ends exactly between two texts."""
+    most = content.MAX_TEXT_CHARS
+    for given in (["x" * most, "y" * 7], ["x" * (most - 2), "yy", "z" * 3, "z" * 4], ["x" * (most + 7)]):
+        text = content.result_given(texts(*given)).text
+        assert text.endswith("\n[… 7 more characters were not kept …]")
+        assert len(text) < most + 60
+    assert content.result_given(texts("one", "", "two")).text == "one\n\ntwo"
+
+
+def test_a_line_of_the_log_ends_in_an_ellipsis() -> None:
+    assert content.log_text("x" * 3_000) == "x" * 1_999 + "…"
+    assert content.log_text(" " * 200_000 + "hidden") == "…"
+    assert content.log_text("a\n b") == "a b"
+
+
+async def test_a_line_of_standard_error_ends_in_an_ellipsis() -> None:
+    """Its beginning is kept, also of one without an end."""
+    for end in (b"\n", b""):
+        stream = asyncio.StreamReader()
+        stream.feed_data(b"first" + b"x" * 300_000 + end)
+        stream.feed_eof()
+        lines: list[str] = []
+        await _read_stderr(stream, lines.append)
+        assert [(line[:5], line[-1], len(line)) for line in lines] == [("first", "…", 4_000)]
+
+
+async def test_descriptions_end_in_an_ellipsis() -> None:
+    class Client:
+        server_capabilities = Said(tools=None, prompts=Said(), resources=None)
+
+        async def list_prompts(self, cursor: str | None) -> Any:
+            argument = Said(name="a", required=True, description="y" * 2_000)
+            one = Said(name="p", title="", description="x" * 2_000, arguments=[argument])
+            return Said(prompts=[one], next_cursor=None)
+
+    (prompt,) = (await list_offer(Client())).prompts
+    assert prompt.description == "x" * 999 + "…"
+    assert prompt.arguments == (("a", True, "y" * 999 + "…"),)
