@@ -270,7 +270,7 @@ end
 function M.changes(args)
   local chat = chat_for("list changes of")
   if chat then
-    require("codecompanion.files.quickfix").fill(chat, args.bang)
+    require("codecompanion.files.quickfix").fill(chat, { all = args.bang })
   end
 end
 

@@ -454,15 +454,23 @@
 ---@field unsent boolean
 ---@field duration_ms integer
 
+---A change of a file that a tool made: `change_id` names it for `revert_changes` and `show_change`.
+---@class CodeCompanion.Wire.FileChange
+---@field change_id string
+---@field path string
+---@field added integer
+---@field removed integer
+---@field reverted? boolean
+
 ---One entry of a restored chat, in buffer order.
 ---
 ---kind: `user` | `updated` | `gathered` | `mentioned` | `reply` | `reasoning` | `tool` | `edited` | `compacted` |
----`cleared` |
----`note`; fields as in the live events. `change_id` names the change that made `edited`, `compacted` and `cleared`,
----`undone` that it does not count now. `gone`: the message is not in the view, by the kind of change that took it out.
----`opens`: the model's side of a turn, or a new answer to the same message, begins with it. `kept_percent`: so much is
----still sent of a tool result that was cut, or of each that an edit cut. `level` is that of a note; one that tells of
----the end of a turn has in `ended` how that was.
+---`cleared` | `changed` | `note`; fields as in the live events. `change_id` names the change that made `edited`,
+---`compacted` and `cleared`, `undone` that it does not count now. `gone`: the message is not in the view, by the kind
+---of change that took it out. `opens`: the model's side of a turn, or a new answer to the same message, begins with
+---it. `kept_percent`: so much is still sent of a tool result that was cut, or of each that an edit cut. `level` is
+---that of a note; one that tells of the end of a turn has in `ended` how that was. `changes`: what the tools of a turn
+---that ends here did to files.
 ---@class CodeCompanion.Wire.Entry
 ---@field kind string
 ---@field text? string
@@ -501,6 +509,7 @@
 ---@field tier? integer
 ---@field counts? [integer, integer]
 ---@field change? CodeCompanion.Wire.FileChange|nil
+---@field changes? CodeCompanion.Wire.FileChange[]
 
 ---A piece of a restored chat: pieces come newest first, each one goes above those before it.
 ---
@@ -1119,7 +1128,7 @@
 ---→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, places}]`.
 ---
 ---The changes of files that tools made in this chat, and their reverts, newest first. With `hunks` each row has
----`places`, as `tools.files.diff.Hunk`.
+---`places`, as `tools.files.diff.Hunk`, and whether each is `reverted`.
 ---@class CodeCompanion.Request.ListChanges
 ---@field id? integer
 ---@field chat? string
@@ -1138,7 +1147,7 @@
 ---
 ---Take back changes of files, three-way against what came later; files where that overlaps stay as they are. With
 ---`markers` the conflict is put into the file's buffer, unsaved. `hunk`: only this place of the one change, counted
----from 0 as in the `lines` of `list_changes`.
+---from 0 as in the `places` of `list_changes`; one that is reverted is brought back.
 ---@class CodeCompanion.Request.RevertChanges
 ---@field id? integer
 ---@field chat? string

@@ -181,7 +181,10 @@ def test_a_turn_of_several_files_is_reviewed_place_by_place(desk):
     user.nvim.wait_for(lambda: user.nvim.lua(texts)[1] == "↶", "the mark of the revert")
     assert user.disk() == TEXT.replace("line 30\n", "row 30\n")
     user.nvim.feed("gX")
-    assert user.disk() == TEXT.replace("line 30\n", "row 30\n")
+    user.nvim.wait_for(lambda: user.nvim.lua(texts)[1] != "↶", "the place to come back")
+    assert user.disk() == TEXT.replace("line 30\n", "row 30\n").replace("line 3\n", "row 3\n")
+    user.nvim.feed("gX")
+    user.nvim.wait_for(lambda: user.nvim.lua(texts)[1] == "↶", "the mark of the revert")
     user.nvim.feed("3GK")
     user.nvim.wait_lua("return vim.wo.diff and vim.api.nvim_get_current_line() == 'row 30'")
     user.nvim.wait_screen(r"before · a.txt · q close(.|\n)*after · a.txt · q close")
@@ -189,6 +192,9 @@ def test_a_turn_of_several_files_is_reviewed_place_by_place(desk):
     user.nvim.wait_lua("return vim.bo.filetype == 'qf'")
     user.nvim.feed("1GgF")
     user.nvim.wait_for(lambda: user.disk("b.txt") == "one\n", "the file")
+    user.nvim.wait_for(lambda: user.nvim.lua(texts)[:2] == ["↶", "↶"], "the marks")
+    user.nvim.feed("gF")
+    user.nvim.wait_screen("All places of this file are reverted; gX brings one back")
     user.nvim.command("cclose | CodeCompanionRevert")
     user.nvim.wait_screen("File changes")
     user.nvim.wait_screen("revert a.txt")
@@ -204,7 +210,7 @@ def test_a_change_whose_only_place_is_reverted_in_the_review_is_reverted_everywh
     user.nvim.wait_lua("return #vim.fn.getqflist() == 1 and vim.fn.getqflist()[1].text:find('↶ reverted') ~= nil")
     assert "Reverted a.txt." in user.nvim.messages()
     user.nvim.feed("gF")
-    user.nvim.wait_screen("Reverted already")
+    user.nvim.wait_screen("All places of this file are reverted")
     user.nvim.command("cclose")
     user.nvim.wait_screen(r"insert_edit a.txt · \+1 −1 · reverted")
     assert user.disk() == TEXT
@@ -247,3 +253,47 @@ def test_while_the_model_works_nothing_is_reverted(desk):
     user.nvim.command("CodeCompanionRevert turn")
     user.nvim.wait_screen("Wait until the reply is complete")
     assert "five\n" in user.disk()
+
+
+def test_the_line_of_a_turn_follows_what_counts_and_comes_back_with_the_chat(desk):
+    """Live, after `:edit`, in a chat that is resumed; `gR` there is the review of that turn, whatever came later."""
+    both = reply(
+        calls=[edit_call("b.txt", "one", "1", "c9"), edit_call("a.txt", "line 3\n", "row 3\n", "c1")],
+    )
+    user = desk(both, edit("line 30\n", "row 30\n"), files=[("a.txt", TEXT), ("b.txt", "one\n")])
+    user.say()
+    user.say("more")
+    user.nvim.command("tabfirst")
+    line = r"▸ 2 files changed · \+2 −2 · gR review"
+    user.nvim.wait_screen(line)
+
+    def review():
+        user.nvim.command("tabfirst")
+        user.nvim.feed("gg/files changed<CR>gR")
+        user.nvim.wait_lua("return vim.bo.filetype == 'qf'")
+        return user.nvim.lua("return vim.tbl_map(function(i) return i.text end, vim.fn.getqflist())")
+
+    assert review() == ["+1 −1 · 1", "+1 −1 · row 3"]
+    user.nvim.feed("gX")
+    user.nvim.wait_screen(r"▸ 2 files changed · \+1 −1 · 1 reverted · gR review")
+    user.nvim.feed("2GgX")
+    user.nvim.wait_screen(r"▸ 2 files changed · all reverted · gR review")
+    assert user.disk() == TEXT.replace("line 30\n", "row 30\n")
+    user.nvim.feed("gX")
+    partly = r"▸ 2 files changed · \+1 −1 · 1 reverted · gR review"
+    user.nvim.wait_screen(partly)
+    user.nvim.command("cclose")
+    user.nvim.command("edit")
+    user.nvim.wait_screen(partly)
+    assert user.chat.text().count("files changed") == 1
+    chat_id = user.chat.id
+    user.nvim.command("CodeCompanion restart")
+    user.nvim.command("bwipeout!")
+    user.nvim.lua("require('codecompanion.chat').resume(...)", chat_id)
+    user.chat.wait_ready()
+    user.nvim.wait_screen(partly)
+    assert review() == ["↶ reverted: +1 −1 · 1", "+1 −1 · row 3"]
+    user.nvim.command("cclose")
+    user.nvim.feed("GgR")
+    user.nvim.wait_lua("return vim.bo.filetype == 'qf'")
+    assert user.nvim.lua("return vim.fn.getqflist()[1].text") == "+1 −1 · row 30"

@@ -16,7 +16,7 @@ LUA = REPO / "lua"
 ORDER = (
     ("chat.state",),
     ("chat.buffer",),
-    ("chat.draw", "sources.updates"),
+    ("chat.draw", "sources.updates", "files.turn_line"),
     ("chat.question",),
     ("chat.wire",),
     ("chat.window",),

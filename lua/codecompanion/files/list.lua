@@ -108,7 +108,7 @@ local function show(chat, rows)
   end)
   on("Q", "Put the changes of this turn into the quickfix list", function(row)
     close()
-    require("codecompanion.files.quickfix").fill(chat, false, row.turn_id)
+    require("codecompanion.files.quickfix").fill(chat, { turn_id = row.turn_id })
   end)
 end
 

@@ -15,25 +15,57 @@ local function text_of(row, place)
   return table.concat(parts, " ") .. " · " .. place.text
 end
 
+---@class CodeCompanion.ReviewOf
+---@field all? boolean The whole chat
+---@field turn_id? string One turn
+---@field of_change? string The turn of this change; without any of these the newest turn that changed files
+
+---@param rows table[] Newest first
+---@param which CodeCompanion.ReviewOf
+---@return string? turn_id nil for all
+local function turn_of(rows, which)
+  if which.all or which.turn_id then
+    return which.turn_id
+  end
+  for _, row in ipairs(rows) do
+    if which.of_change and row.change_id == which.of_change or not which.of_change and row.tool ~= "revert" then
+      return row.turn_id
+    end
+  end
+end
+
+---@param row table
+---@param at integer
+---@param chat CodeCompanion.Chat
+---@return table item
+local function item_of(chat, row, at)
+  local place = row.places[at]
+  local is_there = not (row.created and row.reverted)
+  return {
+    filename = is_there and row.path or nil,
+    lnum = is_there and place.line or nil,
+    valid = is_there and 1 or 0,
+    text = review.mark(chat, row, at - 1) .. (is_there and "" or row.name .. " ") .. text_of(row, place),
+    user_data = {
+      change_id = row.change_id,
+      hunk = at - 1,
+      path = row.path,
+      reverted = place.reverted,
+      is_whole = row.reverted,
+    },
+  }
+end
+
 ---@param chat CodeCompanion.Chat
 ---@param rows table[] Newest first
----@param all boolean
----@param turn_id? string
+---@param turn_id? string nil for all
 ---@return table[] items
-local function items_of(chat, rows, all, turn_id)
+local function items_of(chat, rows, turn_id)
   local items = {}
   for _, row in ipairs(rows) do
-    review.follow(chat, row)
-    local counts = not row.reverted or review.is_reverted(chat, row)
-    if row.tool ~= "revert" and counts and not row.deleted then
-      turn_id = turn_id or row.turn_id
-      if all or row.turn_id == turn_id then
-        for at = #row.places, 1, -1 do
-          local place = row.places[at]
-          local text = review.mark(chat, row.change_id, at - 1) .. text_of(row, place)
-          local data = { change_id = row.change_id, hunk = at - 1, path = row.path, reverted = row.reverted }
-          table.insert(items, 1, { filename = row.path, lnum = place.line, text = text, user_data = data })
-        end
+    if row.tool ~= "revert" and not row.deleted and (not turn_id or row.turn_id == turn_id) then
+      for at = #row.places, 1, -1 do
+        table.insert(items, 1, item_of(chat, row, at))
       end
     end
   end
@@ -53,11 +85,11 @@ end
 
 ---Fill the quickfix list and open it: a review, with keys of its own.
 ---@param chat CodeCompanion.Chat
----@param all boolean The whole chat, not only the newest turn that changed something
----@param turn_id? string Another turn
-function M.fill(chat, all, turn_id)
+---@param which CodeCompanion.ReviewOf
+function M.fill(chat, which)
   session.request(chat, "list_changes", { hunks = true }, function(rows)
-    local items = items_of(chat, rows, all, turn_id)
+    local turn_id = turn_of(rows, which)
+    local items = items_of(chat, rows, turn_id)
     if #items == 0 then
       return say.line("The tools of this chat have changed no files that are there now.")
     end
@@ -66,7 +98,7 @@ function M.fill(chat, all, turn_id)
     review.set_keys(chat, function()
       session.request(chat, "list_changes", { hunks = true }, function(now)
         if vim.fn.getqflist({ title = 0 }).title == review.TITLE then
-          refill(items_of(chat, now, all, turn_id))
+          refill(items_of(chat, now, turn_id))
         end
       end)
     end)

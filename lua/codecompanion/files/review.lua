@@ -14,7 +14,7 @@ M.TITLE = "CodeCompanion review · g? keys"
 local KEYS = {
   { "ga", "Mark this place as reviewed, or not" },
   { "gA", "Mark all places of this file in the list as reviewed" },
-  { "gX", "Revert this place" },
+  { "gX", "Revert this place, or bring it back" },
   { "gF", "Revert all places of this file in the list" },
   { "K", "Show the change as a diff" },
   { "<CR>", "Go to the place" },
@@ -26,13 +26,9 @@ local HINTS = {
   "g? keys",
 }
 
-local REVERTED = "Reverted already; gX in :CodeCompanionRevert brings it back"
-
----What was decided, by chat, change and place.
----@type table<string, "reviewed"|"reverted">
-local decided = {}
-
-local MARKS = { reviewed = "✓ ", reverted = "↶ reverted: " }
+---What was reviewed, by chat, change and place. What is reverted the host knows.
+---@type table<string, true>
+local reviewed = {}
 
 ---@param chat CodeCompanion.Chat
 ---@param change_id string
@@ -44,41 +40,14 @@ end
 
 ---What stands before the text of a place.
 ---@param chat CodeCompanion.Chat
----@param change_id string
+---@param row table A change, as the host lists it
 ---@param hunk integer
 ---@return string
-function M.mark(chat, change_id, hunk)
-  return MARKS[decided[key(chat, change_id, hunk)]] or ""
-end
-
----Whether places of a change were taken back here.
----@param chat CodeCompanion.Chat
----@param row table A change, as the host lists it
----@return boolean
-function M.is_reverted(chat, row)
-  for at in ipairs(row.places) do
-    if decided[key(chat, row.change_id, at - 1)] == "reverted" then
-      return true
-    end
+function M.mark(chat, row, hunk)
+  if row.places[hunk + 1].reverted then
+    return "↶ reverted: "
   end
-  return false
-end
-
----Changes of which places were taken back here, and that are reverted as a whole.
----@type table<string, true>
-local whole = {}
-
----Follow what has become of a change as a whole: its last place was taken back, or all of it was brought back.
----@param chat CodeCompanion.Chat
----@param row table
-function M.follow(chat, row)
-  local becomes = row.reverted and M.is_reverted(chat, row)
-  if becomes or whole[row.change_id] and not row.reverted then
-    for at in ipairs(row.places) do
-      decided[key(chat, row.change_id, at - 1)] = becomes and "reverted" or nil
-    end
-    whole[row.change_id] = becomes or nil
-  end
+  return reviewed[key(chat, row.change_id, hunk)] and "✓ " or ""
 end
 
 ---@class CodeCompanion.ReviewPlace
@@ -103,13 +72,7 @@ end
 ---@param one CodeCompanion.ReviewPlace
 ---@param refill fun()
 local function revert_place(chat, one, refill)
-  if decided[key(chat, one.change_id, one.hunk)] == "reverted" then
-    return say.hint(REVERTED)
-  end
   session.request(chat, "revert_changes", { changes = { one.change_id }, hunk = one.hunk }, function(result)
-    if result.reverted > 0 then
-      decided[key(chat, one.change_id, one.hunk)] = "reverted"
-    end
     local severity = require("codecompanion.severity")
     say.line(result.text, result.reverted == 0 and severity.WARN or severity.INFO)
     refill()
@@ -135,14 +98,13 @@ end
 ---@param one CodeCompanion.ReviewPlace
 ---@param whole_file boolean
 local function toggle(chat, one, whole_file)
-  local now = decided[key(chat, one.change_id, one.hunk)] == "reviewed" and nil or "reviewed"
+  local now = whole_file or not reviewed[key(chat, one.change_id, one.hunk)] or nil
   for _, item in ipairs(vim.fn.getqflist()) do
     local data = item.user_data
     local is_meant = data.change_id == one.change_id and data.hunk == one.hunk
     is_meant = is_meant or (whole_file and data.path == one.path)
-    local at = key(chat, data.change_id, data.hunk)
-    if is_meant and decided[at] ~= "reverted" then
-      decided[at] = whole_file and "reviewed" or now
+    if is_meant and not data.reverted then
+      reviewed[key(chat, data.change_id, data.hunk)] = now
     end
   end
 end
@@ -154,7 +116,7 @@ local function listed(path)
   local ids = {}
   for _, item in ipairs(vim.fn.getqflist()) do
     local data = item.user_data
-    if data.path == path and not data.reverted and not vim.list_contains(ids, data.change_id) then
+    if data.path == path and not data.is_whole and not vim.list_contains(ids, data.change_id) then
       ids[#ids + 1] = data.change_id
     end
   end
@@ -201,7 +163,7 @@ function M.set_keys(chat, refill)
   on("gF", function(one)
     local ids = listed(one.path)
     if #ids == 0 then
-      return say.hint(REVERTED)
+      return say.hint("All places of this file are reverted; gX brings one back")
     end
     revert.revert(chat, ids, refill)
   end)

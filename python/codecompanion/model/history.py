@@ -253,11 +253,20 @@ class ToolRan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tool_
 FileChangeState = Literal["written", "unsaved", "failed", "unknown", "interrupted"]
 
 
+class PlacesGone(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Which places of a tool's change its file does not have, counted from 0 as the diff has them, of so many."""
+
+    change_id: str
+    places: tuple[int, ...]
+    of: int
+
+
 class FileChangeStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="file_change_started"):
     """A file is about to be changed. `before` and `after` are the sha256 of the contents, "" = there is no file.
 
     `path` is absolute, `name` is how it is shown. A file may be there although `before` is "": one too large to be
-    kept, or a symbolic link to `link`. `reverts` are the changes that this one takes back. It changes no view.
+    kept, or a symbolic link to `link`. `reverts` are the changes that this one takes back, `gone` is what is missing
+    of the tools' changes afterwards. It changes no view.
     """
 
     change_id: str
@@ -270,6 +279,7 @@ class FileChangeStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, 
     mode: int = 0
     link: str = ""
     reverts: tuple[str, ...] = ()
+    gone: tuple[PlacesGone, ...] = ()
 
 
 class FileChangeEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="file_change_ended"):

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from codecompanion.model.history import FileChangeState
+from codecompanion.model.history import FileChangeState, PlacesGone
 from codecompanion.model.messages import ToolSpec
 from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.code_lookup import CodeLookup, no_code_lookup
@@ -102,11 +102,20 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     diff: str
 
 
+class TakesBack(msgspec.Struct, frozen=True, kw_only=True):
+    """Which changes a change takes back, by id, and what is gone of the tools' changes afterwards."""
+
+    changes: tuple[str, ...] = ()
+    gone: tuple[PlacesGone, ...] = ()
+
+
+NOTHING = TakesBack()
+
+
 class ToChange(msgspec.Struct, frozen=True, kw_only=True):
     """A file that is about to be changed, with both contents (None = no file).
 
-    `mode` are the permissions of a file, `link` is the target of a symbolic link that is deleted; `reverts` are the
-    changes that this one takes back.
+    `mode` are the permissions of a file, `link` is the target of a symbolic link that is deleted.
     """
 
     path: Path
@@ -115,7 +124,7 @@ class ToChange(msgspec.Struct, frozen=True, kw_only=True):
     after: bytes | None
     mode: int = 0
     link: str = ""
-    reverts: tuple[str, ...] = ()
+    reverts: TakesBack = NOTHING
 
 
 class HowEnded(msgspec.Struct, frozen=True, kw_only=True):

@@ -517,12 +517,12 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a restored chat, in buffer order.
 
     kind: `user` | `updated` | `gathered` | `mentioned` | `reply` | `reasoning` | `tool` | `edited` | `compacted` |
-    `cleared` |
-    `note`; fields as in the live events. `change_id` names the change that made `edited`, `compacted` and `cleared`,
-    `undone` that it does not count now. `gone`: the message is not in the view, by the kind of change that took it out.
-    `opens`: the model's side of a turn, or a new answer to the same message, begins with it. `kept_percent`: so much is
-    still sent of a tool result that was cut, or of each that an edit cut. `level` is that of a note; one that tells of
-    the end of a turn has in `ended` how that was.
+    `cleared` | `changed` | `note`; fields as in the live events. `change_id` names the change that made `edited`,
+    `compacted` and `cleared`, `undone` that it does not count now. `gone`: the message is not in the view, by the kind
+    of change that took it out. `opens`: the model's side of a turn, or a new answer to the same message, begins with
+    it. `kept_percent`: so much is still sent of a tool result that was cut, or of each that an edit cut. `level` is
+    that of a note; one that tells of the end of a turn has in `ended` how that was. `changes`: what the tools of a turn
+    that ends here did to files.
     """
 
     kind: str
@@ -562,6 +562,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     tier: int = 0
     counts: tuple[int, int] = (0, 0)
     change: FileChange | None = None
+    changes: tuple[FileChange, ...] = ()
 
 
 class Restored(Event, frozen=True, kw_only=True, tag="restored"):

@@ -621,7 +621,7 @@ class ListChanges(Request, frozen=True, kw_only=True):
     """→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, places}]`.
 
     The changes of files that tools made in this chat, and their reverts, newest first. With `hunks` each row has
-    `places`, as `tools.files.diff.Hunk`.
+    `places`, as `tools.files.diff.Hunk`, and whether each is `reverted`.
     """
 
     hunks: bool = False
@@ -642,7 +642,7 @@ class RevertChanges(Request, frozen=True, kw_only=True):
 
     Take back changes of files, three-way against what came later; files where that overlaps stay as they are. With
     `markers` the conflict is put into the file's buffer, unsaved. `hunk`: only this place of the one change, counted
-    from 0 as in the `lines` of `list_changes`.
+    from 0 as in the `places` of `list_changes`; one that is reverted is brought back.
     """
 
     changes: tuple[str, ...]

@@ -71,7 +71,10 @@ local function add_entry(chat, entry, list, header)
     })
     return header
   end
-  if entry.kind == "cleared" then
+  if entry.kind == "changed" then
+    list[#list + 1] = require("codecompanion.files.turn_line").block(entry.changes)
+    return header
+  elseif entry.kind == "cleared" then
     list[#list + 1] = card.cleared(entry)
     return false
   elseif entry.kind == "note" then
@@ -221,12 +224,19 @@ local function step(chat, mine)
   end
 end
 
+---@param entry table
+---@return boolean
+local function has_change(entry)
+  return entry.change ~= nil
+end
+
 ---A piece arrived.
 ---@param chat CodeCompanion.Chat
 ---@param event table restored
 function M.piece(chat, event)
   local restore = chat.restore
   restore.last = restore.last or event.last == true
+  chat.has_changed_files = chat.has_changed_files or vim.iter(event.entries):any(has_change)
   local entries = notices.merge(chat, event)
   if event.first then
     draw_above(chat, entries)

@@ -264,6 +264,9 @@ function M.open_file(chat)
   local shown = marks.item_at(chat, view.cursor_row())
   if shown and shown.gathered then
     return require("codecompanion.chat.lists.gathered").go_to(vim.api.nvim_get_current_line())
+  elseif shown and shown.turn_changes then
+    local of = shown.turn_changes[1].change_id
+    return require("codecompanion.files.quickfix").fill(chat, { of_change = of })
   elseif shown and shown.cleared then
     return M.show_original(chat)
   end
@@ -272,7 +275,7 @@ function M.open_file(chat)
   path = vim.fs.normalize(path)
   if vim.fn.filereadable(path) == 0 then
     if chat.has_changed_files then
-      return require("codecompanion.files.quickfix").fill(chat, false)
+      return require("codecompanion.files.quickfix").fill(chat, {})
     end
     say.hint(("No file %s"):format(path))
     return

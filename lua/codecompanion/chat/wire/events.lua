@@ -10,7 +10,6 @@ local autocmds = require("codecompanion.chat.state.autocmds")
 local blocks = require("codecompanion.chat.draw.blocks")
 local card = require("codecompanion.chat.draw.card")
 local compacted = require("codecompanion.chat.draw.compacted")
-local changed_files = require("codecompanion.chat.wire.changed_files")
 local context = require("codecompanion.chat.draw.context")
 local draft = require("codecompanion.chat.wire.draft")
 local draw = require("codecompanion.chat.draw.put")
@@ -28,6 +27,7 @@ local severity = require("codecompanion.severity")
 local status = require("codecompanion.chat.state.status")
 local stream = require("codecompanion.chat.draw.stream")
 local tools = require("codecompanion.chat.draw.tools")
+local turn_line = require("codecompanion.files.turn_line")
 local view = require("codecompanion.chat.buffer.view")
 local view_marks = require("codecompanion.chat.draw.view_marks")
 
@@ -243,12 +243,13 @@ function M.tool_finished(chat, event)
   stream.finish(chat)
   ensure_header(chat)
   tools.finished(chat, event)
-  changed_files.take(chat, event)
+  turn_line.take(chat, event)
   autocmds.fire(chat, "ToolFinished", event)
 end
 
 function M.changes_reverted(chat, event)
   tools.reverted(chat, event.change_ids)
+  turn_line.reverted(chat, event.change_ids)
 end
 
 function M.approval_requested(chat, event)
@@ -356,7 +357,7 @@ function M.turn_finished(chat, event)
     say.chat(chat, "The reply was cut off before its end.", severity.WARN)
   end
   chat.cut = false
-  changed_files.tell(chat)
+  turn_line.tell(chat)
   -- a message that is still on its way is not stored: it comes back into the input, and there is nothing to ask again
   local asks_again = #chat.outgoing == 0 and notices.asks_again() or nil
   if event.error ~= "" then

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from codecompanion.formats.cutting import cut
-from codecompanion.model.history import FileChangeEnded, FileChangeStarted, LogEvent, MessageAdded, TurnStarted
+from codecompanion.model.history import (
+    FileChangeEnded,
+    FileChangeStarted,
+    LogEvent,
+    MessageAdded,
+    PlacesGone,
+    TurnStarted,
+)
 from codecompanion.model.messages import is_typed_by_user
 
 TITLE_CHARS = 60
@@ -16,6 +23,8 @@ TITLE_CHARS = 60
 class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
     """One change: what the log says of it. `after` is the sha256 of what it left; `reverted`: it does not count now.
 
+    `places_gone` are the places of its diff, from 0, that the file does not have; `touched` are those that a revert
+    took out or brought back.
     `turn` is the number of the turn and `question` what the user asked in it; `tool` is "" for a revert.
     """
 
@@ -29,6 +38,8 @@ class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
     question: str
     tool: str
     reverted: bool = False
+    places_gone: frozenset[int] = frozenset()
+    touched: frozenset[int] = frozenset()
 
     @property
     def id(self) -> str:
@@ -70,23 +81,54 @@ def changes_of(events: Sequence[LogEvent]) -> list[FileChanged]:
                     )
             case _:
                 pass
-    reverted = reverted_ids(found)
-    return [msgspec.structs.replace(change, reverted=change.id in reverted) for change in found]
+    return _counted(found)
 
 
-def reverted_ids(changes: Iterable[FileChanged]) -> frozenset[str]:
-    """Return which changes do not count now; a revert that was itself reverted brings back what it reverted."""
-    by_id: dict[str, FileChanged] = {}
-    gone: dict[str, bool] = {}
+def _counted(changes: Sequence[FileChanged]) -> list[FileChanged]:
+    """Return the changes, oldest first, each with what does not count of it now.
 
-    def set_gone(change_id: str, is_gone: bool) -> None:
-        gone[change_id] = is_gone
-        known = by_id.get(change_id)
-        for reverted in known.began.reverts if known else ():
-            set_gone(reverted, not is_gone)
-
+    What is gone of a tool's change the newest revert says that is about it. A revert counts unless one that counts
+    takes it back; so does a tool's change in logs of before that was said.
+    """
+    gone: set[str] = set()
+    for change in reversed(changes):  # what takes back comes after what it takes back
+        if change.id not in gone:
+            gone.update(change.began.reverts)
+    now: dict[str, PlacesGone] = {}
+    touched: dict[str, frozenset[int]] = {}
     for change in changes:
-        by_id[change.id] = change
-        for reverted in change.began.reverts:
-            set_gone(reverted, True)
-    return frozenset(change_id for change_id, is_gone in gone.items() if is_gone)
+        for told in change.began.gone:
+            before = now.get(told.change_id)
+            touched[change.id] = frozenset(told.places) ^ frozenset(before.places if before else ())
+            now[told.change_id] = told
+    return [
+        msgspec.structs.replace(
+            change,
+            reverted=len(now[change.id].places) >= now[change.id].of if change.id in now else change.id in gone,
+            places_gone=frozenset(now[change.id].places) if change.id in now else frozenset(),
+            touched=touched.get(change.id, frozenset()),
+        )
+        for change in changes
+    ]
+
+
+def tool_changes(change: FileChanged, changes: Mapping[str, FileChanged]) -> list[FileChanged]:
+    """Return the tools' changes that a change is, or takes back, or brings back."""
+    found: list[FileChanged] = []
+    waiting = [change]
+    while waiting:
+        one = waiting.pop()
+        about = (*one.began.reverts, *(told.change_id for told in one.began.gone))
+        known = [changes[change_id] for change_id in about if change_id in changes]
+        waiting += known
+        if not known and one not in found:
+            found.append(one)
+    return found
+
+
+def brings_back(change: FileChanged, changes: Mapping[str, FileChanged]) -> bool:
+    """Return whether to take a change back is to apply a tool's change again: it is a revert, or reverts a reapply."""
+    is_back = False
+    while change.began.reverts and change.began.reverts[0] in changes:
+        change, is_back = changes[change.began.reverts[0]], not is_back
+    return is_back

@@ -37,7 +37,8 @@ class FileLog:
             after=await self._stored(change.after),
             mode=change.mode,
             link=change.link,
-            reverts=change.reverts,
+            reverts=change.reverts.changes,
+            gone=change.reverts.gone,
         )
         await self._write(began)
         return change_id

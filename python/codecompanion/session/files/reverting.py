@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +17,28 @@ import msgspec
 
 from codecompanion.errors import InputError, StoreError, ToolError
 from codecompanion.formats import text_files
-from codecompanion.formats.text_files import TextFile, printable
 from codecompanion.model.history import LogEvent
 from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, Message
 from codecompanion.session.chat import Chat
 from codecompanion.session.files.change_list import FileChanged, changes_of
 from codecompanion.session.files.file_log import FileLog
+from codecompanion.session.files.revert_plan import (
+    Clash,
+    Contents,
+    ToRevert,
+    place_to_revert,
+    plan_revert,
+    to_make_again,
+    to_revert,
+)
 from codecompanion.session.state import State
-from codecompanion.tools.base import HowEnded, ToChange, ToolContext
-from codecompanion.tools.files.diff import file_diff, hunks_of, without_hunk
-from codecompanion.tools.files.disk import make_link, set_mode
+from codecompanion.tools.base import HowEnded, TakesBack, ToChange, ToolContext
+from codecompanion.tools.files.diff import hunks_of
+from codecompanion.tools.files.disk import set_mode
 from codecompanion.tools.files.file_change import ATTEMPTS, carry_out, counts, current_text, is_there
 from codecompanion.tools.files.open_files import Opened
-from codecompanion.tools.files.proposal import Proposal, with_own_line_ends
 from codecompanion.wire.events import ChangesReverted
 from codecompanion.wire.requests import ListChanges, RevertChanges, ShowChange
-from codecompanion.workspace.merge import merge
-
-LABELS = ("the file now", "after the change", "before the change")
 
 
 class Conflict(msgspec.Struct, frozen=True):
@@ -49,22 +52,12 @@ class Conflict(msgspec.Struct, frozen=True):
     can_mark: bool = False
 
 
-class Clash(Exception):
-    """A change cannot be taken back; `marked` is the text with conflict markers, None when there is none.
-
-    `overlaps`: there are three texts to be compared.
-    """
-
-    def __init__(self, reason: str, marked: str | None = None, *, overlaps: bool = False) -> None:
-        super().__init__(reason)
-        self.marked, self.overlaps = marked, overlaps
-
-
 class Reverter:
     """The changes of files of one chat, and the hand that takes them back."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
+        self._contents = Contents(lambda sha256: chat.services.store.read_blob(sha256))
 
     async def carry_out(self, request: ListChanges | ShowChange | RevertChanges) -> Any:
         """Carry out what the user asked for; return the answer of `requests`.
@@ -86,7 +79,7 @@ class Reverter:
                     if request.hunk is None:
                         answer.update(await self._revert(request.changes, markers=request.markers))
                     else:
-                        answer.update(await self._revert_hunk(request.changes, request.hunk, markers=request.markers))
+                        answer.update(await self._revert_place(request.changes, request.hunk, markers=request.markers))
                     return ""
 
                 await self._chat.occupy(work)
@@ -111,12 +104,15 @@ class Reverter:
             "time": change.ts, "created": not change.began.before, "deleted": not change.after,
         }  # fmt: skip
         if hunks:
-            row["places"] = msgspec.to_builtins(hunks_of(self._diff(change)))
+            row["places"] = [
+                msgspec.to_builtins(place) | {"reverted": change.reverted or at in change.places_gone}
+                for at, place in enumerate(hunks_of(self._contents.diff(change)))
+            ]
         return row
 
     async def _show(self, change_id: str, *, texts: bool) -> dict[str, Any]:
         change = self._find(await self._chat.log.events(), change_id)
-        text = await asyncio.to_thread(self._diff, change)
+        text = await asyncio.to_thread(self._contents.diff, change)
         title = f"{change.began.name} · {counts(change.added, change.removed)}"
         shown = {"title": title, "text": text, "filetype": "diff", "state": "reverted" if change.reverted else "live"}
         if texts:
@@ -124,11 +120,8 @@ class Reverter:
         return shown
 
     def _texts(self, change: FileChanged) -> dict[str, str]:
-        return {"before": self._text(change.began.before) or "", "after": self._text(change.after) or ""}
-
-    def _diff(self, change: FileChanged) -> str:
-        before, after = self._text(change.began.before), self._text(change.after)
-        return file_diff(change.began.name, before, after)
+        text = self._contents.text
+        return {"before": text(change.began.before) or "", "after": text(change.after) or ""}
 
     def _find(self, events: Sequence[LogEvent], change_id: str) -> FileChanged:
         for change in changes_of(events):
@@ -139,152 +132,100 @@ class Reverter:
     # ---- reverting
 
     async def _revert(self, wanted: Sequence[str], *, markers: bool) -> dict[str, Any]:
-        everything = changes_of(await self._chat.log.events())
-        changes = [change for change in everything if change.id in set(wanted)]
+        by_id = {change.id: change for change in changes_of(await self._chat.log.events())}
+        changes = [change for change in by_id.values() if change.id in set(wanted)]
         if not changes:
             raise InputError("Nothing to revert: no tool changed a file.")
-        todo = [change for change in changes if not change.reverted]
-        is_back = not todo
-        if is_back:  # what is reverted already is brought back: the reverts are reverted
-            known = {change.id: change for change in changes}
-            todo = [
-                _whole(c, known) for c in everything if not c.reverted and not known.keys().isdisjoint(c.began.reverts)
-            ]
-        by_path: dict[str, list[FileChanged]] = {}
-        for change in reversed(todo):  # newest first
-            by_path.setdefault(change.began.path, []).append(change)
+        todo = [to_revert(change, by_id) for change in reversed(changes) if not change.reverted]  # newest first
+        if not todo:  # what is reverted already is brought back
+            todo = [step for change in changes for step in to_make_again(change, by_id)]
+        by_path: dict[str, list[ToRevert]] = {}
+        for step in todo:
+            by_path.setdefault(step.change.began.path, []).append(step)
         done: list[str] = []
         conflicts: list[Conflict] = []
         for of_file in by_path.values():
-            taken, left = await self._revert_changes(of_file, markers=markers)
+            taken, left = await self._revert_steps(of_file, markers=markers)
             conflicts += left
             if taken:
-                some = f"{len(taken)} of {len(of_file)} changes of " if left else ""
-                done.append(some + of_file[0].began.name)
-                await self._tell_model(taken)
+                name = taken[0].change.began.name
+                done.append((f"{len(taken)} of {len(of_file)} changes of " if left else "") + name)
+                await self._tell_model(name, _which(taken), back=taken[0].is_back)
         self.tell(await self._chat.log.events())
-        return {
-            "text": _sentence(done, conflicts, "Reapplied" if is_back else "Reverted"),
-            "reverted": len(done),
-            "conflicts": conflicts,
-        }
+        verb = "Reapplied" if all(step.is_back for step in todo) else "Reverted"
+        return {"text": _sentence(done, conflicts, verb), "reverted": len(done), "conflicts": conflicts}
 
-    async def _revert_hunk(self, wanted: Sequence[str], hunk: int, *, markers: bool) -> dict[str, Any]:
-        """Take back one place of a change. The change counts as before until nothing of it is left in the file."""
-        change_id = wanted[0] if len(wanted) == 1 else ""
-        change = self._find(await self._chat.log.events(), change_id)
-        if change.reverted:
-            raise InputError("The whole change is reverted already; gX on it in :CodeCompanionRevert brings it back.")
-        conflict = await self._revert_file([change], markers=markers, hunk=hunk)
+    async def _revert_place(self, wanted: Sequence[str], place: int, *, markers: bool) -> dict[str, Any]:
+        """Take back one place of a change, or bring it back. The change counts until nothing of it is left."""
+        by_id = {change.id: change for change in changes_of(await self._chat.log.events())}
+        change = by_id.get(wanted[0]) if len(wanted) == 1 else None
+        if change is None:
+            raise InputError("This change is not in the history of the chat.")
+        step = place_to_revert(change, place, by_id)
+        verb = "Reapplied" if step.is_back else "Reverted"
+        conflict = await self._revert_file([step], markers=markers, place=place)
         if conflict is not None:
-            return {"text": _sentence([], [conflict], "Reverted"), "reverted": 0, "conflicts": [conflict]}
+            return {"text": _sentence([], [conflict], verb), "reverted": 0, "conflicts": [conflict]}
         events = await self._chat.log.events()
-        is_whole = self._find(events, change_id).reverted
-        await self._tell_model([change], "your change" if is_whole else "a part of your change")
+        now = self._find(events, change.id)
+        is_whole = not now.places_gone if step.is_back else now.reverted
+        name = change.began.name
+        which = "your change" if is_whole and not step.is_back else "a part of your change"
+        await self._tell_model(name, which, back=step.is_back)
         self.tell(events)
-        name = change.began.name if is_whole else f"one place of {change.began.name}"
-        return {"text": _sentence([name], [], "Reverted"), "reverted": 1, "conflicts": []}
+        text = _sentence([name if is_whole else f"one place of {name}"], [], verb)
+        return {"text": text, "reverted": 1, "conflicts": []}
 
-    async def _revert_changes(
-        self, changes: Sequence[FileChanged], *, markers: bool
-    ) -> tuple[list[FileChanged], list[Conflict]]:
-        """Take back the changes of one file, newest first, together or, when later edits overlap, those that can be."""
-        conflict = await self._revert_file(changes, markers=markers)
+    async def _revert_steps(self, steps: Sequence[ToRevert], *, markers: bool) -> tuple[list[ToRevert], list[Conflict]]:
+        """Take back the changes of one file together or, when later edits overlap, those that can be."""
+        conflict = await self._revert_file(steps, markers=markers)
         if conflict is None:
-            return list(changes), []
-        if len(changes) == 1 or not conflict.can_compare:
+            return list(steps), []
+        if len(steps) == 1 or not conflict.can_compare:
             return [], [conflict]
-        taken: list[FileChanged] = []
+        taken: list[ToRevert] = []
         left: list[Conflict] = []
-        for change in changes:
-            conflict = await self._revert_file([change], markers=False)
+        for step in steps:
+            conflict = await self._revert_file([step], markers=False)
             if conflict is None:
-                taken.append(change)
+                taken.append(step)
                 continue
-            places = hunks_of(await asyncio.to_thread(self._diff, change))
+            places = hunks_of(await asyncio.to_thread(self._contents.diff, step.change))
             which = f"change at line {places[0].line}: " if places else ""
             left.append(msgspec.structs.replace(conflict, reason=which + conflict.reason))
         return taken, left
 
     async def _revert_file(
-        self, changes: Sequence[FileChanged], *, markers: bool, hunk: int | None = None
+        self, steps: Sequence[ToRevert], *, markers: bool, place: int | None = None
     ) -> Conflict | None:
-        """Take back the changes of one file, newest first, as one change; return why it was left as it is.
+        """Take back the changes of one file, in this order, as one change; return why it was left as it is.
 
-        With `hunk` only this place of the one change, which counts as reverted when it was the last one.
+        With `place` only this one of the one change.
         """
-        path, name = Path(changes[0].began.path), changes[0].began.name
-        ids = tuple(change.id for change in changes)
+        oldest = steps[-1].change
+        path, name = Path(oldest.began.path), oldest.began.name
+        ids = tuple(step.change.id for step in steps)
         for _ in range(ATTEMPTS):
             opened = await self._chat.services.editor.look([path])
             context = self._context(opened)
             try:
-                proposal, save, is_whole = await asyncio.to_thread(self._plan, changes, context, markers, hunk)
+                plan = await asyncio.to_thread(
+                    plan_revert, steps, context, self._contents, markers=markers, place=place
+                )
             except (Clash, ToolError, StoreError) as problem:
                 overlaps = isinstance(problem, Clash) and problem.overlaps
                 can_mark = overlaps and isinstance(problem, Clash) and problem.marked is not None
                 return Conflict(str(path), name, str(problem), ids, overlaps, can_mark)
-            reverts = ids if is_whole else ()
-            if proposal is None:
-                if reverts:
-                    await self._log_as_done(path, name, reverts, context)
+            if plan.proposal is None:
+                await self._log_as_done(path, name, plan.takes_back, context)
                 return None
             try:
-                if await carry_out(proposal, context, reverts, save=save) is not None:
-                    await asyncio.to_thread(_restore_mode, path, changes[-1])
+                if await carry_out(plan.proposal, context, plan.takes_back, save=plan.save) is not None:
+                    await asyncio.to_thread(_restore_mode, path, oldest)
                     return None
             except ToolError as problem:
                 return Conflict(str(path), name, str(problem), ids)
         return Conflict(str(path), name, "keeps changing in the editor", ids)
-
-    def _plan(
-        self, changes: Sequence[FileChanged], context: ToolContext, markers: bool, hunk: int | None = None
-    ) -> tuple[Proposal | None, bool, bool]:
-        """Return the change that takes all of them back, None when the file is so already.
-
-        Then whether to save it, and whether nothing of the changes is left with it: after `hunk` there may be others.
-        """
-        first = changes[-1].began
-        path, name = Path(first.path), first.name
-        _check_still_there(path)
-        if first.link:
-            _restore_link(path, first.link)
-            return None, True, True
-        now = current_text(path, context) if is_there(path, context) else None
-        text: str | None = None if now is None else printable(now.text)
-        started, save = text, True
-        for change in changes:
-            before, after = self._text(change.began.before), self._text(change.after)
-            try:
-                if change.began.mode and not change.began.before:
-                    raise Clash("too large to be kept")
-                if hunk is not None and before is not None and after is not None:
-                    before = without_hunk(before, after, hunk)
-                    if before is None:
-                        raise Clash("has no such place")
-                text = taken_back(text, before, after)
-            except Clash as clash:
-                if not markers or clash.marked is None or len(changes) > 1:
-                    raise
-                text, save = clash.marked, False
-        is_whole = hunk is None or self._is_gone(text, changes[0])
-        if text == started:
-            return None, True, is_whole
-        if text is None:
-            return Proposal(path=path, name=name, before=now, after=None), True, is_whole
-        stored = self._file(first.before)
-        if now is None and stored is not None and printable(stored.text) == text:
-            return Proposal(path=path, name=name, before=None, after=stored), True, is_whole
-        like = now or stored or TextFile("")
-        after_file = msgspec.structs.replace(like, text=with_own_line_ends(like, text))
-        return Proposal(path=path, name=name, before=now, after=after_file), save, is_whole
-
-    def _is_gone(self, text: str | None, change: FileChanged) -> bool:
-        """Return whether a text has nothing of a change: to take it back would leave the text as it is."""
-        try:
-            return taken_back(text, self._text(change.began.before), self._text(change.after)) == text
-        except Clash:
-            return False
 
     def _context(self, opened: Opened) -> ToolContext:
         services, chat = self._chat.services, self._chat
@@ -292,22 +233,20 @@ class Reverter:
         log = FileLog(chat.log.write, services.store.put_blob, services.new_token)
         return msgspec.structs.replace(context, opened=opened, recorder=log)
 
-    async def _log_as_done(self, path: Path, name: str, ids: tuple[str, ...], context: ToolContext) -> None:
+    async def _log_as_done(self, path: Path, name: str, takes_back: TakesBack, context: ToolContext) -> None:
         """Log a revert of what was so already: from here on it counts as reverted."""
         now = None
         if await asyncio.to_thread(is_there, path, context):
             with contextlib.suppress(text_files.UnreadableFile):  # a link that was restored
                 now = text_files.encode(await asyncio.to_thread(current_text, path, context))
-        change_id = await context.recorder.begin(ToChange(path=path, name=name, before=now, after=now, reverts=ids))
+        change_id = await context.recorder.begin(
+            ToChange(path=path, name=name, before=now, after=now, reverts=takes_back)
+        )
         await context.recorder.end(change_id, HowEnded(state="written"))
 
-    async def _tell_model(self, changes: Sequence[FileChanged], which: str = "your change") -> None:
-        """Tell the model in one line, with the next request."""
-        name = changes[0].began.name
-        back = all(change.began.reverts for change in changes)
+    async def _tell_model(self, name: str, which: str, *, back: bool) -> None:
+        """Tell the model in one line, with the next request, which change of a file was reverted or reapplied."""
         what = f"reapplied {which}" if back else f"reverted {which}"
-        if len(changes) > 1:
-            what += "s"
         text = f"The user {what} of `{name}`. Read the file again before you change it."
         tag = REAPPLIED_TAG if back else REVERTED_TAG
         message = Message(id=self._chat.services.new_token(), role="user", tag=tag, path=name, content=text)
@@ -315,68 +254,14 @@ class Reverter:
         await self._chat.context.join("", self._chat.log.view.cycle + 1)
         self._chat.show_meter()
 
-    # ---- stored contents
 
-    def _file(self, sha256: str) -> TextFile | None:
-        return text_files.decode(self._chat.services.store.read_blob(sha256)) if sha256 else None
-
-    def _text(self, sha256: str) -> str | None:
-        """Return a stored content as it is compared: Unix line ends; None when there was no file."""
-        file = self._file(sha256)
-        return None if file is None else printable(file.text)
-
-
-def _whole(revert: FileChanged, changes: Mapping[str, FileChanged]) -> FileChanged:
-    """Return a revert as if it had taken back the whole of its one change: the last of its places may be all it did."""
-    change = changes.get(revert.began.reverts[0]) if len(revert.began.reverts) == 1 else None
-    if change is None or not (change.began.before and change.after):
-        return revert
-    began = msgspec.structs.replace(revert.began, before=change.after)
-    return msgspec.structs.replace(revert, began=began, after=change.began.before)
-
-
-def taken_back(now: str | None, before: str | None, after: str | None) -> str | None:
-    """Return the text without the change from `before` to `after`; None is no file.
-
-    Raises:
-        Clash: it overlaps with what came later.
-    """
-    if now == after:
-        return before
-    if now == before:
-        return now
-    if after is None:
-        raise Clash("exists again")
-    if before is None:
-        raise Clash("changed since then")
-    if now is None:
-        raise Clash("deleted since then")
-    merged = merge(after, now, before, LABELS)
-    if merged.problem:
-        raise Clash(merged.problem, overlaps=True)
-    if merged.conflicts:
-        raise Clash("later changes overlap", merged.text, overlaps=True)
-    return merged.text
-
-
-def _check_still_there(path: Path) -> None:
-    """Check that the logged path, which had no links in it, still means the same file.
-
-    Raises:
-        Clash: a link leads elsewhere now: out of the workspace, or to a file that something runs.
-    """
-    folder = Path(os.path.realpath(path.parent))
-    if folder != path.parent:
-        raise Clash(f"its folder is now a link to {folder}")
-
-
-def _restore_link(path: Path, target: str) -> None:
-    if os.path.lexists(path):
-        raise Clash("exists again")
-    try:
-        make_link(path, target)
-    except OSError as error:
-        raise Clash(f"it cannot be restored: {text_files.reason(error)}") from error
+def _which(steps: Sequence[ToRevert]) -> str:
+    """Return what was taken back, to the model: a revert of some places of its change is a part of that."""
+    if len({change.id for step in steps for change in step.of}) > 1:
+        return "your changes"
+    change = steps[0].change
+    is_part = any(len(change.touched) < told.of for told in change.began.gone)
+    return "a part of your change" if is_part else "your change"
 
 
 def _restore_mode(path: Path, oldest: FileChanged) -> None:

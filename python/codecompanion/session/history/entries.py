@@ -35,7 +35,7 @@ from codecompanion.session.history.undo import undone_ids
 from codecompanion.session.turn.recorded_title import recorded_title
 from codecompanion.session.turn.tool_round import told_change
 from codecompanion.session.window.too_large import NOT_SENT
-from codecompanion.wire.events import Entry, Severity
+from codecompanion.wire.events import Entry, FileChange, Severity
 
 FIRST_PIECE, PIECE = 60, 100
 ASKED_TO_GO_ON = "Asked the model to continue its reply."
@@ -59,9 +59,14 @@ def _with_reverted(events: Sequence[history.LogEvent], shown: list[Entry]) -> li
     reverted = {change.id for change in changes_of(events) if change.reverted}
     if not reverted:
         return shown
+
+    def now(change: FileChange) -> FileChange:
+        return msgspec.structs.replace(change, reverted=True) if change.change_id in reverted else change
+
+    replace = msgspec.structs.replace
     return [
-        msgspec.structs.replace(entry, change=msgspec.structs.replace(entry.change, reverted=True))
-        if entry.change is not None and entry.change.change_id in reverted
+        replace(entry, change=entry.change and now(entry.change), changes=tuple(map(now, entry.changes)))
+        if entry.change is not None or entry.changes
         else entry
         for entry in shown
     ]
@@ -84,6 +89,8 @@ class _Drawing:
         """Sentences that stand below the message that comes next (R-213)."""
         self._said: tuple[Entry, ...] = ()
         """Those that stand below the newest message."""
+        self._changes: list[FileChange] = []
+        """What the tools of the turn did to files."""
         self._adapter = self._model = ""
         self._typed = 0
         self._turn: str | None = ""
@@ -91,6 +98,8 @@ class _Drawing:
 
     def take(self, payload: history.EventPayload, *, is_old: bool, is_page: bool, unseen: frozenset[str]) -> None:
         """Take in one event; `is_old`: it is no newer than the last `/clear` (`is_page`); `unseen` is not drawn."""
+        if isinstance(payload, history.TurnEnded):
+            self._end_changes()
         match payload:
             case history.MessageAdded(message=message):
                 self._typed += is_typed_by_user(message)
@@ -135,6 +144,12 @@ class _Drawing:
         """Take back that a message was not sent: it has an answer."""
         while self.shown and self.shown[-1].kind == "note" and self.shown[-1].text.startswith(NOT_SENT):
             self.shown.pop()
+
+    def _end_changes(self) -> None:
+        """Say at the end of a turn what it did to files, when that is more than one."""
+        if len({change.path for change in self._changes}) > 1:
+            self.shown.append(Entry(kind="changed", changes=tuple(self._changes)))
+        self._changes = []
 
     def _add_change(self, change: history.ViewChanged) -> None:
         at = len(self.shown)
@@ -200,6 +215,9 @@ class _Drawing:
         call_id = message.tool_call_id or ""
         record = self._ran.get(message.id)
         name, title, reply_id = self._calls.get(call_id, ("tool", "tool", ""))
+        change = told_change(record.change) if record else None
+        if change is not None:
+            self._changes.append(change)
         return Entry(
             kind="tool",
             text=record.change.diff if record and record.change else cut_for_preview(message.text),
@@ -212,7 +230,7 @@ class _Drawing:
             model=self._model,
             tokens=message.tokens,
             duration_ms=record.duration_ms if record else 0,
-            change=told_change(record.change) if record else None,
+            change=change,
             reply_id=reply_id,
             opens=self._opens(message),
             **common,

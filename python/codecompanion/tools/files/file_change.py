@@ -19,7 +19,7 @@ from codecompanion.errors import ToolError
 from codecompanion.formats import text_files
 from codecompanion.formats.text_files import TextFile
 from codecompanion.model.history import FileChangeState
-from codecompanion.tools.base import FileChange, HowEnded, ToChange, ToolContext, ToolOutput
+from codecompanion.tools.base import NOTHING, FileChange, HowEnded, TakesBack, ToChange, ToolContext, ToolOutput
 from codecompanion.tools.files.diff import count_lines, file_diff
 from codecompanion.tools.files.disk import in_thread, opened_folder, remove_file, write_atomic
 from codecompanion.tools.files.open_files import Changed, OpenFile
@@ -94,7 +94,7 @@ async def change_file(plan: Callable[[ToolContext], Plan], context: ToolContext,
 
 
 async def carry_out(
-    proposal: Proposal, context: ToolContext, reverts: tuple[str, ...] = (), *, save: bool = True
+    proposal: Proposal, context: ToolContext, reverts: TakesBack = NOTHING, *, save: bool = True
 ) -> Outcome | None:
     """Log the change and make it; None when the buffer changed meanwhile, and then nothing was done.
 

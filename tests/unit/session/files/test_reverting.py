@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import shutil
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codecompanion.errors import InputError
-from codecompanion.session.files.reverting import Clash, taken_back
+from codecompanion.session.files.revert_plan import Clash, taken_back
 from codecompanion.wire.events import ApprovalRequested, ToolFinished
 from codecompanion.wire.requests import Approve, ListChanges, RevertChanges
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -195,12 +197,95 @@ async def test_a_change_counts_as_reverted_when_its_last_place_is_taken_back(tmp
     assert await _is_reverted(session, change)
     (told,) = _told(session)
     assert "reverted your change of `b.txt`" in told
-    with pytest.raises(InputError, match="reverted already"):
-        await session.changes.carry_out(RevertChanges(changes=(change,), hunk=1))
     answer = await session.changes.carry_out(RevertChanges(changes=(change,)))
     assert answer["text"] == "Reapplied b.txt."
     assert path.read_text() == text
     assert not await _is_reverted(session, change)
+
+
+async def _places(session, change_id):
+    rows = await session.changes.carry_out(ListChanges(hunks=True))
+    return next([place["reverted"] for place in row["places"]] for row in rows if row["change_id"] == change_id)
+
+
+async def _reverts(session):
+    """Return the ids of the reverts, oldest first."""
+    rows = await session.changes.carry_out(ListChanges())
+    return [row["change_id"] for row in reversed(rows) if row["tool"] == "revert"]
+
+
+@pytest.mark.parametrize("how", ["its place", "its revert"])
+@pytest.mark.parametrize("whole", ["place by place", "the rest at once"])
+@pytest.mark.parametrize("place", [0, 1])
+async def test_a_place_that_is_brought_back_makes_its_change_count_again(tmp_path, how, whole, place):
+    """What counts is what the file holds, whichever of the places comes back, and in which way."""
+    path, session, change, text = await _two_places(tmp_path)
+    places = [BEFORE.replace("line 1\n", "first\n"), BEFORE.replace("line 10\n", "last\n")]
+    first = 1 - place if whole == "place by place" else place
+    await session.changes.carry_out(RevertChanges(changes=(change,), hunk=first))
+    rest = 1 - first if whole == "place by place" else None
+    await session.changes.carry_out(RevertChanges(changes=(change,), hunk=rest))
+    assert path.read_text() == BEFORE
+    assert await _is_reverted(session, change)
+    assert await _places(session, change) == [True, True]
+    revert = (await _reverts(session))[0 if place == first else 1]
+    wanted = RevertChanges(changes=(change,), hunk=place) if how == "its place" else RevertChanges(changes=(revert,))
+    answer = await session.changes.carry_out(wanted)
+    assert answer["text"].startswith("Reapplied ")
+    assert path.read_text() == places[place]
+    assert not await _is_reverted(session, change)
+    assert await _places(session, change) == [place != 0, place != 1]
+    assert "reapplied a part of your change of `b.txt`" in _told(session)[-1]
+    # and taken back once more
+    answer = await session.changes.carry_out(RevertChanges(changes=(change,)))
+    assert answer["text"] == "Reverted b.txt."
+    assert path.read_text() == BEFORE
+    assert await _is_reverted(session, change)
+    answer = await session.changes.carry_out(RevertChanges(changes=(change,)))
+    assert path.read_text() == text
+    assert await _places(session, change) == [False, False]
+    assert "reapplied your change of `b.txt`" in _told(session)[-1]
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_what_counts_is_what_the_file_holds(tmp_path, seed):
+    """After any sequence of reverts: of places, of the change, and of reverts."""
+    path, session, change, _ = await _two_places(tmp_path)
+    choose = random.Random(seed)
+    for _ in range(8):
+        kind = choose.choice(["place", "place", "change", "revert"])
+        place = choose.randrange(2)
+        reverts = await _reverts(session)
+        wanted = RevertChanges(changes=(change,), hunk=place if kind == "place" else None)
+        if kind == "revert" and reverts:
+            wanted = RevertChanges(changes=(choose.choice(reverts),))
+        with contextlib.suppress(InputError):
+            await session.changes.carry_out(wanted)
+        gone = [word not in path.read_text() for word in ("first", "last")]
+        assert await _places(session, change) == gone, f"after {kind} {place}"
+        assert await _is_reverted(session, change) is all(gone)
+
+
+async def test_one_place_of_a_change_that_was_reverted_at_once_comes_back(tmp_path):
+    path, session, change, _ = await _two_places(tmp_path)
+    await session.changes.carry_out(RevertChanges(changes=(change,)))
+    answer = await session.changes.carry_out(RevertChanges(changes=(change,), hunk=1))
+    assert answer["text"] == "Reapplied one place of b.txt."
+    assert path.read_text() == BEFORE.replace("line 10\n", "last\n")
+    assert await _places(session, change) == [True, False]
+
+
+async def test_a_revert_that_is_taken_back_twice_is_a_revert_again(tmp_path):
+    """The sentence for the user and the one for the model say what was done to the file."""
+    path, session, change, text = await _two_places(tmp_path)
+    await session.changes.carry_out(RevertChanges(changes=(change,)))
+    for verb, now in (("Reapplied", text), ("Reverted", BEFORE), ("Reapplied", text)):
+        newest = (await _reverts(session))[-1]
+        answer = await session.changes.carry_out(RevertChanges(changes=(newest,)))
+        assert answer["text"] == f"{verb} b.txt."
+        assert path.read_text() == now
+        assert f"{verb.lower()} your change" in _told(session)[-1]
+        assert await _is_reverted(session, change) is (verb == "Reverted")
 
 
 async def test_later_edits_elsewhere_do_not_keep_a_change_from_counting_as_reverted(tmp_path):

@@ -1,0 +1,228 @@
+"""What taking changes of one file back would make of it: worked out before anything is done (architecture.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.formats import text_files
+from codecompanion.formats.text_files import TextFile, printable
+from codecompanion.model.history import PlacesGone
+from codecompanion.session.files.change_list import FileChanged, brings_back, tool_changes
+from codecompanion.tools.base import TakesBack, ToolContext
+from codecompanion.tools.files.diff import file_diff, hunks_of, without_hunk
+from codecompanion.tools.files.disk import make_link
+from codecompanion.tools.files.file_change import current_text, is_there
+from codecompanion.tools.files.proposal import Proposal, with_own_line_ends
+from codecompanion.workspace.merge import merge
+
+LABELS = ("the file now", "after the change", "before the change")
+
+
+class Clash(Exception):
+    """A change cannot be taken back; `marked` is the text with conflict markers, None when there is none.
+
+    `overlaps`: there are three texts to be compared.
+    """
+
+    def __init__(self, reason: str, marked: str | None = None, *, overlaps: bool = False) -> None:
+        super().__init__(reason)
+        self.marked, self.overlaps = marked, overlaps
+
+
+class Contents:
+    """The stored contents of changes, as texts are compared: Unix line ends, None where there was no file."""
+
+    def __init__(self, read_blob: Callable[[str], bytes]) -> None:
+        """`read_blob` returns what has a sha256."""
+        self._read_blob = read_blob
+
+    def file(self, sha256: str) -> TextFile | None:
+        """Return a stored file as it was; None for ""."""
+        return text_files.decode(self._read_blob(sha256)) if sha256 else None
+
+    def text(self, sha256: str) -> str | None:
+        """Return a stored text."""
+        file = self.file(sha256)
+        return None if file is None else printable(file.text)
+
+    def diff(self, change: FileChanged) -> str:
+        """Return the unified diff of a change."""
+        return file_diff(change.began.name, self.text(change.began.before), self.text(change.after))
+
+
+class RevertPlan(msgspec.Struct, frozen=True):
+    """The change that takes others back; `proposal` None when the file is so already. `save`: whether to save it."""
+
+    proposal: Proposal | None
+    takes_back: TakesBack
+    save: bool = True
+
+
+class ToRevert(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that is to be taken back, or made `again`.
+
+    `named` are the changes that the log says are taken back with it, `of` the tools' changes that it is about, and
+    `is_back` whether that brings them back.
+    """
+
+    change: FileChanged
+    named: tuple[str, ...]
+    of: tuple[FileChanged, ...]
+    again: bool = False
+    is_back: bool = False
+
+
+def to_revert(change: FileChanged, by_id: Mapping[str, FileChanged]) -> ToRevert:
+    """Return how to take a change back."""
+    of = tuple(tool_changes(change, by_id))
+    return ToRevert(change=change, named=(change.id,), of=of, is_back=brings_back(change, by_id))
+
+
+def to_make_again(change: FileChanged, by_id: Mapping[str, FileChanged]) -> list[ToRevert]:
+    """Return how to bring a change back that is reverted: by its texts, or by taking back what reverted it."""
+    reverts = [one for one in by_id.values() if not one.reverted and change.id in one.began.reverts]
+    is_tools = not change.began.reverts and not change.began.gone
+    if not (is_tools and change.began.before and change.after):
+        return [to_revert(one, by_id) for one in reversed(reverts)]
+    named = tuple(one.id for one in reverts)
+    return [ToRevert(change=change, named=named, of=(change,), again=True, is_back=True)]
+
+
+def place_to_revert(change: FileChanged, place: int, by_id: Mapping[str, FileChanged]) -> ToRevert:
+    """Return how to take one place of a change back, or to bring it back when its file does not have it."""
+    if not (change.reverted or place in change.places_gone):
+        return ToRevert(change=change, named=(change.id,), of=(change,))
+    reverts = (one for one in by_id.values() if not one.reverted and change.id in one.began.reverts)
+    alone = tuple(one.id for one in reverts if one.touched == {place})
+    return ToRevert(change=change, named=alone, of=(change,), again=True, is_back=True)
+
+
+def plan_revert(
+    steps: Sequence[ToRevert], context: ToolContext, contents: Contents, *, markers: bool, place: int | None = None
+) -> RevertPlan:
+    """Return what to do to take changes of one file back, in this order; with `place` only this one of the one change.
+
+    Raises:
+        Clash: it overlaps with what came later, and conflict markers are not wanted or not to be had.
+        ToolError: the file cannot be read.
+    """
+    first = steps[-1].change.began
+    path, name = Path(first.path), first.name
+    named = tuple(dict.fromkeys(change_id for step in steps for change_id in step.named))
+    _check_still_there(path)
+    if first.link:
+        _restore_link(path, first.link)
+        return RevertPlan(None, TakesBack(changes=named))
+    now = current_text(path, context) if is_there(path, context) else None
+    started = None if now is None else printable(now.text)
+    save = True
+    try:
+        text = _without(started, steps, contents, place)
+    except Clash as clash:
+        if not markers or clash.marked is None or len(steps) > 1:
+            raise
+        text, save = clash.marked, False
+    gone: dict[str, PlacesGone] = {}
+    for step in steps:
+        gone |= {one.id: gone_from(text, one, contents, place, is_back=step.is_back) for one in step.of}
+    takes_back = TakesBack(changes=named, gone=tuple(gone.values()))
+    if text == started:
+        return RevertPlan(None, takes_back)
+    if text is None:
+        return RevertPlan(Proposal(path=path, name=name, before=now, after=None), takes_back)
+    stored = contents.file(first.before)
+    if now is None and stored is not None and printable(stored.text) == text:
+        return RevertPlan(Proposal(path=path, name=name, before=None, after=stored), takes_back)
+    like = now or stored or TextFile("")
+    after = msgspec.structs.replace(like, text=with_own_line_ends(like, text))
+    return RevertPlan(Proposal(path=path, name=name, before=now, after=after), takes_back, save)
+
+
+def _without(text: str | None, steps: Sequence[ToRevert], contents: Contents, place: int | None) -> str | None:
+    """Return the text without the changes, or without the one place of the one change.
+
+    Raises:
+        Clash: it overlaps with what came later.
+    """
+    for step in steps:
+        change = step.change
+        if change.began.mode and not change.began.before:
+            raise Clash("too large to be kept")
+        before, after = contents.text(change.began.before), contents.text(change.after)
+        if place is not None and before is not None and after is not None:
+            before = without_hunk(before, after, place)
+            if before is None:
+                raise Clash("has no such place")
+        text = taken_back(text, after, before) if step.again else taken_back(text, before, after)
+    return text
+
+
+def gone_from(
+    text: str | None, change: FileChanged, contents: Contents, wanted: int | None, *, is_back: bool
+) -> PlacesGone:
+    """Return which places of a change a text does not have: to take them out would leave it as it is.
+
+    Where later changes overlap, a text does not tell: then those that are `wanted` (None: all) are what was asked for.
+    """
+    before, after = contents.text(change.began.before), contents.text(change.after)
+    count = max(1, len(hunks_of(contents.diff(change))))
+    gone = []
+    for place in range(count):
+        part = before
+        if before is not None and after is not None:
+            part = without_hunk(before, after, place)
+        try:
+            is_gone = taken_back(text, part, after) == text
+        except Clash:
+            is_gone = not is_back if wanted in (None, place) else change.reverted or place in change.places_gone
+        if is_gone:
+            gone.append(place)
+    return PlacesGone(change.id, tuple(gone), count)
+
+
+def taken_back(now: str | None, before: str | None, after: str | None) -> str | None:
+    """Return the text without the change from `before` to `after`; None is no file.
+
+    Raises:
+        Clash: it overlaps with what came later.
+    """
+    if now == after:
+        return before
+    if now == before:
+        return now
+    if after is None:
+        raise Clash("exists again")
+    if before is None:
+        raise Clash("changed since then")
+    if now is None:
+        raise Clash("deleted since then")
+    merged = merge(after, now, before, LABELS)
+    if merged.problem:
+        raise Clash(merged.problem, overlaps=True)
+    if merged.conflicts:
+        raise Clash("later changes overlap", merged.text, overlaps=True)
+    return merged.text
+
+
+def _check_still_there(path: Path) -> None:
+    """Check that the logged path, which had no links in it, still means the same file.
+
+    Raises:
+        Clash: a link leads elsewhere now: out of the workspace, or to a file that something runs.
+    """
+    folder = Path(os.path.realpath(path.parent))
+    if folder != path.parent:
+        raise Clash(f"its folder is now a link to {folder}")
+
+
+def _restore_link(path: Path, target: str) -> None:
+    if os.path.lexists(path):
+        raise Clash("exists again")
+    try:
+        make_link(path, target)
+    except OSError as error:
+        raise Clash(f"it cannot be restored: {text_files.reason(error)}") from error
