@@ -27,8 +27,10 @@ def init_lua(
 ) -> str:
     """Return an init file whose chats talk to the server at `url`; `options` are laid over it, key by key.
 
-    The host is forked (see `tests/forked_python.py`) unless a `python` is to start it.
+    The host is forked (see `tests/forked_python.py`) unless a `python` is to start it. Each message of the chat is one
+    of the request, as tests read them; `tests/nvim/test_turns_in_a_row.py` has them joined.
     """
+    apart = {"alternate_roles": False} if extends == "openai_compatible" else {}
     config: dict[str, Any] = {
         "python": {"host_prog": python or forked_python()},
         "adapters": {
@@ -38,7 +40,7 @@ def init_lua(
                     "formatted_name": "Loop",
                     "env": {"url": url.removesuffix("/v1"), "api_key": "LOOP_KEY"},
                     "schema": {"model": {"default": model}},
-                    "opts": {"context_window": 128_000, "max_retries": 2, **(opts or {})},
+                    "opts": {"context_window": 128_000, "max_retries": 2, **apart, **(opts or {})},
                 }
             }
         },

@@ -25,9 +25,10 @@ def test_a_new_message_after_a_crash_is_taken_by_a_strict_template(
 
     The second kind of adapter does not know beforehand: it is refused once, and never after.
     """
+    options = {"max_retries": 0, "alternate_roles": extends == "openai_compatible"}
     answers = [silence(), reply("It prints.", calls=[Call("read_file", '{"path": "a.py"}')]), silence(), reply("Yes.")]
     with ChatServerThread(answers, key=KEY, alternates=500) as server:
-        chat = start_chat(nvim_factory, tmp_path, server, extends=extends, files=FILES, opts={"max_retries": 0})
+        chat = start_chat(nvim_factory, tmp_path, server, extends=extends, files=FILES, opts=options)
         chat.send("What does it do?")
         chat.wait_state("streaming")
         chat.nvim.wait_for(lambda: len(server.requests) == 1, "the request")
