@@ -359,7 +359,8 @@
 ---`undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now; `cleared` and `pinned`
 ---are message ids: shorter than they were written, and kept. Of those that were only cut `cut` says how many percent
 ---are sent, by message id. `gone` are the messages that are not in the view, by the kind of change that took them out.
----`next_undo` and `next_redo` can be undone and redone now; `undo_kind` is the kind of the first.
+---`lost` are the messages that name, in place of sending it again, what is not sent any more. `next_undo` and
+---`next_redo` can be undone and redone now; `undo_kind` is the kind of the first.
 ---@class CodeCompanion.Event.ViewMarks
 ---@field type "view_marks"
 ---@field chat string
@@ -372,6 +373,7 @@
 ---@field next_redo string
 ---@field replaced CodeCompanion.Wire.Replaced[]
 ---@field undo_kind string
+---@field lost string[]
 
 ---A compaction runs (R-543); exactly one `compacted` or `compaction_failed` follows. `label` is what to show.
 ---@class CodeCompanion.Event.CompactionStarted

@@ -145,7 +145,7 @@ function S.shown()
     end
     return false
   end
-  local said, cards, cleared, seen = {}, {}, {}, {}
+  local said, cards, cleared, lost, seen = {}, {}, {}, {}, {}
   for _, mark in ipairs(api.nvim_buf_get_extmarks(c.bufnr, marks.items, 0, -1, { details = true })) do
     local item = c.items[mark[1]]
     if item and not mark[4].invalid and not is_hidden(mark[2]) then
@@ -159,6 +159,8 @@ function S.shown()
         said[#said + 1] = item.message_id
         if item.cleared then
           cleared[#cleared + 1] = item.message_id
+        elseif item.lost then
+          lost[#lost + 1] = item.message_id
         end
       end
     end
@@ -182,7 +184,7 @@ function S.shown()
   end
   _ = empty
   local parts = {}
-  for name, values in pairs({ said = said, cards = cards, context = context, cleared = cleared }) do
+  for name, values in pairs({ said = said, cards = cards, context = context, cleared = cleared, lost = lost }) do
     parts[#parts + 1] = ("%q:%s"):format(name, list(values) and vim.json.encode(values) or "[]")
   end
   return "{" .. table.concat(parts, ",") .. ',"problem":' .. vim.json.encode(problem) .. "}"

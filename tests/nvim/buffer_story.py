@@ -58,6 +58,8 @@ from tests.unit.session.fakes import submit
 
 ALONG = (GATHERED_TAG, UPDATE_TAG, EDITOR_TAG)
 """What goes along with a question: before it in the request, below it on the screen."""
+TAKEN_OUT = ("that has been taken out of this conversation since", "Stood above when this was asked")
+"""What a message says that names something which is sent no more; the buffer says so in its line."""
 STEPS_LUA = Path(__file__).with_name("buffer_story.lua").read_text(encoding="utf-8")
 
 
@@ -291,7 +293,7 @@ class Story:
         """Return what the next request holds, as the inspector lists it."""
         shaped = {message.id: message for message in self.session.control.shaper.current().messages}
         rows = inspect(self.session.control, self.session.log)["rows"]
-        said, cards, context, cleared = [], [], [], []
+        said, cards, context, cleared, lost = [], [], [], [], []
         for row in rows:
             message = shaped.get(row["id"])
             if message is None or message.id.startswith("packet-"):
@@ -300,6 +302,7 @@ class Story:
             if message.tag in ALONG:
                 said.append(message.id)
                 cleared += [message.id] * is_short
+                lost += [message.id] * (not is_short and any(words in message.text for words in TAKEN_OUT))
             elif message.tag == SUMMARY_TAG or message.compaction:
                 cards.append(message.id)
             elif is_typed_by_user(message) or message.role != "user":
@@ -314,7 +317,8 @@ class Story:
                 said = [known for known in said if known not in here]
                 place = said.index(question) + 1
                 said[place:place] = here
-        return {"said": said, "cards": cards, "context": context, "cleared": cleared}
+        lost = [known for known in said if known in lost]
+        return {"said": said, "cards": cards, "context": context, "cleared": cleared, "lost": lost}
 
     def _is_live(self, message: Message) -> bool:
         """Return whether the model is told what changes in an attachment: it stays in the block once summarised."""

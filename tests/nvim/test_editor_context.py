@@ -104,6 +104,11 @@ def test_what_is_unchanged_is_named_and_not_sent_again(nvim_factory, tmp_path, s
     assert "#{buffer:stack.lua} src/stack.lua · the same as #{buffer}" in chat.text()
 
 
+def taken_out(chat):
+    """Return how many lines say that what they name is sent no more."""
+    return chat.nvim.screen().count("· taken out since")
+
+
 def test_a_file_that_is_attached_is_not_sent_again_by_what_mentions_it(nvim_factory, tmp_path, server):
     """Issue 12: attached, named by its path, as the buffer, on the screen and selected; gone again once it is."""
     lines = [f"local value_{n} = {n} -- a line that is long enough" for n in range(1, 31)]
@@ -118,6 +123,14 @@ def test_a_file_that_is_attached_is_not_sent_again_by_what_mentions_it(nvim_fact
     chat.nvim.feed("<Esc>")
     chat.nvim.lua("vim.fn.cursor(1, 1); vim.fn.search('<file>src/stack.lua')")
     chat.nvim.feed("dd")
+    chat.nvim.wait_for(lambda: taken_out(chat) == 4, "the lines of what names it")
+    chat.nvim.command("CodeCompanionUndo")
+    chat.nvim.wait_for(lambda: taken_out(chat) == 0, "the lines as they were")
+    chat.nvim.command("CodeCompanionRedo")
+    chat.nvim.wait_for(lambda: taken_out(chat) == 4, "the lines once more")
+    chat_id = chat.id
+    chat.nvim.command("bdelete! | CodeCompanionChat Resume " + chat_id)
+    chat.nvim.wait_for(lambda: taken_out(chat) == 4, "the lines after the chat was drawn again")
     chat.say("and #{buffer} now")
     assert sum(text.count("local value_9 =") for text in sent(server)) == 1
     assert sum("that has been taken out of this conversation since" in text for text in sent(server)) == 4

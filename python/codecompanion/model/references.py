@@ -21,6 +21,15 @@ def with_true_references(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(_true(message, whole) if message.references else message for message in messages)
 
 
+def lost_references(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return the ids of the messages of a view that name what is not in it any more."""
+    return tuple(message.id for message in messages if message.references and _is_lost(message))
+
+
+def _is_lost(message: Message) -> bool:
+    return any(one.gone in message.text and one.text not in message.text for one in message.references)
+
+
 def _true(message: Message, whole: set[str]) -> Message:
     content, tokens = message.content, message.tokens
     if not isinstance(content, str):

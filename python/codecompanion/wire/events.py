@@ -413,7 +413,8 @@ class ViewMarks(Event, frozen=True, kw_only=True, tag="view_marks"):
     `undone` are ids of changes (a compaction's is its `compaction_id`) that do not count now; `cleared` and `pinned`
     are message ids: shorter than they were written, and kept. Of those that were only cut `cut` says how many percent
     are sent, by message id. `gone` are the messages that are not in the view, by the kind of change that took them out.
-    `next_undo` and `next_redo` can be undone and redone now; `undo_kind` is the kind of the first.
+    `lost` are the messages that name, in place of sending it again, what is not sent any more. `next_undo` and
+    `next_redo` can be undone and redone now; `undo_kind` is the kind of the first.
     """
 
     undone: tuple[str, ...]
@@ -425,6 +426,7 @@ class ViewMarks(Event, frozen=True, kw_only=True, tag="view_marks"):
     next_redo: str = ""
     replaced: tuple[Replaced, ...] = ()
     undo_kind: str = ""
+    lost: tuple[str, ...] = ()
 
 
 class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_started"):

@@ -27,6 +27,7 @@ local M = {}
 
 ---What the line of a cleared result says, and of one that was cut so that it fits.
 M.CLEARED = " · cleared · K original · r restore"
+M.LOST = " · taken out since"
 M.CUT = " · cut to %d %% · K whole · r restore"
 
 ---What the line of a reverted change of a file says.
@@ -257,6 +258,13 @@ end
 ---@return string?
 function M.shortened(cleared)
   return type(cleared) == "number" and M.CUT:format(cleared) or cleared and M.CLEARED or nil
+end
+
+---What the line of an item says of what is sent of it, nil where that is what was drawn.
+---@param item table
+---@return string?
+function M.note(item)
+  return M.shortened(item.cleared) or item.lost and M.LOST or nil
 end
 
 ---The line of a closed tool fold: mark, state, title, summary. Where the window is too narrow the title gives way: what

@@ -52,7 +52,8 @@ local function add_entry(chat, entry, list, header)
     end
     list[#list + 1] = tools.gathered_block(
       vim.tbl_extend("force", entry, { body = entry.text or "", mentioned = entry.kind == "mentioned" }),
-      cleared
+      cleared,
+      chat.lost[entry.message_id]
     )
     return false
   elseif entry.kind == "compacted" then

@@ -74,20 +74,21 @@ function M.finished(chat, event)
   end)
 end
 
----Whether a call's result is in the context: the fold of one that was cleared or cut says so, the text stays (R-516).
+---Draw again what the line of an item says of what is sent of it.
 ---@param chat CodeCompanion.Chat
 ---@param item table
----@param cleared boolean|integer It is sent shorter than it was written; a number: so many percent of it are sent
-function M.set_cleared(chat, item, cleared)
-  if (item.cleared or false) == cleared then
+---@param field "cleared"|"lost"
+---@param value boolean|integer
+local function set_note(chat, item, field, value)
+  if (item[field] or false) == value then
     return -- most of a long chat: not even its place is asked for
   end
   local first = marks.item_rows(chat, item)
   if not first then
     return
   end
-  local before = blocks.shortened(item.cleared)
-  item.cleared = cleared
+  local before = blocks.note(item)
+  item[field] = value
   local found = before
       and api.nvim_buf_get_extmarks(chat.bufnr, marks.decor, { first, 0 }, { first, -1 }, { details = true })
     or {}
@@ -96,14 +97,31 @@ function M.set_cleared(chat, item, cleared)
       api.nvim_buf_del_extmark(chat.bufnr, marks.decor, mark[1])
     end
   end
-  if cleared then
+  local note = blocks.note(item)
+  if note then
     local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
     api.nvim_buf_set_extmark(chat.bufnr, marks.decor, first, #line, {
-      virt_text = { { blocks.shortened(cleared), "CodeCompanionCleared" } },
+      virt_text = { { note, "CodeCompanionCleared" } },
       virt_text_pos = "inline", -- wraps with the line
       hl_mode = "combine",
     })
   end
+end
+
+---Whether a call's result is in the context: the fold of one that was cleared or cut says so, the text stays (R-516).
+---@param chat CodeCompanion.Chat
+---@param item table
+---@param cleared boolean|integer It is sent shorter than it was written; a number: so many percent of it are sent
+function M.set_cleared(chat, item, cleared)
+  set_note(chat, item, "cleared", cleared)
+end
+
+---What stands in the line of an item that names what is sent elsewhere: whether that has left the request.
+---@param chat CodeCompanion.Chat
+---@param item table
+---@param lost boolean
+function M.set_lost(chat, item, lost)
+  set_note(chat, item, "lost", lost)
 end
 
 ---Whether a call's change of a file counts: the fold of a reverted one says so.
@@ -200,8 +218,8 @@ local function wordings(item)
     local short = title:match("^%d+ %a+") or title
     return { { title, shortened, "" }, { short, shortened, "" }, { short, (shortened:gsub(" · K original", "")), "" } }
   end
-  local tokens = size(item)
-  if not item.gathered then
+  local tokens = item.lost and blocks.LOST or size(item)
+  if not item.gathered or item.lost then
     return { { title, tokens, "K show" }, { title, tokens, "" } }
   end
   return {
@@ -233,7 +251,7 @@ local function gathered_chunks(item, width)
   local chunks = {
     { mark, "CodeCompanionFoldMark" },
     { title, "CodeCompanionTool" },
-    { outcome, item.cleared and "CodeCompanionCleared" or "CodeCompanionToolSummary" },
+    { outcome, blocks.note(item) and "CodeCompanionCleared" or "CodeCompanionToolSummary" },
   }
   if width and hint ~= "" then
     chunks[4] = { (" "):rep(width - fit.width(chunks) - api.nvim_strwidth(hint)) .. hint, "CodeCompanionHint" }
@@ -248,8 +266,9 @@ end
 
 ---@param entry table code_gathered or editor_context_sent; `mentioned`: it is that one
 ---@param cleared? boolean|integer
+---@param lost? boolean What it names has left the request
 ---@return CodeCompanion.Block
-function M.gathered_block(entry, cleared)
+function M.gathered_block(entry, cleared, lost)
   local item = {
     message_id = entry.message_id,
     along = true,
@@ -258,6 +277,7 @@ function M.gathered_block(entry, cleared)
     tokens = entry.tokens or 0,
     duration_ms = entry.duration_ms or 0,
     cleared = cleared or nil,
+    lost = lost or nil,
     pinned = entry.pinned,
   }
   local title = "▾ " .. item.title
@@ -272,7 +292,7 @@ function M.gathered_block(entry, cleared)
       { row = 0, from = #title, to = #line, group = "CodeCompanionToolSummary" },
     },
   }
-  local shortened = blocks.shortened(item.cleared)
+  local shortened = blocks.note(item)
   if shortened then
     block.eol = { { row = 0, col = #line, pos = "inline", chunks = { { shortened, "CodeCompanionCleared" } } } }
   end

@@ -13,7 +13,7 @@ local M = {}
 ---@param chat CodeCompanion.Chat
 ---@param event table view_marks
 function M.update(chat, event)
-  local undone, cleared, pinned = {}, {}, {}
+  local undone, cleared, pinned, lost = {}, {}, {}, {}
   for _, id in ipairs(event.undone) do
     undone[id] = true
   end
@@ -23,9 +23,12 @@ function M.update(chat, event)
   for _, id in ipairs(event.pinned) do
     pinned[id] = true
   end
+  for _, id in ipairs(event.lost or {}) do
+    lost[id] = true
+  end
   chat.next_undo = event.next_undo ~= "" and event.next_undo or nil
   chat.next_redo = event.next_redo ~= "" and event.next_redo or nil
-  chat.undo_kind, chat.cleared, chat.marked = event.undo_kind, cleared, true
+  chat.undo_kind, chat.cleared, chat.lost, chat.marked = event.undo_kind, cleared, lost, true
   local moved = gone.set(chat, event.gone or {})
   for id, change in pairs(chat.changes) do
     local is_undone = undone[id] == true
@@ -46,6 +49,9 @@ function M.update(chat, event)
     if item.message_id and not item.reasoning then
       if item.call_id or item.along then
         tools.set_cleared(chat, item, cleared[item.message_id] or false)
+      end
+      if item.along then
+        tools.set_lost(chat, item, lost[item.message_id] == true)
       end
       local is_pinned = pinned[item.message_id] == true
       if (item.pinned == true) ~= is_pinned then

@@ -59,6 +59,7 @@ local made = 0
 ---@field runs_drawn integer Lines that say what is folded because it is gone
 ---@field refreshing? thread What is folded is being brought up to date, in slices
 ---@field cleared table<string, boolean|integer> Messages that are sent shorter than they were written, see `blocks`
+---@field lost table<string, true> Messages that name what has left the request
 ---@field marked? boolean The host has said what is cleared since the buffer was emptied
 ---@field changes table<string, CodeCompanion.Change> Edits and compactions that are drawn
 ---@field edits table<integer, CodeCompanion.Change> The edits among them by the mark that has their line
@@ -134,6 +135,7 @@ function M.new(id)
     by_message = {},
     gone = {},
     cleared = {},
+    lost = {},
     changes = {},
     edits = {},
     answers_replaced = {},

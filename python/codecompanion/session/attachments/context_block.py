@@ -18,6 +18,7 @@ from codecompanion.model.change_report import NO_REPORT, ChangeReport
 from codecompanion.model.history import ChangeKind, EventPayload, MessageAdded, ViewChanged
 from codecompanion.model.live_files import live_event
 from codecompanion.model.messages import RULES_TAG, UPDATE_TAG, Message, with_changes
+from codecompanion.model.references import lost_references
 from codecompanion.session.attachments.attached import CHANGE_TAGS, context_items
 from codecompanion.session.attachments.pins import title_of
 from codecompanion.session.attachments.rules_sync import RuleKeeper
@@ -47,6 +48,8 @@ class ContextBlock:
         self.shown_chain = Chain()
         """What can be undone and redone, as the editor knows it."""
         self._shaped_away: frozenset[str] = frozenset()
+        self._lost: tuple[int, tuple[str, ...]] = (-1, ())
+        self._shown_lost: tuple[str, ...] = ()
 
     def show(self) -> None:
         """Show the context block: what is in the view, and what waits to join it."""
@@ -67,17 +70,24 @@ class ContextBlock:
             self.show()
         log = self._log
         # A change of provider undoes its compaction; a shaped request clears results for a turn; no answer is exchanged
-        # any more once the chat goes on from it.
+        # any more once the chat goes on from it; what a message names may have left with an edit or a compaction.
         settled = self.shown_chain.has_answer and self.shown_chain != log.chain
-        if log.untold or settled or self._shown_undone != log.undone or self._shaped_away != self._shaped():
+        told = self._shown_undone == log.undone and self._shaped_away == self._shaped()
+        if log.untold or settled or not told or self._shown_lost != self._lost_now():
             self.show_marks()
 
     def show_marks(self) -> None:
         """Show what is undone, cleared, pinned and gone, and what can be undone and redone."""
         log, messages = self._log, self._control.shaper.current().messages
         log.untold, self._shown_undone, self._shaped_away = False, log.undone, self._shaped()
-        self.shown_chain = log.chain
-        self._services.emit(marks(log.chat_id, log.undone, messages, log.gone, log.chain))
+        self.shown_chain, self._shown_lost = log.chain, self._lost_now()
+        self._services.emit(marks(log.chat_id, log.undone, messages, log.gone, log.chain, self._shown_lost))
+
+    def _lost_now(self) -> tuple[str, ...]:
+        """Return the messages that name what is not sent any more; without a change of the view it costs nothing."""
+        if self._lost[0] != self._log.changes:
+            self._lost = self._log.changes, lost_references(self._log.view.messages)
+        return self._lost[1]
 
     def _shaped(self) -> frozenset[str]:
         """Return the messages that the next request has a placeholder for, beside those of the view."""

@@ -14,7 +14,7 @@ import msgspec
 
 from codecompanion.model.mentioned import Reference
 from codecompanion.model.messages import EDITOR_TAG, Message, with_changes
-from codecompanion.session.editor_context.rendering import MIN_TOKENS, Rendered, name_of, render, said, unchanged
+from codecompanion.session.editor_context.rendering import MIN_TOKENS, Rendered, name_of, render, the_same, unchanged
 from codecompanion.session.editor_context.standing import (
     Place,
     Stands,
@@ -61,7 +61,7 @@ class Composing:
             # What another item was to bring is cut, or stands somewhere itself: it is not looked for there.
             standing = self._standing(submit, items, ids, [*known, *coming], beside=False)
             rendered = self._rendered(submit, items, standing)
-        return self._without_same(items, rendered, known)
+        return self._without_same(items, ids, rendered, known)
 
     def _message(self, message_id: str, one: Rendered) -> Message:
         counted = self._control.meter.counted
@@ -136,20 +136,20 @@ class Composing:
         return [render(item, root, max(shares[at], MIN_TOKENS), scaled, named[at]) for at, item in enumerate(items)]
 
     def _without_same(
-        self, items: Sequence[EditorItem], rendered: Sequence[Rendered], known: Sequence[Message]
+        self, items: Sequence[EditorItem], ids: Sequence[str], rendered: Sequence[Rendered], known: Sequence[Message]
     ) -> list[Rendered]:
         """Return the items; one that shows what another shows, or one above, is only named."""
         above = {m.mentioned.fingerprint: m for m in known if m.mentioned is not None and m.mentioned.fingerprint}
-        seen, kept = dict[str, str](), list[Rendered]()
-        for item, one in zip(items, rendered, strict=True):
+        seen, kept = dict[str, tuple[str, str]](), list[Rendered]()
+        for item, message_id, one in zip(items, ids, rendered, strict=True):
             shows = fingerprint(item) if _is_compared(item) and one.is_whole else ""
             if shows and shows in seen:
-                kept.append(said(item, f"the same as `{seen[shows]}`", f"the same as {seen[shows]}"))
+                kept.append(the_same(item, *seen[shows]))
             elif shows and shows in above:
                 kept.append(unchanged(item, above[shows]))
             else:
                 kept.append(one)
-            seen.setdefault(shows, one.mentioned.written)
+            seen.setdefault(shows, (one.mentioned.written, message_id))
         return kept
 
 

@@ -71,6 +71,14 @@ def unchanged(item: EditorItem, known: Message) -> Rendered:
     return msgspec.structs.replace(found, references=(Reference((known.id,), found.content, gone),))
 
 
+def the_same(item: EditorItem, other: str, other_id: str) -> Rendered:
+    """Return an item that shows what another one of the same message shows: it is named."""
+    found = said(item, f"the same as `{other}`", f"the same as {other}")
+    same = f"{opening(item.written)}the same as `{other}` of the same message"
+    gone = f"{same}; {_TAKEN_OUT}, ask the user where you need it."
+    return msgspec.structs.replace(found, references=(Reference((other_id,), found.content, gone),))
+
+
 def render(
     item: EditorItem, root: Path, room: int, count: CountTokens, named: Mapping[int, Stands] = NOTHING_NAMED
 ) -> Rendered:

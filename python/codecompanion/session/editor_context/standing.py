@@ -7,6 +7,7 @@ whether they were attached, mentioned earlier or by the same message, or gathere
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,10 @@ def has_lines(text: EditorText) -> bool:
 
 def fingerprint(item: EditorItem) -> str:
     """Return what is the same for two items that show the same, "" for one that shows nothing."""
-    return hashlib.sha256(msgspec.json.encode(item.texts)).hexdigest() if item.texts else ""
+    if not item.texts:
+        return ""
+    # json, not msgspec: it takes lone surrogates, which stand for the bytes of a text that is no UTF-8.
+    return hashlib.sha256(json.dumps(msgspec.to_builtins(item.texts)).encode()).hexdigest()
 
 
 def where_it_stands(messages: Sequence[Message]) -> tuple[str, str]:

@@ -212,7 +212,12 @@ def undone_ids(events: Sequence[LogEvent]) -> tuple[str, ...]:
 
 
 def marks(
-    chat_id: str, undone: tuple[str, ...], messages: Sequence[Message], gone: Mapping[str, str], chain: Chain
+    chat_id: str,
+    undone: tuple[str, ...],
+    messages: Sequence[Message],
+    gone: Mapping[str, str],
+    chain: Chain,
+    lost: tuple[str, ...] = (),
 ) -> ViewMarks:
     """Return what stands out among the messages of the next request, and what is not among them."""
     newest = chain.undoable[-1] if chain.undoable else None
@@ -231,6 +236,7 @@ def marks(
             answer for answer in chain.replaced if all(gone.get(item) == "regenerated" for item in answer.items)
         ),
         undo_kind=newest.kind if newest else "",
+        lost=lost,
     )
 
 

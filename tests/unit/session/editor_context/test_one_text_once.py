@@ -10,7 +10,7 @@ from codecompanion.model.messages import EDITOR_TAG, GATHERED_TAG, UPDATE_TAG, w
 from codecompanion.model.view import project
 from codecompanion.session.attachments.reading import read_attachment
 from codecompanion.session.history.inspection import inspect
-from codecompanion.wire.events import EditorContextSent
+from codecompanion.wire.events import EditorContextSent, ViewMarks
 from codecompanion.wire.requests import (
     Attach,
     ClearMessage,
@@ -95,6 +95,10 @@ class Place:
         counted = self.session.control.meter.counted(with_changes(found, content=found.text))
         assert abs(counted.tokens - found.tokens) <= 8
         return found.text
+
+    def lost(self):
+        """Return of which messages the buffer says that what they name is sent no more."""
+        return self.bench.of(ViewMarks)[-1].lost if self.bench.of(ViewMarks) else ()
 
     def count(self, line="line_30 ="):
         return sum(text.count(line) for text in self.sent())
@@ -183,6 +187,7 @@ async def test_what_is_cleared_is_told_and_sent_again_and_an_undo_takes_that_bac
         " read the file where you need it."
     )
     assert place.said(named).endswith(gone)
+    assert place.lost() == (named.id,)
     rows = inspect(place.session.control, place.session.log)["rows"]
     assert sum(row["tokens"] for row in rows) == place.session.control.shaper.current().measure.tokens
     (again,) = await place.ask(place.file())
@@ -190,8 +195,10 @@ async def test_what_is_cleared_is_told_and_sent_again_and_an_undo_takes_that_bac
     assert any(text.endswith(gone) for text in place.sent()), "and what the request says of the earlier one is true"
     await place.session.edits.carry_out(RestoreMessage(chat="chat-1", item=first.id))
     assert place.said(named).endswith("it stands above, as `#{buffer}`.")
+    assert place.lost() == ()
     await place.session.edits.carry_out(UndoChange(chat="chat-1"))
     assert place.said(named).endswith(gone)
+    assert place.lost() == (named.id,)
     view = place.session.log.view
     assert project(await place.session.log.events()).messages == view.messages, "as it is when the chat is resumed"
 
@@ -202,6 +209,7 @@ async def test_an_attachment_that_is_taken_out_is_told_and_sent_again(place):
     before = place.session.log.view.tokens
     await place.session.detach((item,))
     assert "it stood above, as attached; that has been taken out" in place.said(named)
+    assert place.lost() == (named.id,)
     assert place.session.log.view.tokens < before
     (again,) = await place.ask(place.file())
     assert "line_30 =" in again.text
@@ -251,6 +259,8 @@ async def test_what_a_compaction_summarises_is_told(place):
     change = ViewChanged(change_id="c", kind="compacted", removed=(whole.id,))
     await place.session.log.write(change)
     assert "that has been taken out of this conversation since" in place.said(named)
+    place.session.show_meter()
+    assert place.lost() == (named.id,)
 
 
 async def test_gathered_code_that_names_what_leaves_says_so(tmp_path):
@@ -264,3 +274,4 @@ async def test_gathered_code_that_names_what_leaves_says_so(tmp_path):
     await place.session.detach((item,))
     assert "Already above" not in place.said(code)
     assert "Stood above when this was asked" in place.said(code)
+    assert place.lost() == (code.id,)
