@@ -152,7 +152,8 @@ local function ask(options, text)
     return send()
   end
   session.request(chat, "set_policy", { policy = options.policy }, send, function(reason)
-    say.chat(chat, reason .. (text ~= "" and " Your message is in the input." or ""), severity.WARN)
+    local told = reason:gsub("%.?$", ".", 1)
+    say.chat(chat, told .. (text ~= "" and " Your message is in the input." or ""), severity.WARN)
   end)
 end
 

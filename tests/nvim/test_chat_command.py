@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -96,6 +97,7 @@ def test_what_cannot_be_chosen_keeps_the_words(asking: tuple[RealChat, ChatServe
     chat.nvim.command("CodeCompanionChat policy=nonsense why?")
     chat.nvim.wait_for(lambda: "Your message is in the input" in chat.text())
     assert "nonsense" in chat.text()
+    assert re.search(r"\w\. Your message is in the input\.", " ".join(chat.text().split()))
     assert chat.draft() == "why?"
     assert not asked(server)
 

@@ -25,10 +25,11 @@ def test_a_pdf_is_attached_shown_with_its_pages_and_sent(nvim_factory, tmp_path)
         chat.send("/file plan.pdf")
         screen = chat.nvim.wait_screen(r"<document>plan.pdf</document>")
         assert "12 pages" in screen
+        chat.nvim.wait_screen(r"Attached plan\.pdf")
         chat.say("How long is it?")
         assert "Twelve pages." in chat.nvim.screen()
         assert server.refusals == []
-        text, document = next(m["content"] for m in sent(server) if isinstance(m["content"], list))
+        text, document, *_ = next(m["content"] for m in sent(server) if isinstance(m["content"], list))
         assert text["text"] == "The document `plan.pdf` (12 pages):"
         data = "data:application/pdf;base64," + base64.b64encode(PDF).decode()
         assert document == {"type": "file", "file": {"filename": "plan.pdf", "file_data": data}}

@@ -3,6 +3,7 @@
 ---A project's prompt is never sent by itself: its text stands in the input, and the user presses <CR>.
 
 local api = vim.api
+local attaching = require("codecompanion.sources.attaching")
 local draft = require("codecompanion.chat.wire.draft")
 local message = require("codecompanion.chat.wire.message")
 local parameters = require("codecompanion.prompt_library.parameters")
@@ -37,7 +38,7 @@ end
 local function attach(prompt, chat)
   for _, path in ipairs(prompt.files) do
     local whole = path:find("^[/~]") and path or vim.fn.getcwd() .. "/" .. path
-    session.request(chat, "attach", { kind = "file", path = vim.fs.normalize(whole) }, function() end, function(reason)
+    attaching.attach(chat, { kind = "file", path = vim.fs.normalize(whole) }, function(reason)
       say.chat(chat, reason, severity.WARN)
     end)
   end

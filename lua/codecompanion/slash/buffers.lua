@@ -1,11 +1,11 @@
 ---`/buffer [names or numbers]`: attach what a buffer holds now, unsaved changes included.
 
 local api = vim.api
+local attaching = require("codecompanion.sources.attaching")
 local choose = require("codecompanion.screen.choose")
 local live = require("codecompanion.sources.live")
 local named = require("codecompanion.files.named_buffers")
 local paths = require("codecompanion.slash.paths")
-local session = require("codecompanion.chat.state.session")
 
 local M = {}
 
@@ -21,7 +21,7 @@ end
 ---@param is_live? boolean As configured when nil
 local function send(chat, bufnr, is_live)
   vim.fn.bufload(bufnr)
-  session.notify(chat, "attach", {
+  attaching.attach(chat, {
     kind = "buffer",
     path = api.nvim_buf_get_name(bufnr),
     text = require("codecompanion.files.buffers").text(bufnr),

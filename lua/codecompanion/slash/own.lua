@@ -2,11 +2,11 @@
 ---
 ---The callback gets a handle of the chat, not the chat itself: what is kept of a chat may change, the handle does not.
 
+local attaching = require("codecompanion.sources.attaching")
 local buffer = require("codecompanion.chat.buffer.text")
 local draft = require("codecompanion.chat.wire.draft")
 local message = require("codecompanion.chat.wire.message")
 local say = require("codecompanion.say")
-local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 
 local M = {}
@@ -47,7 +47,7 @@ local function handle(chat)
     return value
   end
   local function attach(_, name, text)
-    session.notify(chat, "attach", { kind = "text", path = text_of("name", name), text = text_of("text", text) })
+    attaching.attach(chat, { kind = "text", path = text_of("name", name), text = text_of("text", text) })
   end
   return {
     id = chat.id,

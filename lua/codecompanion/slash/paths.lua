@@ -1,12 +1,12 @@
 ---Paths for `/file` and `/image`: completion, and a list to choose from.
 
+local attaching = require("codecompanion.sources.attaching")
 local choose = require("codecompanion.screen.choose")
 local live = require("codecompanion.sources.live")
 local is_image = require("codecompanion.files.images")
 local life = require("codecompanion.chat.ui.life")
 local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
-local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 
 local M = {}
@@ -106,7 +106,7 @@ end
 ---@param path string
 ---@param is_live? boolean As configured when nil
 local function attach(chat, kind, path, is_live)
-  session.notify(chat, "attach", { kind = kind, path = absolute(path), live = is_live })
+  attaching.attach(chat, { kind = kind, path = absolute(path), live = is_live })
 end
 
 ---Attach what an argument names; if anything of it cannot be read, nothing is attached.

@@ -1,5 +1,6 @@
 ---What slash commands attach besides files: a page, an outline, a diff, a terminal, a help entry, the time.
 
+local attaching = require("codecompanion.sources.attaching")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local terminals = require("codecompanion.editor_context.terminals")
@@ -15,7 +16,7 @@ local TERMINAL_LINES = 200
 ---@param text string
 ---@param refuse fun(reason: string)
 local function attach(chat, kind, path, text, refuse)
-  session.command(chat, "attach", { kind = kind, path = path, text = text }, refuse)
+  attaching.attach(chat, { kind = kind, path = path, text = text }, refuse)
 end
 
 ---`/fetch [--again] <address>`: the host fetches it; a message sent meanwhile waits for it.

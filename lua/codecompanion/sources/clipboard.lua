@@ -1,6 +1,6 @@
 ---The image in the clipboard, by the program that reads it here; `/paste`.
 
-local session = require("codecompanion.chat.state.session")
+local attaching = require("codecompanion.sources.attaching")
 
 local uv = vim.uv or vim.loop
 
@@ -125,7 +125,7 @@ function M.paste(chat, _, refuse)
       if not path then
         return refuse(why or "The image could not be kept.")
       end
-      session.command(chat, "attach", { kind = "image", path = path }, refuse)
+      attaching.attach(chat, { kind = "image", path = path }, refuse)
     end)
   end)
   if not started then

@@ -3,12 +3,12 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
+local attaching = require("codecompanion.sources.attaching")
 local buffer = require("codecompanion.chat.buffer.text")
 local draft = require("codecompanion.chat.wire.draft")
 local keys = require("codecompanion.chat.state.keys")
 local is_image = require("codecompanion.files.images")
 local say = require("codecompanion.say")
-local session = require("codecompanion.chat.state.session")
 local view = require("codecompanion.chat.buffer.view")
 
 local M = {}
@@ -148,7 +148,7 @@ function M.attach_here(chat)
     return say.hint("No file here to attach: put the cursor on a path")
   end
   for _, path in ipairs(files) do
-    session.notify(chat, "attach", { kind = is_image(path) and "image" or "file", path = path })
+    attaching.attach(chat, { kind = is_image(path) and "image" or "file", path = path })
   end
   if is_line then
     local lines = vim.split(buffer.input_text(chat), "\n", { plain = true })
@@ -156,7 +156,6 @@ function M.attach_here(chat)
     api.nvim_buf_clear_namespace(chat.bufnr, ns, 0, -1)
     draft.set(chat, table.concat(lines, "\n"))
   end
-  say.hint("Attached " .. named(files))
 end
 
 return M

@@ -52,7 +52,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         case requests.Compact():
             session.compact(request.instructions, go_on=request.go_on)
         case requests.Attach():
-            await session.attach(await read_attachment(services, request, session.root()))
+            return await _attach(services, session, request)
         case requests.Detach():
             await session.detach(request.items)
         case requests.FetchPage():
@@ -128,6 +128,13 @@ async def _look_at_code(
             return await code_report.choose_code(session, request)
         case _:
             assert_never(request)
+
+
+async def _attach(services: Services, session: Session, request: requests.Attach) -> dict[str, object]:
+    message = await read_attachment(services, request, session.root())
+    await session.attach(message)
+    joined = next((one for one in reversed(session.log.view.messages) if one.id == message.id), message)
+    return {"label": message.path, "tokens": session.control.meter.scaled(joined.tokens)}
 
 
 async def _add_rules(services: Services, session: Session, group: str) -> None:

@@ -210,7 +210,9 @@ class Compact(Request, frozen=True, kw_only=True):
 
 
 class Attach(Request, frozen=True, kw_only=True):
-    """Attach a file, a buffer, an image … to the next request. `text` is its content, of what the host does not read.
+    """→ `{label, tokens}`. Attach a file, a buffer, an image … to the next request; 0 tokens while a turn is running.
+
+    `text` is its content, of what the host does not read.
 
     The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`: there `path` is which one, "" = all that
     is not committed.

@@ -5,7 +5,7 @@ Projections of log and view; nothing here changes anything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codecompanion.context.editing.cache_state import find_cache_state
@@ -18,8 +18,10 @@ from codecompanion.model.messages import GATHERED_TAG, RULES_TAG, SUMMARY_TAG, M
 from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.put_back import find, logged
+from codecompanion.session.turn.recorded_title import title_of_call
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.native import UNREADABLE
+from codecompanion.tools.registry import ToolRegistry
 
 PREVIEW_CHARS = 100
 
@@ -35,8 +37,9 @@ def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
     view, shaped = log.view, control.shaper.current()
     total, reasons = shaped.measure.tokens, _reasons(control, view.messages)
     system, specs_tokens, *figures = _figures(control, shaped, total)
-    rows = [_row(shaped.system, system, view.cycle)]
-    rows += [_row(message, tokens, view.cycle) for message, tokens in zip(shaped.messages, figures, strict=True)]
+    titles = _titles(control.tools.all(), shaped.messages)
+    messages = [(shaped.system, system), *zip(shaped.messages, figures, strict=True)]
+    rows = [_row(message, tokens, view.cycle, titles) for message, tokens in messages]
     for row in rows:
         row["preview"] = " · ".join(filter(None, (reasons.get(row["id"]), row["preview"])))[:PREVIEW_CHARS]
     tools = {
@@ -55,6 +58,11 @@ def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
         "rows": rows, "total": total, "window": limits.context_window, "guess": control.window.guess,
         "reserve": limits.reply_reserve, "cost": cost,
     }  # fmt: skip
+
+
+def _titles(tools: ToolRegistry, messages: Messages) -> dict[str, str]:
+    """Return what each call is named, by its id: a result says by itself neither which file nor which command."""
+    return {call.id: title_of_call(tools, call) for message in messages for call in message.tool_calls}
 
 
 def _reasons(control: ContextControl, messages: Messages) -> dict[str, str]:
@@ -118,10 +126,11 @@ def scaled(figures: Sequence[int], total: int) -> list[int]:
     return result
 
 
-def _row(message: Message, tokens: int, cycle: int) -> dict[str, Any]:
+def _row(message: Message, tokens: int, cycle: int, titles: Mapping[str, str]) -> dict[str, Any]:
     block = message.compaction
     text = " ".join((message.text if block is None else block.text or UNREADABLE).split())
-    names = ", ".join(call.name for call in message.tool_calls)
+    names = ", ".join(titles.get(call.id, call.name) for call in message.tool_calls)
+    names = names or titles.get(message.tool_call_id or "", "")
     if message.tag == GATHERED_TAG:
         names = title_of_gathered(message)
     elif message.mentioned is not None:

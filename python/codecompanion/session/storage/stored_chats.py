@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from codecompanion.errors import InputError, StoreError
 from codecompanion.formats.cutting import cut_line
+from codecompanion.formats.regex import regex
 from codecompanion.model.history import TitleSet
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
@@ -16,11 +17,22 @@ from codecompanion.wire.events import TitleChanged
 
 TITLE_CHARS = 60
 GIVEN_CHARS = 200
+_QUOTED = regex(r"[^\n]{1,400}:\d+-\d+\n(`{3,20})[^\n`]{0,80}\n")
 
 
 def title_of(text: str, most: int = TITLE_CHARS) -> str:
-    """Return a chat's title: the first words of its first message, on one line."""
-    return cut_line(text[: 10 * most], most)
+    """Return a chat's title: the first words of its first message, on one line, after what it quotes of files."""
+    return cut_line((_after_quoted(text) or text)[: 10 * most], most)
+
+
+def _after_quoted(text: str) -> str:
+    """Return what follows the selected lines at the beginning, as `:'<,'>CodeCompanionChat` puts them there."""
+    while found := _QUOTED.match(text):
+        end = text.find(f"\n{found[1]}\n", found.end() - 1)
+        if end < 0:
+            return ""
+        text = text[end + len(found[1]) + 2 :].lstrip()
+    return text
 
 
 def given_title(text: str) -> str:

@@ -1,11 +1,22 @@
-"""What names a call of which nothing but the call itself is known: its tool is not there, or is somebody else's."""
+"""What names a call in one line: its tool's own words, or what it was called with where that tool is not there."""
 
 from __future__ import annotations
 
 import msgspec
 
+from codecompanion.errors import ToolError
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import ToolCall
+from codecompanion.session.turn.tame_calls import one_line
+from codecompanion.tools.registry import ToolRegistry
+
+
+def title_of_call(tools: ToolRegistry, call: ToolCall) -> str:
+    """Return what a call is named where its tool is known."""
+    try:
+        return one_line(tools.get(call.name).title(tools.validate(call.name, call.arguments)))
+    except ToolError:
+        return one_line(recorded_title(call))
 
 
 def recorded_title(call: ToolCall) -> str:

@@ -23,8 +23,7 @@ from codecompanion.session.files.file_log import FileLog
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.turn.approval_desk import ApprovalDesk, Verdict
-from codecompanion.session.turn.recorded_title import recorded_title
-from codecompanion.session.turn.tame_calls import one_line
+from codecompanion.session.turn.recorded_title import title_of_call
 from codecompanion.tools.base import ApprovalQuestion, FileChange, ToolContext, ToolOutput
 from codecompanion.tools.limit import shorten
 from codecompanion.tools.registry import ToolRegistry
@@ -112,11 +111,7 @@ class ToolRound:
         return tool.effect == "read" and not self._parts.desk.approvals.asks_before(tool)
 
     def _title(self, call: ToolCall) -> str:
-        try:
-            tool = self._parts.tools.get(call.name)
-            return one_line(tool.title(self._parts.tools.validate(call.name, call.arguments)))
-        except ToolError:
-            return one_line(recorded_title(call))
+        return title_of_call(self._parts.tools, call)
 
     def _announce(self, index: int) -> None:
         call = self._calls[index]

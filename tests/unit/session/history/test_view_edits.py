@@ -36,6 +36,10 @@ async def test_one_cleared_result_comes_back_and_is_not_cleared_again_at_once(tm
     bench = Bench(tmp_path, reader(), settings=EDITS)
     session = await talked(bench)
     gone = [m for m in session.log.view.messages if m.edited]
+    rows = {row["id"]: row for row in inspect(session.control, session.log)["rows"]}
+    assert {(rows[m.id]["name"], rows[m.id]["state"]) for m in gone} == {("read_file a.txt", "cleared")}, (
+        "which to bring back"
+    )
     original = (tmp_path / "a.txt").read_text()
     before = session.control.measured().tokens
     answer = await ask(session, restore(gone[0].tool_call_id))
