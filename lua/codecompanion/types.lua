@@ -722,7 +722,9 @@
 ---@field instructions? string
 ---@field go_on? boolean
 
----Attach a file, a buffer, an image … to the next request. `text` is its content, of what the host does not read.
+---→ `{label, tokens}`. Attach a file, a buffer, an image … to the next request; 0 tokens while a turn is running.
+---
+---`text` is its content, of what the host does not read.
 ---
 ---The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`: there `path` is which one, "" = all that
 ---is not committed.

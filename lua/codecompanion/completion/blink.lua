@@ -23,24 +23,12 @@ end
 ---@param context table
 ---@param callback fun(result: table)
 function M.get_completions(_, context, callback)
-  local row, col = context.cursor[1] - 1, context.cursor[2]
+  local row = context.cursor[1] - 1
   local chat = registry.by_buffer(context.bufnr)
-  local from, items = require("codecompanion.completion").items(chat, row, context.line:sub(1, col))
   callback({
     is_incomplete_forward = true,
     is_incomplete_backward = true,
-    items = vim.tbl_map(function(item)
-      return {
-        label = item.label,
-        filterText = item.word,
-        kind = vim.lsp.protocol.CompletionItemKind.Function,
-        documentation = item.description ~= "" and { kind = "plaintext", value = item.description } or nil,
-        textEdit = {
-          newText = item.word,
-          range = { start = { line = row, character = from }, ["end"] = { line = row, character = col } },
-        },
-      }
-    end, items),
+    items = require("codecompanion.completion").lsp_items(chat, row, context.line:sub(1, context.cursor[2])),
   })
 end
 

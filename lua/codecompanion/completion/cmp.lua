@@ -26,27 +26,21 @@ function M.get_keyword_pattern(_)
   return [[\%(/\k*\|@\f*\|#{[^{}]*}\?\|#\k*\|\f\+\)]]
 end
 
+---Places are bytes here, whatever stands before them in the line.
+---@return string
+function M.get_position_encoding_kind(_)
+  return "utf-8"
+end
+
 ---@param params table
 ---@param callback fun(result: table)
 function M.complete(_, params, callback)
   local context = params.context
   local chat = registry.by_buffer(context.bufnr)
-  local row, col = context.cursor.row - 1, context.cursor.col - 1
-  local from, items = require("codecompanion.completion").items(chat, row, context.cursor_before_line)
+  local row = context.cursor.row - 1
   callback({
     isIncomplete = true,
-    items = vim.tbl_map(function(item)
-      return {
-        label = item.label,
-        filterText = item.word,
-        kind = vim.lsp.protocol.CompletionItemKind.Function,
-        documentation = item.description,
-        textEdit = {
-          newText = item.word,
-          range = { start = { line = row, character = from }, ["end"] = { line = row, character = col } },
-        },
-      }
-    end, items),
+    items = require("codecompanion.completion").lsp_items(chat, row, context.cursor_before_line),
   })
 end
 

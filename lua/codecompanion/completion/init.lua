@@ -19,6 +19,7 @@ end
 ---@field word string Text to insert
 ---@field label string
 ---@field description string
+---@field kind "File"|"Folder"|"Keyword"|"Module"|"Value"|"Variable" Of the language server protocol, for its icon
 ---@field command? string Name of the slash command that can be carried out at once
 
 ---A folder may have more; who types on gets the rest.
@@ -30,7 +31,9 @@ local MAX_PATHS = 200
 local function files(lead)
   local found = require("codecompanion.slash.paths").complete(lead)
   return vim.tbl_map(function(path)
-    return { word = "@" .. path, label = "@" .. path, description = vim.endswith(path, "/") and "" or "show the file" }
+    local is_folder = vim.endswith(path, "/")
+    local kind, description = is_folder and "Folder" or "File", is_folder and "" or "show the file"
+    return { word = "@" .. path, label = "@" .. path, description = description, kind = kind }
   end, vim.list_slice(found, 1, MAX_PATHS))
 end
 
@@ -43,7 +46,7 @@ local function tools(chat, lead)
   for _, one in ipairs(require("codecompanion.chat.lists.tools").names(chat)) do
     if vim.startswith(one.name, lead) or vim.startswith(one.short or "", lead) then
       local word = ("@{%s}"):format(one.name)
-      found[#found + 1] = { word = word, label = word, description = one.description }
+      found[#found + 1] = { word = word, label = word, description = one.description, kind = "Module" }
     end
   end
   return found
@@ -64,7 +67,7 @@ local function context_items(typed)
     return vim.tbl_map(function(argument)
       local is_folder = vim.endswith(argument, "/")
       local word = ("#{%s:%s%s"):format(name, argument, is_folder and "" or "}")
-      return { word = word, label = word, description = is_folder and "" or item.description }
+      return { word = word, label = word, description = is_folder and "" or item.description, kind = "Value" }
     end, vim.list_slice(given, 1, MAX_PATHS))
   end
   local found = {}
@@ -73,7 +76,8 @@ local function context_items(typed)
     if vim.startswith(item.name, begun) then
       local word = item.needs_argument and ("#{%s:"):format(item.name) or ("#{%s}"):format(item.name)
       local label = item.argument and ("#{%s:%s}"):format(item.name, item.argument) or word
-      found[#found + 1] = { word = word, label = item.needs_argument and label or word, description = item.description }
+      label = item.needs_argument and label or word
+      found[#found + 1] = { word = word, label = label, description = item.description, kind = "Variable" }
     end
   end
   return found
@@ -126,7 +130,7 @@ function M.items(chat, row, before)
     end
     return #before - #lead,
       vim.tbl_map(function(value)
-        return { word = value, label = value, description = "" }
+        return { word = value, label = value, description = "", kind = "Value" }
       end, command.complete(lead))
   end
   local typed = before:match("^/([%w_:-]*)$")
@@ -140,11 +144,33 @@ function M.items(chat, row, before)
         word = "/" .. command.name,
         label = "/" .. command.name .. (command.argument and (" " .. command.argument) or ""),
         description = command.description,
+        kind = "Keyword",
         command = command.name,
       }
     end
   end
   return 0, items
+end
+
+---The items as completion plugins take them. None is a function or a method, which get brackets when they are accepted.
+---@param chat CodeCompanion.Chat?
+---@param row integer 0-based
+---@param before string The line up to the cursor
+---@return table[] items As `lsp.CompletionItem`, with places in bytes
+function M.lsp_items(chat, row, before)
+  local from, items = M.items(chat, row, before)
+  return vim.tbl_map(function(item)
+    return {
+      label = item.label,
+      filterText = item.word,
+      kind = vim.lsp.protocol.CompletionItemKind[item.kind],
+      documentation = item.description ~= "" and { kind = "plaintext", value = item.description } or nil,
+      textEdit = {
+        newText = item.word,
+        range = { start = { line = row, character = from }, ["end"] = { line = row, character = #before } },
+      },
+    }
+  end, items)
 end
 
 ---'omnifunc' of chat buffers.
