@@ -371,7 +371,7 @@ def test_a_long_path_keeps_its_end(chat: ChatDriver) -> None:
     ],
 )
 def test_the_name_of_the_file_is_read_at_every_width(nvim_factory, columns: int, path: str, shown: str) -> None:
-    """One approves by it: `Edit`, `changes` and folders go first, a name never."""
+    """One approves by it: `Edit`, `changes` and folders go first, a name never; unsaved changes are said below then."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.accept("go")
     title = f"Edit {path}, which has unsaved changes"
@@ -379,6 +379,22 @@ def test_the_name_of_the_file_is_read_at_every_width(nvim_factory, columns: int,
     first = next(line for line in chat.text().split("\n") if line.startswith("? "))
     assert first == f"? insert_edit: {shown}"
     assert len(first) <= columns
+    assert ("! The file has unsaved changes\n" in chat.text()) is ("unsaved" not in first)
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_the_whole_block_is_on_the_screen_with_warnings_and_wide_characters(nvim_factory, columns: int) -> None:
+    """From the first line, which says what is asked, to the input; a name is never cut between its signs."""
+    chat = make_chat(nvim_factory, size=(columns, 24))
+    chat.accept("go")
+    path = "src/very/long/日本語のフォルダ/for/a/while/設定ファイルの管理モジュール_e\u0301_handler.py"
+    body = "\n".join(f'+y{at} = "{"日本語" * 8}"\u200b' for at in range(30))
+    title = f"Edit {path}, which has unsaved changes"
+    ask(chat, name="insert_edit", title=title, body=body, filetype="diff", path=f"/w/{path}", before="", after="x")
+    screen = chat.nvim.wait_screen("<CR> send")
+    assert "? insert_edit: " in screen
+    assert "! The file has unsaved changes" in screen
+    assert "… · " in screen or "handler.py" in screen.replace("\n", "")
 
 
 HIDING = {

@@ -36,10 +36,10 @@ end
 ---@param text string
 ---@param width integer
 ---@return string
-local function head(text, width)
-  local taken = vim.fn.strcharpart(M.without_nul(text), 0, math.max(width, 0))
+function M.head(text, width)
+  local taken = vim.fn.strcharpart(M.without_nul(text), 0, math.max(width, 0), true)
   while taken ~= "" and api.nvim_strwidth(taken) > width do
-    taken = vim.fn.strcharpart(taken, 0, vim.fn.strchars(taken) - 1)
+    taken = vim.fn.strcharpart(taken, 0, vim.fn.strchars(taken, true) - 1, true)
   end
   return taken
 end
@@ -48,12 +48,12 @@ end
 ---@param text string
 ---@param width integer
 ---@return string
-local function tail(text, width)
+function M.tail(text, width)
   text = M.without_nul(text)
-  local count = vim.fn.strchars(text)
-  local taken = vim.fn.strcharpart(text, math.max(0, count - math.max(width, 0)))
+  local count = vim.fn.strchars(text, true)
+  local taken = vim.fn.strcharpart(text, math.max(0, count - math.max(width, 0)), count, true)
   while taken ~= "" and api.nvim_strwidth(taken) > width do
-    taken = vim.fn.strcharpart(taken, 1)
+    taken = vim.fn.strcharpart(taken, 1, count, true)
   end
   return taken
 end
@@ -66,7 +66,7 @@ function M.cut(text, width)
   if api.nvim_strwidth(text) <= width then
     return text
   end
-  return width < 1 and "" or (head(text, width - 1) .. "…")
+  return width < 1 and "" or (M.head(text, width - 1) .. "…")
 end
 
 ---Cut a text in its middle: how it begins and how it ends says more than what lies between.
@@ -80,8 +80,8 @@ function M.squeeze(text, width)
     return M.cut(text, width)
   end
   local last = math.floor((width - 1) / 3)
-  local ending = tail(text, last)
-  return head(text, width - 1 - api.nvim_strwidth(ending)) .. "…" .. ending
+  local ending = M.tail(text, last)
+  return M.head(text, width - 1 - api.nvim_strwidth(ending)) .. "…" .. ending
 end
 
 ---A path that gives up folders in its middle: which file it is counts most, and is never cut.

@@ -34,11 +34,26 @@ local function room(chat)
   return math.max(20, width), math.min(MAX_ROWS, math.max(MIN_ROWS, height - OTHER_ROWS)), wraps
 end
 
+---Rows that a line takes at most in a window that wraps, at words perhaps ('linebreak'): one too long for a row begins
+---a row, and a wide character may leave the last cell of a row empty.
 ---@param text string
 ---@param width integer
 ---@return integer
 local function rows_of(text, width)
-  return math.max(1, math.ceil(api.nvim_strwidth(text) / width))
+  if api.nvim_strwidth(text) <= width then
+    return 1
+  end
+  local rows, used, most = 1, 0, text:find("[\128-\255]") and width - 1 or width
+  for word, after in text:gmatch("([^%s!@*+;:,./?-]*)([%s!@*+;:,./?-]*)") do
+    local cells = api.nvim_strwidth(word)
+    if used > 0 and used + cells > width then
+      rows, used = rows + 1, 0
+    end
+    used = used + api.nvim_strwidth(word .. after)
+    rows = rows + math.floor(math.max(0, used - 1) / most)
+    used = used > 0 and (used - 1) % most + 1 or 0
+  end
+  return rows
 end
 
 ---Cut a line that would fill the block alone; windows that do not wrap get its end in any case.
@@ -46,13 +61,13 @@ end
 ---@param most integer Columns
 ---@return CodeCompanion.Visible
 local function bounded(line, most)
-  local chars = vim.fn.strchars(line.text)
   if api.nvim_strwidth(line.text) <= most then
     return line
   end
   local half = math.max(10, math.floor(most / 2) - 16)
-  local head, tail = vim.fn.strcharpart(line.text, 0, half), vim.fn.strcharpart(line.text, chars - half)
-  local note = (" <%d characters not shown> "):format(chars - 2 * half)
+  local head, tail = fit.head(line.text, half), fit.tail(line.text, half)
+  local left_out = vim.fn.strchars(line.text:sub(#head + 1, -#tail - 1))
+  local note = (" <%d characters not shown> "):format(left_out)
   local marks = vim.tbl_filter(function(mark)
     return mark[2] <= #head
   end, line.marks)
@@ -156,10 +171,11 @@ local UNSAVED = ", which has unsaved changes"
 ---@param left integer With room for `with your changes`
 ---@param whole integer Without
 ---@return string
+---@return boolean is_silent It is not said that the file has unsaved changes
 local function of_file(name, what, left, whole)
   local verb, path = what:match("^(%u%l+ )(.+)$")
   if not path or api.nvim_strwidth(what) <= left then
-    return fit.squeeze(what, left)
+    return fit.squeeze(what, left), false
   end
   local after = ""
   if vim.endswith(path, UNSAVED) then
@@ -168,7 +184,7 @@ local function of_file(name, what, left, whole)
   local short = name:find(vim.trim(verb):lower(), 1, true) and "" or verb -- the tool's name says it already
   for _, words in ipairs({ verb .. path .. after, short .. path .. after, short .. path }) do
     if api.nvim_strwidth(words) <= left then
-      return words
+      return words, not vim.endswith(words, after)
     end
   end
   local shown = fit.path(path, left - api.nvim_strwidth(short))
@@ -176,7 +192,7 @@ local function of_file(name, what, left, whole)
     shown = fit.path(path, whole - api.nvim_strwidth(short))
   end
   local is_narrow = api.nvim_strwidth(short .. shown) > whole
-  return is_narrow and fit.squeeze(shown, math.max(MIN_TITLE, whole)) or short .. shown
+  return is_narrow and fit.squeeze(shown, math.max(MIN_TITLE, whole)) or short .. shown, after ~= ""
 end
 
 ---`? run_command: npm test · needs your approval`, in one line of the window: what is asked is cut last.
@@ -185,8 +201,9 @@ end
 ---@param shown integer
 ---@param width integer
 ---@return string
+---@return boolean is_silent A file has unsaved changes, which it does not say
 local function title_of(event, total, shown, width)
-  local title, what = "? " .. event.name, ""
+  local title, what, is_silent = "? " .. event.name, "", false
   if event.title ~= "" and event.title ~= event.name then
     what = visible.line(blocks.one_line(event.title)).text
   end
@@ -194,7 +211,7 @@ local function title_of(event, total, shown, width)
   local key = keymaps.keys("show_original", "n")[1]
   if shown < total then
     local all = key and (" · %s shows all"):format(key) or ""
-    notice = (" · %d lines, %d shown%s"):format(total, shown, all)
+    notice = (" · %d line%s, %d shown%s"):format(total, total == 1 and "" or "s", shown, all)
   end
   if what ~= "" then
     local space = width - api.nvim_strwidth(title .. ": ") - (event.path ~= "" and EDITED_MARK or 0)
@@ -204,26 +221,41 @@ local function title_of(event, total, shown, width)
     end
     local left = math.max(MIN_TITLE, space - besides)
     if event.path ~= "" then
-      what = of_file(event.name, what, left, width - api.nvim_strwidth(title .. ": "))
+      what, is_silent = of_file(event.name, what, left, width - api.nvim_strwidth(title .. ": "))
     end
     title = title .. ": " .. (event.path ~= "" and what or fit.cut(what, left))
   end
-  return title .. notice
+  return title .. notice, is_silent
 end
 
 ---@param event table
 ---@param hidden integer Characters that do not show by themselves
+---@param is_unsaved boolean The first line has no room to say it
 ---@return string[]
-local function warnings(event, hidden)
-  local found = {}
+local function warnings(event, hidden, is_unsaved)
+  local found = { is_unsaved and "! The file has unsaved changes" or nil }
   if event.why ~= "" then
-    found[1] = ("! Asked every time: %s"):format(event.why)
+    found[#found + 1] = ("! Asked every time: %s"):format(event.why)
   end
   if hidden > 0 then
     local what = hidden == 1 and "1 invisible character" or ("%d invisible characters"):format(hidden)
     found[#found + 1] = ("! %s shown as ^X or <U+…>"):format(what)
   end
   return found
+end
+
+---Rows that are taken besides the body, the first line's first and the keys' first one: `OTHER_ROWS` has these.
+---@param title string
+---@param warned string[]
+---@param keys string[]
+---@param width integer
+---@return integer
+local function more_rows(title, warned, keys, width)
+  local count = rows_of(title, width) - 1 + #keys - 1
+  for _, warning in ipairs(warned) do
+    count = count + rows_of(warning, width)
+  end
+  return count
 end
 
 ---@param chat CodeCompanion.Chat
@@ -237,10 +269,13 @@ function M.block(chat, event)
   for _, line in ipairs(all) do
     hidden = hidden + line.count
   end
-  local body, left_out = fitting(all, width, rows, wraps)
-  local marks = {}
-  local lines = { title_of(event, total, left_out > 0 and #all - left_out or total, width) }
-  for _, warning in ipairs(warnings(event, hidden)) do
+  local keys, key_marks = key_lines(event, width)
+  local title, is_silent = title_of(event, total, 0, width) -- the longest one
+  rows = rows - more_rows(title, warnings(event, hidden, is_silent), keys, width)
+  local body, left_out = fitting(all, width, math.max(MIN_ROWS, rows), wraps)
+  title, is_silent = title_of(event, total, left_out > 0 and #all - left_out or total, width)
+  local marks, lines = {}, { title }
+  for _, warning in ipairs(warnings(event, hidden, is_silent)) do
     marks[#marks + 1] = { row = #lines, from = 0, to = #warning, group = "CodeCompanionWarning" }
     lines[#lines + 1] = warning
   end
@@ -256,7 +291,6 @@ function M.block(chat, event)
   end
   lines[#lines + 1] = has_fence and fence or nil
   local code_end = #lines
-  local keys, key_marks = key_lines(event, width)
   for _, mark in ipairs(key_marks) do
     mark.row = mark.row + #lines
     marks[#marks + 1] = mark
