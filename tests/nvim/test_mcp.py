@@ -153,6 +153,22 @@ def test_the_servers_of_a_project_are_started_after_the_user_agreed(nvim_factory
         chat.nvim.wait_screen(r"let \.mcp\.json start 1 MCP server\?")
 
 
+def test_the_first_message_to_a_new_host_may_name_a_server_of_the_project(nvim_factory, tmp_path):
+    """It waits until the host knows the file; so does the answer of a moment ago."""
+    record = tmp_path / "record"
+    project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
+    with ChatServerThread([reply("One."), reply("Two."), reply("Three.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.nvim.wait_screen(r"let \.mcp\.json start")
+        chat.press_on_approval("g2")
+        chat.say("@{mcp:odd} hello")
+        assert "odd__echo" in offered(server)
+        for _ in range(2):
+            chat.nvim.command("CodeCompanion restart")
+            chat.say("@{odd} @{read_file} again")
+            assert "odd__echo" in offered(server), chat.text()
+
+
 def test_the_page_is_about_the_folder_of_the_chat(nvim_factory, tmp_path):
     """Also after `:cd`, and after a key of it; outside a chat about the working folder. The title says which."""
     record = tmp_path / "record"

@@ -22,7 +22,7 @@ from codecompanion.wire.events import Notice, Severity
 
 
 def watch_history(
-    services: Services, chats: Mapping[str, Session], start: Callable[[Coroutine[Any, Any, None]], None]
+    services: Services, chats: Mapping[str, Session], start: Callable[[Coroutine[Any, Any, None]], object]
 ) -> None:
     """Stand by for a history that is lost while chats are open."""
     LostHistory(services, chats, start)

@@ -272,7 +272,7 @@ class Runtime:
             self._chats[request.chat] = session
             self._warm_up(session)
             if not request.purpose:
-                self._start_in_background(self._servers.opened(session))
+                session.servers_known = self._start_in_background(self._servers.opened(session))
 
     def _warm_up(self, session: Session) -> None:
         """Import the transport once the chat stands on the screen, so that the first request need not wait for it."""
@@ -291,10 +291,11 @@ class Runtime:
 
         self._start_in_background(warm())
 
-    def _start_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start_in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        return task
 
     async def _fork(self, request: requests.ForkChat) -> str:
         """Make a branch of a chat; one that is open must not be working on its history meanwhile."""

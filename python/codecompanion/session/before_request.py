@@ -64,6 +64,7 @@ async def _have_tools(chat: Chat) -> None:
     if not chat.control.may_have_tools:
         return
     await chat.control.tools.settle()
+    await chat.know_servers()
     if chat.services.mcp is not None:
         await chat.services.mcp.wait_for(chat)
     for key, name in chat.control.tools.missing():

@@ -43,7 +43,7 @@ from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.too_large import too_large_alone
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ToolContext
-from codecompanion.wire.events import Event, Notice, Severity, TurnFinished
+from codecompanion.wire.events import Event, Notice, PackagesMissing, Severity, TurnFinished
 from codecompanion.wire.events import State as StateEvent
 from codecompanion.wire.requests import Snapshot
 
@@ -73,7 +73,9 @@ class Chat:
         updates = LiveUpdates(services, self.control)
         before = BeforeMessage(services, self.control, updates, self.mentioned, self.gathering)
         self.queue = OutboundQueue(services, log, self.control.meter, self.control.fitting.refuse, before)
-        self.queue.choice_in = self._choice_in
+        self.queue.know_tools, self.queue.choice_in = self._know_tools, self._choice_in
+        self.servers_known: asyncio.Task[None] | None = None
+        """Finds out which MCP servers the chat has; a message may be sent before that is over."""
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts
         self.removed = Removed(services.store, log, self.root)
@@ -256,11 +258,27 @@ class Chat:
         for problem in await self.context.reread_rules():
             self.notice(Severity.WARN, problem)
 
+    async def know_servers(self) -> None:
+        """Wait until the host has found out which MCP servers this chat's folder has."""
+        if self.servers_known is not None:
+            await asyncio.wait([self.servers_known])
+            self.servers_known = None
+
+    async def _know_tools(self, text: str) -> None:
+        """Let the servers be known that a message may name: the user may have agreed to them a moment ago."""
+        if "@{" in text:
+            await self.know_servers()
+            if self.services.mcp is not None:
+                await self.services.mcp.look(self)
+
     def _choice_in(self, text: str) -> Choice:
         """Return which tools a message chooses."""
         if "@{" not in text or not self.services.settings.tools.enabled:
             return Choice()
-        return chosen_by(text, self.control, self.services.new_token())
+        choice = chosen_by(text, self.control, self.services.new_token())
+        if choice.lacks:
+            self.services.emit(PackagesMissing(extra=choice.lacks))
+        return choice
 
     # ---- what joins the history
 

@@ -66,8 +66,11 @@ class ProvidedGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Whose tools they are, within a sentence: `the MCP server time`."""
     state: str = ""
     """Why its tools are not there, a word and, after a colon, more; "" when they are."""
-    switched_on_by: str = ""
-    """How the user lets it have tools, "" when nothing is to be done: then they are there or come by themselves."""
+    is_listed: bool = True
+    why_not: str = ""
+    """Why it cannot be chosen, and what to do, without a full stop; "" when nothing is to be done."""
+    lacks: str = ""
+    """The extra whose packages it needs first, "" when it needs none."""
 
 
 @runtime_checkable

@@ -38,6 +38,11 @@ MAX_LISTED = 500
 SEE = ":CodeCompanion mcp shows more."
 
 
+def is_installed() -> bool:
+    """Return whether this Python has the official SDK."""
+    return importlib.util.find_spec("mcp") is not None
+
+
 class _Provider:
     """What one server gives the toolbox."""
 
@@ -61,14 +66,21 @@ class _Provider:
         if server.root not in (None, root):
             return None
         state = "" if server.state is ServerState.READY else server.state.value
-        name = group_name(server.name)
+        name, what = group_name(server.name), f"the MCP server {server.name}"
+        why_not = "" if server.is_on else f"{what} is off; `r` at it in :CodeCompanion mcp starts it"
+        if server.is_on and state and not is_installed():
+            why_not = (
+                f"{what} needs packages that are not there yet (:CodeCompanion install mcp); try again once they are"
+            )
         return ProvidedGroup(
             name=name,
             short=name.partition(":")[2],
             brings=partial(is_tool_of, server.name),
-            what=f"the MCP server {server.name}",
+            what=what,
             state=f"{state}: {server.problem}" if state and server.problem else state,
-            switched_on_by="" if server.is_on else "`r` at it in :CodeCompanion mcp starts it",
+            is_listed=server.is_on,
+            why_not=why_not,
+            lacks="mcp" if server.is_on and why_not else "",
         )
 
 
@@ -197,7 +209,7 @@ class McpServers:
 
     def have_packages(self) -> bool:
         """Return whether what servers need is installed; if not, the editor is asked to install it, once."""
-        if importlib.util.find_spec("mcp") is not None:
+        if is_installed():
             return True
         if not self._missing_told:
             self._missing_told = True

@@ -57,7 +57,7 @@ class LostHistory:
         self,
         services: Services,
         chats: Mapping[str, Session],
-        start: Callable[[Coroutine[Any, Any, None]], None],
+        start: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._services, self._chats, self._start = services, chats, start
         self._loop = asyncio.get_running_loop()

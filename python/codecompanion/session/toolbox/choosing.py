@@ -54,6 +54,8 @@ class Choice(msgspec.Struct, frozen=True):
     change: ViewChanged | None = None
     why_not: str = ""
     said: tuple[str, ...] = ()
+    lacks: str = ""
+    """The extra whose packages are to be installed first."""
 
 
 def chosen_by(text: str, model: ChatModel, change_id: str) -> Choice:
@@ -71,7 +73,7 @@ def chosen_by(text: str, model: ChatModel, change_id: str) -> Choice:
         advice = f"did you mean @{{{near}}}?" if near else "/tools lists them; between backticks it is only text."
         return Choice(why_not=f"There is no tool and no group {', '.join(unknown)}; {advice}")
     if without := _without_tools(units, groups):
-        return Choice(why_not=f"{without}.")
+        return Choice(why_not=f"{without.why_not}.", lacks=without.lacks)
     before = model.log.tools or model.tools.default_units
     after = with_units(before, units)
     if not units or after == before:
@@ -79,11 +81,15 @@ def chosen_by(text: str, model: ChatModel, change_id: str) -> Choice:
     return Choice(_changed(change_id, after, tuple(names)), said=tuple(other_meanings(names, groups, tools)))
 
 
-def _without_tools(units: Iterable[str], groups: Mapping[str, Group]) -> str:
-    """Return why a group that is to be chosen has no tools until the user does something, "" when none is so."""
-    named = (groups[unit[6:]].provided for unit in units if unit.startswith("group:"))
-    off = next((group for group in named if group is not None and group.switched_on_by), None)
-    return f"{off.what[:1].upper()}{off.what[1:]} is {off.state}; {off.switched_on_by}" if off else ""
+def _without_tools(units: Iterable[str], groups: Mapping[str, Group]) -> ProvidedGroup | None:
+    """Return a group with no tools before something is done that is to be chosen, or one of whose tools is."""
+    without = [one.provided for one in groups.values() if one.provided is not None and one.provided.why_not]
+    for unit in units if without else ():
+        kind, _, name = unit.partition(":")
+        for group in without:
+            if group.name == name if kind == "group" else group.brings(name):
+                return group
+    return None
 
 
 def toggled(model: ChatModel, names: Sequence[str], on: bool | None, change_id: str) -> ViewChanged | None:
@@ -106,7 +112,7 @@ def toggled(model: ChatModel, names: Sequence[str], on: bool | None, change_id: 
         if wanted == is_on:
             continue
         if wanted and (why := _without_tools([unit], groups)):
-            raise InputError(f"{why}.")
+            raise InputError(_sentence(why))
         if not wanted:
             left = tuple(one for one in units if one != unit) or NO_UNITS
             units = left if is_group else without_tool(units, name, groups, tools, always)
@@ -135,7 +141,7 @@ def only_those(model: ChatModel, names: Sequence[str], change_id: str) -> ViewCh
             f"There is no tool and no group {unknown[0]}; {f'did you mean {near}?' if near else '/tools lists them.'}"
         )
     if without := _without_tools(units, groups):
-        raise InputError(f"{without}.")
+        raise InputError(_sentence(without))
     after = _short(model, with_units((), units))
     return None if after == model.log.tools else _changed(change_id, after, tuple(names))
 
@@ -157,6 +163,10 @@ def taken_out(model: ChatModel, items: Sequence[str], change_id: str) -> ViewCha
 def _short(model: ChatModel, units: tuple[str, ...]) -> tuple[str, ...]:
     """Return the choice as it is kept: what is in force anyway needs none."""
     return () if units == (model.tools.default_units or ALL_UNITS) else units
+
+
+def _sentence(group: ProvidedGroup) -> str:
+    return f"{group.why_not[:1].upper()}{group.why_not[1:]}."
 
 
 def _changed(change_id: str, units: tuple[str, ...], names: tuple[str, ...]) -> ViewChanged:
@@ -238,7 +248,7 @@ def tool_list(model: ChatModel) -> dict[str, Any]:
                 "short": _short_name(group, groups, tools),
             }
             for group in groups.values()
-            if f"group:{group.name}" in units or not (group.provided and group.provided.switched_on_by)
+            if f"group:{group.name}" in units or group.provided is None or group.provided.is_listed
         ],
         "tokens": counter.tools(offered),
         "all_tokens": counter.tools(available),

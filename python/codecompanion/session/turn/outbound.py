@@ -24,6 +24,10 @@ from codecompanion.wire.events import MessageSent, Notice, Queued, Severity, Sub
 from codecompanion.wire.requests import Submit
 
 
+async def _nothing_to_know(text: str) -> None:
+    del text
+
+
 class OutboundQueue:
     """The submits of one chat that wait for a request boundary.
 
@@ -43,6 +47,8 @@ class OutboundQueue:
         self._waiting: deque[Submit] = deque()
         self.choice_in: Callable[[str], Choice] = lambda text: Choice()
         """Which tools a message chooses (`@{files}`)."""
+        self.know_tools: Callable[[str], Awaitable[None]] = _nothing_to_know
+        """Asked before: lets those be known that it may name."""
 
     def __bool__(self) -> bool:
         """Return whether anything waits."""
@@ -136,6 +142,8 @@ class OutboundQueue:
         """
         if self._sent_before(submit, turn_id) is not None:
             return NOTHING
+        if submit.edit is None:
+            await self.know_tools(submit.text)
         why = self.choice_in(submit.text).why_not if submit.edit is None else ""
         if why:
             raise InputError(f"{NOT_SENT}: {why[:1].lower()}{why[1:]} {IS_BACK}")

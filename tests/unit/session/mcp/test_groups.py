@@ -15,7 +15,7 @@ from codecompanion.errors import InputError
 from codecompanion.session.mcp.entries import Entry
 from codecompanion.session.session import Session
 from codecompanion.settings_sections import McpServerSettings, ToolGroupSettings
-from codecompanion.wire.events import ContextItems, Notice, SubmitFailed
+from codecompanion.wire.events import ContextItems, Notice, PackagesMissing, SubmitFailed
 from codecompanion.wire.requests import ChangeMcp, ChooseTools, ListTools, UndoChange
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 from tests.unit.session.mcp_bench import PROPER, server, with_servers
@@ -111,6 +111,25 @@ async def test_a_server_that_is_off_is_not_chosen_in_silence(tmp_path: Path, nam
             with pytest.raises(InputError, match="The MCP server odd is off"):
                 await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=(name,), how=how))  # type: ignore[arg-type]
         assert not [row for row in host.servers.status(tmp_path) if row["state"] != "off"]
+
+
+async def test_a_message_that_names_a_server_waits_for_the_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the input. Each try has them installed, should that have failed."""
+    async with with_servers(tmp_path, adapter(), {"odd": server()}) as (bench, session, _):
+        with monkeypatch.context() as patched:
+            patched.setattr("importlib.util.find_spec", lambda name: None)
+            for number, text in enumerate(("@{odd} go", "@{mcp:odd} go", "@{odd__echo} go"), 1):
+                session.submit(submit(text))
+                await bench.idle(session)
+                why = "the MCP server odd needs packages that are not there yet (:CodeCompanion install mcp); "
+                failed = bench.of(SubmitFailed)[-1]
+                assert (failed.text, len(bench.of(PackagesMissing))) == (text, number)
+                assert failed.error == f"Not sent: {why}try again once they are. Your message is back in the input."
+            assert session.log.view.messages == ()
+            assert (await rows(bench, session))["mcp:odd"]["state"] == "starts with the next message"
+        assert await say(bench, session, "@{odd} go") == ODD
 
 
 async def test_a_server_that_fails_is_said_by_its_group(tmp_path: Path) -> None:
