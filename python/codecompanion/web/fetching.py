@@ -62,8 +62,7 @@ class Fetcher:
         except (TimeoutError, httpcore2.TimeoutException):
             raise InputError(f"{url} was not fetched: it took longer than {self._time_limit_s:.0f} s.") from None
         except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError, OSError) as error:
-            why = str(error) or type(error).__name__
-            raise InputError(f"{url} was not fetched: {why.rstrip('.')}.") from error
+            raise InputError(f"{url} was not fetched: {_why(error)}.") from error
 
     async def _follow(self, parts: SplitResult) -> Fetched:
         for _ in range(MAX_REDIRECTS + 1):
@@ -175,6 +174,18 @@ def _ascii(host: str) -> str:
 
 def _quoted(target: str) -> bytes:
     return quote(target, safe="%/:=&?~#+!$,;'@()*[]").encode("ascii")
+
+
+def _why(error: Exception) -> str:
+    """Return what went wrong on the wire; what TLS and proxies say is said by themselves."""
+    import httpcore2
+
+    text = str(error).rstrip(".")
+    if isinstance(error, httpcore2.ConnectError) and "attempts failed" in text:
+        return "nothing answers there"
+    if isinstance(error, httpcore2.ReadError) or "closed connection" in text:
+        return "the server ended the connection before the page was whole"
+    return text or type(error).__name__
 
 
 async def _read(response: httpcore2.Response, encoding: str, url: str) -> bytes:

@@ -55,6 +55,18 @@ class Site(BaseHTTPRequestHandler):
     def wrong_charset(self) -> None:
         self.answer(b"<p>hello there, all of you", "text/html; charset=klingon-8")
 
+    def lying_charset(self) -> None:
+        self.answer("<p>hello there, all of you".encode("utf-16"), "text/html; charset=utf-8")
+
+    def dies(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", "100000")
+        self.end_headers()
+        self.wfile.write(b"<p>the first half of a page" * 40)
+        self.wfile.flush()
+        self.close_connection = True
+
     def markdown(self) -> None:
         self.answer(b"# A page\n\n`code`\n", "text/markdown")
 
