@@ -68,7 +68,8 @@ test-semantic: setup ## search by meaning with a real model on this machine (dow
 
 fuzz: setup ## 100,000 random histories (HISTORIES=n of each policy), 2,000 buffers, every property at length
 	@HISTORIES=$(HISTORIES) HYPOTHESIS_PROFILE=thorough $(PYTHON_ENV) -m pytest -q -n $(WORKERS) \
-	  --timeout 7200 tests/unit/context tests/unit/session/test_every_moment.py tests/nvim/test_buffer_is_the_view.py
+	  --timeout 7200 tests/unit/context tests/unit/session/test_every_moment.py tests/unit/session/window/test_too_large.py \
+	  tests/nvim/test_buffer_is_the_view.py
 
 lint: setup ## ruff, stylua, luacheck
 	@.venv/bin/ruff check

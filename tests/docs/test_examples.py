@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import io
 import json
 import os
 import re
 import subprocess
+import textwrap
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_generated import HELP, REPO, find_nvim
 
 from codecompanion.adapters.entries.resolve import resolve_adapters
+from codecompanion.cli.__main__ import main
 
 PAGES = (REPO / "README.md", *sorted((REPO / "doc").glob("*.md")))
 """The pages for users; those for developers are in `doc/dev`."""
@@ -44,8 +51,17 @@ io.stdout:write(vim.json.encode({ said = said, hellos = hellos }))
 
 def messages_about(examples: list[str], tmp_path: Path) -> list[str]:
     """Run the examples as configurations in a clean Neovim; return everything that was said about them."""
-    script = tmp_path / "check.lua"
     code = _CHECK % {"root": json.dumps(str(REPO)), "examples": f"[===[{json.dumps(examples)}]===]"}
+    answer = answer_of(code, tmp_path)
+    said: list[str] = answer["said"]
+    for hello in answer["hellos"]:
+        said += resolve_adapters(hello["adapters"] or {}, proxy=hello["proxy"], environ={}).mistakes
+    return said
+
+
+def answer_of(code: str, tmp_path: Path) -> dict[str, Any]:
+    """Run Lua in a clean Neovim and return the JSON that it prints."""
+    script = tmp_path / "check.lua"
     script.write_text(code, encoding="utf-8")
     done = subprocess.run(
         [find_nvim(), "--clean", "--headless", "-l", str(script)],
@@ -57,11 +73,8 @@ def messages_about(examples: list[str], tmp_path: Path) -> list[str]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    said: list[str] = answer["said"]
-    for hello in answer["hellos"]:
-        said += resolve_adapters(hello["adapters"] or {}, proxy=hello["proxy"], environ={}).mistakes
-    return said
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
 
 
 def pages() -> str:
@@ -74,19 +87,48 @@ def page_blocks(language: str) -> list[str]:
     return re.findall(rf"(?ms)^```{language}\n(.*?)^```", pages())
 
 
+def help_blocks() -> list[tuple[str, str]]:
+    """Return language ("" = none) and text of each block of the help file."""
+    return re.findall(r"(?ms)(?:^| )>(\w*)\n(.*?)^(?:<|(?=\S))", HELP.read_text(encoding="utf-8"))
+
+
 def help_examples() -> list[str]:
-    """Return the Lua examples of the help file."""
-    text = HELP.read_text(encoding="utf-8")
-    return [block for block in re.findall(r"(?ms)>lua\n(.*?)^(?:<|(?=\S))", text) if "→" not in block]
+    """Return the Lua examples of the help file, without the defaults of options: those are made of the schema."""
+    return [block for language, block in help_blocks() if language == "lua" and not _is_default(block)]
 
 
-def test_the_configurations_of_the_pages_have_no_mistakes(tmp_path: Path) -> None:
+def _is_default(block: str) -> bool:
+    return block.startswith(" " * 8)
+
+
+def _is_setup(block: str) -> bool:
+    return 'require("codecompanion").setup({' in block
+
+
+def _is_entry(block: str) -> bool:
+    return re.match(r"\s*\w+ = \{\s", block) is not None
+
+
+def _is_spec(block: str) -> bool:
+    return re.match(r"\s*\{", block) is not None
+
+
+def other_examples() -> list[str]:
+    """Return the Lua examples of pages and help that are no configuration: all that no other test here takes."""
+    return [
+        block
+        for block in (*page_blocks("lua"), *help_examples())
+        if not (_is_setup(block) or _is_entry(block) or _is_spec(block))
+    ]
+
+
+def test_the_configurations_of_the_pages_and_the_specs_have_no_mistakes(tmp_path: Path) -> None:
     blocks = page_blocks("lua")
-    setups = [block for block in blocks if "setup({" in block]
-    specs = [f"return ({block}).opts" for block in blocks if block.startswith("{")]
-    assert len(setups) == 2
-    assert len(specs) == 1
-    assert messages_about(setups + specs, tmp_path) == []
+    setups = [block for block in blocks if _is_setup(block)]
+    entries = [f"return {{ {block} }}" for block in blocks if _is_entry(block)]
+    specs = [f"return ({block}).opts" for block in (*blocks, *help_examples()) if _is_spec(block)]
+    assert (len(setups), len(entries), len(specs)) == (2, 1, 2)
+    assert messages_about(setups + entries + specs, tmp_path) == []
 
 
 def test_a_mistake_in_an_example_would_be_found(tmp_path: Path) -> None:
@@ -96,14 +138,14 @@ def test_a_mistake_in_an_example_would_be_found(tmp_path: Path) -> None:
 
 
 def test_the_configurations_of_the_help_file_have_no_mistakes(tmp_path: Path) -> None:
-    examples = [block for block in help_examples() if 'require("codecompanion").setup({' in block]
+    examples = [block for block in help_examples() if _is_setup(block)]
     assert len(examples) >= 6
     assert messages_about(examples, tmp_path) == []
 
 
 def test_the_adapters_of_the_help_file_have_no_mistakes(tmp_path: Path) -> None:
     """Entries are shown alone (`ollama = { … }`), or as `adapters = { … }`."""
-    entries = [block for block in help_examples() if re.match(r"\s+\w+ = \{\s", block)]
+    entries = [block for block in help_examples() if _is_entry(block)]
     examples = [
         f"return {{ {block} }}"
         if block.lstrip().startswith("adapters")
@@ -139,6 +181,101 @@ def test_every_lua_example_of_the_help_file_is_lua(tmp_path: Path) -> None:
     assert messages_about([code], tmp_path) == []
 
 
+_RUN = """
+vim.opt.runtimepath:prepend(%(root)s)
+vim.cmd.runtime("plugin/codecompanion.lua")
+-- Another plugin: it has every function, and takes and gives everything. Ours has what it has.
+local function anything()
+  local made = {}
+  return setmetatable(made, {
+    __index = function(_, name)
+      made[name] = anything()
+      return made[name]
+    end,
+    __call = function() return anything() end,
+  })
+end
+table.insert(package.loaders, function(name)
+  return not vim.startswith(name, "codecompanion") and function() return anything() end or nil
+end)
+_G.MiniDeps, vim.pack = anything(), anything()
+local ours = require("codecompanion")
+package.loaded["codecompanion"] = setmetatable({}, {
+  __index = function(_, name) return assert(ours[name], "codecompanion has no " .. name) end,
+})
+local said = {}
+for _, code in ipairs(vim.json.decode(%(examples)s)) do
+  local chunk, problem = loadstring(code)
+  local ok, answer = pcall(chunk or function() error(problem, 0) end)
+  if not ok then said[#said + 1] = code .. "\\n" .. tostring(answer) end
+end
+vim.cmd.enew()
+vim.api.nvim_buf_set_lines(0, 0, -1, false, vim.split(("line\\n"):rep(9), "\\n"))
+vim.cmd.normal({ "V\\27", bang = true })
+for _, line in ipairs(vim.json.decode(%(lines)s)) do
+  local ok, answer = pcall(vim.api.nvim_parse_cmd, line, {})
+  if not ok then said[#said + 1] = line .. ": " .. answer end
+end
+io.stdout:write(vim.json.encode({ said = said, hellos = {} }))
+"""
+
+
+def problems_of(examples: list[str], tmp_path: Path, lines: tuple[str, ...] = ()) -> list[str]:
+    """Run Lua examples beside plugins that take everything, and read command lines; return what is wrong."""
+    given = {"examples": f"[===[{json.dumps(examples)}]===]", "lines": f"[===[{json.dumps(lines)}]===]"}
+    return answer_of(_RUN % {"root": json.dumps(str(REPO)), **given}, tmp_path)["said"]
+
+
+def test_every_other_lua_example_runs(tmp_path: Path) -> None:
+    """None is passed over: what is neither a configuration nor the default of an option is run here."""
+    others = other_examples()
+    assert len(others) > 25
+    assert any("vim.pack.add" in block for block in others)
+    assert any("CodeCompanionChatCompacted" in block for block in others)
+    assert problems_of(others, tmp_path) == []
+
+
+def test_an_example_that_does_not_run_would_be_found(tmp_path: Path) -> None:
+    wrong = ['require("lualine").setup({ require("codecompanion").statuslin })', "vim.api.nvim_no_such()", "if"]
+    assert len(problems_of(wrong, tmp_path, ("CodeCompanionNo", "nmap x y"))) == 4
+
+
+def test_every_command_line_of_the_help_file_is_one(tmp_path: Path) -> None:
+    lines = [line.strip() for language, block in help_blocks() if language == "vim" for line in block.splitlines()]
+    given = tuple(line for line in lines if line)
+    assert len(given) > 10
+    assert problems_of([], tmp_path, given) == []
+
+
+def test_examples_in_other_languages_can_be_read() -> None:
+    """Each language has its reader, so that none is passed over; shell lines name our programs and targets."""
+    reads = {"python": ast.parse, "toml": tomllib.loads, "json": json.loads, "sh": _read_shell}
+    seen = dict.fromkeys(reads, 0)
+    blocks = [*help_blocks(), *re.findall(r"(?ms)^```(\w+)\n(.*?)^```", pages())]
+    assert {language for language, _ in blocks} - {"", "lua", "vim", "markdown"} == set(reads)
+    for language, block in blocks:
+        if language in reads:
+            reads[language](textwrap.dedent(block))
+            seen[language] += 1
+    assert min(seen.values()) > 0, seen
+
+
+def _read_shell(block: str) -> None:
+    """Look up the subcommands and options of our command line that a block of shell lines has."""
+    for words in re.findall(r"python -m codecompanion ([^\n>|]*)", block):
+        given = words.split()
+        said = _usage(given[:1]) + (_usage(given[:2]) if given[:1] == ["sessions"] else "")
+        assert [option for option in given if option.startswith("--") and option not in said] == [], words
+
+
+def _usage(words: list[str]) -> str:
+    """Return what the command line says with `--help`."""
+    with contextlib.redirect_stdout(io.StringIO()) as said, pytest.raises(SystemExit) as ended:
+        main([*words, "--help"])
+    assert ended.value.code == 0, f"there is no {' '.join(words)}"
+    return said.getvalue()
+
+
 def test_make_targets_and_benches_named_in_the_pages_exist() -> None:
     text = pages()
     makefile = REPO / "Makefile"
@@ -157,6 +294,22 @@ def test_commands_named_in_the_pages_and_the_help_file_exist() -> None:
     named = set(re.findall(r":(CodeCompanion\w*)", text))
     assert named
     assert named - declared == set()
+
+
+def test_subcommands_named_in_the_pages_and_the_help_file_exist() -> None:
+    source = (REPO / "lua/codecompanion/subcommands.lua").read_text(encoding="utf-8")
+    declared = set(re.findall(r"(?m)^  (\w+) = \{$", source))
+    named = set(re.findall(r"[`|]:CodeCompanion (\w+)", pages() + HELP.read_text(encoding="utf-8")))
+    assert len(named) > 8
+    assert named - declared == set()
+
+
+def test_functions_named_in_the_pages_and_the_help_file_exist(tmp_path: Path) -> None:
+    """Also those inside of functions, which no test here calls."""
+    text = pages() + HELP.read_text(encoding="utf-8")
+    named = set(re.findall(r"""require\(?["']codecompanion["']\)?\.(\w+)""", text))
+    assert len(named) > 8
+    assert problems_of([f'return require("codecompanion").{name}' for name in sorted(named)], tmp_path) == []
 
 
 def test_help_tags_named_in_the_pages_exist() -> None:

@@ -18,13 +18,13 @@ from chat_driver import INIT
 from harness import Nvim
 from tests.amounts import amount
 
-BATCHES, IN_BATCH, MAX_STEPS = 8, amount(5, 40, 250), 9
+BATCHES, IN_BATCH, MAX_STEPS = 8, amount(5, 24, 250), 9
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_the_buffer_shows_what_will_be_sent(nvim_factory: Callable[..., Nvim], tmp_path: Path, batch: int) -> None:
-    """320 random histories; `make fuzz` takes 2,000. The seed of one that fails is in its message."""
+    """192 random histories; `make fuzz` takes 2,000. The seed of one that fails is in its message."""
     (tmp_path / "a.txt").write_text("word " * 150)
     nvim = nvim_factory(init=INIT, size=(100, 40))
     nvim.lua("require('codecompanion').setup({ display = { chat = { window = { layout = 'buffer' } } } })")

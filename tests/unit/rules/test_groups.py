@@ -67,6 +67,8 @@ def test_globs_and_folders_are_expanded_sorted(root: Path) -> None:
     assert "node_modules/n.md" not in _paths(load_group(_group("**/*.md"), root))
     assert _paths(load_group(_group("docs"), root)) == ["docs/.hidden.md", "docs/a.md", "docs/b.md", "docs/deep/c.md"]
     assert load_group(_group("none/*.md"), root).missing == ("none/*.md",)
+    _write(root, **{".cursor/rules/style.mdc": "x"})
+    assert _paths(load_group(_group(".cursor/rules"), root)) == [".cursor/rules/style.mdc"]
 
 
 def test_a_file_is_given_once_however_many_ways_lead_to_it(root: Path) -> None:
