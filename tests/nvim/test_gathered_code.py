@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from chat_driver import ChatDriver, make_chat
+from codecompanion.retrieval.mentions import mentions_in
 from codecompanion.wire import events
 from codecompanion.wire.events import Severity
+from codecompanion.workspace.named_files import files_named
 
 BODY = "src/stack.py:10-42 of 900 · class Stack · ast 0.82 · 310 tokens\nREADME.md · common 1.00 · 90 tokens"
 TITLE = "2 snippets from 2 files"
@@ -310,3 +314,90 @@ def test_the_sources_offer_them_too(chat: ChatDriver, module: str) -> None:
        local item = result.items[1]
        return { item.label, item.textEdit.range.start.character, source:get_trigger_characters() }"""
     assert chat.nvim.lua(lua, module) == ["#{buffer}", 4, ["/", "@", "#", "{", ":"]]
+
+
+def in_project(chat: ChatDriver, folder: Path, *names: str) -> None:
+    """Make a project of these files, with git, and go there."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+    (folder / ".gitignore").write_text("build/\n")
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    chat.nvim.lua("vim.cmd.cd(...)", str(folder))
+
+
+def offered(chat: ChatDriver, line: str) -> list[str]:
+    """Return what is offered after a line of the input, once the files are known."""
+    folder = "require('codecompanion.project_files').folder()"
+    chat.nvim.lua(f"require('codecompanion.project_files').look({folder})")
+    chat.nvim.wait_lua(f"return require('codecompanion.project_files').is_known({folder})")
+    return list(
+        chat.nvim.lua(
+            """local chat = require('codecompanion.chat').last_chat()
+               local _, items = require('codecompanion.completion').items(chat, vim.fn.line('$') - 1, ...)
+               return vim.tbl_map(function(item) return item.word end, items)""",
+            line,
+        )
+    )
+
+
+FILES = (
+    "src/stack.py",
+    "src/app/state.py",
+    "src/app/my stage.py",
+    "app/[id]/page.tsx",
+    "build/stale.py",
+    "lib/most.py",
+)
+
+
+def test_files_are_completed_by_a_part_of_their_name(chat: ChatDriver, tmp_path: Path) -> None:
+    """The beginning of the name counts more than its middle; ignored files are offered as a path only."""
+    in_project(chat, tmp_path / "project", *FILES)
+    assert offered(chat, "see @st") == ["@src/stack.py", "@src/app/state.py", "@lib/most.py", r"@src/app/my\ stage.py"]
+    assert offered(chat, "see @app/st") == ["@src/app/state.py", r"@src/app/my\ stage.py"]
+    assert offered(chat, "see @page") == ['@"app/[id]/page.tsx"']
+    assert offered(chat, 'see @"my st') == ['@"src/app/my stage.py"']
+    assert offered(chat, "see @stale") == []
+    assert offered(chat, "see @build/st") == ["@build/stale.py"]
+    assert offered(chat, "see #{file:sta") == ["#{file:src/stack.py}", "#{file:src/app/state.py}", *[
+        "#{file:src/app/my stage.py}"
+    ]]  # fmt: skip
+    assert offered(chat, "/file stac") == ["src/stack.py"]
+
+
+def test_what_is_completed_is_found(chat: ChatDriver, tmp_path: Path) -> None:
+    """Whatever a file is called, the host reads the file that was meant."""
+    names = [
+        "a b.py",
+        "x(1).py",
+        "y_",
+        "z@k.py",
+        "w;.c",
+        "né.py",
+        "v[1]/a b.py",
+        "ends.",
+        "c,d.py",
+        "e<f>.py",
+        "Makefile",
+    ]
+    in_project(chat, tmp_path / "project", *names)
+    for name in names:
+        words = offered(chat, f"see @{name[0]}")
+        found = {
+            one for word in words for one in files_named(tmp_path / "project", mentions_in(f"see {word} now").files)
+        }
+        assert name in found, (name, words)
+
+
+def test_the_file_that_is_open_comes_first(chat: ChatDriver, tmp_path: Path) -> None:
+    in_project(chat, tmp_path / "project", "a/stem.py", "a/b/c/stories.py")
+    chat.nvim.lua("vim.cmd.badd(...)", str(tmp_path / "project/a/b/c/stories.py"))
+    assert offered(chat, "see @st") == ["@a/b/c/stories.py", "@a/stem.py"]
+
+
+def test_a_name_is_completed_before_the_files_are_known(chat: ChatDriver, tmp_path: Path) -> None:
+    """The menu comes when they are; nobody waits for it."""
+    in_project(chat, tmp_path / "project", *FILES)
+    chat.nvim.feed("isee @stac<C-x><C-o>")
+    chat.nvim.wait_for(lambda: chat.input() == "see @src/stack.py", "the completed name")

@@ -25,11 +25,15 @@ end
 function M.get_completions(_, context, callback)
   local row = context.cursor[1] - 1
   local chat = registry.by_buffer(context.bufnr)
-  callback({
-    is_incomplete_forward = true,
-    is_incomplete_backward = true,
-    items = require("codecompanion.completion").lsp_items(chat, row, context.line:sub(1, context.cursor[2])),
-  })
+  local before = context.line:sub(1, context.cursor[2])
+  local completion = require("codecompanion.completion")
+  completion.when_known(before, function()
+    callback({
+      is_incomplete_forward = true,
+      is_incomplete_backward = true,
+      items = completion.lsp_items(chat, row, before),
+    })
+  end)
 end
 
 return M

@@ -38,10 +38,14 @@ function M.complete(_, params, callback)
   local context = params.context
   local chat = registry.by_buffer(context.bufnr)
   local row = context.cursor.row - 1
-  callback({
-    isIncomplete = true,
-    items = require("codecompanion.completion").lsp_items(chat, row, context.cursor_before_line),
-  })
+  local before = context.cursor_before_line
+  local completion = require("codecompanion.completion")
+  completion.when_known(before, function()
+    callback({
+      isIncomplete = true,
+      items = completion.lsp_items(chat, row, before),
+    })
+  end)
 end
 
 return M

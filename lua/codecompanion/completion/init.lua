@@ -20,21 +20,50 @@ end
 ---@field label string
 ---@field description string
 ---@field kind "File"|"Folder"|"Keyword"|"Module"|"Value"|"Variable" Of the language server protocol, for its icon
+---@field filter? string What the typed text is compared with; `word` when nil
 ---@field command? string Name of the slash command that can be carried out at once
 
 ---A folder may have more; who types on gets the rest.
 local MAX_PATHS = 200
 
----Files that go on from what is typed after an `@`: of one folder, however large the project is.
+---What cannot stand in a name that is written without quotes (`python/codecompanion/retrieval/mentions.py`).
+local QUOTED = "[<>|(){}%[%],;@%s]"
+local ENDS_QUOTED = "[.,:;!?'*_]$"
+
+---A name as it is written after `@`; nil: it cannot be.
+---@param name string
+---@param is_quoted boolean The quote was typed
+---@return string?
+local function mention_of(name, is_quoted)
+  if name:find('"') then
+    return nil
+  elseif is_quoted or name:gsub(" ", ""):find(QUOTED) or name:find(ENDS_QUOTED) then
+    return ('@"%s%s'):format(name, vim.endswith(name, "/") and "" or '"')
+  end
+  return "@" .. name:gsub(" ", "\\ ")
+end
+
+---Files and folders that fit what is typed after an `@`.
 ---@param lead string
+---@param is_quoted boolean
 ---@return CodeCompanion.Completion[]
-local function files(lead)
-  local found = require("codecompanion.slash.paths").complete(lead)
-  return vim.tbl_map(function(path)
-    local is_folder = vim.endswith(path, "/")
-    local kind, description = is_folder and "Folder" or "File", is_folder and "" or "show the file"
-    return { word = "@" .. path, label = "@" .. path, description = description, kind = kind }
-  end, vim.list_slice(found, 1, MAX_PATHS))
+local function files(lead, is_quoted)
+  local project_files = require("codecompanion.project_files")
+  local found = {}
+  for _, path in ipairs(project_files.fitting(lead, MAX_PATHS, project_files.folder())) do
+    local word = mention_of(path, is_quoted)
+    if word then
+      local is_folder = vim.endswith(path, "/")
+      found[#found + 1] = {
+        word = word,
+        label = "@" .. path,
+        filter = (is_quoted and '@"' or "@") .. path,
+        description = is_folder and "" or "show the file",
+        kind = is_folder and "Folder" or "File",
+      }
+    end
+  end
+  return found
 end
 
 ---Tools and groups of tools, as they are chosen in a message.
@@ -62,7 +91,7 @@ local function context_items(typed)
     local item = context.get(name)
     local given = item and item.argument and item.complete and item.complete(lead) or {}
     given = vim.tbl_filter(function(argument)
-      return argument:find(lead, 1, true) ~= nil
+      return not argument:find("[{}]") and (name == "file" or argument:find(lead, 1, true) ~= nil)
     end, given)
     return vim.tbl_map(function(argument)
       local is_folder = vim.endswith(argument, "/")
@@ -94,6 +123,10 @@ local function mentions(chat, before)
   if #items > 0 then
     return #before - #hash, items
   end
+  local quote, quoted = before:match('()@"([^"]*)$')
+  if quote and (quote == 1 or before:sub(quote - 1, quote - 1):find("[%s(]")) then
+    return quote - 1, files(quoted, true)
+  end
   local escaped = before:gsub("\\ ", "\0\0")
   local start, lead = escaped:match('()@([^%s"@]*)$')
   if not start or (start > 1 and not escaped:sub(start - 1, start - 1):find("[%s(]")) then
@@ -102,7 +135,7 @@ local function mentions(chat, before)
   if lead:sub(1, 1) == "{" then
     return start - 1, tools(chat, lead:sub(2))
   end
-  return start - 1, vim.list_extend(tools(chat, lead), files((lead:gsub("%z%z", "\\ "))))
+  return start - 1, vim.list_extend(tools(chat, lead), files((lead:gsub("%z%z", " ")), false))
 end
 
 ---What may follow the text before the cursor.
@@ -162,7 +195,7 @@ function M.lsp_items(chat, row, before)
   return vim.tbl_map(function(item)
     return {
       label = item.label,
-      filterText = item.word,
+      filterText = item.filter or item.word,
       kind = vim.lsp.protocol.CompletionItemKind[item.kind],
       documentation = item.description ~= "" and { kind = "plaintext", value = item.description } or nil,
       textEdit = {
@@ -173,21 +206,72 @@ function M.lsp_items(chat, row, before)
   end, items)
 end
 
+---@param items CodeCompanion.Completion[]
+---@return table[]
+local function menu(items)
+  return vim.tbl_map(function(item)
+    return { word = item.word, abbr = item.label, menu = item.description, icase = 1 }
+  end, items)
+end
+
+---Whether a file may be meant, whose name fits in other ways than by its beginning.
+---@param before string
+---@return boolean
+local function may_be_file(before)
+  return (before:find("#{file:[^{}]*$") or before:find('@[^{%s"][^%s"]*$') or before:find('@"[^"]*$')) ~= nil
+end
+
+---Call `done` when the files of the project are known, should one be meant: else, and mostly, at once.
+---@param before string The line up to the cursor
+---@param done fun()
+function M.when_known(before, done)
+  if not may_be_file(before) then
+    return done()
+  end
+  local project_files = require("codecompanion.project_files")
+  project_files.look(project_files.folder(), done)
+end
+
+---Show the menu again when the files of the project are known, if they are not yet and the cursor is still there.
+---@param before string
+---@param show fun()
+local function show_when_known(before, show)
+  local project_files = require("codecompanion.project_files")
+  local folder = may_be_file(before) and project_files.folder()
+  if folder and not project_files.is_known(folder) then
+    vim.schedule(function() -- with what the menu has inserted
+      project_files.when_known(folder, show)
+    end)
+  end
+end
+
+---The text before the cursor, and where it is.
+---@return string before
+---@return integer row 0-based
+local function place()
+  local cursor = api.nvim_win_get_cursor(0)
+  return api.nvim_get_current_line():sub(1, cursor[2]), cursor[1] - 1
+end
+
 ---'omnifunc' of chat buffers.
 ---@param findstart 0|1
 ---@param base string
 ---@return integer|table
 function M.omnifunc(findstart, base)
   local chat = registry.by_buffer()
-  local cursor = api.nvim_win_get_cursor(0)
-  local line = api.nvim_get_current_line():sub(1, cursor[2])
+  local before, row = place()
   if findstart == 1 then
-    return (M.items(chat, cursor[1] - 1, line)) or -3
+    show_when_known(before, function()
+      local text, now = place()
+      local from, items = M.items(chat, now, text)
+      if from and #items > 0 then
+        vim.fn.complete(from + 1, menu(items))
+      end
+    end)
+    return (M.items(chat, row, before)) or -3
   end
-  local _, items = M.items(chat, cursor[1] - 1, line .. base)
-  return vim.tbl_map(function(item)
-    return { word = item.word, abbr = item.label, menu = item.description, icase = 1 }
-  end, items)
+  local _, items = M.items(chat, row, before .. base)
+  return may_be_file(before .. base) and { words = menu(items), refresh = "always" } or menu(items)
 end
 
 ---A completion was accepted. Nothing is carried out by itself: the line stands there, and sending it does it.

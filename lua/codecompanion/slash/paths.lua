@@ -5,56 +5,23 @@ local choose = require("codecompanion.screen.choose")
 local live = require("codecompanion.sources.live")
 local is_image = require("codecompanion.files.images")
 local life = require("codecompanion.chat.ui.life")
+local project_files = require("codecompanion.project_files")
 local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
 local M = {}
 
-local MAX_FILES = 5000
-local MAX_DEPTH = 12
-local SKIPPED = { [".git"] = true, node_modules = true, [".venv"] = true, __pycache__ = true, target = true }
+---More may fit; who types on gets the rest.
+local MAX_OFFERED = 200
 
----Paths that go on from `lead`; spaces are written `\ `.
+---Paths that fit `lead`; spaces are written `\ `.
 ---@param lead string
 ---@return string[]
 function M.complete(lead)
   return vim.tbl_map(function(path)
     return (path:gsub(" ", "\\ "))
-  end, vim.fn.getcompletion(lead:gsub("\\ ", " "), "file"))
-end
-
----Files below the working folder, what git ignores left out.
----@param callback fun(paths: string[])
-local function list(callback)
-  local function walk()
-    local found = {}
-    local options = {
-      depth = MAX_DEPTH,
-      skip = function(name)
-        return not SKIPPED[vim.fs.basename(name)]
-      end,
-    }
-    for name, kind in vim.fs.dir(vim.fn.getcwd(), options) do
-      if kind == "file" then
-        found[#found + 1] = name
-        if #found == MAX_FILES then
-          break
-        end
-      end
-    end
-    return found
-  end
-  local command = { "git", "ls-files", "--cached", "--others", "--exclude-standard", "-z" }
-  local started = pcall(vim.system, command, { cwd = vim.fn.getcwd(), timeout = 5000 }, function(result)
-    vim.schedule(function()
-      local paths = result.code == 0 and vim.split(result.stdout, "\0", { plain = true, trimempty = true }) or {}
-      callback(#paths > 0 and paths or walk())
-    end)
-  end)
-  if not started then
-    callback(walk())
-  end
+  end, project_files.fitting((lead:gsub("\\ ", " ")), MAX_OFFERED))
 end
 
 ---@param path string
@@ -160,7 +127,7 @@ end
 ---@param accept fun(path: string): boolean
 ---@param is_live? boolean
 local function pick(chat, kind, accept, is_live)
-  list(function(paths)
+  project_files.all(function(paths)
     local choices = vim.tbl_filter(accept, paths)
     if #choices == 0 then
       say.chat(chat, ("No %s found below %s."):format(kind, vim.fn.getcwd()), severity.WARN)
@@ -191,14 +158,14 @@ function M.attach_files(chat, argument, refuse)
   end, is_live)
 end
 
----What may go on from `lead` after `/file`: the options, and paths.
+---What may stand for `lead` after `/file`: the options, and paths.
 ---@param lead string
 ---@return string[]
 function M.complete_files(lead)
   return vim.list_extend(vim.startswith(lead, "-") and live.options(lead) or {}, M.complete(lead))
 end
 
----Images that go on from `lead`, and folders.
+---Images that fit `lead`, and folders.
 ---@param lead string
 ---@return string[]
 function M.complete_images(lead)

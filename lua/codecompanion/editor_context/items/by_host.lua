@@ -1,6 +1,8 @@
 ---Items that the host reads itself by their argument (`codecompanion.session.editor_context.by_host`), and the one that
 ---asks it for code.
 
+local MAX_OFFERED = 200
+
 ---@type CodeCompanion.EditorContext.Item[]
 return {
   {
@@ -18,7 +20,8 @@ return {
     argument = "path",
     needs_argument = true,
     complete = function(lead)
-      return vim.fn.getcompletion(lead, "file")
+      local files = require("codecompanion.project_files")
+      return files.fitting(lead, MAX_OFFERED, files.folder())
     end,
     by_host = true,
   },

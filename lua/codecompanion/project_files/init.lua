@@ -1,0 +1,193 @@
+---The files of the project by their names, as completion and `/file` offer them: listed beside the editor, kept, and
+---listed again when they are asked for later. Nothing here waits.
+
+local api = vim.api
+local matching = require("codecompanion.project_files.matching")
+
+local uv = vim.uv or vim.loop
+
+local M = {}
+
+local FRESH_MS = 5000
+local GIT_MS = 10000
+---Without git so many files are listed, so many entries at a time.
+local MAX_WALKED, STEP, MAX_DEPTH = 20000, 300, 12
+local SKIPPED = { [".git"] = true, node_modules = true, [".venv"] = true, __pycache__ = true, target = true }
+
+---@class CodeCompanion.ProjectFiles
+---@field text? string Names relative to the folder, each between NULs; nil: not listed yet
+---@field lower? string The same in lower case
+---@field at number When it was listed
+---@field waiting? fun()[] Called when the list that is being made is there
+
+---@type table<string, CodeCompanion.ProjectFiles> By folder
+local known = {}
+
+---The folder that names in a message are relative to, as the host has it.
+---@return string
+function M.folder()
+  local root = vim.tbl_get(require("codecompanion.config").options, "workspace", "root")
+  return vim.fs.normalize(type(root) == "string" and root ~= "" and root or vim.fn.getcwd())
+end
+
+---Files below a folder where git lists none; a piece at a time.
+---@param folder string
+---@param done fun(text: string)
+local function walk(folder, done)
+  local found = { "" }
+  local next_entry = vim.fs.dir(folder, {
+    depth = MAX_DEPTH,
+    skip = function(name)
+      return not SKIPPED[vim.fs.basename(name)]
+    end,
+  })
+  local function step()
+    for _ = 1, STEP do
+      local name, kind = next_entry()
+      if not name or #found > MAX_WALKED then
+        return done(table.concat(found, "\0") .. "\0")
+      elseif kind == "file" then
+        found[#found + 1] = name
+      end
+    end
+    vim.schedule(step)
+  end
+  vim.schedule(step)
+end
+
+---@param folder string
+---@param done fun(text: string)
+local function list(folder, done)
+  local command = { "git", "ls-files", "--others", "--cached", "--exclude-standard", "-z" }
+  local started = pcall(vim.system, command, { cwd = folder, timeout = GIT_MS }, function(result)
+    vim.schedule(function()
+      if result.code == 0 and result.stdout ~= "" then
+        return done("\0" .. result.stdout)
+      end
+      walk(folder, done)
+    end)
+  end)
+  if not started then
+    walk(folder, done)
+  end
+end
+
+---List the files of a folder unless that has just been done.
+---@param folder string
+---@param done? fun() Called when they are known: at once where they are
+function M.look(folder, done)
+  local entry = known[folder] or { at = 0 }
+  known[folder] = entry
+  if entry.text and done then
+    done()
+    done = nil
+  end
+  if entry.waiting then
+    entry.waiting[#entry.waiting + 1] = done
+  elseif not entry.text or uv.now() - entry.at > FRESH_MS then
+    entry.waiting = { done }
+    list(folder, function(text)
+      local waiting = entry.waiting or {}
+      entry.text, entry.lower, entry.at, entry.waiting = text, text:lower(), uv.now(), nil
+      for _, tell in ipairs(waiting) do
+        tell()
+      end
+    end)
+  end
+end
+
+---Whether the files of a folder are known; they may have changed since.
+---@param folder string
+---@return boolean
+function M.is_known(folder)
+  return known[folder] ~= nil and known[folder].text ~= nil
+end
+
+---Every file of the working folder, as it is now.
+---@param callback fun(paths: string[])
+function M.all(callback)
+  list(vim.fn.getcwd(), function(text)
+    callback(vim.split(text, "\0", { plain = true, trimempty = true }))
+  end)
+end
+
+---Files of open buffers below a folder, those used last first.
+---@param folder string
+---@return string[]
+local function open_names(folder)
+  local found = {}
+  for _, one in ipairs(vim.fn.getbufinfo({ buflisted = 1 })) do
+    if one.name ~= "" and vim.bo[one.bufnr].buftype == "" and vim.startswith(one.name, folder .. "/") then
+      found[#found + 1] = { name = one.name:sub(#folder + 2), used = one.lastused }
+    end
+  end
+  table.sort(found, function(a, b)
+    return a.used > b.used
+  end)
+  return vim.tbl_map(function(one)
+    return one.name
+  end, found)
+end
+
+---What Neovim finds of the disk: files and folders whose path begins so, ignored ones too.
+---@param folder string
+---@param lead string
+---@return string[]
+local function on_disk(folder, lead)
+  local is_absolute = lead:find("^[~/]") ~= nil
+  local prefix = (is_absolute or folder == vim.fs.normalize(vim.fn.getcwd())) and "" or folder .. "/"
+  return vim.tbl_map(function(path)
+    return path:sub(#prefix + 1)
+  end, vim.fn.getcompletion(prefix .. lead, "file"))
+end
+
+---@param folder string
+---@param name string
+---@return boolean
+local function is_there(folder, name)
+  return name:find("%c") == nil and uv.fs_stat(folder .. "/" .. name) ~= nil
+end
+
+---Names of files, and folders with a `/` at the end, that fit what is typed: open ones, those that go on from it as a
+---path, those of which a part begins with it or contains it, then what git ignores.
+---@param lead string
+---@param max integer
+---@param folder? string The working folder when nil
+---@return string[]
+function M.fitting(lead, max, folder)
+  folder = folder or vim.fs.normalize(vim.fn.getcwd())
+  local found, has = {}, {}
+  local function take(names, is_checked)
+    for _, name in ipairs(names) do
+      if #found < max and not has[name] and (is_checked or is_there(folder, name)) then
+        has[name], found[#found + 1] = true, name
+      end
+    end
+  end
+  if not lead:find("^[~/]") and not lead:find("^%.%.?/") then
+    M.look(folder)
+    take(matching.among(open_names(folder), lead, max))
+    local entry = known[folder]
+    if entry.text then
+      take(matching.find(entry.text, entry.lower, lead, max))
+    end
+  end
+  take(on_disk(folder, lead), true)
+  return found
+end
+
+---Call `show` when the files are known, if the cursor is still where it was, in insert mode and after the same text.
+---@param folder string
+---@param show fun()
+function M.when_known(folder, show)
+  local bufnr, cursor = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)
+  local line = api.nvim_get_current_line()
+  M.look(folder, function()
+    local same = api.nvim_get_current_buf() == bufnr and api.nvim_get_current_line() == line
+    if same and vim.deep_equal(api.nvim_win_get_cursor(0), cursor) and api.nvim_get_mode().mode:find("^i") then
+      show()
+    end
+  end)
+end
+
+return M
