@@ -34,10 +34,11 @@ class Reference(msgspec.Struct, frozen=True, omit_defaults=True):
     """A sentence of a message that names what stands in other messages (`ids`), in place of sending it again.
 
     `gone` stands there instead while any of them is not in the view as it was (`model.references`); `more_tokens`: so
-    many it takes more.
+    many it takes more. `restores`: that is the text itself, which the user attached.
     """
 
     ids: tuple[str, ...]
     text: str
     gone: str
     more_tokens: int = 0
+    restores: bool = False

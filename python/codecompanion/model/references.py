@@ -27,7 +27,8 @@ def lost_references(messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 def _is_lost(message: Message) -> bool:
-    return any(one.gone in message.text and one.text not in message.text for one in message.references)
+    references = [one for one in message.references if not one.restores]
+    return any(one.gone in message.text and one.text not in message.text for one in references)
 
 
 def _true(message: Message, whole: set[str]) -> Message:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from codecompanion.context.editing.age import OlderThan, newest_finished_turn, old_messages
-from codecompanion.context.editing.pointed_at import pointed_at
+from codecompanion.context.editing.pointed_at import pointed_at, stands_for_attached
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.invariants import pair_tool_calls
 from codecompanion.model.messages import SUMMARY_TAG, Message, goes_along, is_protected, with_changes
@@ -63,7 +63,8 @@ def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcom
     old = old_messages(work.messages, params.older_than, env, params.keep_share)
     excess = _raw_excess(work.messages, params.stop_when, env)
     messages = list(work.messages)
-    in_use = pointed_at(work.messages, env.cycle) if params.older_than.count else frozenset[int]()
+    is_some = bool(params.older_than.count)
+    in_use = pointed_at(work.messages, env.cycle) if is_some else stands_for_attached(work.messages)
     cleared: list[Message] = []
     for index, tool in _results(work.messages):
         if excess is not None and excess <= 0:

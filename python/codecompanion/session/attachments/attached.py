@@ -128,5 +128,7 @@ def _is_live(message: Message, files: Files) -> bool:
 def _note(message: Message) -> str:
     if message.compacted:
         return "summarised, changes still told"
+    if any(one.restores and one.text in message.text for one in message.references):
+        return "sent already"
     parts = () if isinstance(message.content, str) else message.content
     return next((_pages(part) for part in parts if isinstance(part, DocumentPart) and part.pages), "")

@@ -20,6 +20,7 @@ from codecompanion.model.live_files import live_event
 from codecompanion.model.messages import RULES_TAG, UPDATE_TAG, Message, with_changes
 from codecompanion.model.references import lost_references
 from codecompanion.session.attachments.attached import CHANGE_TAGS, context_items
+from codecompanion.session.attachments.named import named_where_it_stands
 from codecompanion.session.attachments.pins import title_of
 from codecompanion.session.attachments.rules_sync import RuleKeeper
 from codecompanion.session.history.chat_log import ChatLog
@@ -118,7 +119,7 @@ class ContextBlock:
                 payloads.append(self._removal("detached", older, ChangeReport(superseded=True), messages))
                 messages = tuple(known for known in messages if known.id not in older)
             fresh = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
-            fresh = self._control.meter.counted(fresh)
+            fresh = named_where_it_stands(self._control, self._control.meter.counted(fresh), messages)
             payloads.append(MessageAdded(message=fresh))
             messages = (*messages, fresh)
         return payloads

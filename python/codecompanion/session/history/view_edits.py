@@ -6,6 +6,7 @@ runs: what is being sent cannot be changed any more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -149,7 +150,7 @@ class ViewEdits:
         report = ChangeReport(stage="by hand", trigger="manual", cleared=1, code=int(is_code), call_ids=call_ids)
         change = self._changed("edited", replaced=(self.control.meter.counted(cleared),), report=report)
         if change.tokens_after >= change.tokens_before:
-            raise InputError("This result is shorter than its placeholder; clearing it would save nothing.")
+            raise InputError(_saves_nothing(item, self.log.view.messages))
         await to_the_end(self._commit(change))
         edited = ContextEdited(
             chat=self.log.chat_id, cleared=1, code=int(is_code), tokens_before=change.tokens_before,
@@ -223,3 +224,12 @@ class ViewEdits:
         self.context.show_marks()
         self.context.show()
         self._chat.show_meter()
+
+
+def _saves_nothing(item: str, messages: Sequence[Message]) -> str:
+    """Return why nothing would be saved by clearing a message."""
+    attached = (m for m in messages if any(one.restores and item in one.ids for one in m.references))
+    path = next((message.path for message in attached), None)
+    if path is None:
+        return "This result is shorter than its placeholder; clearing it would save nothing."
+    return f"Clearing it would save nothing: {path} is attached, and its text stands only here. Detach it first."

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from codecompanion.context.editing.cache_state import find_cache_state
-from codecompanion.context.work import Env, Folds
+from codecompanion.context.work import Env, Folds, Measure, Messages
+from codecompanion.model.references import with_true_references
 from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.summary_sources import SummarySources
 from codecompanion.session.compaction.watch import CompactionWatch
@@ -24,7 +27,7 @@ class ChatEnv:
         return Env(
             window=chat.limits.context_window,
             reserve=chat.limits.reply_reserve,
-            measure=chat.meter.measure,
+            measure=_measure_of(chat),
             count=chat.meter.counter.message,
             count_text=chat.meter.counter.text,
             cycle=max(1, view.cycle),
@@ -56,3 +59,10 @@ class ChatEnv:
         limits = services.limits(wanted.name, model, chat.policy.default_window)
         calibration = services.calibration(wanted.name, model)
         return limits.context_window, calibration.ratio * (1 + calibration.margin)
+
+
+def _measure_of(chat: ChatModel) -> Callable[[Messages], Measure]:
+    """Return what measures a request; an attachment that only names its text brings it where need be."""
+    if not chat.log.files:
+        return chat.meter.measure
+    return lambda messages: chat.meter.measure(with_true_references(messages))

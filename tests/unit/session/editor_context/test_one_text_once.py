@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from codecompanion.errors import InputError
 from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import EDITOR_TAG, GATHERED_TAG, UPDATE_TAG, with_changes
 from codecompanion.model.view import project
 from codecompanion.session.attachments.reading import read_attachment
 from codecompanion.session.history.inspection import inspect
-from codecompanion.wire.events import EditorContextSent, ViewMarks
+from codecompanion.wire.events import ContextItems, EditorContextSent, ViewMarks
 from codecompanion.wire.requests import (
     Attach,
     ClearMessage,
@@ -147,6 +148,59 @@ async def test_of_one_message_the_whole_is_sent_and_its_parts_are_named(place):
     assert titles[0] == "#{viewport} src/a.py:20-40 · part of #{buffer}"
     same, *_ = await place.ask(place.file())
     assert same.text.endswith("not sent again, because it stands above, as `#{buffer}`.")
+
+
+@pytest.mark.parametrize("brought", ["mentioned", "gathered"])
+async def test_a_file_that_is_attached_after_a_message_brought_it_is_named(tmp_path, brought):
+    """The other order; what is attached stays, so that it has the text itself as soon as the other one has not."""
+    place = Place(tmp_path / "project")
+    place.bench.services.gatherer = WithoutIndex()
+    await place.open()
+    if brought == "mentioned":
+        (first,) = await place.ask(place.whole())
+        where = "as `#{buffer}`"
+    else:
+        (first,) = await place.ask(text=f"{QUESTION} #{{codebase}} @src/a.py")
+        where = "in the code gathered for an earlier message"
+    item = await place.attach()
+    view = place.session.log.view
+    attached = next(one for one in view.messages if one.id == item)
+    sentence = f"`src/a.py` is attached, all 41 lines: not sent again, because it stands above, {where}."
+    assert place.said(attached) == sentence
+    (shown,) = [one for one in place.bench.of(ContextItems)[-1].items if one.id == item]
+    assert (shown.note, shown.live) == ("sent already", True)
+    assert shown.tokens < 60
+    assert await place.ask() == []
+    assert place.count() == 1
+    (named,) = await place.ask(place.file())
+    assert "not sent again, because it stands above" in named.text
+    if brought == "mentioned":
+        with pytest.raises(InputError, match="would save nothing"):
+            await place.session.edits.carry_out(ClearMessage(chat="chat-1", item=first.id))
+    await place.session.log.write(ViewChanged(change_id="taken", kind="cleared", removed=(first.id,)))
+    place.session.show_meter()
+    assert "line_30 =" in place.said(attached), "it is what the user attached"
+    (shown,) = [one for one in place.bench.of(ContextItems)[-1].items if one.id == item]
+    assert shown.note == ""
+    await place.ask()
+    assert place.count() == 1
+    await place.session.log.undo(("taken",))
+    assert place.said(attached) == sentence
+    assert project(await place.session.log.events()).messages == place.session.log.view.messages
+    await place.ask()
+    assert place.count() == 1
+
+
+async def test_what_is_attached_by_its_name_only_is_live_and_sent_where_it_differs(place):
+    await place.ask(place.whole())
+    await place.attach()
+    place.write(TEXT.replace("line_5 ", "line_five "))
+    (update,) = await place.ask()
+    assert update.tag == UPDATE_TAG
+    assert update.text.count("line_") < 20, "what has changed, not the file"
+    place.write(TEXT.replace("line_5 ", "line_six "))
+    item = await place.attach()
+    assert "line_six" in place.said(next(one for one in place.session.log.view.messages if one.id == item))
 
 
 async def test_what_changed_since_is_sent(place):

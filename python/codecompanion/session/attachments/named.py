@@ -1,0 +1,43 @@
+"""A file that is attached after a message has brought it: it is named, not sent a second time (issue 12).
+
+The rule is that of `editor_context/standing.py`: one text stands once in a request. What is attached stays, though:
+when the message that shows the text is cleared, summarised or taken out, the attachment has the text itself again, by
+the projection of the view (`model/references.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codecompanion.formats.fencing import fenced_in
+from codecompanion.formats.plural import counted
+from codecompanion.model.mentioned import Reference
+from codecompanion.model.messages import Message, with_changes
+from codecompanion.session.window.context_control import ContextControl
+
+
+def named_where_it_stands(control: ContextControl, message: Message, above: Sequence[Message]) -> Message:
+    """Return an attached file or buffer as it joins the view after these messages: named where they show it."""
+    if message.file is None:
+        return message
+    from codecompanion.retrieval.shown_lines import paths_shown, seen_in, shows_lines
+
+    path = message.path or ""
+    showing = {m.id for m in above if shows_lines(m) and path in paths_shown(m)}
+    if not showing:
+        return message
+    from codecompanion.session.editor_context.standing import MIN_NAMED_CHARS, where_it_stands
+
+    known = control.fitting.still_sent(showing, "", message.tokens)
+    lines = next(fenced_in(message.text), [])
+    seen = seen_in(known)
+    if sum(map(len, lines)) < MIN_NAMED_CHARS or not seen.has_all(path, lines):
+        return message
+    shown_by = seen.ids_of(path, 1, len(lines))
+    where, _ = where_it_stands([m for m in known if m.id in shown_by])
+    size = counted(len(lines), "line")
+    sentence = f"`{path}` is attached, all {size}: not sent again, because it stands above, {where}."
+    short = control.meter.counted(with_changes(message, content=sentence))
+    ids = tuple(m.id for m in known if m.id in shown_by)
+    whole = Reference(ids, sentence, message.text, more_tokens=message.tokens - short.tokens, restores=True)
+    return with_changes(short, references=(whole,))
