@@ -165,6 +165,18 @@ def test_without_a_chat_the_command_line_says_it(start: Start, gate: Path) -> No
     assert not nvim.blocked()
 
 
+def test_a_list_that_waits_for_the_packages_does_not_hide_how_far_they_are(start: Start, gate: Path) -> None:
+    """Its own line came 0.3 s later, over the last step that was told: it stood there to the end."""
+    nvim = start(gate=gate)
+    nvim.command("CodeCompanion install")
+    nvim.wait_screen("codecompanion: Installing Python packages: downloading 37")
+    nvim.command("CodeCompanionChat Resume")
+    nvim.lua("vim.wait(600)")
+    nvim.wait_screen("codecompanion: Installing Python packages: downloading 37")
+    gate.touch()
+    nvim.wait_for(lambda: "the Python environment is ready" in nvim.messages(), "the end")
+
+
 def test_two_neovims_make_one_environment(start: Start, gate: Path, tmp_path: Path) -> None:
     """Both opened at the first use; the second says who installs and goes on with what the first made."""
     first, second = start(gate=gate), start(gate=gate)

@@ -3,6 +3,7 @@
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.text")
+local installing = require("codecompanion.chat.state.installing")
 local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
 
@@ -67,7 +68,8 @@ function M.list(list, ask, show)
     started = place() -- after the command or the key that asks has been carried out
   end)
   vim.defer_fn(function()
-    if not over and number == newest then
+    -- the command line says how far an installation is, which is what the list waits for
+    if not over and number == newest and not installing.progress() then
       said = true
       say.hint(("Loading the %s…"):format(list.what))
     end
