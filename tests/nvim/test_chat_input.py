@@ -93,6 +93,55 @@ def test_a_failed_submit_comes_back_in_front_of_what_was_typed_since(chat: ChatD
     assert "✗ The disk is full." in chat.nvim.screen()
 
 
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        ("ihello you<C-s>", (0, 9)),
+        ("ihello you<Left><Left><Left><C-s>", (0, 6)),
+        ("ione<CR>two<Up><Left><C-s>", (0, 2)),
+        ("ihello you<Esc>b<CR>", (0, 6)),
+    ],
+)
+def test_the_cursor_is_where_it_was_when_a_message_comes_back(chat: ChatDriver, keys: str, place: tuple) -> None:
+    """The keys that follow go on in the text, and not in front of it."""
+    chat.nvim.feed(keys)
+    sent = chat.nvim.wait_for(lambda: chat.sent("submit"), "submit")[0]
+    chat.push(events.SubmitFailed(submit_id=sent["submit_id"], text=sent["text"], error="No such group."))
+    assert chat.input() == sent["text"]
+    assert cursor_in_input(chat) == place
+
+
+def test_another_text_that_comes_back_has_the_cursor_at_its_end(chat: ChatDriver) -> None:
+    """Two messages in one: where the cursor was in one of them says nothing."""
+    first = chat.submit("first")
+    chat.submit("second")
+    chat.nvim.feed("i")
+    chat.push(events.SubmitFailed(submit_id=first, text="first", error="No such group."))
+    assert chat.input() == "first"
+    assert cursor_in_input(chat) == (0, 5)
+
+
+def test_the_cursor_stays_where_somebody_reads(chat: ChatDriver) -> None:
+    """What comes back takes nobody away from the messages above."""
+    chat.accept("question")
+    chat.reply("answer")
+    number = chat.submit("again")
+    chat.nvim.feed("<Esc>gg")
+    chat.push(events.SubmitFailed(submit_id=number, text="again", error="No such group."))
+    assert chat.nvim.request("nvim_win_get_cursor", 0)[0] == 1
+
+
+def cursor_in_input(chat: ChatDriver) -> tuple[int, int]:
+    """Return the row below the first one of the input and the byte where the cursor is."""
+    chat.nvim.settle()
+    row, col = chat.nvim.lua(
+        """local chat = require('codecompanion.chat').last_chat()
+           local cursor = vim.api.nvim_win_get_cursor(0)
+           return { cursor[1] - 1 - require('codecompanion.chat.buffer.anchors').position(chat, 'input'), cursor[2] }"""
+    )
+    return row, col
+
+
 def test_typing_while_text_streams_above_stays_in_the_input(chat: ChatDriver) -> None:
     """Lesson 16: the buffer stays editable; machine text is inserted above the input."""
     chat.accept("go")

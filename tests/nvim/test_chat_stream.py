@@ -300,7 +300,7 @@ def test_control_bytes_are_drawn_and_break_nothing(chat: ChatDriver) -> None:
 
 def seconds(chat: ChatDriver, what: str) -> int:
     """Return how long the screen says that it waits for that, 0 = it does not."""
-    found = re.search(rf"⋯ {what} · (\d+) s · q to (cancel|stop)", chat.nvim.screen())
+    found = re.search(rf"⋯ {what}(?: ·)? (\d+) s · q to (cancel|stop)", chat.nvim.screen())
     return int(found[1]) if found else 0
 
 
@@ -322,6 +322,19 @@ def test_waiting_for_the_model_counts_the_seconds(chat: ChatDriver) -> None:
     chat.push(events.State(state="streaming", label="streaming"))
     chat.nvim.wait_screen(r"⋯ streaming · q to stop")
     assert chat.nvim.lua("return vim.b.codecompanion_chat.label") == "streaming"
+
+
+def test_a_reply_that_stops_in_the_middle_says_since_when(chat: ChatDriver) -> None:
+    """A stream that stalls looks like one that flows; as soon as something comes, the seconds are gone."""
+    start(chat)
+    chat.push(events.State(state="streaming", label="streaming"), events.Text(text="eight words"))
+    chat.nvim.wait_screen(r"⋯ streaming · q to stop")
+    counts_on(chat, "streaming · nothing for")
+    assert chat.nvim.lua("return vim.b.codecompanion_chat.label").startswith("streaming · nothing for ")
+    chat.push(events.Text(text=" and more"))
+    chat.nvim.wait_screen(r"⋯ streaming · q to stop")
+    chat.push(events.State(state="streaming", label="preparing insert_edit"))
+    assert chat.nvim.lua("return require('codecompanion.chat').current().wait") is None
 
 
 @pytest.mark.parametrize("state", ["compacting", "preparing"])

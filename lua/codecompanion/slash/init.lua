@@ -7,7 +7,6 @@ local draft = require("codecompanion.chat.wire.draft")
 local registry = require("codecompanion.slash.registry")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
-local view = require("codecompanion.chat.buffer.view")
 
 local M = {}
 
@@ -78,8 +77,7 @@ function M.execute(chat, text)
   command.run(chat, argument, function(reason)
     say.chat(chat, reason, severity.WARN)
     if buffer.input_text(chat) == "" then
-      draft.set(chat, text)
-      view.cursor_to_input(chat)
+      draft.prepend(chat, text)
     end
   end, registry.list())
   return true

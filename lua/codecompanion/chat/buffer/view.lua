@@ -102,6 +102,48 @@ function M.cursor_to_input(chat, win)
   end
 end
 
+---@class CodeCompanion.PlaceInInput
+---@field text string What stood there
+---@field row integer Lines below the first one of the input
+---@field col integer 0-based byte
+
+---The windows whose cursor is in the input.
+---@param chat CodeCompanion.Chat
+---@return integer[]
+function M.in_input(chat)
+  local first = anchors.position(chat, "input") + 1
+  return vim.tbl_filter(function(win)
+    return api.nvim_win_get_cursor(win)[1] >= first
+  end, vim.fn.win_findbuf(chat.bufnr))
+end
+
+---Where the cursor is in the input, nil: elsewhere.
+---@param chat CodeCompanion.Chat
+---@param text string What stands there
+---@return CodeCompanion.PlaceInInput?
+function M.place_in_input(chat, text)
+  local win, first = api.nvim_get_current_win(), anchors.position(chat, "input") + 1
+  local cursor = api.nvim_win_get_cursor(win)
+  if api.nvim_win_get_buf(win) == chat.bufnr and cursor[1] >= first then
+    return { text = text, row = cursor[1] - first, col = cursor[2] }
+  end
+end
+
+---Put the cursors of windows at a place in the input, or at its end.
+---@param chat CodeCompanion.Chat
+---@param wins integer[]
+---@param place? CodeCompanion.PlaceInInput
+function M.back_in_input(chat, wins, place)
+  local first = anchors.position(chat, "input") + 1
+  for _, win in ipairs(wins) do
+    if place then
+      api.nvim_win_set_cursor(win, { first + place.row, place.col })
+    else
+      M.cursor_to_input(chat, win)
+    end
+  end
+end
+
 ---Keep the end in sight in the windows that followed before an edit.
 ---@param chat CodeCompanion.Chat
 ---@param wins integer[]

@@ -105,19 +105,21 @@ local function stop_wait(chat)
   end
 end
 
----Count the seconds of a wait: a long prompt or silent reasoning may take minutes, a summary, too.
+---Count the seconds of a wait: a long prompt or silent reasoning may take minutes, a summary, too. Of a reply that
+---arrives those since its last piece: while text comes, a tick compares two numbers.
 ---@param chat CodeCompanion.Chat
 function M.count_wait(chat)
-  local on = chat.state .. " " .. chat.label
+  local flows = status.flows(chat)
+  local on = flows and "flows" or chat.state .. " " .. chat.label
   if chat.wait and chat.wait.on == on then
-    return
+    return M.heard(chat)
   end
   stop_wait(chat)
-  if not status.waits(chat) then
+  if not flows and not status.waits(chat) then
     return
   end
   local timer = assert(vim.uv.new_timer())
-  chat.wait = { since = vim.uv.now(), timer = timer, on = on }
+  chat.wait = { since = vim.uv.now(), timer = timer, on = on, shown = "" }
   timer:start(
     1000,
     1000,
@@ -125,13 +127,25 @@ function M.count_wait(chat)
       if not chat.wait or chat.wait.timer ~= timer then
         return
       end
-      if not status.waits(chat) or not api.nvim_buf_is_loaded(chat.bufnr) then
+      if status.flows(chat) ~= flows or not (flows or status.waits(chat)) or not api.nvim_buf_is_loaded(chat.bufnr) then
         return stop_wait(chat)
       end
-      status.publish(chat)
-      M.draw(chat)
+      local text = status.waited(chat)
+      if text ~= chat.wait.shown then
+        chat.wait.shown = text
+        status.publish(chat)
+        M.draw(chat)
+      end
     end)
   )
+end
+
+---A piece of the reply has come.
+---@param chat CodeCompanion.Chat
+function M.heard(chat)
+  if chat.wait and chat.wait.on == "flows" then
+    chat.wait.since = vim.uv.now()
+  end
 end
 
 ---@param chat CodeCompanion.Chat

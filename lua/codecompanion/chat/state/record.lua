@@ -87,7 +87,7 @@ local made = 0
 ---@field compaction? table
 ---@field warning_level? "warning"|"critical" How full the context window was last said to be
 ---@field retry? table
----@field wait? { since: integer, timer: uv.uv_timer_t, on: string } How long the chat waits, and for what
+---@field wait? { since: integer, timer: uv.uv_timer_t, on: string, shown: string } How long it waits, and for what
 ---@field view? integer[] Cursor when it was hidden, nil at the input
 ---@field when_drawn? fun(chat: CodeCompanion.Chat) Called once, when the newest piece of it is drawn
 ---@field bar? { of: table, text: string } The status line or winbar that was made last, and what it was made of

@@ -127,16 +127,28 @@ function M.waits(chat)
   return chat.label == M.WAITING or chat.state == "compacting" or chat.state == "preparing"
 end
 
----How long that has been, "" for the first seconds.
+---What the host calls a reply whose text arrives; of the arguments of a call nothing comes before they are whole.
+local FLOWING = { streaming = true, thinking = true }
+
+---Whether the text of a reply arrives, which may come to a stop.
+---@param chat CodeCompanion.Chat
+---@return boolean
+function M.flows(chat)
+  return chat.state == "streaming" and FLOWING[chat.label] == true
+end
+
+---How long the chat has waited, or since when nothing of a reply has come; "" for the first seconds.
 ---@param chat CodeCompanion.Chat
 ---@return string
-local function waited(chat)
-  local seconds = chat.wait and M.waits(chat) and math.floor((vim.uv.now() - chat.wait.since) / 1000) or 0
+function M.waited(chat)
+  local counts = chat.wait ~= nil and (M.waits(chat) or M.flows(chat))
+  local seconds = counts and math.floor((vim.uv.now() - chat.wait.since) / 1000) or 0
   if seconds < SHOWN_WAIT_S then
     return ""
   end
   local minutes = math.floor(seconds / 60)
-  return minutes > 0 and (" · %d min %d s"):format(minutes, seconds % 60) or (" · %d s"):format(seconds)
+  local time = minutes > 0 and ("%d min %d s"):format(minutes, seconds % 60) or ("%d s"):format(seconds)
+  return (M.flows(chat) and " · nothing for %s" or " · %s"):format(time)
 end
 
 ---What happens in the chat, "" when it is idle.
@@ -159,13 +171,13 @@ function M.activity(chat, brief)
     return what and ("waiting for your approval: %s"):format(what) or "waiting for your approval"
   elseif chat.compaction then
     local label = chat.compaction.label
-    return (label and label ~= "" and label or "compacting the chat") .. waited(chat)
+    return (label and label ~= "" and label or "compacting the chat") .. M.waited(chat)
   elseif chat.label ~= "" then
-    return chat.label .. waited(chat)
+    return chat.label .. M.waited(chat)
   elseif installing.waits(chat) then
     return installing.text()
   end
-  return chat.state == "idle" and "" or chat.state:gsub("_", " ") .. waited(chat)
+  return chat.state == "idle" and "" or chat.state:gsub("_", " ") .. M.waited(chat)
 end
 
 ---For status lines: `streaming · ctx 35.8k/128k 28%`, "" outside of a chat.

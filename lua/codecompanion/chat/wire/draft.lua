@@ -10,6 +10,7 @@ local hint = require("codecompanion.chat.buffer.hint")
 local keys = require("codecompanion.chat.state.keys")
 local paint = require("codecompanion.chat.buffer.paint")
 local saving = require("codecompanion.chat.wire.draft_saving")
+local view = require("codecompanion.chat.buffer.view")
 
 local M = {}
 
@@ -30,6 +31,7 @@ local EDITING, LEAVING = 2, 3
 ---@field refused? string Why it could not be stored
 ---@field kept? string What the buffer had when it was unloaded
 ---@field shown? string What was drawn last
+---@field left? CodeCompanion.PlaceInInput Where the cursor was in the text that was taken last
 ---@field timer? uv.uv_timer_t
 
 ---@param text string
@@ -199,13 +201,16 @@ function M.end_edit(chat, edit)
   M.changed(chat, true)
 end
 
----Put text in front of what stands in the input, which is something else: a message comes back, say.
+---Put text in front of what stands in the input, which is something else: a message comes back, say. A cursor that
+---waits in the empty input goes back to where it was in that message, else to its end.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 function M.prepend(chat, text)
   local present = buffer.input_text(chat)
   if present == "" then
-    return M.set(chat, text)
+    local waiting, left = view.in_input(chat), chat.draft.left
+    M.set(chat, text)
+    return view.back_in_input(chat, waiting, left and left.text == text and left or nil)
   end
   push(chat, present)
   buffer.prepend_input(chat, text .. saving.BETWEEN)
@@ -216,6 +221,7 @@ end
 ---The text is on its way: the input begins empty, and no undo brings back what could then be sent twice.
 ---@param chat CodeCompanion.Chat
 function M.take(chat)
+  chat.draft.left = view.place_in_input(chat, buffer.input_text(chat))
   M.set(chat, "")
   chat.draft.steps, chat.draft.edits, chat.draft.at = { "" }, { false }, 1
 end

@@ -205,12 +205,14 @@ end
 
 function M.text(chat, event)
   activity.stop_retry(chat)
+  activity.heard(chat)
   ensure_header(chat)
   stream.append(chat, "text", event.text)
 end
 
 function M.reasoning(chat, event)
   activity.stop_retry(chat)
+  activity.heard(chat)
   ensure_header(chat)
   stream.append(chat, "reasoning", event.text)
 end

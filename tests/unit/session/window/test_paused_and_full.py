@@ -366,3 +366,20 @@ async def test_an_undo_that_makes_it_too_large_says_that_sending_asks(tmp_path):
     assert told.text.endswith(" tokens, 19,000 fit. Sending asks whether to compact.")
     assert told.while_paused
     assert len(told.text) <= 80
+
+
+async def test_where_the_window_is_only_assumed_nothing_is_asked_before_the_model_refuses(tmp_path):
+    """R-506: what is no limit of anybody's keeps no message back; the model's own does, and then the user is asked."""
+    adapter = talker()
+    bench = Bench(tmp_path, adapter, window=0, settings=SMALL)
+    session = await paused(bench)
+    assert session.control.limits.source == "default"
+    while session.control.measured().upper <= session.control.limits.context_window:
+        await say(bench, session, 50, "word " * 4000)
+    await say(bench, session, 51)
+    assert not asked(bench)
+    assert typed(session)[-1] == "question 51"
+    refusals, talk = iter([(ContextOverflow("too long"),)]), adapter._replies
+    adapter._replies = lambda request: talk(request) if request.purpose == "summary" else next(refusals, talk(request))
+    await say(bench, session, 52)
+    assert asked(bench)[-1].title == "the model refused it as too long"
