@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from bench import editor as common
+from bench import in_editor as common
 from tests.providers.chat.answers import Answer, Call, reply
 from tests.providers.chat.thread import ChatServerThread
 

@@ -21,7 +21,7 @@ from typing import Any
 REPO = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPO), str(REPO / "python"), str(REPO / "tests" / "nvim")]
 
-from bench.editor import Result  # noqa: E402
+from bench.in_editor import Result  # noqa: E402
 from ghost import Ghost, start  # noqa: E402
 from harness import Nvim  # noqa: E402
 

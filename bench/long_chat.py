@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.editor import Bench, editor, messages, open_chat, store_chat
+from bench.in_editor import Bench, editor, messages, open_chat, store_chat
 from harness import Nvim
 from tests.providers.chat.thread import ChatServerThread
 

@@ -20,7 +20,7 @@ from tests.providers.chat.answers import Answer, reply
 from tests.providers.chat.thread import ChatServerThread
 
 if TYPE_CHECKING:
-    from bench.editor import Bench
+    from bench.in_editor import Bench
 
 SETUP = """
 vim.opt.runtimepath:prepend('{plenary}')
