@@ -401,3 +401,27 @@ def test_a_name_is_completed_before_the_files_are_known(chat: ChatDriver, tmp_pa
     in_project(chat, tmp_path / "project", *FILES)
     chat.nvim.feed("isee @stac<C-x><C-o>")
     chat.nvim.wait_for(lambda: chat.input() == "see @src/stack.py", "the completed name")
+
+
+@pytest.mark.parametrize(
+    ("columns", "title", "shown"),
+    [
+        (
+            60,
+            "#{selection} · nothing was selected in src/stack.py",
+            "▸ #{sel… · nothing was selected in src/stack.py · ~30",
+        ),
+        (40, "#{selection} · nothing was selected in src/stack.py", "▸ nothing was selected in … · ~30 tokens"),
+        (60, "#{buffer:stack.py} · the same as #{buffer}", "▸ #{buffer:stack.py} · the same as #{buffer} · ~30 tokens"),
+        (40, "#{buffer:stack.py} · the same as #{buffer}", "▸ the same as #{buffer} · ~30 tokens"),
+        (40, "#{buffer} · src/codecompanion/stack.py:1-20", "▸ #{buffer} · src/….py:1-20 · ~30 tokens"),
+    ],
+)
+def test_why_nothing_of_a_mention_is_shown_is_readable(nvim_factory, columns: int, title: str, shown: str) -> None:
+    """The mention stands in the message above: it gives way before the reason does."""
+    chat = make_chat(nvim_factory, size=(columns, 24))
+    chat.accept("Why is it empty?")
+    chat.push(events.EditorContextSent(message_id="c1", title=title, body="the whole sentence", tokens=30))
+    chat.nvim.settle()
+    line = next(line.rstrip() for line in chat.nvim.screen().split("\n") if "▸ " in line)
+    assert line.startswith(shown), line

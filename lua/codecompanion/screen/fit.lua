@@ -5,6 +5,7 @@ local api = vim.api
 local M = {}
 
 local MIN_PART = 18 -- cells, with what separates it
+local MIN_NAME = 6 -- cells of the beginning of a name that still say which one it is
 
 ---Columns for text in a window.
 ---@param win integer
@@ -82,6 +83,20 @@ function M.squeeze(text, width)
   local last = math.floor((width - 1) / 3)
   local ending = M.tail(text, last)
   return M.head(text, width - 1 - api.nvim_strwidth(ending)) .. "…" .. ending
+end
+
+---A text of two parts, joined by ` · `, of which the second says why: the first gives way, then it is left out.
+---One whose second part is the name of a file says most by how it begins and ends.
+---@param text string
+---@param width integer
+---@return string
+function M.reason(text, width)
+  local what, why = text:match("^(.-) · (.*)$")
+  if not what or why:find("^%S*[/.]%w") or api.nvim_strwidth(text) <= width then
+    return M.squeeze(text, width)
+  end
+  local left = width - api.nvim_strwidth(" · " .. why)
+  return left >= MIN_NAME and M.cut(what, left) .. " · " .. why or M.cut(why, width)
 end
 
 ---A path that gives up folders in its middle: which file it is counts most, and is never cut.

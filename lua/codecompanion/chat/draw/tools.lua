@@ -247,7 +247,9 @@ local function gathered_chunks(item, width)
   end
   local title, outcome, hint = unpack(found)
   local room = width and width - api.nvim_strwidth(mark .. outcome .. hint) - (hint ~= "" and MIN_GAP or 0)
-  title = room and fit.squeeze(title, room) or title
+  if room then -- of what a message mentions, why nothing is shown says more than how it is written
+    title = (item.gathered and fit.squeeze or fit.reason)(title, room)
+  end
   local chunks = {
     { mark, "CodeCompanionFoldMark" },
     { title, "CodeCompanionTool" },
