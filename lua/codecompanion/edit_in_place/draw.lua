@@ -4,6 +4,7 @@
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
 local keys = require("codecompanion.edit_in_place.keys")
+local redraw = require("codecompanion.screen.redraw")
 
 local M = {}
 
@@ -136,16 +137,6 @@ local function put_below(bufnr, row, lines)
   end
 end
 
----Have every row of a buffer's windows drawn again. Undo and redo move an extmark to where it was, a change of lines
----moves it out of them, and Neovim (0.10 to 0.12, neovim#27369, #27370) draws neither row again: virtual lines that
----then go leave rows of the old height, and all below stands beside its place.
----@param bufnr integer
-local function draw_all_rows(bufnr)
-  if api.nvim__redraw then -- there is no public function that does it without clearing the screen
-    api.nvim__redraw({ buf = bufnr, valid = false })
-  end
-end
-
 ---Draw, and leave the cursor's line where it is in every window.
 ---@param bufnr integer
 ---@param draw fun()
@@ -155,7 +146,7 @@ function M.without_moving(bufnr, draw)
     before[win] = api.nvim_win_call(win, vim.fn.winline)
   end
   draw()
-  draw_all_rows(bufnr)
+  redraw.all_rows(bufnr)
   if api.nvim_get_mode().mode:find("^[iR]") then
     return
   end
