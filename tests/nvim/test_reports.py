@@ -46,7 +46,7 @@ def test_cost_and_trace_are_typed_read_and_closed_and_stay_the_same_behind_a_res
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.txt", "alpha\n")], size=(100, 40))
         chat.say("Why is it red?")
         chat.send("/cost")
-        wait_title(chat, "# Cost of this chat: pricing unavailable")
+        wait_title(chat, "# Cost of this chat: local, free of charge")
         text = chat.text()
         assert "2 provider calls in 1 turn, usage reported for 1 of 1 turn." in text
         assert "| prompt, read from cache  |    600 |" in text

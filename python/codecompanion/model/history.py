@@ -102,7 +102,8 @@ class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag=
     `other_passes` were billed with it and are no part of the context (R-538): the provider's own compaction, or, with
     an empty `usage`, a call that gave no reply (`message_id` then names the compaction). `cost_usd` is for all of them
     at the prices of that day, None when nobody knows the price; `prices` are those of a prompt of that size.
-    `included`: a subscription pays for them, so that they cost no money. `request_id` names the `RequestSent`.
+    `included`: a subscription pays for them, so that they cost no money; `local`: or this machine does. `request_id`
+    names the `RequestSent`.
     """
 
     message_id: str
@@ -115,6 +116,7 @@ class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag=
     cost_usd: float | None = None
     prices: Prices | None = None
     included: bool = False
+    local: bool = False
     request_id: str = ""
 
 

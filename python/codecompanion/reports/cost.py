@@ -125,9 +125,14 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
             {call.model or call.adapter for call in record.calls if call.reported and call.cost_usd is None}
         )
         lines.append(f"{PRICE_UNKNOWN.capitalize()} for {counted(sums.unpriced, 'call')} ({', '.join(models)}).")
-    if sums.included:
-        adapters = sorted({call.adapter for call in record.calls if call.is_included})
-        those = counted(sums.included, "call")
+    if sums.local:
+        adapters = sorted({call.adapter for call in record.calls if call.is_local})
+        lines.append(
+            f"Answered on this machine: {counted(sums.local, 'call')} ({', '.join(adapters)}), free of charge."
+        )
+    if sums.included > sums.local:
+        adapters = sorted({call.adapter for call in record.calls if call.is_included and not call.is_local})
+        those = counted(sums.included - sums.local, "call")
         lines.append(f"A plan includes {those} ({', '.join(adapters)}): no money for tokens, no budget counts them.")
     return [*lines, *_saved(sums, savings, page)]
 

@@ -15,6 +15,7 @@ from codecompanion.formats.cutting import cells, cut_cells, squeeze_cells
 
 PRICE_UNKNOWN = "pricing unavailable"
 INCLUDED = "included"
+LOCAL = "local"
 """In the place of a price, where a subscription pays."""
 MIN_LAST, MIN_NAME = 8, 12
 """Cells that the last column and a name are not cut below."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from codecompanion.reports.markdown import INCLUDED, PRICE_UNKNOWN, usd_text
+from codecompanion.reports.markdown import INCLUDED, LOCAL, PRICE_UNKNOWN, usd_text
 from codecompanion.reports.sums import Sums
 
 
 def headline(sums: Sums) -> str:
     """Return the total, or what is known of it."""
     if not sums.priced:
-        return "included in the plan" if no_price(sums) == INCLUDED else PRICE_UNKNOWN
+        return {INCLUDED: "included in the plan", LOCAL: "local, free of charge"}.get(no_price(sums), PRICE_UNKNOWN)
     return f"{usd_text(sums.usd)}{' and more' if sums.unpriced else ''}"
 
 
 def no_price(sums: Sums) -> str:
     """Return what stands in the place of money where none is known to have been paid."""
-    return INCLUDED if sums.included and not sums.unpriced else PRICE_UNKNOWN
+    return free(sums) if sums.included and not sums.unpriced else PRICE_UNKNOWN
+
+
+def free(sums: Sums) -> str:
+    """Return why calls cost nothing: a plan includes them, or this machine answered all of them."""
+    return LOCAL if sums.local == sums.included else INCLUDED
 
 
 def net_text(usd: float) -> str:
@@ -33,5 +38,5 @@ def known_usd(sums: Sums) -> float:
 def price_text(sums: Sums) -> str:
     """Return the cell of a table with what calls cost."""
     if not sums.priced:
-        return "no price" if sums.unpriced else INCLUDED if sums.included else "-"
+        return "no price" if sums.unpriced else free(sums) if sums.included else "-"
     return f"{usd_text(sums.usd)}{'+' if sums.unpriced else ''}"

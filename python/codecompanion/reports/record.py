@@ -61,6 +61,11 @@ class Call(msgspec.Struct):
         return bool(self.reported) and all(report.included for report in self.reported)
 
     @property
+    def is_local(self) -> bool:
+        """Return whether this machine answered all of it, at no price."""
+        return bool(self.reported) and all(report.local for report in self.reported)
+
+    @property
     def prices(self) -> history.Prices | None:
         """Return the list prices of the call."""
         return next((report.prices for report in self.reported if report.prices), None)

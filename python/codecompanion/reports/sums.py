@@ -23,7 +23,7 @@ WARM_S = 300.0
 class Sums(msgspec.Struct):
     """Sums over calls. `unpriced`: calls with usage but no price; `silent`: calls that reported no usage at all.
 
-    `included`: calls that a subscription paid for, which are neither.
+    `included`: calls that cost no money, which are neither: a subscription paid, or (`local`) this machine answered.
     `estimated_tokens`: what the silent ones sent, by our own count; it is in no other sum.
     """
 
@@ -39,6 +39,7 @@ class Sums(msgspec.Struct):
     priced: int = 0
     unpriced: int = 0
     included: int = 0
+    local: int = 0
     silent: int = 0
     estimated_tokens: int = 0
 
@@ -78,6 +79,7 @@ def sum_calls(calls: Iterable[Call]) -> Sums:
         for report in call.reported:
             if report.included:
                 sums.included += 1
+                sums.local += report.local
             elif report.cost_usd is None:
                 sums.unpriced += 1
             else:

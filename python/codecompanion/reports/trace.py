@@ -20,6 +20,7 @@ from codecompanion.reports.context_sizes import LEFT_OUT, shaped_tokens
 from codecompanion.reports.gathered_code import gathered_code
 from codecompanion.reports.markdown import (
     INCLUDED,
+    LOCAL,
     PRICE_UNKNOWN,
     Page,
     clock_text,
@@ -31,6 +32,7 @@ from codecompanion.reports.markdown import (
     tokens_text,
     usd_text,
 )
+from codecompanion.reports.money import free
 from codecompanion.reports.record import Call, Record, Stretch
 from codecompanion.reports.sums import sum_calls
 from codecompanion.reports.went_along import went_along
@@ -88,7 +90,7 @@ def _summary(turn: Stretch) -> list[str]:
     lines = ["", "## Summary", ""]
     cost = usd_text(sums.usd if sums.priced else None) if sums.priced or sums.unpriced else "no usage reported"
     if sums.included and not sums.unpriced:
-        cost = f"{cost}, the rest {INCLUDED}" if sums.priced else INCLUDED
+        cost = f"{cost}, the rest {free(sums)}" if sums.priced else free(sums)
     lines.append(f"- {counted(sums.calls, 'call')}, {counted(len(turn.tools), 'tool call')}, {cost}")
     if sums.prompt_tokens:
         hits = f"{share_text(sums.hit_ratio, 1)} from cache" if sums.uses_cache else "no cache reported"
@@ -160,7 +162,7 @@ def _calls(turn: Stretch, page: Page) -> list[str]:
 
 def _cost(call: Call) -> str:
     if call.is_included:
-        return INCLUDED
+        return LOCAL if call.is_local else INCLUDED
     return usd_text(call.cost_usd) if call.cost_usd is not None else "no price" if call.reported else "-"
 
 

@@ -186,6 +186,8 @@ class Services(msgspec.Struct):
         passes = reported.other_passes if usage == Usage() else (usage, *reported.other_passes)
         largest = max((one.prompt_tokens for one in passes), default=0)
         cost = self.price(adapter, model, passes)
+        if cost is None and passes and self._is_local(adapter):
+            return msgspec.structs.replace(reported, cost_usd=0.0, included=True, local=True)
         prices = None if cost is None else self.prices(adapter, model, largest)
         return msgspec.structs.replace(reported, cost_usd=cost, prices=prices)
 
@@ -211,6 +213,12 @@ class Services(msgspec.Struct):
     def is_included(self, adapter: str) -> bool:
         """Return whether a subscription pays for the requests of an adapter."""
         return adapter in self.adapters.names() and self.adapters.settings(adapter).included
+
+    def _is_local(self, adapter: str) -> bool:
+        """Return whether this machine answers for an adapter: where its models have no price, they cost none."""
+        from codecompanion.adapters.http.time_limits import is_loopback
+
+        return adapter in self.adapters.names() and is_loopback(self.adapters.settings(adapter).base_url)
 
     def _told_by_endpoint(self, adapter_name: str, model: str) -> ModelLimits:
         try:

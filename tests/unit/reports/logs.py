@@ -78,6 +78,7 @@ class LogWriter:
         result: str = "stop",
         priced: bool = True,
         included: bool = False,
+        local: bool = False,
         **more: Any,
     ) -> str:
         """Log a request and its end; without usage it failed. Returns its id."""
@@ -96,8 +97,9 @@ class LogWriter:
             self.add(
                 UsageReported(
                     message_id=f"m{id}", adapter="anthropic", model="claude", usage=usage, estimated_prompt_tokens=1000,
-                    cost_usd=0.0 if included else price(usage) if priced else None,
-                    prices=PRICES if priced and not included else None, included=included, request_id=id,
+                    cost_usd=0.0 if included or local else price(usage) if priced else None,
+                    prices=PRICES if priced and not (included or local) else None, request_id=id,
+                    included=included or local, local=local,
                 )
             )  # fmt: skip
         self.add(RequestEnded(request_id=id, result=result, duration_ms=1500, error=error, retries=retries))

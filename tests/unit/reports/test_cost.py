@@ -254,6 +254,28 @@ def test_what_a_plan_includes_is_neither_free_nor_unknown() -> None:
     assert PRICE_UNKNOWN not in trace
 
 
+def test_what_this_machine_answers_is_free_of_charge() -> None:
+    """Beside a plan each is named; alone it is the headline, and nothing says that a price is missing."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(1_000, 10), local=True)
+    log.end()
+    text = written(log)
+    assert text.startswith("# Cost of this chat: local, free of charge")
+    assert "Answered on this machine: 1 call (anthropic), free of charge." in " ".join(text.split())
+    assert "plan" not in text
+    assert PRICE_UNKNOWN not in text.lower()
+    record = read_log(log.events)
+    assert "1 call, 0 tool calls, local" in trace_report(record, find_turn(record, 1), PAGE)
+    log.begin("again")
+    log.call(Usage(1_000, 10), included=True)
+    log.end()
+    text = " ".join(written(log).split())
+    assert text.startswith("# Cost of this chat: included in the plan")
+    assert "Answered on this machine: 1 call (anthropic)" in text
+    assert "A plan includes 1 call (anthropic)" in text
+
+
 def test_a_plan_beside_a_key_is_told_apart() -> None:
     """The amount is that of the key; the plan's calls do not make it “and more”."""
     log = LogWriter()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+import pytest
+
 from codecompanion.adapters.base import Finished, RetryScheduled, TextDelta
 from codecompanion.errors import NetworkFailed
 from codecompanion.model.history import Prices, RequestEnded, RequestSent, Retry, UsageReported
@@ -36,6 +39,20 @@ async def test_a_request_is_logged_with_its_parts_its_retries_its_end_and_its_pr
     assert (ended.result, ended.retries) == ("stop", (Retry("rate limited", 500),))
     assert reported.cost_usd == 440 / 1e6
     assert reported.prices == Prices(input=1, output=5, cache_read=0.1, cache_write=0)
+
+
+@pytest.mark.parametrize(("address", "local"), [("http://localhost:11434", True), ("http://box.lan:8080", False)])
+async def test_a_model_without_a_price_on_this_machine_costs_nothing(tmp_path, address, local):
+    """Where a price is known it counts: a gateway on this machine forwards to somebody who wants money."""
+    bench = Bench(tmp_path, ScriptedAdapter("model", lambda request: says("answer")))
+    entry = bench.services.adapters.settings("model")
+    bench.services.adapters.add(bench.adapter, msgspec.structs.replace(entry, base_url=address))
+    report = UsageReported(message_id="m", adapter="model", model="m", usage=Usage(10, 5), estimated_prompt_tokens=10)
+    bench.services.price = lambda adapter, model, passes: None
+    priced = bench.services.priced(report)
+    assert (priced.cost_usd, priced.local, priced.included) == ((0.0, True, True) if local else (None, False, False))
+    bench.services.price = lambda adapter, model, passes: 0.5
+    assert bench.services.priced(report).local is False
 
 
 async def test_a_request_without_a_known_price_has_none(tmp_path):
