@@ -51,7 +51,12 @@ function M.accept_change(edit)
     proposals.accept(proposal, clear)
   end)
   if left == 0 then
-    return edits.decide(edit, counted(#clear, "accepted") .. " · u undoes it")
+    local done, is_locked = counted(#clear, "accepted"), vim.bo[edit.bufnr].readonly
+    local text = { done .. " · u undoes it", done }
+    if is_locked then
+      text = { done .. " · the file is read-only · u undoes it", done .. " · read-only", "Accepted · read-only" }
+    end
+    return edits.decide(edit, text)
   end
   edits.draw(edit)
   say.hint(("%s, %d left that meet yours"):format(counted(#clear, "accepted"), left))

@@ -8,11 +8,13 @@ local present = require("codecompanion.edit_in_place.present")
 local proposals = require("codecompanion.edit_in_place.proposal")
 local region = require("codecompanion.edit_in_place.region")
 local say = require("codecompanion.say")
+local watching = require("codecompanion.edit_in_place.watching")
 
 local M = {}
 
 local REDRAW_MS = 40
-local AUGROUP = api.nvim_create_augroup("codecompanion.edit_in_place", {})
+---So many times as long as it takes to draw what stands in a buffer the user has it for themselves.
+local REST = 4
 
 ---@class CodeCompanion.EditInPlace
 ---@field bufnr integer
@@ -34,6 +36,7 @@ local AUGROUP = api.nvim_create_augroup("codecompanion.edit_in_place", {})
 ---@field edits CodeCompanion.EditInPlace[] In the order they began
 ---@field keys? CodeCompanion.EditKeys What is set while one of them is live
 ---@field is_due? boolean It will be drawn soon
+---@field cost? number Milliseconds that the last drawing took
 ---@field is_drawn? boolean
 
 ---@type table<integer, CodeCompanion.EditedBuffer>
@@ -141,8 +144,10 @@ local function refresh_soon(bufnr)
     here.is_due = true
     vim.defer_fn(function()
       here.is_due = false
+      local start = vim.uv.hrtime()
       refresh(bufnr)
-    end, REDRAW_MS)
+      here.cost = (vim.uv.hrtime() - start) / 1e6
+    end, math.max(REDRAW_MS, math.floor(REST * (here.cost or 0))))
   end
 end
 
@@ -219,7 +224,7 @@ end
 
 ---All of it is accepted: as `finish`, but an undo brings what is undone back as a proposal.
 ---@param edit CodeCompanion.EditInPlace
----@param text string
+---@param text string|string[]
 function M.decide(edit, text)
   if M.is_alive(edit) then
     end_of(edit, true, text)
@@ -242,43 +247,25 @@ end
 ---Keep what is drawn true to the buffer.
 ---@param bufnr integer
 local function watch(bufnr)
-  local function drop()
-    gone[bufnr] = by_buffer[bufnr]
-    vim.schedule(function()
-      M.settle(bufnr)
-    end)
-  end
-  api.nvim_buf_attach(bufnr, false, {
-    on_lines = function()
-      if not by_buffer[bufnr] then
-        return true
-      end
+  watching.lines(bufnr, {
+    edits = function()
+      return by_buffer[bufnr] and by_buffer[bufnr].edits
+    end,
+    changed = function()
       refresh_soon(bufnr)
     end,
-    on_reload = drop,
-    on_detach = drop,
-  })
-end
-
-local is_redrawing = false
-
----Draw proposals again when windows or what they show beside the text have another width.
-local function redraw_on_resize()
-  if is_redrawing then
-    return
-  end
-  is_redrawing = true
-  api.nvim_create_autocmd({ "VimResized", "WinResized", "OptionSet" }, {
-    group = AUGROUP,
-    desc = "Draw proposals for the new width",
-    callback = function(args)
-      if args.event ~= "OptionSet" or vim.list_contains({ "wrap", "number", "tabstop" }, args.match) then
-        for bufnr in pairs(by_buffer) do
-          refresh_soon(bufnr)
-        end
-      end
+    gone = function()
+      gone[bufnr] = by_buffer[bufnr]
+      vim.schedule(function()
+        M.settle(bufnr)
+      end)
     end,
   })
+  watching.widths(function()
+    for each in pairs(by_buffer) do
+      refresh_soon(each)
+    end
+  end)
 end
 
 ---@param edit CodeCompanion.EditInPlace
@@ -291,7 +278,6 @@ function M.add(edit)
   end
   table.insert(here.edits, edit)
   here.keys = here.keys or keys.set(edit.bufnr, edit.actions)
-  redraw_on_resize()
 end
 
 return M

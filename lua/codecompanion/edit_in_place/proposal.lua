@@ -144,6 +144,26 @@ function M.result(proposal)
   )
 end
 
+---@type fun()?
+local to_do
+
+---What `quietly` runs.
+function M.run_quietly()
+  local change = to_do
+  to_do = nil
+  if change then
+    change()
+  end
+end
+
+---Change a buffer without Neovim's warning that it is read-only, which waits a second and in a narrow window for a key.
+---@param change fun()
+local function quietly(change)
+  to_do = change
+  local run = "require('codecompanion.edit_in_place.proposal').run_quietly()"
+  vim.api.nvim_cmd({ cmd = "lua", args = { run }, mods = { silent = true } }, {})
+end
+
 ---Put changes into the buffer, as one step for undo.
 ---@param proposal CodeCompanion.Proposal
 ---@param wanted CodeCompanion.PlacedHunk[] From top to bottom
@@ -162,12 +182,14 @@ function M.accept(proposal, wanted)
       return one.hunk
     end, wanted)
   )
-  for index = #wanted, 1, -1 do
-    local one = wanted[index]
-    local from = first + one.first
-    api.nvim_buf_set_lines(place.bufnr, from, from + one.count, false, one.lines)
-    last = last + #one.lines - one.count
-  end
+  quietly(function()
+    for index = #wanted, 1, -1 do
+      local one = wanted[index]
+      local from = first + one.first
+      api.nvim_buf_set_lines(place.bufnr, from, from + one.count, false, one.lines)
+      last = last + #one.lines - one.count
+    end
+  end)
   region.set(place, first, last)
   step.state_after, step.base_after, step.rows_after = undo_state(place.bufnr), proposal.base, { first, last }
   break_undo(place.bufnr)

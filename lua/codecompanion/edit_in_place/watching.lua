@@ -1,0 +1,61 @@
+---When what is drawn of edits in place has to be drawn again: their lines change, or windows have another width.
+
+local api = vim.api
+local region = require("codecompanion.edit_in_place.region")
+
+local M = {}
+
+---Whether a change of lines may change what is drawn: one beside all edits moves that with its lines.
+---@param edits CodeCompanion.EditInPlace[]
+---@param first integer 0-based row of the first line that was changed
+---@param last integer Row after the last one, as it was
+---@return boolean
+local function is_near(edits, first, last)
+  for _, edit in ipairs(edits) do
+    local from, to = region.rows(edit.region)
+    if not from or first <= to + 1 and last >= from - 1 then
+      return true
+    end
+  end
+  return false
+end
+
+---Watch the text of a buffer as long as it has edits.
+---@param bufnr integer
+---@param on { edits: (fun(): CodeCompanion.EditInPlace[]?), changed: fun(), gone: fun() } gone: it is another text
+function M.lines(bufnr, on)
+  api.nvim_buf_attach(bufnr, false, {
+    on_lines = function(_, _, _, first, last)
+      local edits = on.edits()
+      if not edits then
+        return true
+      elseif is_near(edits, first, last) then
+        on.changed()
+      end
+    end,
+    on_reload = on.gone,
+    on_detach = on.gone,
+  })
+end
+
+local is_watching = false
+
+---Tell when windows, or what they show beside the text, have another width.
+---@param changed fun() The first one that is given is called
+function M.widths(changed)
+  if is_watching then
+    return
+  end
+  is_watching = true
+  api.nvim_create_autocmd({ "VimResized", "WinResized", "OptionSet" }, {
+    group = api.nvim_create_augroup("codecompanion.edit_in_place", {}),
+    desc = "Draw proposals for the new width",
+    callback = function(args)
+      if args.event ~= "OptionSet" or vim.list_contains({ "wrap", "number", "tabstop" }, args.match) then
+        changed()
+      end
+    end,
+  })
+end
+
+return M
