@@ -1,6 +1,7 @@
 """An MCP server that does what no server should, by name: over stdio, or with `--http PORT` over HTTP.
 
 It speaks the protocol of 2025-11-25 by hand, with the standard library, because the SDK would not let it misbehave.
+With `text` it says what stands in the file `TEXT` wherever a server can say something.
 `RECORD` in its environment names a file that gets every message it was sent, and the ids of processes it started.
 """
 
@@ -40,7 +41,35 @@ def tool(name: str, description: str = "", schema: Any = None, **more: Any) -> d
     return {"name": name, "description": description, "inputSchema": schema, **more}
 
 
+def says() -> str:
+    """Return the text that is said everywhere."""
+    with open(os.environ["TEXT"], encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def talkative_tools() -> list[dict[str, Any]]:
+    """Return tools whose every word is the text."""
+    text = says()
+    field = {"type": "string", "title": text, "description": text, "enum": [text, "plain"], "default": text}
+    schema = {"type": "object", "title": text, "description": text, "properties": {"text": field, text: field}}
+    harmless = {"readOnlyHint": True, "title": text}
+    more = {"title": text, "annotations": harmless, "_meta": {text: text}}
+    return [tool("echo", text, schema, **more), tool(text, text), tool("ask", text)]
+
+
+def talk() -> None:
+    """Say the text where it need not be asked: logs, progress, standard error."""
+    text = says()
+    for level in ("info", "emergency"):
+        say({"method": "notifications/message", "params": {"level": level, "logger": text, "data": text}})
+    say({"method": "notifications/message", "params": {"level": "error", "data": {text: [text]}}})
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
 def tools(cursor: str) -> dict[str, Any]:
+    if "text" in WAYS:
+        return {"tools": talkative_tools()}
     if "many" in WAYS:
         first = int(cursor or 0)
         some = [tool(f"tool_{number}") for number in range(first, first + 500)]
@@ -84,7 +113,7 @@ def odd_form(kind: str) -> dict[str, Any]:
     return {"message": "Who?", "requestedSchema": {"type": "object", "properties": odd[kind]}}
 
 
-def call(name: str, arguments: dict[str, Any], request: Any) -> dict[str, Any] | None:
+def call(name: str, arguments: dict[str, Any], request: Any, request_meta: Any = None) -> dict[str, Any] | None:
     if name == "wait":
         return None
     if name == "die":
@@ -98,6 +127,24 @@ def call(name: str, arguments: dict[str, Any], request: Any) -> dict[str, Any] |
             for _ in range(20_000):
                 sys.stdout.write("x" * 1_000)
             sys.stdout.flush()
+        return None
+    if name == "echo" and "text" in WAYS:
+        text, token = says(), (request_meta or {}).get("progressToken")
+        talk()
+        if token is not None:
+            progress = {"progressToken": token, "progress": 1, "total": 2, "message": text}
+            say({"method": "notifications/progress", "params": progress})
+        link = {"type": "resource_link", "uri": "note://x", "name": text, "title": text, "description": text}
+        inner = {"type": "resource", "resource": {"uri": "note://y", "mimeType": text, "text": text}}
+        blob = {"type": "resource", "resource": {"uri": "note://z", "mimeType": text, "blob": "AAAA"}}
+        sound = {"type": "audio", "mimeType": text, "data": "AAAA"}
+        return {"content": [{"type": "text", "text": text}, link, inner, blob, sound], "isError": False}
+    if name == "ask" and "text" in WAYS:
+        state["asked"] = request
+        text = says()
+        field = {"type": "string", "title": text, "description": text, "enum": [text, "plain"], "enumNames": [text, ""]}
+        asked = {"type": "object", "properties": {"name": field, text: {"type": "boolean", "title": text}}}
+        say({"id": 777, "method": "elicitation/create", "params": {"message": text, "requestedSchema": asked}})
         return None
     if name == "ask":
         state["asked"] = request
@@ -121,13 +168,39 @@ def call(name: str, arguments: dict[str, Any], request: Any) -> dict[str, Any] |
     return {"content": [{"type": "text", "text": f"{name}: {arguments.get('text', '')}"}]}
 
 
+def talkative_answer(method: str) -> dict[str, Any]:
+    """Return resources and prompts whose every word is the text."""
+    text = says()
+    about = {"title": text, "description": text}
+    if method == "resources/list":
+        return {"resources": [{"uri": "note://x", "name": text, "mimeType": text, **about}]}
+    if method == "resources/templates/list":
+        return {"resourceTemplates": [{"uriTemplate": "note://{" + text + "}", "name": text, **about}]}
+    if method == "resources/read":
+        return {"contents": [{"uri": "note://x", "mimeType": text, "text": text}]}
+    if method == "prompts/list":
+        arguments = [{"name": text, "description": text, "required": True}]
+        return {"prompts": [{"name": "plain", **about}, {"name": text, "arguments": arguments, **about}]}
+    roles = [{"role": role, "content": {"type": "text", "text": text}} for role in ("user", "assistant")]
+    return {"messages": roles, "description": text}
+
+
 def answer(message: dict[str, Any]) -> dict[str, Any] | None:
     """Return the result of a request, None when it gets none."""
     method, params = message["method"], message.get("params") or {}
     if method == "initialize":
         if "hang" in WAYS:
             return None
-        able = {"tools": {"listChanged": True}}
+        able: dict[str, Any] = {"tools": {"listChanged": True}}
+        if "text" in WAYS:
+            able |= {"resources": {}, "prompts": {}, "logging": {}}
+            who = {"name": says(), "version": says(), "title": says()}
+            return {
+                "protocolVersion": "2025-11-25",
+                "capabilities": able,
+                "serverInfo": who,
+                "instructions": says(),
+            }
         return {
             "protocolVersion": "2025-11-25",
             "capabilities": able,
@@ -138,7 +211,9 @@ def answer(message: dict[str, Any]) -> dict[str, Any] | None:
             return {"tools": [{"name": 5}]}
         return tools(params.get("cursor") or "")
     if method == "tools/call":
-        return call(params["name"], params.get("arguments") or {}, message["id"])
+        return call(params["name"], params.get("arguments") or {}, message["id"], params.get("_meta"))
+    if "text" in WAYS and method.partition("/")[0] in ("resources", "prompts"):
+        return talkative_answer(method)
     return {"unknown": method}
 
 

@@ -2,6 +2,7 @@
 
 local choose = require("codecompanion.screen.choose")
 local fit = require("codecompanion.screen.fit")
+local visible = require("codecompanion.screen.visible")
 
 local M = {}
 
@@ -17,6 +18,7 @@ local SHOWN = 60 -- cells of choices
 ---@return string
 local function shown(choices)
   local text = table.concat(choices, ", ")
+  text = visible.line(text).text
   return #text <= SHOWN and text or ("%s %d in all"):format(fit.cut(text, SHOWN), #choices)
 end
 
@@ -34,7 +36,8 @@ function M.fill(form, kept, given)
       return given(vim.json.encode(values))
     end
     local choices = #field.choices > 0 and (" (%s)"):format(shown(field.choices)) or ""
-    local opts = { prompt = field.label .. choices .. ": ", default = kept[field.name] or field.default }
+    local label = visible.line(field.label).text
+    local opts = { prompt = label .. choices .. ": ", default = kept[field.name] or field.default }
     pcall(vim.ui.input, opts, function(text)
       if text then
         values[field.name], kept[field.name] = text, text

@@ -41,7 +41,9 @@ function M.items(text, allows)
   text = text:gsub("#{([^{}]*)}", function(inside)
     local name, argument = inside:match("^%s*([%a_][%w_]*)%s*:?%s*(.-)%s*$")
     local item = name and require("codecompanion.editor_context").get(name)
-    if item and not (allows and allows(item.name, argument)) then
+    -- a server's resource is one, too, once a server has started: with the very message perhaps
+    local means = item and item.name or name == "mcp" and name
+    if means and not (allows and allows(means, argument)) then
       found[#found + 1] = ("#{%s}"):format(inside)
       return spaced(found[#found])
     end

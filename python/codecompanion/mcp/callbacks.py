@@ -75,7 +75,7 @@ class Callbacks:
 
     async def log(self, params: Any) -> None:
         """Take in `notifications/message`."""
-        logger = f"{cut(params.logger, 60)}: " if params.logger else ""
+        logger = f"{cut(' '.join(params.logger.split()), 60)}: " if params.logger else ""
         self._listener.on_log(params.level, logger + content.log_text(params.data))
 
     async def notice(self, message: Any) -> None:
