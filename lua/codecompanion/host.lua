@@ -242,7 +242,7 @@ end
 M.on_events = wire.take
 
 ---The events include the host's own: `host_started` (ready, before queued requests are sent: the place to open chats
----again), `host_exit` `{code, stderr_tail, text, never_ready}`.
+---again), `host_exit` `{code, stderr_tail, text, never_ready, wanted}`.
 M.subscribe = wire.subscribe
 
 ---@return CodeCompanion.HostStatus status
@@ -304,7 +304,7 @@ function M.restart(text)
   end
   M.stop()
   text = text or "The Python host is being restarted."
-  wire.dispatch({ type = "host_exit", code = 0, stderr_tail = "", text = text })
+  wire.dispatch({ type = "host_exit", code = 0, stderr_tail = "", text = text, wanted = true })
   wire.fail_all("The Python host was restarted.")
   M.start()
 end

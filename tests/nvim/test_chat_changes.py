@@ -52,6 +52,30 @@ def test_the_line_of_an_edit_says_what_undoes_it_and_that_it_is_undone(chat: Cha
     assert "C-r" not in screen, "a new change ends what could be redone"
 
 
+def test_keys_of_changes_say_that_there_are_none(chat: ChatDriver) -> None:
+    """One hint each; `r` on the header of the input is no key of Vim's that waits for the next one."""
+    chat.accept("question")
+    chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="answer"))
+    chat.push(events.ReplyFinished(message_id="r", stop="stop"), events.TurnFinished(reason="done"))
+    row = chat.text().split("\n").index("answer")
+    for key, said in (
+        ("]e", "No file change in this chat"),
+        ("[e", "No file change in this chat"),
+        ("gX", "No file change here"),
+        ("j0gR", "No file here to open, and none changed in this chat"),
+    ):
+        chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row + 1)
+        chat.nvim.feed(key)
+        chat.nvim.wait_screen(said)
+    for line in ("answer", "## Me"):
+        lines = chat.text().split("\n")
+        last = len(lines) - lines[::-1].index(line)
+        chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", last)
+        chat.nvim.feed("r")
+        chat.nvim.wait_screen("Nothing to restore here")
+        assert not chat.nvim.blocked()
+
+
 def test_a_result_that_was_cut_says_how_much_of_it_is_sent(chat: ChatDriver) -> None:
     """R-524: not that it was cleared; also when the host says again what the view looks like."""
     tool(chat, "c1")

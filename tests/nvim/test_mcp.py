@@ -295,6 +295,7 @@ def test_the_host_starts_again_with_the_packages_once_the_turn_is_over(nvim_fact
         chat.nvim.wait_screen(r"The packages are installed; the Python host starts again with them\.")
         assert "end." in chat.text()
         assert "interrupted" not in chat.text()
+        assert "! The packages" not in chat.text(), "good news is no warning"
         chat.nvim.wait_lua(f"return (require('codecompanion.host').inspect().pid or {pid}) ~= {pid}")
         chat.say("second")
         assert "Two." in chat.text()

@@ -64,6 +64,9 @@ def test_leaving_in_the_middle_is_quick_and_leaves_a_valid_history(nvim_factory,
         again = start_chat(nvim_factory, tmp_path, server, opened=False)
         again.nvim.lua("require('codecompanion').resume(...)", chat_id)
         again.wait_ready()
+        if when == "streaming":
+            again.nvim.wait_screen("Interrupted: Neovim or its host ended before the reply was complete")
+        assert "Stopped." not in again.text()
         server.script[:] = [reply("fine again")]
         again.say("next")
         assert "fine again" in again.text()

@@ -102,6 +102,8 @@ def test_help_with_a_tag_is_attached_and_without_one_shown(opened: Open) -> None
     assert len(text) < 3000
     chat.send("/help scrollofff_")
     chat.nvim.wait_screen("No help for scrollofff_")
+    for tag, said in (("textwidth", "*'textwidth'*"), ("bufnr", "*bufnr()*"), ("vsplit", "*:vsplit*")):
+        assert said in chat.nvim.lua("return (require('codecompanion.sources.help_tags').text(...))", tag), tag
     complete = "return require('codecompanion.sources.help_tags').complete(...)"
     assert "'scrolloff'" in chat.nvim.lua(complete, "scrollo")
     long = chat.nvim.lua("return (require('codecompanion.sources.help_tags').text(...))", "ex-cmd-index").split("\n")

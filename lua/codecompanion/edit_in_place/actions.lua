@@ -68,7 +68,7 @@ function M.reject_change(edit)
     return asking.stop(edit)
   end
   local is_part = edit.proposal and proposals.has_accepted(edit.proposal)
-  edits.finish(edit, is_part and "Rejected; what you accepted stays." or "Rejected; the buffer was not changed by it.")
+  edits.finish(edit, is_part and "Rejected; what you accepted stays." or "Rejected; the buffer is as it was.")
 end
 
 ---@param edit CodeCompanion.EditInPlace

@@ -37,6 +37,24 @@ local function file_of(tag)
   end
 end
 
+---The tag that `:help` would open, the file that has it; an option's name goes without its quotes, as there.
+---@param tag string
+---@return string tag
+---@return string? path
+local function as_help_finds(tag)
+  for _, way in ipairs({ "%s", "'%s'", ":%s", "%s()" }) do
+    local path = file_of(way:format(tag))
+    if path then
+      return way:format(tag), path
+    end
+  end
+  local near = vim.fn.getcompletion(tag, "help")
+  if #near == 1 then
+    return near[1], file_of(near[1])
+  end
+  return tag, nil
+end
+
 ---The entry at a row: up to the next entry or rule, once it has said something.
 ---@param lines string[]
 ---@param row integer
@@ -65,7 +83,8 @@ end
 ---@return string? text
 ---@return string? why There is none
 function M.text(tag)
-  local path = file_of(tag)
+  local path
+  tag, path = as_help_finds(tag)
   if not path then
     local near = vim.fn.getcompletion(tag, "help")[1]
     return nil, ("No help for %s%s"):format(tag, near and ("; did you mean %s?"):format(near) or ".")

@@ -51,6 +51,9 @@ class ReplyDecoder(ABC):
     def read_json(self, body: bytes) -> list[StreamEvent]:
         """Take in a whole reply that is one JSON object (an endpoint that does not stream)."""
         events = list[StreamEvent]()
+        if not body.strip():
+            self.problem = self._why_incomplete()
+            return events
         with self._reading():
             events = self._read_whole(body)
         return events

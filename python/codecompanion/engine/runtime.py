@@ -154,7 +154,8 @@ class Runtime:
 
     async def aclose(self) -> None:
         """Stop every chat so that its history is valid, then write and release everything."""
-        await asyncio.gather(*(session.close() for session in self._chats.values()), return_exceptions=True)
+        closing = [session.close(host_ends=True) for session in self._chats.values()]
+        await asyncio.gather(*closing, return_exceptions=True)
         for task in self._background:
             task.cancel()
         if self._mcp is not None:

@@ -84,6 +84,8 @@ class Chat:
         """What works on the history now."""
         self.compaction_request: str | None = None
         """What `/compact` asked for while the chat was busy."""
+        self.host_ends = False
+        """Whether what runs ends because the host does, not because the user stopped it."""
         self._one_change = asyncio.Lock()
         self._partial: Future[None] | None = None
         self.arrived: tuple[ReplySoFar, str] | None = None

@@ -213,8 +213,9 @@ class Session(Chat):
         if task is not None and task is not asyncio.current_task():
             await asyncio.wait({task})
 
-    async def close(self) -> None:
-        """Stop, and keep what the chat has come to (R-466)."""
+    async def close(self, *, host_ends: bool = False) -> None:
+        """Stop, and keep what the chat has come to (R-466); `host_ends`: nobody stopped what runs, the host ends."""
+        self.host_ends = host_ends
         self.fetches.stop()
         await self.stop()
         await self.log.write_late()

@@ -141,7 +141,7 @@ class Fetcher:
             if why := self._refuse(address):
                 raise _refused(host, why, address)
         if not addresses and (not through_proxy or is_local_name(host)):
-            raise InputError(f"{host} was not fetched: nobody knows this name.")
+            raise InputError(f"{host} was not fetched: no address is found for this name.")
 
 
 def _refused(host: str, why: str, address: Address) -> InputError:
@@ -226,7 +226,7 @@ class _Checked:
         for address in addresses:
             if why := self._refuse(address):
                 raise _refused(host, why, address)
-        last: Exception = httpcore2.ConnectError(f"nobody knows the name {host}")
+        last: Exception = httpcore2.ConnectError(f"no address is found for {host}")
         for address in addresses:
             try:
                 return await self._inner.connect_tcp(str(address), port, **options)

@@ -130,3 +130,12 @@ def test_a_whole_body_with_a_broken_field_ends_as_a_reply_or_as_an_error(name):
     for broken in with_one_replaced(WHOLE[name]):
         decoder = DECODERS[name]()
         assert_ends(decoder, decoder.read_json(broken.encode()))
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize("body", [b"", b" \n"])
+def test_a_body_without_anything_is_called_empty(name, body):
+    """Not "a chunk is not JSON": the user never heard of chunks."""
+    decoder = DECODERS[name]()
+    assert decoder.read_json(body) == []
+    assert "the reply was empty" in str(decoder.problem)

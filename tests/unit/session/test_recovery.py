@@ -352,7 +352,7 @@ async def test_an_unknown_window_is_told_when_it_decides_with_the_line_to_set(tm
     assert told_then == [[]] * 3
     await attach_much(session)
     await talk(bench, session, 2, first=4)
-    line = 'models = { ["scripted-1"] = { context_window = 32000 } }'
+    line = 'models = { ["scripted-1"] = { context_window = <its tokens> } }'
     wanted = f"The window of scripted-1 is unknown: 32,000 tokens are assumed. Set it in setup(): {line}"
     assert told_then[3:] == [[wanted]] * 2
     assert all(meter.assumed for meter in bench.of(Meter))
@@ -372,8 +372,8 @@ async def test_another_chat_says_nothing_again_of_a_guess(tmp_path):
 async def test_the_line_to_set_is_right_for_any_name(tmp_path):
     """A model without a name has its window at the adapter; a name is written as Lua reads it."""
     for name, model, line in (
-        ("my-server", "", 'adapters = { http = { ["my-server"] = { opts = { context_window = 32000 } } } }'),
-        ("s", 'a"b\\c', r'models = { ["a\"b\\c"] = { context_window = 32000 } }'),
+        ("my-server", "", 'adapters = { http = { ["my-server"] = { opts = { context_window = <its tokens> } } } }'),
+        ("s", 'a"b\\c', r'models = { ["a\"b\\c"] = { context_window = <its tokens> } }'),
     ):
         (tmp_path / name).mkdir()
         adapter = ScriptedAdapter(name, lambda request: says("ok"))

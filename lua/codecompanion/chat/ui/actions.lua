@@ -4,6 +4,7 @@ local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local code = require("codecompanion.chat.ui.code")
 local folds = require("codecompanion.chat.buffer.folds")
+local keys = require("codecompanion.chat.state.keys")
 local marks = require("codecompanion.chat.buffer.marks")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
@@ -184,7 +185,8 @@ local function file_change(chat, step)
   for _ = 1, vim.v.count1 do
     local row = require("codecompanion.files.marks").next_row(chat, view.cursor_row(), step)
     if not row then
-      return
+      local where = chat.has_changed_files and (step > 0 and " below" or " above") or " in this chat"
+      return say.hint("No file change" .. where)
     end
     vim.cmd("normal! m'")
     api.nvim_win_set_cursor(0, { row + 1, 0 })
@@ -226,7 +228,8 @@ function M.revert_change(chat)
   if item and item.change then
     return require("codecompanion.files.revert").revert(chat, { item.change.change_id })
   end
-  say.hint("No file change here; ]e goes to the next one")
+  local next_one = chat.has_changed_files and keys.keys("next_change", "n")[1]
+  say.hint("No file change here" .. (next_one and ("; %s goes to the next one"):format(next_one) or ""))
 end
 
 function M.system_prompt(chat)
@@ -251,7 +254,7 @@ function M.restore(chat)
   local id = removed_item(chat)
   if id then
     require("codecompanion.chat.wire.history").restore(chat, id)
-  elseif view.cursor_row() < anchors.position(chat, "header") then
+  elseif view.cursor_row() < anchors.position(chat, "input") then
     say.hint("Nothing to restore here: this was not removed.")
   else
     -- in front of what was typed since: the character to put there may be waiting
@@ -277,8 +280,7 @@ function M.open_file(chat)
     if chat.has_changed_files then
       return require("codecompanion.files.quickfix").fill(chat, {})
     end
-    say.hint(("No file %s"):format(path))
-    return
+    return say.hint(path == "" and "No file here to open, and none changed in this chat" or ("No file %s"):format(path))
   end
   require("codecompanion.files.show").file(vim.fn.fnamemodify(path, ":p"))
 end

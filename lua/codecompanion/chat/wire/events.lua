@@ -457,7 +457,7 @@ function M.host_exit(chat, event)
       })
     end
   end
-  say.chat(chat, text, severity.WARN, hint)
+  say.chat(chat, text, event.wanted and not becomes and severity.INFO or severity.WARN, hint)
   local asked = chat.asked_again or 0
   if #chat.outgoing > 0 and asked < ASKED_AGAIN and vim.v.exiting == vim.NIL then
     -- before the message is changed and sent once more: was it stored?

@@ -27,7 +27,7 @@ return {
   },
   {
     name = "codebase",
-    description = "gather the code this question is about",
+    description = "The code this question is about, gathered",
     of_host = true,
   },
 }

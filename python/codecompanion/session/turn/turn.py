@@ -266,7 +266,8 @@ class Turn:
         nothing_said = reason == "stopped" and chat.log.withdraw(self._began)
         try:
             if not nothing_said:
-                await chat.log.write(TurnEnded(turn_id=self.turn_id, reason=reason, error=error))
+                logged = "interrupted" if reason == "stopped" and chat.host_ends else reason
+                await chat.log.write(TurnEnded(turn_id=self.turn_id, reason=logged, error=error))
         except CodeCompanionError as failure:
             chat.log.withdraw(self._began)  # else the log would hold a turn without an end
             error = error or str(failure)

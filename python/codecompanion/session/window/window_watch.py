@@ -100,7 +100,7 @@ class WindowWatch:
         until = f" until {self._chat.adapter_name} tells it" if self._may_tell else ""
         return (
             f"The window of {self._name} is unknown: {tokens:,} tokens are assumed{until}."
-            f" Set it in setup(): {self._line(tokens)}"
+            f" Set it in setup(): {self._line('<its tokens>')}"
         )
 
     @property
@@ -116,8 +116,8 @@ class WindowWatch:
             told.add(known)
             self._chat.notice(Severity.WARN, self.guess)
 
-    def _line(self, tokens: int) -> str:
-        """Return the line of the configuration that says how large the window is."""
+    def _line(self, tokens: int | str) -> str:
+        """Return the line of the configuration that says how large the window is; never with a guess (R-506)."""
         adapter_name, model = self._chat.named
         if not model:
             return (
