@@ -168,6 +168,21 @@ function M.all_dirs()
   return dirs
 end
 
+---Note which Python the host runs with, for `bin/codecompanion`: whatever chose it is known to Neovim only.
+---@param python string
+function M.remember(python)
+  local path = M.data_dir() .. "/python"
+  if M.read(path) == python .. "\n" then
+    return
+  end
+  pcall(vim.fn.mkdir, M.data_dir(), "p", 448) -- 0700
+  local file = io.open(path, "wb")
+  if file then
+    file:write(python, "\n")
+    file:close()
+  end
+end
+
 ---@return CodeCompanion.Environment? environment The newest that fits the lock file, else the newest that works
 function M.find()
   local lock = M.lock_hash()

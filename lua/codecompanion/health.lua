@@ -132,6 +132,7 @@ end
 
 local function check_environment()
   health.start("Python environment")
+  health.info("Command line: " .. require("codecompanion.install").root() .. "/bin/codecompanion")
   local options = require("codecompanion.config").options
   if options.host == "python3" then
     return health.info('host = "python3": the Python is chosen by Neovim, see :checkhealth provider')

@@ -114,6 +114,9 @@ local function greet(channel, payload)
       end
       state.status, state.text = "ready", ""
       state.ready_ms = (uv.hrtime() - began) / 1e6
+      if state.python then
+        require("codecompanion.environment").remember(state.python)
+      end
       wire.dispatch({ type = "host_started" })
       wire.send_kept()
     end,

@@ -1,7 +1,42 @@
-"""`python -m codecompanion`: the command line."""
+"""`python -m codecompanion`: the command line. Under a Python without its packages it says in one line what to run."""
+
+from __future__ import annotations
 
 import sys
+from pathlib import Path
 
-from codecompanion.cli.__main__ import run_program
+OLDEST_PYTHON = (3, 11)
 
-sys.exit(run_program())
+
+def find_problem(error: ModuleNotFoundError | None) -> str:
+    """Return why this Python cannot run the command line, and what can; "" when it can."""
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        why = "Python 3.11 or newer is needed"
+    elif error is not None:
+        why = f"{error.name} is missing from {sys.executable}"
+    else:
+        return ""
+    program = Path(__file__).resolve().parents[2] / "bin" / "codecompanion"
+    return f"{why}; run {program}, which uses the Python of the plugin" if program.exists() else why
+
+
+def run() -> int:
+    """Run the command line; return its exit status."""
+    problem = find_problem(None)
+    try:
+        from codecompanion.cli.__main__ import run_program
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("codecompanion"):
+            raise
+        problem = problem or find_problem(error)
+    except (SyntaxError, ImportError):
+        if not problem:
+            raise
+    if problem:
+        print(f"codecompanion: {problem}", file=sys.stderr)
+        return 1
+    return run_program()
+
+
+if __name__ == "__main__":
+    sys.exit(run())

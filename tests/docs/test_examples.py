@@ -262,7 +262,7 @@ def test_examples_in_other_languages_can_be_read() -> None:
 
 def _read_shell(block: str) -> None:
     """Look up the subcommands and options of our command line that a block of shell lines has."""
-    for words in re.findall(r"python -m codecompanion ([^\n>|]*)", block):
+    for words in re.findall(r"(?m)(?:^ *|python -m )codecompanion ([^\n>|]*)", block):
         given = words.split()
         said = _usage(given[:1]) + (_usage(given[:2]) if given[:1] == ["sessions"] else "")
         assert [option for option in given if option.startswith("--") and option not in said] == [], words

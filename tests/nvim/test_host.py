@@ -343,3 +343,12 @@ def test_subscribers_hear_in_order_and_may_come_and_go_while_they_hear(start: Ca
            return heard"""
     )
     assert heard == ["a1", "c1", "a2", "c2", *(f"new{number}-2" for number in range(1, 51))]
+
+
+def test_which_python_it_runs_with_is_noted_for_the_command_line(start: Callable[..., Nvim], tmp_path: Path) -> None:
+    """`bin/codecompanion` cannot ask Neovim for `python.host_prog`."""
+    nvim = start()
+    nvim.lua("draft('one')")
+    nvim.wait_lua("return host.status() == 'ready'")
+    noted = Path(nvim.lua("return vim.fn.stdpath('data')")) / "codecompanion" / "python"
+    assert noted.read_text() == f"{tmp_path / 'stub-python'}\n"

@@ -1,0 +1,88 @@
+"""`bin/codecompanion`: the command line with the Python of the plugin, wherever that is; a wrong Python says so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codecompanion import __version__
+
+REPO = Path(__file__).resolve().parents[3]
+PROGRAM = REPO / "bin" / "codecompanion"
+
+
+def run(data: Path, program: Path = PROGRAM, **environment: str) -> tuple[int, str, str]:
+    """Ask for the version with this folder of data; return (exit status, standard output, standard error)."""
+    given = {"PATH": os.environ["PATH"], "HOME": str(data), "XDG_DATA_HOME": str(data), **environment}
+    done = subprocess.run(
+        [str(program), "--version"], cwd=data, env=given, capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def python(path: Path, says: str = "") -> Path:
+    """Make a Python at the path: ours, or one that only says something."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho {says}\n" if says else f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def installed(data: Path, name: str, says: str = "", *, finished: bool = True) -> Path:
+    """Make an environment as the installer does."""
+    folder = data / "nvim/codecompanion/venv" / name
+    found = python(folder / "bin/python", says)
+    if finished:
+        (folder / "codecompanion-stamp.json").write_text("{}")
+    return found
+
+
+def test_it_runs_with_the_newest_finished_installation(tmp_path: Path) -> None:
+    installed(tmp_path, "1795431836438264-1", "older")
+    installed(tmp_path, "1795431836438265-2")
+    installed(tmp_path, "1795431836438266-3", "half", finished=False)
+    assert run(tmp_path) == (0, f"{__version__}\n", "")
+
+
+def test_the_python_that_neovim_used_last_counts_more(tmp_path: Path) -> None:
+    """`python.host_prog` is known to Neovim only; one that is gone is passed over."""
+    installed(tmp_path, "1795431836438264-1", "private")
+    noted = tmp_path / "nvim/codecompanion/python"
+    noted.write_text(f"{python(tmp_path / 'own python', 'own')}\n")
+    assert run(tmp_path)[1] == "own\n"
+    noted.write_text("/gone/python\n")
+    assert run(tmp_path)[1] == "private\n"
+    assert run(tmp_path, CODECOMPANION_PYTHON=str(tmp_path / "own python"))[1] == "own\n"
+
+
+def test_a_link_and_another_app_name_find_it_too(tmp_path: Path) -> None:
+    installed(tmp_path, "1795431836438264-1")
+    (tmp_path / "nvim").rename(tmp_path / "other")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/one").symlink_to(PROGRAM)
+    (tmp_path / "bin/two").symlink_to("one")
+    assert run(tmp_path, tmp_path / "bin/two", NVIM_APPNAME="other") == (0, f"{__version__}\n", "")
+
+
+def test_without_an_installation_one_line_says_what_to_do(tmp_path: Path) -> None:
+    status, out, error = run(tmp_path)
+    assert (status, out) == (1, "")
+    assert error.startswith("codecompanion: ")
+    assert ":CodeCompanion install" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["sessions", "list"]])
+def test_a_python_without_the_packages_names_the_program(tmp_path: Path, arguments: list[str]) -> None:
+    """`-S`: as in a Python of the system, the packages are not there."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "codecompanion", *arguments], cwd=tmp_path,
+        env={"PYTHONPATH": str(REPO / "python")}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"is missing from {sys.executable}; run {PROGRAM}, which" in done.stderr
+    assert done.stderr.count("\n") == 1
