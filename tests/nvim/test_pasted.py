@@ -67,6 +67,25 @@ def test_an_image_in_the_clipboard_is_attached(
     assert path.stat().st_mode & 0o077 == 0
 
 
+def test_an_image_command_without_a_path_takes_the_clipboard(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
+    """At once where the project has no image; else it is the first choice."""
+    program(tmp_path / "bin", "wl-paste", 'printf %s "$DATA" | base64 -d')
+    data = {"DATA": base64.b64encode(png()).decode(), "WAYLAND_DISPLAY": "wayland-9"}
+    chat = chat_with(nvim_factory, tmp_path / "bin", **data)
+    work = tmp_path / "pictures"
+    work.mkdir()
+    chat.nvim.lua("vim.fn.chdir(...)", str(work))
+    chat.nvim.feed("Gi/image<Esc><CR>")
+    chat.nvim.wait_for(lambda: attached(chat))
+    [sent] = attached(chat)
+    assert Path(str(sent["path"])).read_bytes() == png()
+    (work / "mine.png").write_bytes(png())
+    chat.nvim.lua("vim.ui.select = function(items, _, done) _G.offered = items; done(items[1], 1) end")
+    chat.nvim.feed("Gi/image<Esc><CR>")
+    chat.nvim.wait_lua("return _G.offered ~= nil")
+    assert "the image in the clipboard" in str(chat.nvim.lua("return vim.inspect(_G.offered)"))
+
+
 @pytest.mark.parametrize(
     ("script", "env", "why"),
     [

@@ -12,6 +12,8 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
+local IN_CLIPBOARD = "the image in the clipboard"
+
 ---More may fit; who types on gets the rest.
 local MAX_OFFERED = 200
 
@@ -126,10 +128,15 @@ end
 ---@param kind "file"|"image"
 ---@param accept fun(path: string): boolean
 ---@param is_live? boolean
-local function pick(chat, kind, accept, is_live)
+---@param pasted? string The image in the clipboard, as a file: the first choice
+local function pick(chat, kind, accept, is_live, pasted)
   project_files.all(function(paths)
     local choices = vim.tbl_filter(accept, paths)
-    if #choices == 0 then
+    if pasted and #choices == 0 then
+      return attach(chat, kind, pasted)
+    elseif pasted then
+      table.insert(choices, 1, IN_CLIPBOARD)
+    elseif #choices == 0 then
       say.chat(chat, ("No %s found below %s."):format(kind, vim.fn.getcwd()), severity.WARN)
       return
     end
@@ -137,7 +144,7 @@ local function pick(chat, kind, accept, is_live)
     local options = { prompt = prompt, kind = "codecompanion." .. kind }
     choose.select_many(choices, options, function(chosen)
       for _, path in ipairs(chosen or {}) do
-        attach(chat, kind, path, is_live)
+        attach(chat, kind, path == IN_CLIPBOARD and pasted or path, is_live)
       end
     end)
   end)
@@ -174,7 +181,7 @@ function M.complete_images(lead)
   end, M.complete(lead))
 end
 
----`/image`: the same with images.
+---`/image`: the same with images; without a path also the one in the clipboard.
 ---@param chat CodeCompanion.Chat
 ---@param argument string
 ---@param refuse fun(reason: string)
@@ -182,7 +189,9 @@ function M.attach_images(chat, argument, refuse)
   if argument ~= "" then
     return attach_all(chat, "image", argument, refuse, is_image, "an image (png, jpg, jpeg, gif, webp)")
   end
-  pick(chat, "image", is_image)
+  require("codecompanion.sources.clipboard").read(function(pasted)
+    pick(chat, "image", is_image, nil, pasted)
+  end)
 end
 
 return M

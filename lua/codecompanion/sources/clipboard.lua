@@ -110,27 +110,35 @@ local function image_of(program, result)
   return write(bytes)
 end
 
+---Keep the image in the clipboard as a file.
+---@param done fun(path?: string, why?: string) Called once
+function M.read(done)
+  local program, missing = find()
+  if not program then
+    return done(nil, missing)
+  end
+  local started = pcall(vim.system, program.command, { timeout = TIME_LIMIT_MS }, function(result)
+    vim.schedule(function()
+      local path, why = image_of(program, result)
+      done(path, why or "The image could not be kept.")
+    end)
+  end)
+  if not started then
+    done(nil, ("%s cannot be started."):format(program.command[1]))
+  end
+end
+
 ---Attach the image in the clipboard.
 ---@param chat CodeCompanion.Chat
 ---@param _ string
 ---@param refuse fun(reason: string)
 function M.paste(chat, _, refuse)
-  local program, missing = find()
-  if not program then
-    return refuse(missing or "")
-  end
-  local started = pcall(vim.system, program.command, { timeout = TIME_LIMIT_MS }, function(result)
-    vim.schedule(function()
-      local path, why = image_of(program, result)
-      if not path then
-        return refuse(why or "The image could not be kept.")
-      end
-      attaching.attach(chat, { kind = "image", path = path }, refuse)
-    end)
+  M.read(function(path, why)
+    if not path then
+      return refuse(why or "")
+    end
+    attaching.attach(chat, { kind = "image", path = path }, refuse)
   end)
-  if not started then
-    refuse(("%s cannot be started."):format(program.command[1]))
-  end
 end
 
 return M
