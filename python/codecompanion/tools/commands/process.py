@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -65,14 +65,16 @@ async def run_program(
     read_end, write_end = os.pipe()
     with os.fdopen(read_end, "rb", buffering=0) as pipe:
         try:
-            process = await asyncio.create_subprocess_exec(
-                *argv,
-                stdin=stdin or asyncio.subprocess.DEVNULL,
-                stdout=write_end,
-                stderr=stderr or write_end,
-                cwd=cwd,
-                env=dict(env),
-                start_new_session=True,
+            process = await _started(
+                asyncio.create_subprocess_exec(
+                    *argv,
+                    stdin=stdin or asyncio.subprocess.DEVNULL,
+                    stdout=write_end,
+                    stderr=stderr or write_end,
+                    cwd=cwd,
+                    env=dict(env),
+                    start_new_session=True,
+                )
             )
         except (OSError, ValueError) as error:
             raise ToolError(f"{argv[0]} cannot be started in {cwd}: {reason(error)}.") from error
@@ -82,6 +84,20 @@ async def run_program(
             return await _follow(process, pipe, on_output, limit_s)
         finally:
             await _end_group(process)
+
+
+async def _started(start: Coroutine[None, None, asyncio.subprocess.Process]) -> asyncio.subprocess.Process:
+    """Return the process; whoever is cancelled before that leaves none running.
+
+    A start that is cancelled itself kills the program alone, and what that has started by then goes on.
+    """
+    starting = asyncio.ensure_future(start)
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError, ValueError):
+            await _end_group(await starting)
+        raise
 
 
 async def _follow(

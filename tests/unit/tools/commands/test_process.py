@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,6 +88,31 @@ async def test_cancelling_ends_grandchildren_too(shell: _Shell, tmp_path: Path, 
     with pytest.raises(asyncio.CancelledError):
         await task
     await _until_gone(grandchild)
+
+
+async def test_cancelling_while_the_program_starts_leaves_nothing_running(
+    shell: _Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: Neovim was left as a command began; its shell was killed, and what that had started went on."""
+    start, goes_on = asyncio.create_subprocess_exec, asyncio.Event()
+
+    async def started_slowly(*program: str, **options: Any) -> asyncio.subprocess.Process:
+        process = await start(*program, **options)
+        await goes_on.wait()
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", started_slowly)
+    child = tmp_path / "child"
+    task = asyncio.create_task(shell.run(f"sleep 1000 & echo $! > {child}.part; mv {child}.part {child}; wait"))
+    async with asyncio.timeout(PATIENCE_S):
+        while not child.exists():  # noqa: ASYNC110 - the shell tells nobody
+            await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.sleep(0)
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await _until_gone(int(child.read_text()))
 
 
 async def test_the_time_limit_ends_the_group_and_keeps_what_was_printed(shell: _Shell) -> None:
