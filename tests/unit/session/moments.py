@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from codecompanion.adapters.base import (
     ChatRequest,
     CompactionBegun,
@@ -31,8 +33,9 @@ from codecompanion.model.history import (
     ViewChanged,
 )
 from codecompanion.model.invariants import violations
-from codecompanion.model.messages import CompactionPart, Message, Usage
+from codecompanion.model.messages import AttachedFile, CompactionPart, Message, Usage
 from codecompanion.model.view import project
+from codecompanion.session.attachments.attached import text_attachment
 from codecompanion.session.compaction.effects import Keeping
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
@@ -40,6 +43,7 @@ from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory import MemoryFiles
 from codecompanion.store.store import Store
 from codecompanion.wire.events import Compacted, CompactionFailed, CompactionStarted, SubmitFailed
+from codecompanion.wire.requests import EditorItem, EditorText, EditTarget
 from tests.unit.session.fakes import Bench, Reply, ScriptedAdapter, calls, says, submit
 
 MAX_STEPS = 2000
@@ -99,7 +103,36 @@ def asks_then_compacts(session: Session) -> None:
     session.compact("")
 
 
+def mentions(session: Session) -> None:
+    """Send a message with the text of a buffer, and of a file that the host reads; named where it stands already."""
+    text = EditorText("x = 1 # so long that it is named where it stands\n" * 20, path="b.py", first=1, whole=True)
+    items = (
+        EditorItem("#{buffer}", "buffer", texts=(text,)),
+        EditorItem("#{file:a.txt}", "file", "a.txt", comes="by_host"),
+        EditorItem("#{buffer:b.py}", "buffer", texts=(text,)),
+    )
+    session.submit(msgspec.structs.replace(submit("the question", 77), items=items))
+
+
+def attaches_a_live_file(session: Session) -> None:
+    """Attach a file that has changed by the time the message is sent."""
+    file = AttachedFile(sha256="0" * 64, live=True)
+    message = text_attachment("file", "a.txt", "older content", "attached", file)
+    _attaching.append(asyncio.ensure_future(session.attach(message)))
+    session.submit(submit("the question", 77))
+
+
+def edits_in_place(session: Session) -> None:
+    """Ask for other lines of a file."""
+    target = EditTarget(path="a.py", first=3, region=("x = 1", "y = 2"), before=("import os",), filetype="python")
+    session.submit(msgspec.structs.replace(submit("the question", 77), edit=target))
+
+
+_attaching: list[asyncio.Task[None]] = []
+"""Somebody has to hold them."""
+
 PAUSED: Reply = (CompactionBegun(), CompactionDone(BLOCK), Finished("compacted"))
+EDIT: Reply = says("placement: replace\n```python\nx = 3\ny = 2\n```\n")
 HALF: Reply = (TextDelta("half"), Finished("length"))
 FULL: Reply = (TextDelta("half"), Finished("window"))
 NO_BLOCK: Reply = (CompactionBegun(), CompactionDone(None), TextDelta("two"), Finished("stop"))
@@ -136,6 +169,11 @@ STORIES: dict[str, Story] = {
     "reasoning refused": Story([SEALED, REFUSED], asks()),
     "half a reply": Story([says("one"), HALF], asks()),
     "a full window": Story([says(LONG), FULL, says("SUMMARY")], asks()),
+    "with mentions": Story([says("one"), READ, says("two")], mentions),
+    "with mentions and a compaction": Story([says(LONG), TOO_LONG, says("SUMMARY")], mentions),
+    "with a live file": Story([says("one"), READ, says("two")], attaches_a_live_file),
+    "an edit in place": Story([says("one"), EDIT], edits_in_place),
+    "with a choice of tools": Story([says("one"), says("two")], asks("@{none} the question")),
     "go on": Story([HALF, says("more"), says("and more")], goes_on),
     "go on refused": Story([(TextDelta("half"), StreamCut("cut")), (Overloaded("s: overloaded"),)], goes_on),
 }
@@ -231,7 +269,7 @@ class Stage:
         """Nothing typed is lost: it is in the log, or it went back as a draft."""
         if self.story.act in (compacts, goes_on):
             return
-        logged = [m for m in _messages(self.bench.store) if m.text == "the question"]
+        logged = [m for m in _messages(self.bench.store) if m.text.endswith("the question")]
         assert len(logged) + len(self.bench.of(SubmitFailed)) == 1
 
 
