@@ -5,7 +5,6 @@
 local activity = require("codecompanion.chat.draw.activity")
 local approval = require("codecompanion.chat.question.approval")
 local attachments = require("codecompanion.chat.wire.attachments")
-local attention = require("codecompanion.chat.question.attention")
 local autocmds = require("codecompanion.chat.state.autocmds")
 local blocks = require("codecompanion.chat.draw.blocks")
 local card = require("codecompanion.chat.draw.card")
@@ -13,6 +12,7 @@ local compacted = require("codecompanion.chat.draw.compacted")
 local context = require("codecompanion.chat.draw.context")
 local draft = require("codecompanion.chat.wire.draft")
 local draw = require("codecompanion.chat.draw.put")
+local ends = require("codecompanion.chat.wire.ends")
 local input_hint = require("codecompanion.chat.buffer.hint")
 local marks = require("codecompanion.chat.buffer.marks")
 local notices = require("codecompanion.chat.draw.notices")
@@ -34,9 +34,6 @@ local view_marks = require("codecompanion.chat.draw.view_marks")
 ---@type table<string, fun(chat: CodeCompanion.Chat, event: table)>
 local M = {}
 
----So many hosts in a row are started to ask whether messages were stored: one may be killed while it starts.
-local ASKED_AGAIN = 3
-
 ---The model's header, once per turn.
 ---@param chat CodeCompanion.Chat
 ---@param adapter? string
@@ -47,34 +44,6 @@ local function ensure_header(chat, adapter, model)
     draw.append(chat, blocks.header(adapter or chat.adapter, model or chat.model))
     chat.header = true
   end
-end
-
----What is shown of the reply that was arriving, nil when it is not in one piece.
----@param chat CodeCompanion.Chat
----@return string?
-local function shown_reply(chat)
-  stream.finish(chat)
-  local texts = vim.tbl_filter(function(part)
-    return part.kind == "text"
-  end, chat.parts or {})
-  local first, last = marks.item_rows(chat, texts[1] or {})
-  if #texts == 1 and first then
-    return table.concat(vim.api.nvim_buf_get_lines(chat.bufnr, first, last, false), "\n")
-  end
-end
-
----Nothing more of the reply that is arriving will come.
----@param chat CodeCompanion.Chat
-local function end_reply(chat)
-  activity.stop_retry(chat)
-  stream.finish(chat)
-  for _, part in ipairs(chat.parts or {}) do
-    local first, last = marks.item_rows(chat, part)
-    if first and part.kind == "text" then
-      draw.cut_off(chat, last - 1)
-    end
-  end
-  chat.parts = {}
 end
 
 function M.chat_opened(chat, event)
@@ -351,31 +320,7 @@ function M.retrying(chat, event)
   activity.retry(chat, event)
 end
 
-function M.turn_finished(chat, event)
-  end_reply(chat)
-  approval.close_all(chat)
-  chat.state, chat.label, chat.header = "idle", "", false
-  if chat.cut and event.reason ~= "stopped" and event.error == "" then
-    say.chat(chat, "The reply was cut off before its end.", severity.WARN)
-  end
-  chat.cut = false
-  turn_line.tell(chat)
-  -- a message that is still on its way is not stored: it comes back into the input, and there is nothing to ask again
-  local asks_again = #chat.outgoing == 0 and notices.asks_again() or nil
-  if event.error ~= "" then
-    say.chat(chat, event.error, severity.ERROR, event.reason == "failed" and asks_again or nil)
-    if event.unsent then
-      notices.holds_until(chat, event.error, "reply")
-    end
-  elseif event.reason == "stopped" and not event.unsent then -- else what came back has said so
-    say.chat(chat, "Stopped.", severity.INFO, asks_again)
-  end
-  if event.reason == "stopped" then
-    autocmds.fire(chat, "ChatStopped", event)
-  else
-    attention.finished(chat, event)
-  end
-end
+M.turn_finished = ends.turn_finished
 
 function M.restored(chat, event)
   if not chat.ignore_restored then
@@ -417,56 +362,7 @@ function M.notice(chat, event)
   say.chat(chat, event.text, severity[event.level], nil, event.while_paused)
 end
 
----The host is gone: the buffer stays, what was not stored goes back into the draft, the next action restarts it.
-function M.host_exit(chat, event)
-  if chat.attached == "no" then
-    return
-  end
-  chat.attached = "no"
-  chat.shown = shown_reply(chat) -- the host kept a little less: the next one gets what was seen
-  end_reply(chat)
-  approval.close_all(chat, true)
-  local in_turn = chat.state ~= "idle" and not chat.compaction and #chat.outgoing == 0
-  chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
-  local text = event.text or "The host has ended. The next action starts it again."
-  local becomes, hint = nil, nil
-  if event.never_ready and #chat.outgoing > #session.unsure(chat) then
-    becomes = "Your message is back in the input."
-    outgoing.recall_all(chat)
-  elseif #chat.outgoing > 0 then
-    becomes = "Whether your message was sent is checked."
-  elseif in_turn then
-    becomes, hint = "The reply was interrupted.", notices.asks_again()
-    text = hint and text:gsub(" The next action starts it again%.$", "") or text
-  end
-  outgoing.host_gone(chat)
-  if becomes then
-    local count
-    text, count = text:gsub("^(.-%.) ", "%1 " .. becomes .. " ", 1)
-    text = count > 0 and text or ("%s. %s"):format((text:gsub("%.$", "")), becomes)
-  end
-  for _, item in pairs(chat.calls) do
-    if item.status == "running" then
-      tools.finished(chat, {
-        call_id = item.call_id,
-        name = item.name,
-        title = item.title,
-        summary = "interrupted",
-        preview = "",
-        status = "cancelled",
-      })
-    end
-  end
-  say.chat(chat, text, event.wanted and not becomes and severity.INFO or severity.WARN, hint)
-  local asked = chat.asked_again or 0
-  if #chat.outgoing > 0 and asked < ASKED_AGAIN and vim.v.exiting == vim.NIL then
-    -- before the message is changed and sent once more: was it stored?
-    chat.asked_again = asked + 1
-    vim.schedule(function()
-      session.attach(chat)
-    end)
-  end
-end
+M.host_exit = ends.host_exit
 
 ---Draw the virtual lines and publish the state, once after a batch.
 ---@param chat CodeCompanion.Chat
