@@ -63,7 +63,7 @@ end
 ---@param root string
 ---@return string
 local function short_path(path, root)
-  local below = vim.fs.joinpath(root, "")
+  local below = root:gsub("/$", "") .. "/" -- joinpath keeps no slash at the end from 0.12 on
   return vim.startswith(path, below) and path:sub(#below + 1) or vim.fn.fnamemodify(path, ":~")
 end
 
