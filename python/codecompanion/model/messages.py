@@ -41,6 +41,8 @@ EDITOR_TAG = "editor_context"
 """What a message mentions of the editor (`#{diagnostics}`), right before it; such a message has `mentioned`."""
 LOOKING_TAG = "looking_at"
 """A line of ours: which file and lines the user is looking at."""
+UNSHOWN_TAGS = frozenset({GO_ON_TAG, LOOKING_TAG, REAPPLIED_TAG, REVERTED_TAG, SUMMARY_TAG})
+"""What a chat does not show as a message: a count of messages that a reader meets leaves it out."""
 _OURS = frozenset({GATHERED_TAG, GO_ON_TAG, LOOKING_TAG, PIN_TAG, SUMMARY_TAG, UPDATE_TAG})
 
 

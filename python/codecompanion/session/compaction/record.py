@@ -13,7 +13,7 @@ from codecompanion.errors import CodeCompanionError
 from codecompanion.model import history
 from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import PolicyEvent, ViewChanged
-from codecompanion.model.messages import SUMMARY_TAG, Message
+from codecompanion.model.messages import SUMMARY_TAG, UNSHOWN_TAGS, Message
 from codecompanion.session.history.card_sections import card_sections
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.gone import place_of_card, summary_ids
@@ -110,7 +110,7 @@ class CompactionRecord(msgspec.Struct):
         return ChangeReport(
             compaction_id=self.id,
             summariser=self.label,
-            messages=len(gone),
+            messages=sum(message.tag not in UNSHOWN_TAGS for message in gone),  # as many as the fold above says
             cycles=(min(cycles), max(cycles)),
             duration_ms=self.duration_ms,
             summary=summary,
