@@ -506,7 +506,7 @@ def test_yolo_says_what_it_does_not_cover(chat: ChatDriver) -> None:
         "! YOLO mode is on: tools run without asking. Still asked about: delete_file, run_command,"
         " changes of files that run code (Makefile, .git, CI …)." in chat.text()
     )
-    chat.nvim.wait_screen(r"YOLO but delete_file, run_command, code files")
+    chat.nvim.wait_screen(r"YOLO but delete_file, run_command, files that run code")
     chat.nvim.feed("gty")
     chat.nvim.wait_for(lambda: len(chat.sent("set_yolo")) == 2, "set_yolo")
     assert "YOLO mode is off: tools ask again." in chat.text()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import pytest
 
-from chat_driver import ChatDriver
+from chat_driver import ChatDriver, make_chat
 from codecompanion.session.history.entries import ASKED_TO_GO_ON
 from codecompanion.wire import events
 from codecompanion.wire.events import Entry, Severity
+from harness import Nvim
 
 USER = Entry(kind="user", text="question", message_id="m1")
 REPLY = Entry(kind="reply", text="half", message_id="r", cut=True, adapter="openai", model="gpt-4o")
@@ -118,6 +122,26 @@ def test_a_long_message_that_comes_back_says_so_where_it_is_seen(chat: ChatDrive
     assert chat.input() == text
 
 
+def test_a_refused_message_says_so_below_its_end_while_one_types(chat: ChatDriver) -> None:
+    """In Insert mode Neovim's own "-- INSERT --" wipes the command line; the sentence goes with what it is about."""
+    lines = [f"line {number}" for number in range(60)]
+    chat.nvim.feed("Gi")
+    chat.nvim.request("nvim_paste", "\n".join(lines), True, -1)
+    chat.nvim.feed("<C-s>")
+    chat.nvim.wait_for(lambda: chat.sent("submit"), "submit")
+    why = "Not sent: there is no tool or group 'reviw'; did you mean @{review}? Your message is back in the input."
+    number = chat.sent("submit")[-1]["submit_id"]
+    chat.push(events.SubmitFailed(submit_id=number, text="\n".join(lines), error=why))
+    screen = chat.nvim.wait_screen("line 59\n✗ Not sent: there is no tool or group 'reviw'; did you mean @{review}?")
+    assert "-- INSERT --" in screen
+    chat.nvim.feed("<CR>more<CR>and more")
+    chat.nvim.wait_screen("and more\n✗ Not sent")
+    chat.nvim.feed("<Esc>")
+    chat.nvim.lua("vim.api.nvim_buf_set_lines(0, -12, -1, false, {})")
+    chat.submit("short")
+    assert "Not sent" not in chat.nvim.screen()
+
+
 def meter(*, paused: bool) -> events.Meter:
     return events.Meter(tokens=100, window=1000, ratio=0.1, exact=True, edit_at=0.5, compact_at=0.8, paused=paused)
 
@@ -143,6 +167,16 @@ def test_what_was_said_about_a_pause_goes_with_the_pause(chat: ChatDriver, loade
         chat.push(events.Redrawn(), events.Restored(entries=(USER,), first=True, last=True))
     assert "something else" in chat.text()
     assert "Compaction is paused until then." not in chat.text()
+
+
+@pytest.mark.parametrize(("text", "row"), [("x" * 44, "gr asks again"), ("x" * 20, "✗ x+ · gr asks again")])
+def test_what_can_be_done_is_not_broken_within_a_word(nvim_factory: Callable[..., Nvim], text: str, row: str) -> None:
+    """Virtual text knows no 'linebreak': what has no room begins the next row."""
+    chat = make_chat(nvim_factory, size=(60, 24))
+    chat.accept("question")
+    chat.push(events.TurnFinished(reason="failed", error=text + "x"))
+    screen = chat.nvim.wait_screen("asks again")
+    assert re.search(row, screen), screen
 
 
 @pytest.mark.parametrize("resumed", [False, True])

@@ -104,6 +104,53 @@ def test_floats_follow_the_size_of_the_editor(nvim_factory: Callable[..., Nvim])
     assert "## Me" in chat.nvim.screen()
 
 
+def test_a_terminal_that_shrinks_leaves_the_file_its_half(nvim_factory: Callable[..., Nvim]) -> None:
+    """Seen: a chat that kept its 60 columns, and a file in one; with room again the chat has its least width."""
+    chat = opened(nvim_factory, (110, 24))
+    for columns, width in ((80, 40), (40, 20), (60, 30), (110, 60), (108, 60)):
+        chat.nvim.request("nvim_ui_try_resize", columns, 24)
+        wanted = [(False, width)]
+        chat.nvim.wait_for(lambda wanted=wanted: windows(chat) == wanted, f"{width} of {columns} columns")
+        assert chat.nvim.lua(OTHER_WIDTHS) == [columns - width - 1]
+
+
+def test_a_width_that_the_user_gave_stays(nvim_factory: Callable[..., Nvim]) -> None:
+    """Wider than it was opened is his choice, as long as Neovim has the columns."""
+    chat = opened(nvim_factory, (110, 24))
+    chat.nvim.command("vertical resize 90")
+    chat.nvim.request("nvim_ui_try_resize", 108, 24)
+    chat.nvim.wait_for(lambda: chat.nvim.lua("return vim.o.columns") == 108, "the size")
+    assert windows(chat) == [(False, 90)]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 110, 200])
+@pytest.mark.parametrize("asks", [False, True])
+def test_the_bar_keeps_its_useful_parts_in_yolo_mode(
+    nvim_factory: Callable[..., Nvim], columns: int, asks: bool
+) -> None:
+    """Seen: neither model nor figure, and cut at its beginning while an approval waits."""
+    chat = opened(nvim_factory, (columns, 24))
+    chat.push(METER)
+    chat.nvim.feed("gty")
+    if asks:
+        chat.push(events.State(state="running_tools"))
+        chat.push(
+            events.ApprovalRequested(call_id="c1", name="run_command", title="run_command ls", body="ls", filetype="sh")
+        )
+    chat.nvim.settle()
+    bar = next(line for line in chat.nvim.screen().split("\n")[::-1] if "28%" in line)
+    assert "<" not in bar
+    assert ("waiting for your approval" in bar) == asks
+    if columns >= 80:
+        assert "YOLO" in bar
+        assert "ctx 35.8k/128.0k 28%" in bar
+    if not asks:
+        assert "YOLO" in bar
+    if columns in (80, 200):
+        assert "openai · gpt-4o" in bar
+    assert ("files that run code" in bar) == (columns == 200 and not asks)
+
+
 @pytest.mark.parametrize(("columns", "count"), [(120, 2), (200, 3)])
 def test_a_second_chat_shares_the_split_where_two_would_be_narrow(
     nvim_factory: Callable[..., Nvim], columns: int, count: int

@@ -1,7 +1,8 @@
 ---The bar of a chat window: title, model and what happens on the left, how full the context is on the right.
 ---
 ---What gives way first where there is not enough room: the title, shortened and then whole, the bar of the meter, the
----marks of editing and compaction, the model. What happens, that compaction is paused and the percentage stay.
+---marks of editing and compaction, what asks in spite of YOLO, the model. What happens, that compaction is paused and
+---the percentage stay; that it is YOLO as long as there is room: the header of the input says it, too.
 
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
@@ -56,14 +57,20 @@ function M.halves(chat, width)
   local ways, core = status.meter_ways(chat)
   local name = chat.adapter ~= "" and chat.adapter .. (chat.model ~= "" and " · " .. chat.model or "")
     or "CodeCompanion"
-  local yolo = chat.yolo and require("codecompanion.chat.state.yolo").label() or ""
-  local happens = joined(yolo, status.activity(chat, true))
-  local room = width - fit.width(ways[core])
+  local room, activity = width - fit.width(ways[core]), status.activity(chat, true)
+  local happens = activity
+  if chat.yolo then
+    local whole = joined(require("codecompanion.chat.state.yolo").label(), activity)
+    local brief = joined("YOLO", activity)
+    local fits_whole = api.nvim_strwidth(joined(name, whole)) <= room
+    local fits_brief = activity == "" or api.nvim_strwidth(brief) <= room
+    happens = fits_whole and whole or fits_brief and brief or activity
+  end
   if api.nvim_strwidth(joined(name, happens)) > room then
     -- rather no name than a stump
     name = happens == "" and room >= MIN_NAME and fit.cut(name, room) or ""
   end
-  local left = joined(name, happens)
+  local left = fit.cut(joined(name, happens), math.max(width - fit.width(ways[#ways]), 1))
   local right = status.fitting(ways, width - api.nvim_strwidth(left)) or ways[#ways]
   local title = vim.trim((chat.title:gsub("%s+", " ")))
   local spare = width - api.nvim_strwidth(left .. " · ") - fit.width(right)

@@ -5,8 +5,11 @@ local anchors = require("codecompanion.chat.buffer.anchors")
 local fit = require("codecompanion.screen.fit")
 local keys = require("codecompanion.chat.state.keys")
 local options = require("codecompanion.chat.state.options")
+local view = require("codecompanion.chat.buffer.view")
 
 local M = {}
+
+local UNSENT = 4 -- 1 is how to send, 2 and 3 are those of `draft`
 
 ---Marks of the input, also those of `draft`.
 M.ns = api.nvim_create_namespace("codecompanion.chat.hint")
@@ -43,12 +46,36 @@ local function lack(chat)
   return found[chat].text
 end
 
+---Below an input so long that what stands above it is out of sight: that it was not sent, and why.
+---@param chat CodeCompanion.Chat
+local function tell_unsent(chat)
+  local said
+  for _, notice in ipairs(chat.notices) do
+    said = notice.holds_until == "input" and notice.text or said
+  end
+  local is_told = said ~= nil and view.input_fills_window(chat)
+  local lines = is_told and fit.wrap("✗ " .. said, fit.narrowest(chat)) or {}
+  chat.rows_below = #lines
+  if #lines == 0 then
+    api.nvim_buf_del_extmark(chat.bufnr, M.ns, UNSENT)
+    return
+  end
+  api.nvim_buf_set_extmark(chat.bufnr, M.ns, api.nvim_buf_line_count(chat.bufnr) - 1, 0, {
+    id = UNSENT,
+    virt_lines = vim.tbl_map(function(line)
+      return { { line, "CodeCompanionError" } }
+    end, lines),
+  })
+  view.follow(chat, view.followers(chat)) -- Neovim keeps the cursor in sight, not what stands below it
+end
+
 ---Show how to send while the draft is empty, and the intro while the chat is.
 ---@param chat CodeCompanion.Chat
 function M.draw(chat)
   local row = anchors.position(chat, "input")
   local empty = row == api.nvim_buf_line_count(chat.bufnr) - 1
     and api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] == ""
+  tell_unsent(chat)
   if not empty then
     api.nvim_buf_del_extmark(chat.bufnr, M.ns, 1)
     return

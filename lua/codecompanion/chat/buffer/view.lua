@@ -30,6 +30,9 @@ local function text_rows(win)
   return api.nvim_win_get_height(win) - (vim.wo[win].winbar ~= "" and 1 or 0)
 end
 
+---A character takes at most so many bytes, and mostly a cell.
+local UTF8_BYTES = 4
+
 ---A single line of so many windows full of bytes is measured; a longer one is taken for one that does not fit.
 local MEASURED = 16
 
@@ -39,10 +42,11 @@ local MEASURED = 16
 ---@param win integer
 ---@param bufnr integer
 ---@param last integer Line count
+---@param below integer Rows of virtual text below the last line
 ---@return integer
 ---@return integer too_many Rows of that line which do not fit; 0 when it does, or cannot be shown in part
-local function topline_for_end(win, bufnr, last)
-  local room, line, step, grow, too_many = text_rows(win), last + 1, 8, 2, 0
+local function topline_for_end(win, bufnr, last, below)
+  local room, line, step, grow, too_many = math.max(text_rows(win) - below, 1), last + 1, 8, 2, 0
   local width = api.nvim_win_get_width(win)
   while line > 1 and room > 0 do
     step = math.min(step, room, line - 1)
@@ -71,7 +75,8 @@ end
 
 ---@param win integer
 ---@param bufnr integer
-local function show_end(win, bufnr)
+---@param below integer Rows of virtual text below the last line
+local function show_end(win, bufnr, below)
   api.nvim_win_call(win, function()
     local last = api.nvim_buf_line_count(bufnr)
     local top = vim.fn.line("w0")
@@ -79,7 +84,7 @@ local function show_end(win, bufnr)
     if top == 1 and last <= text_rows(win) and vim.fn.line("w$") == last then
       return
     end
-    local wanted, too_many = topline_for_end(win, bufnr, last)
+    local wanted, too_many = topline_for_end(win, bufnr, last, below)
     if cursor < wanted then
       wanted, too_many = cursor, 0
     end
@@ -150,7 +155,7 @@ end
 function M.follow(chat, wins)
   for _, win in ipairs(wins) do
     if api.nvim_win_is_valid(win) and api.nvim_win_get_buf(win) == chat.bufnr then
-      show_end(win, chat.bufnr)
+      show_end(win, chat.bufnr, chat.rows_below or 0)
     end
   end
 end
@@ -164,6 +169,11 @@ function M.input_fills_window(chat)
     return false
   end
   local header = anchors.position(chat, "header")
+  local last, cells = api.nvim_buf_line_count(chat.bufnr), api.nvim_win_get_width(win) * text_rows(win)
+  local bytes = api.nvim_buf_get_offset(chat.bufnr, last) - api.nvim_buf_get_offset(chat.bufnr, header)
+  if bytes > cells * UTF8_BYTES then
+    return true -- without measuring a megabyte
+  end
   return api.nvim_win_text_height(win, { start_row = header }).all >= text_rows(win)
 end
 

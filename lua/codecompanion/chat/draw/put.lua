@@ -4,6 +4,7 @@ local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local card = require("codecompanion.chat.draw.card")
+local fit = require("codecompanion.screen.fit")
 local folds = require("codecompanion.chat.buffer.folds")
 local hint = require("codecompanion.chat.buffer.hint")
 local marks = require("codecompanion.chat.buffer.marks")
@@ -17,6 +18,20 @@ local M = {}
 ---@return boolean
 local function tight(before, kind)
   return before == "header" or (before == "tool" and kind == "tool") or (before == "gathered" and kind == "gathered")
+end
+
+---What follows the text of a line: a note that would be broken in the middle of a word begins the next row.
+---@param chat CodeCompanion.Chat
+---@param line string
+---@param chunks { [1]: string, [2]: string }[]
+---@return { [1]: string, [2]: string }[]
+local function after_text(chat, line, chunks)
+  local room, width = fit.narrowest(chat), fit.width(chunks)
+  local used = api.nvim_strwidth(line) % room
+  if used == 0 or used + width <= room or width > room then
+    return chunks
+  end
+  return vim.list_extend({ { (" "):rep(room - used), chunks[1][2] } }, chunks)
 end
 
 ---The colours, folds and marks of a block that stands at `row`.
@@ -41,7 +56,9 @@ function M.decorate(chat, row, block)
     end
   end
   for _, text in ipairs(block.eol or {}) do
-    local opts = { virt_text = text.chunks, virt_text_pos = text.pos or "eol", hl_mode = "combine" }
+    local at_end = text.pos == "inline" and text.col == #(block.lines[text.row + 1] or "")
+    local chunks = at_end and after_text(chat, block.lines[text.row + 1], text.chunks) or text.chunks
+    local opts = { virt_text = chunks, virt_text_pos = text.pos or "eol", hl_mode = "combine" }
     local id = api.nvim_buf_set_extmark(bufnr, marks.decor, row + text.row, text.col or 0, opts)
     if block.kind == "notice" then
       chat.hint_mark = id
@@ -77,7 +94,7 @@ end
 ---@param row integer
 function M.cut_off(chat, row)
   local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] or ""
-  local mark = require("codecompanion.chat.draw.blocks").CUT_OFF
+  local mark = after_text(chat, line, require("codecompanion.chat.draw.blocks").CUT_OFF)
   local opts = { virt_text = mark, virt_text_pos = "inline", hl_mode = "combine" }
   api.nvim_buf_set_extmark(chat.bufnr, marks.decor, row, #line, opts)
 end

@@ -32,6 +32,7 @@ local made = 0
 ---@field touched boolean Something was written into it
 ---@field header boolean The model's header of this turn stands
 ---@field tail_kind? string Kind of the block that was drawn last
+---@field rows_below? integer Rows of virtual text below the input
 ---@field hint_mark? integer Extmark of what the newest notice says can be done
 ---@field before_header? string Kind of the block above the model's last header
 ---@field submit_id integer

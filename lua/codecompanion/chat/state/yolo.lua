@@ -17,11 +17,11 @@ local function still_asking()
   return names
 end
 
----For the status line: `YOLO but delete_file, run_command, code files`.
+---For the status line: `YOLO but delete_file, run_command, files that run code`.
 ---@return string
 function M.label()
   local names = still_asking()
-  names[#names + 1] = "code files"
+  names[#names + 1] = "files that run code"
   return "YOLO but " .. table.concat(names, ", ")
 end
 

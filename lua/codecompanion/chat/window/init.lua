@@ -73,8 +73,8 @@ function M.refit(chat)
   end
 end
 
----The editor has another size: floats take the room there is, a split that became too narrow gets its least width back
----where that leaves enough beside it.
+---The editor has another size: floats take the room there is, splits what `layout.resized` says. One that the user made
+---wider than it was opened is not made narrower.
 local function resize()
   local config = options.display().window
   for _, win in ipairs(api.nvim_list_wins()) do
@@ -82,9 +82,11 @@ local function resize()
     if opened_as == "float" and api.nvim_win_get_config(win).relative ~= "" then
       api.nvim_win_set_config(win, layout.float(config))
     elseif opened_as == "vertical" then
-      local least = layout.width_to_regain(config)
-      if api.nvim_win_get_width(win) < least then
-        api.nvim_win_set_width(win, least)
+      local width, was = api.nvim_win_get_width(win), vim.w[win].codecompanion_width
+      local wanted = layout.resized(config, width)
+      if wanted and (not was or width <= was or wanted > width) then
+        api.nvim_win_set_width(win, wanted)
+        api.nvim_win_set_var(win, "codecompanion_width", api.nvim_win_get_width(win))
       end
     end
   end
@@ -182,6 +184,7 @@ local function open_split(chat, config)
   keep_width(others, true)
   if config.layout == "vertical" then
     keep_width({ win }, true)
+    api.nvim_win_set_var(win, "codecompanion_width", api.nvim_win_get_width(win))
   end
 end
 

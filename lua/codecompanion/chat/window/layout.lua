@@ -100,12 +100,19 @@ function M.split(config)
   return { split = side, win = config.full_height and -1 or 0, width = width }
 end
 
----The width a split gets back when it became too narrow, 0 where that would leave too little beside it.
+---The width that a split gets when the editor has another size, nil when it stays as it is: one that became too narrow
+---gets its least width back; one that leaves too little beside it gives way, down to its share of the editor.
 ---@param config table
----@return integer
-function M.width_to_regain(config)
-  local least = min_width(config)
-  return vim.o.columns >= least + BESIDE and least or 0
+---@param width integer What it has
+---@return integer?
+function M.resized(config, width)
+  local columns, least = vim.o.columns, min_width(config)
+  local has_room = columns >= least + BESIDE
+  if has_room and width < least then
+    return least
+  end
+  local most = math.max(cells(config.width, columns), columns - BESIDE, has_room and least or 0)
+  return (width > most or not has_room and width < most) and most or nil
 end
 
 return M

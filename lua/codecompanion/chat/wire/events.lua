@@ -160,6 +160,7 @@ function M.submit_failed(chat, event)
   local level = chat.state == "cancelling" and severity.INFO or severity.ERROR
   say.chat(chat, event.error, level)
   notices.holds_until(chat, event.error, "input")
+  input_hint.draw(chat)
   if view.input_fills_window(chat) then
     say.line({ event.error, "Not sent; why is said above your message." }, level)
   end

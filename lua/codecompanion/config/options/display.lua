@@ -43,7 +43,8 @@ local window = {
     min = 0,
     default = 60,
     description = "Minimum columns of a vertical split whose width is a share of the editor. If that leaves fewer than"
-      .. " 40 columns beside it, `narrow_layout` is used instead. 0 = no minimum.",
+      .. " 40 columns beside it, `narrow_layout` is used instead. 0 = no minimum."
+      .. " In a terminal that shrinks later a split keeps its layout, and gives way down to `width`.",
   },
   {
     name = "narrow_layout",

@@ -29,8 +29,10 @@ _SCHEME = regex(r"\](?=\s*[(:]\s*<?\s*(?:javascript|vbscript|data|file)\s*:)", r
 _NO_TEXT = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _MEANING = frozenset("<&!`~#=-]")
 """A line without any of these can neither open markup nor be a heading."""
-_SPECIAL, _FIRST = frozenset("\\`*_[]<>&|!~#"), frozenset("+-=>.")
+_SPECIAL, _FIRST = frozenset("\\`*_[]<|~#"), frozenset("+-=>.")
 """What means something to Markdown anywhere in a line, and at its beginning."""
+_MEANS_NOTHING = regex(r"(?<=[A-Za-z0-9])_(?=[A-Za-z0-9])")
+"""Within a word, as in OPENAI_API_KEY."""
 MIN_FENCE = 3
 
 
@@ -57,10 +59,14 @@ def _day(ts: float, zone: tzinfo) -> str:
 def _plain(text: str) -> str:
     """Return a text on one line in which nothing means anything to Markdown."""
     line = " ".join(text.split())
-    signs = (
-        f"&#{ord(sign)};" if sign in _SPECIAL or (not at and sign in _FIRST) else sign for at, sign in enumerate(line)
+    kept = {at.start() for at in _MEANS_NOTHING.finditer(line)}
+    references = {at.start() for at in _ENTITY.finditer(line)}
+    return "".join(
+        f"&#{ord(sign)};"
+        if (sign in _SPECIAL and at not in kept) or at in references or (not at and sign in _FIRST)
+        else sign
+        for at, sign in enumerate(line)
     )
-    return "".join(signs)
 
 
 def _said(said: Said, zone: tzinfo) -> list[str]:

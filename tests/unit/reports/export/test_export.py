@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,6 +129,14 @@ def test_ids_of_calls_may_repeat() -> None:
     ]
     chat = read_conversation(log_of(*pairs), READER)
     assert [said.tools[0].result for said in chat.said] == ["text 1", "text 2"]
+
+
+def test_a_name_stays_readable_in_the_source() -> None:
+    """Only what Markdown would change is written in another way."""
+    chat = chat_of("x")
+    title = "OPENAI_API_KEY! a > b & c, but _this_ &lt; <b> *not*"
+    source = markdown_of(msgspec.structs.replace(chat, title=title))
+    assert "# OPENAI_API_KEY! a > b & c, but &#95;this&#95; &#38;lt; &#60;b> &#42;not&#42;" in source
 
 
 PIECES = st.sampled_from(
