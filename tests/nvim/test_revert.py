@@ -174,7 +174,8 @@ def test_a_turn_of_several_files_is_reviewed_place_by_place(desk):
     texts = "return vim.tbl_map(function(i) return i.text:match('^[^ ]+') end, vim.fn.getqflist())"
     user.nvim.feed("ggga")
     user.nvim.wait_for(lambda: user.nvim.lua(texts)[0] == "✓", "the mark")
-    assert user.nvim.lua("return vim.fn.line('.')") == 2
+    assert user.nvim.lua("return vim.fn.line('.')") == 1
+    user.nvim.feed("j")
     place = user.nvim.lua("return vim.fn.bufname(vim.fn.getqflist()[2].bufnr)").rsplit("/")[-1]
     assert place == "a.txt"
     user.nvim.feed("gX")
