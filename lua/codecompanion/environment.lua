@@ -176,10 +176,10 @@ function M.remember(python)
     return
   end
   pcall(vim.fn.mkdir, M.data_dir(), "p", 448) -- 0700
-  local file = io.open(path, "wb")
+  local file = uv.fs_open(path, "w", 384) -- 0600
   if file then
-    file:write(python, "\n")
-    file:close()
+    uv.fs_write(file, python .. "\n")
+    uv.fs_close(file)
   end
 end
 

@@ -51,7 +51,8 @@ FAULTS = (
         f"http://127.0.0.1:{_port_of_nobody()}/",
     ),
     Fault(
-        row("there is no network", CANNOT, "was not fetched: nobody knows this name."), "http://no-such-place.invalid/"
+        row("there is no network", CANNOT, "was not fetched: no address is found for this name."),
+        "http://no-such-place.invalid/",
     ),
     Fault(row("the page is not there", CANNOT, "the server answered 404"), "/missing"),
     Fault(row("it is redirected to this machine", CANNOT, "127.0.0.2"), "/redirect?http://127.0.0.2/"),

@@ -64,7 +64,9 @@ def test_a_message_that_was_not_stored_comes_back_once(chat: RealChat) -> None:
     kill_after_storing(chat, "second", stored=False)
     chat.nvim.wait_lua("return require('codecompanion.chat').current().attached == 'yes'")
     chat.nvim.wait_for(lambda: chat.draft() == "second", "the draft")
-    chat.say("third ")
+    before = chat.finished()
+    chat.nvim.feed("G0ithird <Esc><CR>")
+    chat.nvim.wait_for(lambda: chat.finished() > before, "the end of the turn")
     assert typed(chat) == ["first", "third second"]
 
 

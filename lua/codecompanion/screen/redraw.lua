@@ -14,14 +14,4 @@ function M.all_rows(bufnr)
   end
 end
 
----Have the rows of a window drawn again whose lines got other extmarks, where 'smoothscroll' shows only the end of the
----first one: with a closed fold among the changed lines, Neovim (0.10 to 0.12) moves what stands above it by a row.
----@param bufnr integer
----@param win integer
-function M.after_marks(bufnr, win)
-  if api.nvim_win_call(win, vim.fn.winsaveview).skipcol > 0 then
-    M.all_rows(bufnr)
-  end
-end
-
 return M

@@ -8,7 +8,6 @@ local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
 local live = require("codecompanion.chat.buffer.live")
 local options = require("codecompanion.chat.state.options")
-local redraw = require("codecompanion.screen.redraw")
 local registry = require("codecompanion.chat.state.registry")
 local scan = require("codecompanion.chat.buffer.scan")
 
@@ -225,7 +224,6 @@ local function work(chat)
         M.wake(chat)
       elseif item.last > item.first then
         paint(chat.bufnr, item.first, item.last, item.piece)
-        redraw.after_marks(chat.bufnr, win)
       end
     end
   end

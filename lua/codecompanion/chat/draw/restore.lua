@@ -10,6 +10,7 @@ local marks = require("codecompanion.chat.buffer.marks")
 local notices = require("codecompanion.chat.draw.notices")
 local options = require("codecompanion.chat.state.options")
 local places = require("codecompanion.chat.buffer.places")
+local redraw = require("codecompanion.screen.redraw")
 local replaced = require("codecompanion.chat.draw.replaced")
 local runs = require("codecompanion.chat.draw.runs")
 local severity = require("codecompanion.severity")
@@ -20,6 +21,7 @@ local M = {}
 local SLICE_ENTRIES = 12
 local BUDGET_MS = 6
 local PAUSE_MS = 8
+local SETTLED_MS = 200
 
 ---@class CodeCompanion.Restore
 ---@field queue table<integer, table> Entries that wait, the newest first
@@ -186,6 +188,18 @@ local function draw_above(chat, entries)
   end
 end
 
+---Once the colours are there, have all rows drawn again: where a window begins in the middle of a line
+---('smoothscroll'), Neovim (0.10 to 0.12) leaves out one above a closed fold among lines that get colours. Not while
+---something changes, which would bring the like about.
+---@param chat CodeCompanion.Chat
+local function settle_rows(chat)
+  vim.defer_fn(function()
+    if api.nvim_buf_is_loaded(chat.bufnr) and chat.state == "idle" then
+      redraw.all_rows(chat.bufnr)
+    end
+  end, SETTLED_MS)
+end
+
 ---Everything is drawn: fold what is not sent any more. What was folded with the first piece grows now, once.
 ---@param chat CodeCompanion.Chat
 local function finish(chat)
@@ -194,6 +208,7 @@ local function finish(chat)
   runs.refresh(chat)
   card.supersede(chat)
   places.settle(chat)
+  settle_rows(chat)
 end
 
 ---Draw slices for a few milliseconds, then give way to the user.
