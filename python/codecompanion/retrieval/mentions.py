@@ -95,16 +95,17 @@ def _without_mentions(line: str, files: frozenset[str]) -> str:
         if ticked or quoted or bare:
             name = place_of(ticked) if ticked else _named(quoted, after, bare)
             return bare[len(bare.rstrip(_TRAILING)) :] if name.name in files else found[0]
-        is_code = found[0].startswith("`") or _is_in_string(line, found.start())
+        is_code = found[0].startswith("`") or is_in_string(line, found.start())
         return found[0] if is_code else ""
 
     left = _MENTION.sub(rest, line)
     return line if left == line else " ".join(left.split())
 
 
-def _is_in_string(line: str, at: int) -> bool:
-    """Return whether a double quote is open: `puts "Hello #{name}"`."""
-    return line.count('"', max(0, at - _MAX_LINE), at) % 2 == 1
+def is_in_string(text: str, at: int) -> bool:
+    """Return whether a double quote is open on the line: `puts "Hello #{name}"`."""
+    start = max(text.rfind("\n", 0, at) + 1, at - _MAX_LINE)
+    return text.count('"', start, at) % 2 == 1
 
 
 def _without_fenced(text: str) -> str:

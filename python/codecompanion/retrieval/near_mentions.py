@@ -16,13 +16,13 @@ import msgspec
 
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
-from codecompanion.retrieval.mentions import CODEBASE, prose_of
+from codecompanion.retrieval.mentions import CODEBASE, is_in_string, prose_of
 from codecompanion.retrieval.word_forms import edits_within
 
 MAX_TOLD = 3
 MAX_EDITS = 2
 _MAX_SHOWN = 60
-_MAX_LINE, _MAX_FOUND = 2_000, 200
+_MAX_FOUND = 200
 """Of a long line and a long text only so much is looked at."""
 _ANYTHING_ELSE = "#{codebase} gathers code, @path shows a file"
 _SWITCHED_OFF = "switched off in interactions.chat.editor_context"
@@ -127,7 +127,7 @@ def _braced(said: str, taken: Collection[str]) -> Iterator[tuple[int, NearMentio
             written in taken
             or written.casefold() == CODEBASE
             or not _NAME.fullmatch(name.strip())
-            or _is_in_string(said, match.start())
+            or is_in_string(said, match.start())
         ):
             continue
         if name != "codebase" and name in _names().known:
@@ -143,12 +143,6 @@ def _braced(said: str, taken: Collection[str]) -> Iterator[tuple[int, NearMentio
 def _stands_alone(said: str, start: int, end: int) -> bool:
     """Return whether it is a word of its own."""
     return (start == 0 or said[start - 1] in " \t\n(") and (end == len(said) or said[end] in " \t\n.,:;!?)")
-
-
-def _is_in_string(said: str, at: int) -> bool:
-    """Return whether a double quote is open on the line: `puts "Hello #{name}"`."""
-    start = max(said.rfind("\n", 0, at) + 1, at - _MAX_LINE)
-    return said.count('"', start, at) % 2 == 1
 
 
 def _bare(said: str) -> Iterator[tuple[int, NearMention]]:

@@ -74,6 +74,19 @@ function M.finished(chat, event)
   end)
 end
 
+---Take a note away from a line, if it has it.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@param text string
+local function remove_note(chat, row, text)
+  local found = api.nvim_buf_get_extmarks(chat.bufnr, marks.decor, { row, 0 }, { row, -1 }, { details = true })
+  for _, mark in ipairs(found) do
+    if mark[4].virt_text and mark[4].virt_text[1][1] == text then
+      api.nvim_buf_del_extmark(chat.bufnr, marks.decor, mark[1])
+    end
+  end
+end
+
 ---Draw again what the line of an item says of what is sent of it.
 ---@param chat CodeCompanion.Chat
 ---@param item table
@@ -89,13 +102,8 @@ local function set_note(chat, item, field, value)
   end
   local before = blocks.note(item)
   item[field] = value
-  local found = before
-      and api.nvim_buf_get_extmarks(chat.bufnr, marks.decor, { first, 0 }, { first, -1 }, { details = true })
-    or {}
-  for _, mark in ipairs(found) do
-    if mark[4].virt_text and mark[4].virt_text[1][1] == before then
-      api.nvim_buf_del_extmark(chat.bufnr, marks.decor, mark[1])
-    end
+  if before then
+    remove_note(chat, first, before)
   end
   local note = blocks.note(item)
   if note then
@@ -145,12 +153,7 @@ local function set_reverted(chat, item, reverted)
     })
     return
   end
-  local found = api.nvim_buf_get_extmarks(chat.bufnr, marks.decor, { first, 0 }, { first, -1 }, { details = true })
-  for _, mark in ipairs(found) do
-    if mark[4].virt_text and mark[4].virt_text[1][1] == blocks.REVERTED then
-      api.nvim_buf_del_extmark(chat.bufnr, marks.decor, mark[1])
-    end
-  end
+  remove_note(chat, first, blocks.REVERTED)
 end
 
 ---Changes of files were reverted, or brought back.

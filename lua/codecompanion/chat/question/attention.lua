@@ -61,18 +61,21 @@ function M.approval(chat, event)
   autocmds.fire(chat, "ApprovalWaiting", vim.tbl_extend("force", event, { unseen = hidden }))
 end
 
----A turn is over that the user did not stop.
+---A turn is over; one that the user stopped needs no telling.
 ---@param chat CodeCompanion.Chat
 ---@param event table turn_finished
 function M.finished(chat, event)
+  local autocmds = require("codecompanion.chat.state.autocmds")
+  if event.reason == "stopped" then
+    return autocmds.fire(chat, "ChatStopped", event)
+  end
   local hidden = unseen(chat)
   if hidden and event.error ~= "" then
     tell(("The reply in %s failed: %s"):format(questions.name_of(chat), event.error), severity.WARN)
   elseif hidden then
     tell(("The reply in %s is complete"):format(questions.name_of(chat)))
   end
-  local data = vim.tbl_extend("force", event, { unseen = hidden })
-  require("codecompanion.chat.state.autocmds").fire(chat, "ChatDone", data)
+  autocmds.fire(chat, "ChatDone", vim.tbl_extend("force", event, { unseen = hidden }))
 end
 
 return M

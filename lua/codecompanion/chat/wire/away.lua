@@ -136,11 +136,7 @@ function M.turn_finished(chat, event)
   activity.stop_retry(chat)
   approval.close_all(chat)
   chat.state, chat.label, chat.header, chat.cut = "idle", "", false, false
-  if event.reason == "stopped" then
-    autocmds.fire(chat, "ChatStopped", event)
-  else
-    attention.finished(chat, event)
-  end
+  attention.finished(chat, event)
 end
 
 M.approval_requested = approval.requested_away

@@ -3,7 +3,6 @@
 local activity = require("codecompanion.chat.draw.activity")
 local approval = require("codecompanion.chat.question.approval")
 local attention = require("codecompanion.chat.question.attention")
-local autocmds = require("codecompanion.chat.state.autocmds")
 local draw = require("codecompanion.chat.draw.put")
 local marks = require("codecompanion.chat.buffer.marks")
 local notices = require("codecompanion.chat.draw.notices")
@@ -69,11 +68,7 @@ function M.turn_finished(chat, event)
   elseif event.reason == "stopped" and not event.unsent then -- else what came back has said so
     say.chat(chat, "Stopped.", severity.INFO, asks_again)
   end
-  if event.reason == "stopped" then
-    autocmds.fire(chat, "ChatStopped", event)
-  else
-    attention.finished(chat, event)
-  end
+  attention.finished(chat, event)
 end
 
 ---The host is gone: the buffer stays, what was not stored goes back into the draft, the next action restarts it.
