@@ -293,7 +293,7 @@ def test_a_plan_costs_no_money(start: Start, openai: ChatGPTServer) -> None:
     assert "You said: two" in chat.text()
     chat.send("/cost")
     screen = chat.nvim.wait_screen("included in the plan")
-    assert "pricing unavailable" not in screen
+    assert "price unknown" not in screen
     assert [event.payload for event in chat.log() if isinstance(event.payload, UsageReported)][-1].included
 
 

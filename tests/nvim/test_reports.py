@@ -46,7 +46,7 @@ def test_cost_and_trace_are_typed_read_and_closed_and_stay_the_same_behind_a_res
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.txt", "alpha\n")], size=(100, 40))
         chat.say("Why is it red?")
         chat.send("/cost")
-        wait_title(chat, "# Cost of this chat: local, free of charge")
+        wait_title(chat, "# Cost of this chat: price unknown")
         text = chat.text()
         assert "2 provider calls in 1 turn, usage reported for 1 of 1 turn." in text
         assert "| prompt, read from cache  |    600 |" in text
@@ -209,3 +209,22 @@ def test_the_chart_is_drawn_with_its_colours_in_any_window(nvim_factory, tmp_pat
             "CodeCompanionCompacted",
         }  # fmt: skip
         assert all(first < line < last for line, _ in marks)
+
+
+def test_only_an_entry_for_a_server_that_runs_models_is_free_of_charge(nvim_factory, tmp_path):
+    """R-359: any other loopback address may be a gateway to a paid provider; a budget says what it cannot count."""
+    for name in ("server", "gateway"):
+        (tmp_path / name).mkdir()
+    with ChatServerThread([reply("One.", usage=USAGE)], key=KEY, models=("qwen3:14b",)) as server:
+        chat = start_chat(nvim_factory, tmp_path / "server", server, extends="ollama", model="qwen3:14b")
+        chat.say("Why is it red?")
+        chat.send("/cost")
+        wait_title(chat, "# Cost of this chat: local, free of charge")
+    with ChatServerThread([reply("One.", usage=USAGE)], key=KEY) as server:
+        budget = {"interactions": {"chat": {"opts": {"budget": 2}}}}
+        chat = start_chat(nvim_factory, tmp_path / "gateway", server, options=budget)
+        chat.say("Why is it red?")
+        assert "Price unknown: the budget of this chat ($2.00," in chat.text()
+        chat.send("/cost")
+        wait_title(chat, "# Cost of this chat: price unknown")
+        assert "price unknown of $2.00 (at least 0 %)" in " ".join(chat.text().split())

@@ -161,6 +161,10 @@ class Adapter(Protocol):
         """Return what the endpoint itself has told about the model, None when it has not."""
         return None
 
+    def runs_model_itself(self, model: str) -> bool | None:
+        """Return whether the endpoint runs the model or passes requests on, None when it has not told."""
+        return None
+
     def render(self, request: ChatRequest) -> bytes:
         """Return the request body as sent; pure but for a cache of rendered messages."""
         ...
@@ -218,7 +222,8 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     `key` is where the key is found: `ENV_NAME`, `cmd:…`, `file:…`, or "" for endpoints without one. `key_header` is the
     header it is sent in, bare ("" = the wire format's own, `Authorization: Bearer …` or `x-api-key`). `limits_path` is
     where a server says how large the windows of its models are ("" = not asked); it is asked in the background.
-    `included`: a subscription pays for its requests, so that they cost no money.
+    `included`: a subscription pays for its requests, so that they cost no money. `local_server`: the entry is for a
+    server that runs models itself (Ollama, llama.cpp, vLLM, LM Studio): on this machine they cost no money.
     `timeout_s` 0 = a reply may take as long as it flows, `idle_timeout_s` 0 = silence is judged by where the endpoint
     is (`time_limits.py`).
     """
@@ -247,6 +252,7 @@ class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     idle_timeout_s: float = 0.0
     max_retries: int = 3
     included: bool = False
+    local_server: bool = False
     proxy: str = ""
     options: dict[str, Any] = {}
 

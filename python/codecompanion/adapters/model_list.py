@@ -42,6 +42,12 @@ _NO_CHAT = regex(
     re.IGNORECASE,
 )
 _OUTPUTS = ("max_completion_tokens", "max_output_tokens")
+OWNERS = {"library": True, "llamacpp": True, "vllm": True, "organization_owner": True, "openai": False}
+"""`owned_by` in a listing → whether the server runs the model itself.
+
+Ollama, llama.cpp, vLLM and LM Studio name themselves; LiteLLM, which passes requests on, writes "openai" for all.
+"""
+_CLOUD_MODEL = regex(r"[:-]cloud$")
 
 
 def read_model_names(body: bytes) -> list[str]:
@@ -61,6 +67,17 @@ def read_model_limits(body: bytes) -> dict[str, ModelLimits]:
         if window := _count(loaded, "n_ctx") or (_count(answer, "value") if len(answer) == 1 else 0):
             found[ANY_MODEL] = ModelLimits(window)
     return found
+
+
+def read_model_owners(body: bytes) -> dict[str, str]:
+    """Return the `owned_by` of each model in a listing that has one."""
+    owners = {name: entry.get("owned_by") for name, entry in _entries(_decode(body))}
+    return {name: owner for name, owner in owners.items() if isinstance(owner, str) and owner}
+
+
+def is_cloud_model(model: str) -> bool:
+    """Return whether Ollama passes requests for the model on to its own service (`gpt-oss:120b-cloud`)."""
+    return _CLOUD_MODEL.search(model) is not None
 
 
 def find_limits(known: Mapping[str, ModelLimits], model: str) -> ModelLimits | None:

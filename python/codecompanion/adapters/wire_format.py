@@ -93,6 +93,10 @@ class WireFormat(ABC):
         """Return what the endpoint has told about the model."""
         return None
 
+    def runs_model_itself(self, model: str) -> bool | None:
+        """Return whether the endpoint runs the model or passes requests on, None when it has not told."""
+        return None
+
     def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:  # noqa: B027
         """Take in why `render_compaction` or `render_count` failed: an endpoint that has no such thing says so."""
 

@@ -1,7 +1,7 @@
 """Budgets in US dollars: for one chat, and for all chats together (R-358). 0 = unlimited.
 
-A budget that is used up ends the next turn before anything is sent. Calls without a known price cannot be counted, and
-that is said.
+A budget that is used up ends the next turn before anything is sent. Calls without a known price cannot be counted: what
+was spent is then a lower bound, and the user is told.
 """
 
 from __future__ import annotations
@@ -60,6 +60,13 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
             f" ({self.key}).{self._uncounted()}"
         )
 
+    def blind_warning(self) -> str:
+        """Return the sentence that says that the budget cannot limit this chat, because a price is unknown."""
+        return (
+            f"Price unknown: the budget of {self.whose} ({usd_text(self.limit_usd)}, {self.key}) cannot count all calls"
+            f" of this chat.{self._uncounted()}"
+        )
+
     def line(self) -> str:
         """Return the line of `/cost`."""
         name = "This chat" if self.scope == "chat" else "All chats"
@@ -67,7 +74,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
             return f"{name}: {self._spent()}, no budget.{self._uncounted()}"
         share = round(100 * self.spent_usd / self.limit_usd)
         warned = f", warning from {round(100 * self.warn_at)} %" if self.warn_at else ""
-        state = "**used up**" if self.is_used_up else f"{share} %"
+        state = "**used up**" if self.is_used_up else f"{'at least ' if self.unpriced else ''}{share} %"
         of = f"{self._spent()} of {usd_text(self.limit_usd)}"
         return f"{name}: {of} ({state}{warned}).{self._uncounted()}"
 

@@ -13,7 +13,7 @@ import msgspec
 
 from codecompanion.formats.cutting import cells, cut_cells, squeeze_cells
 
-PRICE_UNKNOWN = "pricing unavailable"
+PRICE_UNKNOWN = "price unknown"
 INCLUDED = "included"
 LOCAL = "local"
 """In the place of a price, where a subscription pays."""

@@ -21,7 +21,6 @@ from codecompanion.reports.gathered_code import gathered_code
 from codecompanion.reports.markdown import (
     INCLUDED,
     LOCAL,
-    PRICE_UNKNOWN,
     Page,
     clock_text,
     duration_text,
@@ -156,7 +155,7 @@ def _calls(turn: Stretch, page: Page) -> list[str]:
                 for edit in report.server_edits
             ]
     if any(call.reported and call.cost_usd is None for call in turn.calls):
-        lines += ["", f"no price: {PRICE_UNKNOWN}"]
+        lines += ["", "no price: the price of the model is unknown, and budgets cannot count it"]
     return lines
 
 

@@ -186,7 +186,7 @@ class Services(msgspec.Struct):
         passes = reported.other_passes if usage == Usage() else (usage, *reported.other_passes)
         largest = max((one.prompt_tokens for one in passes), default=0)
         cost = self.price(adapter, model, passes)
-        if cost is None and passes and self._is_local(adapter):
+        if cost is None and passes and self._is_local(adapter, model):
             return msgspec.structs.replace(reported, cost_usd=0.0, included=True, local=True)
         prices = None if cost is None else self.prices(adapter, model, largest)
         return msgspec.structs.replace(reported, cost_usd=cost, prices=prices)
@@ -214,11 +214,25 @@ class Services(msgspec.Struct):
         """Return whether a subscription pays for the requests of an adapter."""
         return adapter in self.adapters.names() and self.adapters.settings(adapter).included
 
-    def _is_local(self, adapter: str) -> bool:
-        """Return whether this machine answers for an adapter: where its models have no price, they cost none."""
-        from codecompanion.adapters.http.time_limits import is_loopback
+    def _is_local(self, adapter: str, model: str) -> bool:
+        """Return whether this machine runs the model, so that a model without a price costs nothing.
 
-        return adapter in self.adapters.names() and is_loopback(self.adapters.settings(adapter).base_url)
+        A loopback address is not enough: a gateway (LiteLLM) may pass the request on to a provider that bills. It takes
+        a listing in which the server names itself, or an entry written for a server that runs models.
+        """
+        from codecompanion.adapters.http.time_limits import is_loopback
+        from codecompanion.adapters.model_list import is_cloud_model
+
+        if adapter not in self.adapters.names() or is_cloud_model(model):
+            return False
+        settings = self.adapters.settings(adapter)
+        if not is_loopback(settings.base_url):
+            return False
+        try:
+            told = self.adapters.get(adapter).runs_model_itself(model)
+        except ConfigError:  # said where the adapter is used
+            told = None
+        return settings.local_server if told is None else told
 
     def _told_by_endpoint(self, adapter_name: str, model: str) -> ModelLimits:
         try:

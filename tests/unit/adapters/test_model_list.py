@@ -7,7 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from codecompanion.adapters.model_list import ANY_MODEL, find_limits, read_model_limits, read_model_names
+from codecompanion.adapters.model_list import (
+    ANY_MODEL,
+    OWNERS,
+    find_limits,
+    read_model_limits,
+    read_model_names,
+    read_model_owners,
+)
 from codecompanion.counting.model_windows import ModelLimits
 
 
@@ -114,6 +121,16 @@ def test_a_server_with_one_model_tells_its_window_for_any_name() -> None:
 def test_koboldcpp_tells_its_window(body: bytes, window: int) -> None:
     """Lesson 30: it drops the front of a longer prompt and answers as if nothing had happened."""
     assert read_model_limits(body) == ({ANY_MODEL: ModelLimits(window)} if window else {})
+
+
+def test_a_server_tells_in_its_listing_whether_it_runs_the_models() -> None:
+    """LiteLLM calls everything OpenAI's; servers that run models name themselves; others say nothing."""
+    owned = {"a": "library", "b": "vllm", "c": "llamacpp", "d": "organization_owner", "e": "openai", "f": "me", "g": 1}
+    body = msgspec.json.encode({"data": [{"id": name, "owned_by": owner} for name, owner in owned.items()]})
+    owners = read_model_owners(body)
+    assert {name: OWNERS.get(owners.get(name, "")) for name in owned} == {
+        "a": True, "b": True, "c": True, "d": True, "e": False, "f": None, "g": None
+    }  # fmt: skip
 
 
 def test_a_name_without_a_tag_is_the_latest() -> None:

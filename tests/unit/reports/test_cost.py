@@ -63,13 +63,13 @@ def test_turns_are_sorted_by_cost_and_unpriced_ones_by_tokens() -> None:
 
 
 def test_an_unknown_price_is_never_zero() -> None:
-    """R-359: "pricing unavailable" with the models concerned; no $ anywhere."""
+    """R-359: "price unknown" with the models concerned; no $ anywhere."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000, 10), priced=False)
     text = written(log, Budget(scope="total", limit_usd=0, warn_at=0, spent_usd=0, unpriced=1))
     assert text.startswith(f"# Cost of this chat: {PRICE_UNKNOWN}")
-    assert "Pricing unavailable for 1 call (claude)." in text
+    assert "Price unknown for 1 call (claude)." in text
     assert "$" not in text
 
 
@@ -156,9 +156,11 @@ def test_budgets_are_shown_with_what_is_not_counted() -> None:
         worked_chat(),
         Budget(scope="chat", limit_usd=0.1, warn_at=0.8, spent_usd=0.2),
         Budget(scope="total", limit_usd=0, warn_at=0, spent_usd=3, unpriced=2),
+        Budget(scope="chat", limit_usd=2, warn_at=0, spent_usd=0, unpriced=2),
     )
     assert "- This chat: $0.20 of $0.10 (**used up**, warning from 80 %)." in text
     assert "- All chats: $3.00, no budget. 2 calls without a known price are not counted." in text
+    assert "- This chat: price unknown of $2.00 (at least 0 %). 2 calls without a known price" in " ".join(text.split())
 
 
 @pytest.mark.parametrize("width", [24, 40, 64, 80, 120])
@@ -181,8 +183,8 @@ def test_figures_are_kept_whole_at_any_width(width: int) -> None:
         assert all(figure in text for row in FIGURES for figure in row[1:])
     if width == 40:
         assert "- context management: tokens ~91.3k not sent, money ~$0.0031" in text
-        assert "- the cache: tokens 3.8k read, hits 98 %, money pricing unavailable" in text
-    elif width == 66:
+        assert "- the cache: tokens 3.8k read, hits 98 %, money price unknown" in text
+    elif width == 60:
         assert "| context ma…ment | ~91.3k not sent |" in text
 
 

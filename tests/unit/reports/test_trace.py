@@ -176,7 +176,7 @@ def test_what_the_provider_left_out_is_said() -> None:
     )  # fmt: skip
     calls = section(written(log), "Provider calls")
     assert "- 1: the provider left out 3 items (5.0k tokens, clear_tool_uses_20250919)" in calls
-    assert "no price: pricing unavailable" in calls
+    assert "no price: the price of the model is unknown" in calls
     assert "no end logged" not in calls
     assert "still running" in written(log)
 

@@ -98,6 +98,10 @@ class HttpAdapter:
         """Return what the endpoint itself has told about the model, None when it has not."""
         return self._wire.limits(model)
 
+    def runs_model_itself(self, model: str) -> bool | None:
+        """Return whether the endpoint runs the model or passes requests on, None when it has not told."""
+        return self._wire.runs_model_itself(model)
+
     def render(self, request: ChatRequest) -> bytes:
         """Return the request body as sent."""
         return self._wire.render(request).body

@@ -8,7 +8,13 @@ from collections.abc import Callable
 from codecompanion.adapters.alternation import is_refusal
 from codecompanion.adapters.base import AdapterSettings, BlobReader, ChatRequest
 from codecompanion.adapters.errors.error_map import Endpoint
-from codecompanion.adapters.model_list import find_limits, read_model_limits, read_model_names
+from codecompanion.adapters.model_list import (
+    OWNERS,
+    find_limits,
+    read_model_limits,
+    read_model_names,
+    read_model_owners,
+)
 from codecompanion.adapters.openai_chat.decode import ChatDecoder
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned, learn
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
@@ -44,6 +50,7 @@ class OpenAIChat(WireFormat):
         self._new_id = new_id
         self._learned: dict[str, Learned] = {}
         self._limits: dict[str, ModelLimits] = {}
+        self._owners: dict[str, str] = {}
 
     def render(self, request: ChatRequest) -> HttpCall:
         """Return the request as sent."""
@@ -54,13 +61,18 @@ class OpenAIChat(WireFormat):
         return ChatDecoder(endpoint, self._new_id, self._origin)
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a listing, and remember the windows it tells."""
+        """Return the model names in a listing, and remember the windows and the owners it tells."""
         self._limits.update(read_model_limits(body))
+        self._owners.update(read_model_owners(body))
         return read_model_names(body)
 
     def limits(self, model: str) -> ModelLimits | None:
         """Return what the endpoint has told about the model."""
         return find_limits(self._limits, model)
+
+    def runs_model_itself(self, model: str) -> bool | None:
+        """Return whether the server runs the model or passes requests on, by the owner in its listing."""
+        return OWNERS.get(self._owners.get(model, ""))
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
         """Take in why a request was refused; return whether rendering it again gives one that avoids that."""

@@ -21,6 +21,7 @@ class Spending:
     def __init__(self, services: Services, chat_id: str) -> None:
         self._services, self._chat_id = services, chat_id
         self._warned: set[str] = set()
+        self._has_said_unknown = False
 
     def budgets(self) -> tuple[Budget, Budget]:
         """Return the budgets of this chat and of all chats, as they stand; 0 = unlimited.
@@ -48,10 +49,18 @@ class Spending:
         """Return the warnings that are due after a turn, each once."""
         if not self._has_budget:
             return []
-        due = [budget for budget in await asyncio.to_thread(self.budgets) if budget.is_close]
+        budgets = await asyncio.to_thread(self.budgets)
+        due = [budget for budget in budgets if budget.is_close]
         fresh = [budget for budget in due if budget.scope not in self._warned]
         self._warned = {budget.scope for budget in due}
-        return [budget.warning() for budget in fresh]
+        return [budget.warning() for budget in fresh] or self._blind_warning(budgets)
+
+    def _blind_warning(self, budgets: tuple[Budget, Budget]) -> list[str]:
+        """Return that calls of this chat have no known price, once; a warning of the amount says so as well."""
+        if self._has_said_unknown or not budgets[0].unpriced:
+            return []
+        self._has_said_unknown = True
+        return [next(budget for budget in budgets if budget.limit_usd > 0).blind_warning()]
 
     def _are_included(self, adapters: tuple[str, ...]) -> bool:
         """Return whether subscriptions pay for all that a turn may ask, the one that looks for code with them."""

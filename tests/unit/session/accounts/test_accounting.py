@@ -41,13 +41,29 @@ async def test_a_request_is_logged_with_its_parts_its_retries_its_end_and_its_pr
     assert reported.prices == Prices(input=1, output=5, cache_read=0.1, cache_write=0)
 
 
-@pytest.mark.parametrize(("address", "local"), [("http://localhost:11434", True), ("http://box.lan:8080", False)])
-async def test_a_model_without_a_price_on_this_machine_costs_nothing(tmp_path, address, local):
-    """Where a price is known it counts: a gateway on this machine forwards to somebody who wants money."""
+LOOPBACK, NETWORK = "http://localhost:11434", "http://box.lan:8080"
+
+
+@pytest.mark.parametrize(
+    ("address", "model", "is_entry_of_server", "told", "local"),
+    [
+        (LOOPBACK, "qwen3:14b", True, None, True),
+        (LOOPBACK, "gpt-oss:120b-cloud", True, None, False),  # Ollama passes it on to its own service
+        (LOOPBACK, "kimi-k2.5:cloud", True, True, False),
+        (LOOPBACK, "qwen3:14b", True, False, False),  # a gateway behind the entry of a server
+        (LOOPBACK, "qwen3:14b", False, None, False),  # a gateway, as far as anybody knows
+        (LOOPBACK, "qwen3:14b", False, True, True),  # the listing says who it is
+        (NETWORK, "qwen3:14b", True, True, False),
+    ],
+)
+async def test_only_a_known_server_on_this_machine_is_free(tmp_path, address, model, is_entry_of_server, told, local):
+    """R-359: a gateway (LiteLLM) on this machine may pass on to a provider that bills. A known price always counts."""
     bench = Bench(tmp_path, ScriptedAdapter("model", lambda request: says("answer")))
     entry = bench.services.adapters.settings("model")
-    bench.services.adapters.add(bench.adapter, msgspec.structs.replace(entry, base_url=address))
-    report = UsageReported(message_id="m", adapter="model", model="m", usage=Usage(10, 5), estimated_prompt_tokens=10)
+    entry = msgspec.structs.replace(entry, base_url=address, local_server=is_entry_of_server)
+    bench.services.adapters.add(bench.adapter, entry)
+    bench.adapter.runs_model_itself = lambda name: told
+    report = UsageReported(message_id="m", adapter="model", model=model, usage=Usage(10, 5), estimated_prompt_tokens=10)
     bench.services.price = lambda adapter, model, passes: None
     priced = bench.services.priced(report)
     assert (priced.cost_usd, priced.local, priced.included) == ((0.0, True, True) if local else (None, False, False))

@@ -88,16 +88,31 @@ async def test_an_answer_is_not_thrown_away_for_one_that_may_not_be_asked_for(tm
 
 
 async def test_calls_without_a_price_never_use_a_budget_up(tmp_path):
-    """R-359: an unknown price is not $0, and not the budget's end either; the warning says what is not counted."""
+    """R-359: an unknown price is not $0, and not the budget's end either: the user is told once, and in the warning."""
     bench = bench_with(tmp_path, budget=1, budget_warn=0.5)
     session = await bench.open()
     bench.services.price = lambda adapter, model, passes: None
     await ask(bench, session, 1)
-    bench.services.price = lambda adapter, model, passes: 0.6
     await ask(bench, session, 2)
-    assert [event.reason for event in bench.of(TurnFinished)] == ["done", "done"]
-    (warning,) = [event.text for event in bench.of(Notice) if event.level == "WARN"]
-    assert warning.endswith("1 call without a known price is not counted.")
+    bench.services.price = lambda adapter, model, passes: 0.6
+    await ask(bench, session, 3)
+    assert [event.reason for event in bench.of(TurnFinished)] == ["done", "done", "done"]
+    unknown, warning = [event.text for event in bench.of(Notice) if event.level == "WARN"]
+    assert unknown == (
+        "Price unknown: the budget of this chat ($1.00, interactions.chat.opts.budget) cannot count all calls of this"
+        " chat. 1 call without a known price is not counted."
+    )
+    assert warning.endswith("2 calls without a known price are not counted.")
+
+
+async def test_a_total_budget_says_too_that_it_cannot_count_a_chat(tmp_path):
+    """R-359."""
+    bench = bench_with(tmp_path, total_budget=5)
+    session = await bench.open()
+    bench.services.price = lambda adapter, model, passes: None
+    await ask(bench, session, 1)
+    (unknown,) = [event.text for event in bench.of(Notice) if event.level == "WARN"]
+    assert unknown.startswith("Price unknown: the budget of all chats ($5.00, interactions.chat.opts.total_budget)")
 
 
 async def test_without_a_budget_the_store_is_not_asked(tmp_path, monkeypatch):
