@@ -183,6 +183,11 @@ function M.for_host()
   return settings
 end
 
+---@return string language The user's, "" = unknown
+function M.language()
+  return require("codecompanion.config.host").language(result().given)
+end
+
 ---What `hello` tells of the adapters, and what must not stand in the environment of the host's process.
 ---@return { entries: table<string, table>, proxy: string, keys: string[], sent: string[] }
 function M.adapters()

@@ -589,8 +589,9 @@
 ---@field sha256 string
 ---@field allowed boolean
 
----First request: the user's settings (see `settings.py`), folders, the Neovim version.
+---First request: the user's settings (see `settings.py`), folders, the Neovim version, shell and language.
 ---
+---`shell` is the value of Neovim's option, `language` the configured one or the locale, "" = unknown.
 ---`adapters`: the user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none.
 ---`environment`: what the process was started without, because programs of the same user could read it there.
 ---`mistakes`: what the editor found wrong with the settings that a chat has to say before it is used.
@@ -603,6 +604,8 @@
 ---@field cache_dir string
 ---@field log_path string
 ---@field nvim string
+---@field shell? string
+---@field language? string
 ---@field state_dir? string
 ---@field config_dir? string
 ---@field adapters? table<string, any>
@@ -1812,6 +1815,7 @@
 ---@field max_provider_requests_per_turn? integer
 ---@field max_output_continuations? integer
 ---@field tell_open_file? boolean
+---@field tell_environment? boolean
 ---@field budget? number
 ---@field budget_warn? number
 ---@field total_budget? number

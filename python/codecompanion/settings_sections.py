@@ -66,6 +66,7 @@ class ChatSettings(Section, frozen=True):
     total_budget_warn: float
     on_compact: OnCompact
     tell_open_file: bool
+    tell_environment: bool
     tokenizer: Literal["estimate", "exact"]
     compaction_timeout_s: float
     checkpoint_every_messages: int

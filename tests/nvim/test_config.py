@@ -496,6 +496,25 @@ def test_another_language_is_asked_for_after_the_built_in_prompt(config: Config)
     assert chat.full_system_prompt("You help.") == "You help.\n\nWrite everything that is not code in German."
 
 
+@pytest.mark.parametrize(
+    ("locale", "configured", "told"),
+    [
+        ({"LC_ALL": "de_DE.UTF-8", "LANG": "fr_FR"}, "", "de_DE"),
+        ({"LC_ALL": "", "LC_MESSAGES": "sr_RS@latin", "LANG": "fr_FR"}, "", "sr_RS"),
+        ({"LC_ALL": "", "LC_MESSAGES": "", "LANG": "C.UTF-8"}, "", ""),
+        ({"LC_ALL": "", "LC_MESSAGES": "", "LANG": ""}, "", ""),
+        ({"LC_ALL": "de_DE.UTF-8"}, "English", "English"),
+    ],
+)
+def test_the_language_is_the_configured_one_or_the_locale(
+    config: Config, locale: dict[str, str], configured: str, told: str
+) -> None:
+    config.setup(at("opts.language", f"'{configured}'") if configured else "{}")
+    for name, value in locale.items():
+        config.nvim.lua("local name, value = ...; vim.env[name] = value", name, value)
+    assert config.nvim.lua("return config.language()") == told
+
+
 def test_a_system_prompt_function_that_fails_leaves_the_built_in_one(config: Config) -> None:
     told = config.setup(at("interactions.chat.opts.system_prompt", "function() return nil .. '' end")).for_host()
     assert told["chat"]["system_prompt"] is None

@@ -19,7 +19,7 @@ from tests.providers.chat.answers import Call, failure, plain, reply, silence
 from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
 
-USAGE = {"prompt_tokens": 900, "completion_tokens": 12, "total_tokens": 912}
+USAGE = {"prompt_tokens": 1900, "completion_tokens": 12, "total_tokens": 1912}
 
 
 def read(path, call_id="call_1"):
@@ -45,7 +45,7 @@ def test_a_question_with_tools_from_the_keys_to_the_wire_and_back(nvim_factory, 
         assert "Both are fine." in screen
         assert "read_file a.txt" in screen
         assert "<rules>AGENTS.md</rules>" in screen
-        assert "ctx 912/128.0k" in screen
+        assert "ctx 1.9k/128.0k" in screen
         request = sent(server)
         assert [m["role"] for m in request] == ["system", "user", "user", "assistant", "tool", "tool"]
         assert request[2]["content"] == "## Compare\na.txt and b.txt\n```\nplease\n```"

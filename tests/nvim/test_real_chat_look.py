@@ -41,7 +41,8 @@ def test_what_is_attached_is_named_from_the_workspace(nvim_factory, tmp_path):
         chat.send("/buffer b.txt")
         chat.nvim.wait_screen("> - ↻ <buffer>b.txt</buffer>")
         chat.say("look")
-        texts = [str(message["content"]) for message in server.requests[-1].json["messages"]]
+        # The system prompt names the working folder.
+        texts = [str(message["content"]) for message in server.requests[-1].json["messages"][1:]]
         assert any(text.startswith("The content of `sub/a.txt`") for text in texts)
         assert str(tmp_path) not in "".join(texts)
 

@@ -85,7 +85,7 @@ def test_the_group_of_the_help_is_what_a_chat_begins_with(nvim_factory: Factory,
         chat.say("x")
         assert set(offered(server)) == {"read_file", "grep_search", "run_command"}
         system = server.requests[-1].json["messages"][0]["content"]
-        assert system.endswith("\n\nYou review code. Change nothing.")
+        assert "\n\nYou review code. Change nothing.\n\nThe user's environment:" in system
 
 
 def test_names_are_completed_beside_files(chat: ChatDriver) -> None:

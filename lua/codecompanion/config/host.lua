@@ -150,6 +150,7 @@ local function chat(options, given, evaluation)
     total_budget_warn = opts.total_budget_warn,
     on_compact = opts.on_compact,
     tell_open_file = opts.tell_open_file,
+    tell_environment = opts.tell_environment,
     tokenizer = opts.tokenizer,
     compaction_timeout_s = opts.compaction_timeout / 1000,
     response_style = opts.response_style or vim.NIL,
@@ -328,6 +329,22 @@ function M.settings(options, given)
     log_level = options.opts.log_level,
   }
   return settings, evaluation.problems
+end
+
+---The user's language as the model is told it: the configured one, else the locale (`de_DE`), "" = neither.
+---@param given table
+---@return string
+function M.language(given)
+  local configured = vim.tbl_get(given, "opts", "language")
+  if configured then
+    return configured
+  end
+  local locale = ""
+  for _, name in ipairs({ "LC_ALL", "LC_MESSAGES", "LANG" }) do
+    locale = locale == "" and vim.env[name] or locale
+  end
+  locale = locale:match("^[^.@]*")
+  return (locale == "C" or locale == "POSIX") and "" or locale
 end
 
 ---The functions in `context_management`, evaluated for one chat (R-502, R-503).

@@ -25,6 +25,8 @@ function M.prepare()
     state_dir = vim.fn.stdpath("state") .. "/codecompanion",
     config_dir = vim.fn.stdpath("config") .. "/codecompanion",
     log_path = require("codecompanion.log").path(),
+    shell = vim.o.shell,
+    language = config.language(),
     nvim = ("%d.%d.%d"):format(version.major, version.minor, version.patch),
   }
   return payload, open

@@ -22,6 +22,7 @@ from codecompanion.errors import StoreError
 from codecompanion.model.messages import Message, Usage
 from codecompanion.session.files.editor_asks import EditorAsks
 from codecompanion.session.services import Services
+from codecompanion.session.window.environment_block import EditorFacts
 from codecompanion.store.opening import open_memory_store, open_store
 from codecompanion.store.store import Store
 from codecompanion.tools.builtin import BUILTIN_TOOLS
@@ -84,6 +85,7 @@ async def build_services(
         editor=editor,
         known_secrets=known,
         environment=environment,
+        editor_facts=EditorFacts(request.nvim, request.shell, request.language),
     )
     known.learn_environment(environment, adapters.key_variables(), is_plain_name)
     known.learn(await asyncio.to_thread(adapters.secret_values))

@@ -3,6 +3,7 @@
      0  providers of tools that are not ready are waited for, MCP servers started: where the request may have
         tools of theirs, and for a while                        `tools.toolbox`, `session.mcp.servers`
      1  rule files that have changed are read again                        R-549  `attachments.rules_sync`
+        and where the chat is, when the folder is another one or the cache is cold    `window.environment_block`
      2  a checkpoint, when one is due                                      R-464  `compaction.effects`
      3  the `/compact` that was typed meanwhile                            R-533  `window.context_control`
      4  how large is the window? an endpoint that can tell is asked        R-506  `window.window_watch`
@@ -47,6 +48,7 @@ async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bo
     """
     await _have_tools(chat)
     await chat.reread_rules()
+    await chat.control.read_environment(chat.root())
     chat.effects.boundary()
     wanted = None if is_continued else chat.take_compaction_request()
     if wanted is not None:

@@ -24,6 +24,7 @@ from codecompanion.model.history import Prices, UsageReported
 from codecompanion.model.messages import Usage
 from codecompanion.session.accounts.usage_check import Doubt, UsageDoubts
 from codecompanion.session.compaction.effects import Keeping
+from codecompanion.session.window.environment_block import EditorFacts
 from codecompanion.settings import Settings
 from codecompanion.store.log.scratch import Calibration as StoredCalibration
 from codecompanion.store.store import Store
@@ -98,6 +99,8 @@ class Services(msgspec.Struct):
     """What makes and compares vectors of code, None = words decide alone."""
     context_sources: dict[str, Source] = msgspec.field(default_factory=dict)
     """What reads an item of editor context that comes `by_host`, by its name, beside those built in."""
+    editor_facts: EditorFacts = msgspec.field(default_factory=EditorFacts)
+    """What the model may be told of the editor."""
     proxy: str = ""
     """The configured proxy, "" = the system's."""
     pages_dir: Path | None = None

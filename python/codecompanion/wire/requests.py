@@ -104,8 +104,9 @@ class McpAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hello(Request, frozen=True, kw_only=True):
-    """First request: the user's settings (see `settings.py`), folders, the Neovim version.
+    """First request: the user's settings (see `settings.py`), folders, the Neovim version, shell and language.
 
+    `shell` is the value of Neovim's option, `language` the configured one or the locale, "" = unknown.
     `adapters`: the user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none.
     `environment`: what the process was started without, because programs of the same user could read it there.
     `mistakes`: what the editor found wrong with the settings that a chat has to say before it is used.
@@ -117,6 +118,8 @@ class Hello(Request, frozen=True, kw_only=True):
     cache_dir: str
     log_path: str
     nvim: str
+    shell: str = ""
+    language: str = ""
     state_dir: str = ""
     config_dir: str = ""
     adapters: dict[str, Any] = {}

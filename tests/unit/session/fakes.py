@@ -147,7 +147,8 @@ class Bench:
         self.root, self.events = root, list[Event]()
         given: dict[str, Any] = {"workspace": {"root": str(root)}, "rules": {"enabled": False}}
         given["tools"] = {"yolo": True, **(tools or {})}
-        given["chat"] = {"adapter": "offline", **(settings or {})}
+        # Where the tests run is not part of what they are about, nor of `same_requests`.
+        given["chat"] = {"adapter": "offline", "tell_environment": False, **(settings or {})}
         loaded = settings_module.load(given)
         registry = AdapterRegistry(
             {}, read_blob=lambda sha: b"", summarise=lambda messages, limit: "offline summary", secrets={}

@@ -150,6 +150,13 @@ return {
           .. " lines. It goes along with a message when it has changed since the model was told last.",
       },
       {
+        name = "tell_environment",
+        type = "boolean",
+        default = true,
+        description = "Tell the model in a short block of the system prompt where it is: system, shell, working folder,"
+          .. " git branch, date, your language, Neovim version, see |codecompanion-environment|.",
+      },
+      {
         name = "budget",
         type = "number",
         min = 0,

@@ -36,6 +36,7 @@ async def open_new(services: Services, request: OpenChat) -> Session:
     adapter_name = request.adapter or chat.adapter
     session.control.use_model(adapter_name, request.model or (chat.model if adapter_name == chat.adapter else ""))
     session.control.serve(request.purpose)
+    await session.control.read_environment(session.root())
     await durable(services.store.acquire(request.chat))
     await session.log.write(
         ChatCreated(
@@ -81,6 +82,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     events = [*events, *mended]
     session = Session(services, log, request.snapshot)
     is_own = await _use_stored(session, events)
+    await session.control.read_environment(session.root())
     drafts = await durable(store.take_drafts(chat_id, request.copy, owned=not read_only))
     stored = await asyncio.to_thread(_stored_submits, events, request.unconfirmed)
     _announce(session, resumed=True, read_only=read_only, drafts=drafts, stored=stored)

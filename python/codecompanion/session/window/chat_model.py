@@ -6,11 +6,14 @@ room, each of which takes a `ChatModel` and what else it needs.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from codecompanion import prompts
 from codecompanion.adapters.base import Adapter, ChatRequest
+from codecompanion.context.editing.cache_state import find_cache_state
 from codecompanion.context.policy.budget import Room, threshold_tokens
 from codecompanion.context.policy.schema import Stage
 from codecompanion.context.shaping.prompt_shape import TERSE, Fragment, join_fragments
@@ -24,6 +27,7 @@ from codecompanion.session.compaction.watch import Standing
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.toolbox.chat_tools import ChatTools
+from codecompanion.session.window.environment_block import environment_fragment
 from codecompanion.tools.registry import ToolRegistry
 from codecompanion.wire.events import Notice, Severity
 
@@ -42,6 +46,9 @@ class ChatModel:
         self.purpose = ""
         """What a chat without a window is for (`requests.OpenChat`), "" for any other."""
         self.policy = services.policy({})
+        self.environment: Fragment | None = None
+        """Where the model is told it is, None = it is not."""
+        self._environment_root: Path | None = None
         self.edits_in_place = False
         """Whether the reply of this turn is an edit in place: a text of a certain form, and no tools."""
         self.tools = ChatTools(services.tools, lambda: services.settings.tools, lambda: log.tools)
@@ -64,11 +71,13 @@ class ChatModel:
     # ---- what goes with every request
 
     def fragments(self) -> tuple[Fragment, ...]:
-        """Return the parts of the system prompt: the agent's, and how long replies shall be (R-344, R-348, K16)."""
+        """Return the parts of the system prompt: the agent's, tool groups, style (R-344, R-348, K16), place."""
         chat = self.services.settings.chat
+        last = () if self.environment is None else (self.environment,)  # what differs between chats
         if self.purpose:
             text = prompts.load(f"purpose_{self.purpose}")
-            return (Fragment("system_prompt", "system prompt", full=text, compact=text, source="built_in"),)
+            purpose = Fragment("system_prompt", "system prompt", full=text, compact=text, source="built_in")
+            return (purpose, *(last if self.purpose == "command_line" else ()))
         own = chat.system_prompt is not None
         agent = Fragment(
             key="system_prompt",
@@ -80,8 +89,8 @@ class ChatModel:
         style = chat.response_style or self.policy.response_style
         if self.edits_in_place:
             return (agent, Fragment("edit_in_place", "form of an edit", full=prompts.load("edit_in_place")))
-        groups = tuple(self.tools.fragments())
-        return (agent, *groups, TERSE) if style == "terse" else (agent, *groups)
+        groups = (*self.tools.fragments(), *((TERSE,) if style == "terse" else ()))
+        return (agent, *groups, *last)
 
     def _system_message(self) -> Message:
         """Return the system prompt in full."""
@@ -93,6 +102,23 @@ class ChatModel:
             self.purpose, self.specs = purpose, ()
             self.system_message = self._system_message()
             self.meter.set_fixed_part(self.system_message, self.specs)
+
+    async def read_environment(self, root: Path) -> None:
+        """Take in where the chat is now: in another folder at once, else where the prompt cache is lost anyway."""
+        services = self.services
+        if not services.settings.chat.tell_environment:
+            return
+        if root == self._environment_root and self._is_cached():
+            return
+        facts, now = services.editor_facts, services.clock()
+        self.environment = await asyncio.to_thread(environment_fragment, root, facts, now)
+        self._environment_root = root
+        self.compose_prompt()
+
+    def _is_cached(self) -> bool:
+        """Return whether the provider's cache may hold the system prompt that was sent last."""
+        view, lifetime_s = self.log.view, self.adapter().cache_lifetime_s
+        return find_cache_state(view.messages, self.services.clock(), lifetime_s, view.tokens).warm_tokens > 0
 
     def compose_prompt(self) -> None:
         """Take in what the policy in force says of the system prompt (K16)."""

@@ -1,0 +1,74 @@
+"""The end of the system prompt: system, shell, folder, branch, date, language, editor, so that the model knows them.
+
+A fragment of its own at the end of the prompt. It has a date and no time of day, and a chat keeps the block it has
+while the provider's cache may hold it (lesson 22, `ChatModel.read_environment`). Names of folders and branches come
+from outside: one line each, without what could end the code span they are in.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.context.shaping.prompt_shape import Fragment
+from codecompanion.formats.text_files import printable
+from codecompanion.workspace.git_head import read_head
+
+_MAX_NAME, _MAX_PATH = 80, 400
+
+
+class EditorFacts(msgspec.Struct, frozen=True):
+    """What only the editor knows of the user's machine; "" = unknown. `shell` is the value of Neovim's option."""
+
+    nvim: str = ""
+    shell: str = ""
+    language: str = ""
+
+
+def environment_fragment(root: Path, editor: EditorFacts, now: float) -> Fragment:
+    """Return the block for a chat in the folder `root`; `now` in seconds since the epoch. Blocks: it reads files."""
+    system, date = _system(), datetime.fromtimestamp(now).astimezone().date().isoformat()
+    shell = _one_line(Path(editor.shell.split(" ")[0]).name, _MAX_NAME)
+    folder, branch = _one_line(str(root.absolute()), _MAX_PATH), read_head(root)
+    language, nvim = _one_line(editor.language, _MAX_NAME), editor.nvim and f"Neovim {editor.nvim}"
+    lines = [
+        ("System", system),
+        ("Shell", shell and f"{shell} (tools run commands in sh)"),
+        ("Working folder", f"`{folder}`"),
+        ("Git branch", branch and f"`{branch}`"),
+        ("Date", date),
+        ("Language", language),
+        ("Editor", nvim),
+    ]
+    told = "\n".join(f"- {name}: {value}" for name, value in lines if value)
+    short = [system, shell, f"`{folder}`", branch and f"branch `{branch}`", date, language, nvim]
+    return Fragment(
+        key="environment",
+        label="environment",
+        full=f"The user's environment:\n{told}",
+        compact=f"Environment: {', '.join(filter(None, short))}.",
+        source="editor",
+    )
+
+
+def _system() -> str:
+    """Return operating system and machine: `Linux (Debian GNU/Linux 12), x86_64`."""
+    about = os.uname()
+    name = about.sysname
+    if name == "Darwin":
+        name = f"macOS {platform.mac_ver()[0]}".strip()
+    elif name == "Linux":
+        try:
+            release = platform.freedesktop_os_release().get("PRETTY_NAME", "")
+        except OSError:
+            release = ""
+        name = f"Linux ({_one_line(release, _MAX_NAME)})" if release else name
+    return f"{name}, {about.machine}"
+
+
+def _one_line(text: str, limit: int) -> str:
+    return " ".join(printable(text).split()).replace("`", "'")[:limit]
