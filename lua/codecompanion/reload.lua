@@ -25,6 +25,10 @@ function M.deactivate()
   for _, chat in ipairs(chats and chats.list() or {}) do
     require("codecompanion.chat.wire.draft").save(chat)
   end
+  local pasting = package.loaded["codecompanion.chat.ui.pasting"]
+  if pasting then
+    pasting.stop()
+  end
   if host then
     host.stop(LEAVE_MS)
   end

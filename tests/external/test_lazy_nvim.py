@@ -61,8 +61,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
     lazy = clone_of("LAZY_NVIM", "folke+lazy.nvim", tmp_path / "lazy.nvim")
     with ExitStack() as stack:
 
-        def start(spec: str, *, setup: str = "", binary: str = EVERY_NVIM[0], **options: Any) -> Nvim:
+        def start(spec: str, *, setup: str = "", before: str = "", binary: str = EVERY_NVIM[0], **options: Any) -> Nvim:
             init = f"""
+{before}
 vim.opt.runtimepath:prepend({lua_string(str(lazy))})
 require("lazy").setup({{ spec = {{ {spec} }}, {setup} rocks = {{ enabled = false }} }})
 """
@@ -269,6 +270,131 @@ def test_reload_with_a_chat_open_draws_it_again(start: Start, origin: Origin) ->
     nvim.wait_for(lambda: sum(line.startswith("## CodeCompanion") for line in nvim.lines()) == 2, "a second answer")
     assert not nvim.blocked()
     assert "E95" not in nvim.messages()
+
+
+CENSUS = """
+local function count(list, name_of)
+  local counts = {}
+  for _, one in ipairs(list) do
+    local name = name_of(one)
+    counts[name] = (counts[name] or 0) + 1
+  end
+  return counts
+end
+collectgarbage()
+collectgarbage()
+local handles = {}
+vim.uv.walk(function(handle)
+  if not handle:is_closing() then
+    table.insert(handles, handle:get_type() .. (handle:is_active() and " active" or ""))
+  end
+end)
+local marks = {}
+for name, ns in pairs(vim.api.nvim_get_namespaces()) do
+  for _, bufnr in ipairs(vim.api.nvim_list_bufs()) do
+    local found = #vim.api.nvim_buf_get_extmarks(bufnr, ns, 0, -1, {})
+    if found > 0 then marks[name .. " in " .. vim.api.nvim_buf_get_name(bufnr)] = found end
+  end
+end
+local wraps, paste = 0, vim.paste
+while paste and paste ~= original_paste do
+  wraps = wraps + 1
+  local inner
+  for index = 1, 20 do
+    local name, value = debug.getupvalue(paste, index)
+    if not name then break end
+    inner = inner or (name == "paste" and value)
+  end
+  paste = inner
+end
+local children = vim.api.nvim_get_proc_children(vim.fn.getpid())
+return {
+  paste = { wraps = wraps, found = paste == original_paste },
+  autocommands = count(vim.api.nvim_get_autocmds({}), function(one)
+    return ("%s %s %s"):format(one.group_name or "", one.event, one.buflocal and "in a buffer" or one.pattern)
+  end),
+  commands = vim.tbl_count(vim.api.nvim_get_commands({})),
+  handles = count(handles, tostring),
+  on_key = vim.on_key(),
+  namespaces = vim.tbl_count(vim.api.nvim_get_namespaces()),
+  marks = marks,
+  children = #children,
+  highlights = vim.tbl_count(vim.api.nvim_get_hl(0, {})),
+  buffers = count(vim.api.nvim_list_bufs(), function(bufnr)
+    return vim.api.nvim_buf_get_name(bufnr) .. (vim.api.nvim_buf_is_loaded(bufnr) and " loaded" or "")
+  end),
+  keymaps = #vim.api.nvim_get_keymap("n") + #vim.api.nvim_get_keymap("i") + #vim.api.nvim_get_keymap("x"),
+  clients = #vim.lsp.get_clients(),
+  options = { vim.o.tabline, vim.o.runtimepath, vim.o.statusline, vim.wo.winbar, vim.wo.foldmethod },
+  notify = tostring(vim.notify),
+  select = tostring(vim.ui.select),
+}
+"""
+"""What a Neovim has that a plugin could leave behind."""
+
+
+@pytest.mark.parametrize("binary", EVERY_NVIM)
+def test_ten_reloads_leave_nothing_behind(start: Start, origin: Origin, binary: str) -> None:
+    """`:Lazy reload codecompanion` with a chat on the screen, as somebody does who changes their configuration."""
+    spec = from_git(origin, "opts = { completion = { enabled = true, endpoint = 'ollama', model = 'm' } },")
+    start(spec, binary=binary).__exit__()
+    nvim = start(f"{{}}, {spec}", binary=binary, before="original_paste = vim.paste")
+    talk(nvim)
+    pids: list[int] = []
+
+    def reload() -> None:
+        pids.append(nvim.lua("return require('codecompanion.host').inspect().pid"))
+        nvim.command("Lazy reload codecompanion")
+        leave_the_window(nvim)
+        nvim.wait_for(lambda: not Path(f"/proc/{pids[-1]}").exists(), "the end of the old host")
+        nvim.wait_lua("return (vim.b.codecompanion_chat or {}).meter ~= nil")
+        nvim.wait_for(lambda: answered(nvim), "the chat as it was")
+        nvim.feed("i<Esc>")
+
+    def census() -> dict[str, Any]:
+        nvim.settle()
+        return dict(nvim.lua(CENSUS))
+
+    reload()
+    before: dict[str, Any] = {}
+
+    def is_still() -> bool:
+        last = dict(before)
+        before.update(census())
+        return bool(last == before)
+
+    nvim.wait_for(is_still, "the same census twice")
+    assert before["paste"] == {"wraps": 1, "found": True}
+    for _ in range(10):
+        reload()
+    nvim.wait_for(lambda: census() == before, f"what was there before: {before}, now {census()}")
+    assert not nvim.blocked()
+    assert "Error" not in nvim.messages()
+
+
+def test_a_wrapper_of_another_plugin_around_paste_lives_on_through_reloads(start: Start, origin: Origin) -> None:
+    """What that plugin wrapped still works, and nothing is wrapped around it again."""
+    start(from_git(origin)).__exit__()
+    nvim = start(from_git(origin), before="original_paste = vim.paste")
+    talk(nvim)
+    nvim.lua(
+        """
+        local paste = vim.paste
+        theirs = function(lines, phase) seen = (seen or 0) + 1; return paste(lines, phase) end
+        vim.paste = theirs
+        """
+    )
+    for _ in range(3):
+        pid = nvim.lua("return require('codecompanion.host').inspect().pid")
+        nvim.command("Lazy reload codecompanion")
+        leave_the_window(nvim)
+        nvim.wait_for(lambda pid=pid: not Path(f"/proc/{pid}").exists(), "the end of the old host")  # type: ignore[misc]
+        nvim.wait_for(lambda: answered(nvim), "the chat as it was")
+    assert nvim.lua("return vim.paste == theirs")
+    nvim.feed("gg")
+    nvim.lua("vim.api.nvim_paste('from the clipboard', false, -1)")
+    assert nvim.lua("return seen") == 1
+    assert nvim.lines()[-1] == "from the clipboard", "it still leads to the input"
 
 
 def test_a_session_file_brings_the_chat_back_at_start(start: Start, origin: Origin, tmp_path: Path) -> None:

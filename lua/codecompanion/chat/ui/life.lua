@@ -15,6 +15,7 @@ local installing = require("codecompanion.chat.wire.installing")
 local name = require("codecompanion.chat.window.name")
 local options = require("codecompanion.chat.state.options")
 local paint = require("codecompanion.chat.buffer.paint")
+local pasting = require("codecompanion.chat.ui.pasting")
 local record = require("codecompanion.chat.state.record")
 local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
@@ -80,17 +81,7 @@ function M.subscribe()
   tabline.adopt()
   installing.setup()
   vim.treesitter.language.register("markdown", "codecompanion")
-  local paste = vim.paste
-  vim.paste = function(lines, phase)
-    local chat = registry.by_buffer()
-    if chat and phase < 2 then
-      require("codecompanion.chat.ui.guard").pasted(chat)
-    end
-    if chat then
-      require("codecompanion.sources.dropped").pasted(chat, lines, phase)
-    end
-    return paste(lines, phase)
-  end
+  pasting.listen()
   local group = api.nvim_create_augroup("codecompanion.chat", {})
   local define = highlights.define
   api.nvim_create_autocmd("ColorScheme", { group = group, callback = define })
