@@ -278,7 +278,7 @@ def test_after_a_crash_of_the_host_what_arrived_stays(chat: ChatDriver) -> None:
     crash(chat)
     screen = chat.nvim.wait_screen(r"! The Python host ended \(status 9\)\.")
     assert "half  ✗ cut off" in screen
-    assert "▸ ⊘ tool c · cancelled · interrupted" in screen
+    assert "▸ ⊘ tool c · interrupted" in screen
     assert chat.nvim.messages() == ""
     chat.nvim.feed("Gitail<Esc><CR>")
     chat.nvim.wait_for(lambda: len(chat.sent("submit")) == 2, "submit")

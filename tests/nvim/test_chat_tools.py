@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from approvals import ask
 from chat_driver import ChatDriver
 from codecompanion.wire import events
@@ -63,7 +65,75 @@ def test_parallel_calls_stand_below_each_other_and_finish_in_any_order(chat: Cha
             )
         )
     rows = [line for line in chat.nvim.screen().split("\n") if "tool " in line]
-    assert rows == ["▸ ✓ tool a · 1 line", "▸ ✗ tool b · 1 line", "▸ ✓ tool c · 1 line"]
+    assert rows == ["▸ ✓ tool a · 1 line", "▸ ✗ tool b · failed: 1 line", "▸ ✓ tool c · 1 line"]
+
+
+NO_FILE = "There is no file lua/nothing.lua. file_search finds files by name.\nsecond line"
+WHY = "not now, the test server is busy with something else"
+
+
+@pytest.mark.parametrize(
+    ("status", "title", "summary", "preview", "lines"),
+    [
+        (
+            "error",
+            "read_file lua/nothing.lua",
+            "failed",
+            NO_FILE,
+            {
+                200: "▸ ✗ read_file lua/nothing.lua · failed: There is no file lua/nothing.lua. file_search finds files"
+                " by name",
+                80: "▸ ✗ read_file lua/nothing.lua · failed: There is no file lua/nothing.lua. …",
+                40: "▸ ✗ read_file lua…ng.lua · There is no …",
+            },
+        ),
+        (
+            "rejected",
+            "run_command npm test",
+            f"rejected: {WHY}",
+            f"The user rejected this call. Reason: {WHY}",
+            {
+                200: f"▸ ⊘ run_command npm test · rejected: {WHY}",
+                80: "▸ ⊘ run_command npm test · rejected: not now, the test server is busy with …",
+                40: "▸ ⊘ run_command … test · rejected: not …",
+            },
+        ),
+        (
+            "error",
+            "run_command npm test",
+            "exit 1 · 42 lines",
+            "exit code 1\n…",
+            {
+                80: "▸ ✗ run_command npm test · failed: exit 1 · 42 lines",
+                40: "▸ ✗ run_comman… test · exit 1 · 42 lines",
+            },
+        ),
+        ("error", "demo ", "failed", "", {80: "▸ ✗ demo · failed"}),
+        ("rejected", "demo", "rejected", "The user rejected this call.", {80: "▸ ⊘ demo · rejected"}),
+        ("error", "demo", "failed", "漢字" * 60, {40: "▸ ✗ demo · 漢字漢字漢字漢字漢字漢字漢字…"}),
+        ("error", "demo", "failed", "a\x1b[31mb\x00c", {80: "▸ ✗ demo · failed: a^[[31mb^@c"}),
+    ],
+)
+def test_a_call_that_failed_or_was_rejected_says_why_in_one_line(
+    chat: ChatDriver, status: str, title: str, summary: str, preview: str, lines: dict[int, str]
+) -> None:
+    """Issue 19: `· failed` alone sends the reader into the fold; a reason is cut at a word and whole under K."""
+    chat.accept("go")
+    chat.push(
+        events.ToolFinished(
+            call_id="c",
+            message_id="m",
+            name="t",
+            title=title,
+            summary=summary,
+            preview=preview,
+            status=status,  # type: ignore[arg-type]
+        )
+    )
+    for width, wanted in lines.items():
+        chat.nvim.request("nvim_ui_try_resize", width, 24)
+        shown = [line for line in chat.nvim.screen().split("\n") if line.startswith("▸ ")]
+        assert shown == [wanted], width
 
 
 def test_a_cancelled_call_says_so_in_words(chat: ChatDriver) -> None:

@@ -70,6 +70,20 @@ function M.cut(text, width)
   return width < 1 and "" or (M.head(text, width - 1) .. "…")
 end
 
+---Cut a text at its end, between words where the last one is not most of it.
+---@param text string
+---@param width integer
+---@return string
+function M.cut_words(text, width)
+  local cut = M.cut(text, width)
+  if cut == text or cut == "" then
+    return cut
+  end
+  local whole = M.head(text, width - 1)
+  local words = text:sub(#whole + 1, #whole + 1):find("^%s") and whole or whole:match("^(.*%S)%s+%S*$")
+  return words and api.nvim_strwidth(words) * 2 >= width and (words:gsub("[%s,;:]+$", "") .. " …") or cut
+end
+
 ---Cut a text in its middle: how it begins and how it ends says more than what lies between.
 ---@param text string
 ---@param width integer

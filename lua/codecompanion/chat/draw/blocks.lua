@@ -34,6 +34,8 @@ M.CUT = " · cut to %d %% · K whole · r restore"
 M.REVERTED = " · reverted"
 
 local MIN_TITLE = 12
+---Below this many cells a line leaves out what its sign says.
+local NARROW = 60
 ---What stands after a line that goes on in the next one.
 M.CONTINUED = { { "↩", "CodeCompanionHint" } }
 ---What stands after a reply that ended early.
@@ -59,6 +61,9 @@ local STATES = {
   cancelled = { "⊘ ", "CodeCompanionToolStopped" },
   rejected = { "⊘ ", "CodeCompanionToolStopped" },
 }
+
+---Calls whose line says why they have no result.
+local HAS_REASON = { error = true, rejected = true }
 
 ---@param text string
 ---@return string[]
@@ -243,12 +248,33 @@ function M.fence(text)
   return ("`"):rep(longest + 1)
 end
 
+local MAX_REASON_BYTES = 200
+
+---Why a call failed: the first line of its error, without the full stop, bounded.
+---@param text? string
+---@return string
+local function reason_of(text)
+  local line = vim.trim(M.plain((vim.trim(text or ""):match("^[^\r\n]*"):gsub("%s+", " ")))):gsub("%.$", "")
+  if #line > MAX_REASON_BYTES then
+    line = line:sub(1, MAX_REASON_BYTES + vim.str_utf_end(line, MAX_REASON_BYTES)) .. "…"
+  end
+  return line
+end
+
+---The outcome of a call as its line shows it: a call that failed or was rejected says why.
 ---@param tool table
 ---@return string
 local function summary_of(tool)
-  local summary = M.one_line(tool.summary or "")
-  if (tool.status == "cancelled" or tool.status == "rejected") and not summary:find(tool.status, 1, true) then
-    summary = summary == "" and tool.status or (tool.status .. " · " .. summary)
+  local summary, status = M.one_line(tool.summary or ""), tool.status
+  if status == "error" and (summary == "" or summary == "failed") then
+    local reason = reason_of(tool.preview)
+    summary = reason == "" and "failed" or "failed: " .. reason
+  elseif status == "error" and not vim.startswith(summary, "failed") then
+    summary = "failed: " .. summary
+  elseif status == "rejected" and not vim.startswith(summary, status) then
+    summary = summary == "" and status or ("%s: %s"):format(status, summary)
+  elseif status == "cancelled" and summary ~= "interrupted" and not summary:find(status, 1, true) then
+    summary = summary == "" and status or ("%s · %s"):format(status, summary)
   end
   return summary ~= "" and (" · " .. summary) or ""
 end
@@ -275,11 +301,21 @@ end
 function M.tool_chunks(tool, width)
   local state = STATES[tool.status] or STATES.running
   local outcome = M.shortened(tool.cleared) or summary_of(tool)
-  local title = M.one_line(tool.title)
+  local title = vim.trim(M.one_line(tool.title))
   local reverted = tool.change and tool.change.reverted and M.REVERTED or ""
   if width then
     local room = width - api.nvim_strwidth("▸ " .. state[1] .. reverted)
-    outcome = fit.cut(outcome, math.max(room - MIN_TITLE, math.floor(room / 2)))
+    if HAS_REASON[tool.status] and not tool.cleared then
+      local width_of_title = api.nvim_strwidth(title)
+      if width < NARROW and width_of_title + api.nvim_strwidth(outcome) > room then
+        outcome = outcome:gsub("^ · failed: ", " · ") -- its sign says so
+      end
+      if api.nvim_strwidth(outcome) > room - MIN_TITLE then -- the title keeps up to half of the line
+        outcome = fit.cut_words(outcome, room - math.min(width_of_title, math.floor(room / 2)))
+      end
+    else
+      outcome = fit.cut(outcome, math.max(room - MIN_TITLE, math.floor(room / 2)))
+    end
     title = fit.squeeze(title, room - api.nvim_strwidth(outcome))
   end
   return {
@@ -310,7 +346,7 @@ end
 ---@return CodeCompanion.Block
 function M.tool(tool)
   local body, fence = body_of(tool)
-  local title = (#body > 0 and "▾ " or "▸ ") .. M.one_line(tool.title)
+  local title = (#body > 0 and "▾ " or "▸ ") .. vim.trim(M.one_line(tool.title))
   local line = title .. summary_of(tool)
   local lines, marks =
     { line }, {

@@ -21,10 +21,11 @@ REJECTED = "The user rejected this call."
 class Verdict(msgspec.Struct, frozen=True):
     """How a question was answered: `refusal` is what the model reads instead of a result.
 
-    `accepted` is the proposal as the user left it, None when the user did not edit it.
+    `reason`: why, in the user's words. `accepted` is the proposal as the user left it, None when it was not edited.
     """
 
     refusal: str | None = None
+    reason: str = ""
     accepted: Accepted | None = None
 
 
@@ -114,7 +115,8 @@ class ApprovalDesk:
             raise asyncio.CancelledError
         self._on_waiting(False, "")
         if decision == "reject":
-            return Verdict(refusal=f"{REJECTED} Reason: {given.reason}" if given.reason.strip() else REJECTED)
+            reason = given.reason.strip()
+            return Verdict(refusal=f"{REJECTED} Reason: {given.reason}" if reason else REJECTED, reason=reason)
         if given.text is None or not question.path:
             return Verdict()
         return Verdict(accepted=Accepted(question.before, question.after, given.text))

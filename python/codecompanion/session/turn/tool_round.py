@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.errors import StoreError, ToolError
-from codecompanion.formats.cutting import cut_for_preview
+from codecompanion.formats.cutting import cut_for_preview, cut_line
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import ChangeShown, EventPayload, MessageAdded, ToolRan
 from codecompanion.model.messages import Message, ToolCall
@@ -36,6 +36,8 @@ Recorded = Callable[[int], Message | None]
 """Position of a call in its reply → the recorded result."""
 LONG_CHARS = 50_000
 """A longer result is looked through in a thread."""
+MAX_REASON_CHARS = 200
+"""The line of a rejected call has so much of the reason; the result has all of it."""
 MAX_DIFF_CHARS = 16_000
 """So much of a diff is drawn and kept beside the call; the whole one can be made from the log."""
 
@@ -154,7 +156,9 @@ class ToolRound:
             except ToolError as error:
                 return _Ran(call, failed(str(error)), "error", title)
             if verdict.refusal is not None:
-                refused = ToolOutput(text=verdict.refusal, summary="rejected", is_error=True)
+                reason = cut_line(verdict.reason, MAX_REASON_CHARS)
+                summary = f"rejected: {reason}" if reason else "rejected"
+                refused = ToolOutput(text=verdict.refusal, summary=summary, is_error=True)
                 return _Ran(call, refused, "rejected", title)
             context = msgspec.structs.replace(context, accepted=verdict.accepted)
             parts.on_running(title)
@@ -234,7 +238,8 @@ class ToolRound:
                 ts=services.clock(),
             )
         )
-        summary, change = ran.output.summary or line_count(ran.output.text), ran.output.change
+        unsaid = "failed" if ran.output.is_error else line_count(ran.output.text)  # the editor adds the reason
+        summary, change = ran.output.summary or unsaid, ran.output.change
         happened = ToolRan(
             call_id=ran.call.id,
             message_id=message.id,
