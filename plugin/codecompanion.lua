@@ -76,8 +76,9 @@ command("CodeCompanionCost", "cost", "Show what the chat has cost", {})
 command("CodeCompanionTrace", "trace", "Show a turn of the chat call by call, by default the newest", { nargs = "?" })
 
 -- Chats come back by the names of their buffers: `:e`, `:b`, session files. Nothing is loaded before.
+local group = api.nvim_create_augroup("codecompanion.buffers", {})
 api.nvim_create_autocmd({ "BufReadCmd", "BufFilePost" }, {
-  group = api.nvim_create_augroup("codecompanion.buffers", {}),
+  group = group,
   pattern = "codecompanion://*",
   desc = "Draw a chat",
   callback = function(args)
@@ -108,6 +109,7 @@ plug("n", "Complete", "<Cmd>CodeCompanionComplete<CR>", "Ask for suggestions at 
 
 -- Maps of Insert mode cost nothing before it.
 api.nvim_create_autocmd("InsertEnter", {
+  group = group,
   once = true,
   callback = function()
     require("codecompanion.inline.plugs")(plug)

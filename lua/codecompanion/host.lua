@@ -27,6 +27,7 @@ local state = {
   python = nil, ---@type string? What it runs with
   leaving = nil, ---@type integer? A process that was asked to go
   start_after_leaving = false,
+  retired = false, ---Other modules have taken over
   ready_ms = nil, ---@type number? From start to ready
 }
 
@@ -207,7 +208,7 @@ end
 
 ---Start the host unless it runs. Returns at once; the work begins when what wants the host has been drawn.
 function M.start()
-  if state.status == "starting" or state.status == "ready" then
+  if state.retired or state.status == "starting" or state.status == "ready" then
     return
   end
   state.status, state.text = "starting", ""
@@ -232,6 +233,14 @@ end
 ---@return CodeCompanion.HostRequest request
 function M.request(verb, payload, callback)
   local request = { verb = verb, payload = payload or {}, callback = callback }
+  if state.retired then
+    vim.schedule(function()
+      if callback then
+        callback("The plugin was reloaded.")
+      end
+    end)
+    return request
+  end
   if state.status == "ready" then
     wire.send(request)
   else
@@ -289,6 +298,13 @@ function M.stop(wait_ms)
       vim.fn.jobstop(job)
     end
   end, LEAVE_MS)
+end
+
+---Stop the host for good: these modules are about to be exchanged, and the next ones start a host of their own.
+---@param wait_ms integer
+function M.retire(wait_ms)
+  M.stop(wait_ms)
+  state.retired = true
 end
 
 ---Restart the host as soon as no chat is in a turn, which would be lost.

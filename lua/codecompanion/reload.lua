@@ -15,22 +15,56 @@ local function read_chats_again()
   end
 end
 
----Before the modules go: drafts are saved, the host goes, and once the new ones are there the chats are drawn again.
+---What runs without a chat window ends: nobody would take its reply.
+local function end_edits()
+  local edits = package.loaded["codecompanion.edit_in_place.edits"]
+  for _, bufnr in ipairs(edits and vim.api.nvim_list_bufs() or {}) do
+    for _, edit in ipairs(edits.live(bufnr)) do
+      edits.finish(edit, "The plugin was reloaded; the edit in place was dropped.")
+    end
+  end
+  local questions = package.loaded["codecompanion.headless_question"]
+  if questions then
+    questions.cancel_all()
+  end
+end
+
+---What the old modules listen to, but for the commands and buffers of plugin/, which is sourced again.
+local function end_autocommands()
+  local groups = {}
+  for _, one in ipairs(vim.api.nvim_get_autocmds({})) do
+    local name = one.group_name or ""
+    groups[name] = name:find("^codecompanion[._]") and name ~= "codecompanion.buffers" or nil
+  end
+  for name in pairs(groups) do
+    vim.api.nvim_del_augroup_by_name(name)
+  end
+end
+
+---Before the modules go: drafts are saved, what listens, waits or runs ends, the host goes, and once the new modules
+---are there the chats are drawn again.
 function M.deactivate()
   local chats, host = package.loaded["codecompanion.chat"], package.loaded["codecompanion.host"]
   local inline = package.loaded["codecompanion.inline"]
   if inline then
     inline.disable()
   end
+  end_edits()
   for _, chat in ipairs(chats and chats.list() or {}) do
-    require("codecompanion.chat.wire.draft").save(chat)
+    local draft = require("codecompanion.chat.wire.draft")
+    draft.save(chat)
+    draft.close(chat)
+    require("codecompanion.chat.draw.activity").stop(chat)
   end
-  local pasting = package.loaded["codecompanion.chat.ui.pasting"]
-  if pasting then
-    pasting.stop()
+  for _, name in ipairs({ "chat.ui.pasting", "reports", "screen.float" }) do
+    local listener = package.loaded["codecompanion." .. name]
+    if listener then
+      listener.stop()
+    end
   end
+  end_autocommands()
   if host then
-    host.stop(LEAVE_MS)
+    host.retire(LEAVE_MS)
   end
   vim.schedule(read_chats_again)
 end

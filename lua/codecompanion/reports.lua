@@ -25,6 +25,7 @@ local SHARE_OF_ROWS = 0.6
 ---@field verb "show_cost"|"show_trace"
 ---@field bufnr? integer nil until the host has answered
 ---@field turn? integer The turn shown; nil follows the newest one
+---@field timer? uv.uv_timer_t Until it is written again
 ---@field shown integer The turn that is on the screen
 ---@field turns integer How many there are
 ---@field beside? CodeCompanion.Chat The chat that was on the screen: it is again when the report is closed
@@ -210,11 +211,23 @@ local function set_keys(report)
   end)
 end
 
+---@param report CodeCompanion.Report
+function M.forget(report)
+  reports[report.bufnr] = nil
+  report.timer:close()
+end
+
+---Reports that are open stay as they are.
+function M.stop()
+  vim.iter(vim.tbl_values(reports)):each(M.forget)
+end
+
 ---Let the report follow its chat: what the chat announces is in the log by then.
 ---@param report CodeCompanion.Report
 local function follow(report)
   local group = api.nvim_create_augroup("codecompanion.report." .. report.bufnr, {})
   local timer = assert(vim.uv.new_timer())
+  report.timer = timer
   local function soon()
     timer:start(
       REFRESH_AFTER_MS,
@@ -241,8 +254,7 @@ local function follow(report)
     buffer = report.bufnr,
     once = true,
     callback = function()
-      reports[report.bufnr] = nil
-      timer:close()
+      M.forget(report)
       vim.schedule(function()
         pcall(api.nvim_del_augroup_by_id, group)
       end)

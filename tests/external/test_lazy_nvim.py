@@ -349,7 +349,7 @@ def test_ten_reloads_leave_nothing_behind(start: Start, origin: Origin, binary: 
         nvim.wait_for(lambda: not Path(f"/proc/{pids[-1]}").exists(), "the end of the old host")
         nvim.wait_lua("return (vim.b.codecompanion_chat or {}).meter ~= nil")
         nvim.wait_for(lambda: answered(nvim), "the chat as it was")
-        nvim.feed("i<Esc>")
+        nvim.feed("iand<Esc>")
 
     def census() -> dict[str, Any]:
         nvim.settle()
@@ -370,6 +370,42 @@ def test_ten_reloads_leave_nothing_behind(start: Start, origin: Origin, binary: 
     nvim.wait_for(lambda: census() == before, f"what was there before: {before}, now {census()}")
     assert not nvim.blocked()
     assert "Error" not in nvim.messages()
+
+
+def test_what_was_open_or_running_before_a_reload_starts_no_second_host(start: Start, origin: Origin) -> None:
+    """A report listens to the events of its chat, a list and an edit in place wait: they belong to the old modules."""
+    start(from_git(origin)).__exit__()
+    nvim = start(from_git(origin))
+    talk(nvim)
+    chat = nvim.lua("return vim.api.nvim_get_current_win()")
+    for number in range(1, 4):
+        nvim.command("CodeCompanionCost")
+        nvim.wait_for(lambda: nvim.lines()[0].startswith("# Cost"), "the report")
+        nvim.lua("vim.api.nvim_set_current_win(...)", chat)
+        nvim.feed("gd")
+        nvim.wait_lua("return vim.api.nvim_win_get_config(0).relative ~= ''")
+        pid = nvim.lua("return require('codecompanion.host').inspect().pid")
+        nvim.command("Lazy reload codecompanion")
+        leave_the_window(nvim)
+        nvim.lua("vim.api.nvim_set_current_win(...)", chat)
+        nvim.wait_for(lambda pid=pid: not Path(f"/proc/{pid}").exists(), "the end of the old host")  # type: ignore[misc]
+        nvim.wait_for(lambda: answered(nvim), "the chat as it was")
+        nvim.feed(f"Gimore {number}<Esc><CR>")  # the report of before the reload hears of it
+        answers = number + 1
+        nvim.wait_for(lambda n=answers: sum(x.startswith("## CodeC") for x in nvim.lines()) == n)  # type: ignore[misc]
+        nvim.wait_lua("return vim.b.codecompanion_chat.state == 'idle'")
+        nvim.settle()
+        assert len(nvim.lua("return vim.api.nvim_get_proc_children(vim.fn.getpid())")) == 1
+    left = nvim.lua(
+        """
+        return vim.tbl_filter(function(name)
+          return name:find("codecompanion.report") or name:find("codecompanion.float")
+        end, vim.tbl_map(function(one) return one.group_name or "" end, vim.api.nvim_get_autocmds({})))
+        """
+    )
+    assert left == []
+    assert nvim.lua("return #vim.tbl_filter(function(w) return vim.api.nvim_win_get_config(w).relative ~= '' end,"
+                    " vim.api.nvim_list_wins())") == 0  # fmt: skip
 
 
 def test_a_wrapper_of_another_plugin_around_paste_lives_on_through_reloads(start: Start, origin: Origin) -> None:

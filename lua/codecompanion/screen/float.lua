@@ -7,6 +7,7 @@ local scratch = require("codecompanion.screen.scratch")
 
 local M = {}
 
+local GROUP = "codecompanion.float."
 local MIN_WIDTH = 76
 local SHARE = 0.8
 local MEASURED_LINES = 500 -- more fill the screen in any case
@@ -144,7 +145,7 @@ local function follow(options, bufnr, win)
       api.nvim_win_set_config(win, { footer = text, footer_pos = "right" })
     end
   end
-  local group = api.nvim_create_augroup("codecompanion.float." .. win, {})
+  local group = api.nvim_create_augroup(GROUP .. win, {})
   api.nvim_create_autocmd("WinScrolled", { group = group, pattern = tostring(win), callback = refoot })
   api.nvim_create_autocmd("VimResized", {
     group = group,
@@ -172,6 +173,15 @@ local function follow(options, bufnr, win)
     end,
   })
   refoot()
+end
+
+---Close all of them.
+function M.stop()
+  for _, win in ipairs(api.nvim_list_wins()) do
+    if pcall(api.nvim_get_autocmds, { group = GROUP .. win }) then
+      api.nvim_win_close(win, true)
+    end
+  end
 end
 
 ---Show lines. Never in insert mode: nothing can be typed here.

@@ -148,6 +148,13 @@ function M.heard(chat)
   end
 end
 
+---Count nothing any more.
+---@param chat CodeCompanion.Chat
+function M.stop(chat)
+  stop_wait(chat)
+  M.stop_retry(chat)
+end
+
 ---@param chat CodeCompanion.Chat
 function M.stop_retry(chat)
   if chat.retry then
