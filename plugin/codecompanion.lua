@@ -32,7 +32,7 @@ local function command(name, run, desc, opts)
   end, opts)
 end
 
-command("CodeCompanion", "run", "Edit lines as you say, or manage CodeCompanion: install, log, health …", {
+command("CodeCompanion", "run", "Open the palette; with words edit lines, run a prompt or a subcommand", {
   nargs = "*",
   range = true,
   complete = "complete",

@@ -1,7 +1,9 @@
----`:CodeCompanionActions`: one list of what can be done here: prompts, open chats, common commands. It is shown by
----`vim.ui.select`, so that telescope, fzf-lua, snacks or mini.pick draw it where they are set up to.
+---The palette, `:CodeCompanion` and `:CodeCompanionActions`: one list of what can be done here: prompts, open chats,
+---common commands. It is shown by `vim.ui.select`, so that telescope, fzf-lua, snacks or mini.pick draw it where they
+---are set up to.
 
 local api = vim.api
+local choice = require("codecompanion.adapters.choice")
 local choose = require("codecompanion.screen.choose")
 local fit = require("codecompanion.screen.fit")
 
@@ -74,10 +76,28 @@ local function chats()
   return found
 end
 
+---@param has_model boolean
+---@return CodeCompanion.Action
+local function choose_model(has_model)
+  local description = has_model and "Each adapter with what it needs" or "No model is set up yet: see what each needs"
+  return of_command("Choose a model", description, "CodeCompanion adapter")
+end
+
 ---@param context CodeCompanion.PromptContext
 ---@return CodeCompanion.Action[]
 local function commands(context)
   local found = {}
+  if context.bufnr ~= 0 then
+    found[#found + 1] = {
+      group = "command",
+      name = context.is_visual and "Edit the selection" or "Edit here",
+      description = context.is_visual and "Say what to change" or "Say what to change around the cursor",
+      from = ":CodeCompanion {words}",
+      run = function()
+        require("codecompanion.use_prompt").edit("", context)
+      end,
+    }
+  end
   if context.is_visual then
     found[#found + 1] = {
       group = "command",
@@ -107,11 +127,17 @@ end
 
 ---All actions that fit where the user is, group by group.
 ---@param context CodeCompanion.PromptContext
+---@param has_model boolean Whether new chats have one; without it choosing one comes first
 ---@return CodeCompanion.Action[]
-function M.list(context)
-  local found = prompts(context)
+function M.list(context, has_model)
+  local found = has_model and {} or { choose_model(false) }
+  vim.list_extend(found, prompts(context))
   vim.list_extend(found, chats())
-  return vim.list_extend(found, commands(context))
+  vim.list_extend(found, commands(context))
+  if has_model then
+    found[#found + 1] = choose_model(true)
+  end
+  return found
 end
 
 ---@param text string
@@ -154,6 +180,18 @@ function M.formatter(actions, columns)
   end
 end
 
+---Return whether new chats have a model, as far as that is known without asking a configured server.
+---@return boolean
+local function has_model()
+  local options = require("codecompanion.config").options
+  if choice.is_automatic(options) then
+    local made = choice.now(options)
+    return made ~= nil and made.is_usable
+  end
+  local readiness = require("codecompanion.adapters.readiness")
+  return readiness.seems_ready((choice.reference(options)), options.adapters.http)
+end
+
 ---Show the list.
 ---@param args? { range: integer, line1: integer, line2: integer } Of the user command
 function M.open(args)
@@ -161,8 +199,8 @@ function M.open(args)
   if context.is_visual and api.nvim_get_mode().mode:find("^[vV\22]") then
     api.nvim_feedkeys(vim.keycode("<Esc>"), "nx", false)
   end
-  require("codecompanion.prompt_library").refresh_if_stale(function()
-    local actions = M.list(context)
+  local function show()
+    local actions = M.list(context, has_model())
     choose.select(actions, {
       prompt = "CodeCompanion",
       kind = "codecompanion.actions",
@@ -172,6 +210,9 @@ function M.open(args)
         vim.schedule(action.run)
       end
     end)
+  end
+  require("codecompanion.prompt_library").refresh_if_stale(function()
+    choice.when_known(require("codecompanion.config").options, show)
   end)
 end
 

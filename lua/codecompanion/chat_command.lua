@@ -210,9 +210,8 @@ local function values(name, lead, before)
     local http = require("codecompanion.config").options.adapters.http
     found = vim.list_extend(models.adapters(""), require("codecompanion.adapters").names(http))
   else
-    local chat = require("codecompanion.config").options.interactions.chat
-    local configured = require("codecompanion.config.host").adapter_reference(chat.adapter)
-    found = models.names("", before:match("adapter=(%S+)") or configured)
+    local default = require("codecompanion.adapters.choice").reference(require("codecompanion.config").options)
+    found = models.names("", before:match("adapter=(%S+)") or default)
   end
   table.sort(found)
   return starting_with(vim.fn.uniq(found), lead)

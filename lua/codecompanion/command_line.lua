@@ -191,11 +191,13 @@ local function ask(wish)
       end
       M.open(command)
     end,
-  })
-  say.line({
-    "Asking for a command line; :CodeCompanion cancel stops it",
-    "Asking; :CodeCompanion cancel stops it",
-    "Asking …",
+    on_begun = function()
+      say.line({
+        "Asking for a command line; :CodeCompanion cancel stops it",
+        "Asking; :CodeCompanion cancel stops it",
+        "Asking …",
+      })
+    end,
   })
 end
 

@@ -43,23 +43,62 @@ local function is_first_argument(line, position)
   return line:sub(1, position):match("^.-CodeCompanion%a*!?%s+%S*$") ~= nil
 end
 
----Whether `:CodeCompanion` was given an instruction for an edit in place: anything with a range but a subcommand alone,
----and several words that do not begin with one, nor with a mistyped one.
+---Whether several words are an instruction for an edit in place: with a range they are, without one those that do not
+---begin with a subcommand, nor with a mistyped one.
 ---@param args { fargs: string[], range: integer }
 ---@return boolean
 local function is_instruction(args)
   local words = args.fargs
-  local name = (words[1] or ""):lower()
+  local name = words[1]:lower()
   if args.range > 0 then
-    return #words ~= 1 or not subcommands[name]
-  elseif #words < 2 or subcommands[name] then
+    return true
+  elseif subcommands[name] then
     return false
   end
   local near = #words == 2 and require("codecompanion.config.nearest").word(name, vim.tbl_keys(subcommands))
   return not near or not vim.list_contains(subcommands[near].arguments or {}, words[2]:lower())
 end
 
----`:CodeCompanion {subcommand}`, `:[range]CodeCompanion {instruction}` and `:[range]CodeCompanion /{prompt}`
+---@return string[] aliases Of the prompts that are known now
+local function prompt_aliases()
+  local aliases = {}
+  for _, prompt in ipairs(require("codecompanion.prompt_library").list()) do
+    aliases[#aliases + 1] = prompt.alias ~= "" and prompt.alias or nil
+  end
+  return aliases
+end
+
+---Run the prompt of this name, or edit the range in place; a near miss is reported, and so is a word without a range.
+---@param word string Not a subcommand
+---@param args { range: integer, line1: integer, line2: integer }
+local function run_word(word, args)
+  local use_prompt, library = require("codecompanion.use_prompt"), require("codecompanion.prompt_library")
+  local edit = args.range > 0 and use_prompt.edit_here(args) or nil
+  local function decide()
+    if library.find(word) then
+      return use_prompt.by_name(word, "", args)
+    end
+    local names = vim.list_extend(prompt_aliases(), vim.tbl_keys(subcommands))
+    if not edit then
+      table.sort(names)
+      return refuse_name("CodeCompanion", word, vim.fn.uniq(names) --[[@as string[] ]])
+    end
+    local nearest = require("codecompanion.config.nearest")
+    local near = nearest.word(word, names)
+    if near and nearest.distance(word:lower(), near) == 1 then
+      local meant = ("No prompt %s; did you mean %s?"):format(word, near)
+      return say.line({ meant .. " Two or more words edit the lines", meant }, severity.ERROR)
+    end
+    edit(word)
+  end
+  if library.find(word) then
+    return decide()
+  end
+  library.refresh_if_stale(decide)
+end
+
+---`:[range]CodeCompanion`: the palette. With words: a subcommand, the name of a prompt, `/{prompt} words`, or an
+---instruction for an edit in place.
 ---@param args { args: string, fargs: string[], range: integer, line1: integer, line2: integer }
 function M.run(args)
   if is_refused() then
@@ -69,23 +108,20 @@ function M.run(args)
   if prompt then
     return require("codecompanion.use_prompt").by_name(prompt, argument, args)
   end
-  local name = (args.fargs[1] or ""):lower()
-  if is_instruction(args) then
+  local words = args.fargs
+  if #words == 0 then
+    return require("codecompanion.actions").open(args)
+  elseif #words > 1 and is_instruction(args) then
     local range = args.range > 0 and { args.line1, args.line2 } or nil
     return require("codecompanion.edit_in_place").start(vim.trim(args.args), range)
   end
-  local subcommand = subcommands[name]
+  local subcommand = subcommands[words[1]:lower()]
   if subcommand then
-    return subcommand.run(vim.list_slice(args.fargs, 2))
+    return subcommand.run(vim.list_slice(words, 2))
+  elseif #words == 1 then
+    return run_word(words[1], args)
   end
-  local known = sorted_names(subcommands)
-  if name == "" and require("codecompanion.chat.ui.choose_adapter").is_needed() then
-    return require("codecompanion.chat.ui.choose_adapter").open()
-  elseif name == "" then
-    local all = table.concat(known, ", ")
-    return say.line({ ":CodeCompanion takes " .. all, all, ":CodeCompanion takes a command; <Tab> lists them" })
-  end
-  refuse_name("CodeCompanion", args.fargs[1], known)
+  refuse_name("CodeCompanion", words[1], sorted_names(subcommands))
 end
 
 ---@param lead string
@@ -101,13 +137,16 @@ function M.complete(lead, line, position)
   end
   if lead:sub(1, 1) == "/" and is_first_argument(line, position) then
     require("codecompanion.prompt_library").refresh_if_stale()
-    local aliases = vim.tbl_map(function(prompt)
-      return prompt.alias ~= "" and "/" .. prompt.alias or nil
-    end, require("codecompanion.prompt_library").list())
-    return starting_with(vim.tbl_values(aliases), lead)
+    local slashed = vim.tbl_map(function(alias)
+      return "/" .. alias
+    end, prompt_aliases())
+    return starting_with(slashed, lead)
   end
   if is_first_argument(line, position) then
-    return starting_with(sorted_names(subcommands), lead)
+    require("codecompanion.prompt_library").refresh_if_stale()
+    local names = vim.list_extend(prompt_aliases(), vim.tbl_keys(subcommands))
+    table.sort(names)
+    return starting_with(vim.fn.uniq(names) --[[@as string[] ]], lead)
   end
   local name = line:sub(1, position):match("CodeCompanion%s+(%S+)%s+%S*$")
   local subcommand = name and subcommands[name:lower()]

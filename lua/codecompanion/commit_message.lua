@@ -137,7 +137,12 @@ local function ask(bufnr, staged, typed)
     options = require("codecompanion.config").options.interactions.commit,
     text = function(opened)
       local text, said = question(staged, typed, opened.window or 0)
-      say.line(said or "Writing the commit message; :CodeCompanion cancel stops it")
+      local model = (opened.model or "") ~= "" and ("%s · %s"):format(opened.adapter, opened.model) or opened.adapter
+      local stops = "; :CodeCompanion cancel stops it"
+      say.line(said or {
+        ("Writing the commit message with %s%s"):format(model, stops),
+        "Writing the commit message" .. stops,
+      })
       return text
     end,
     on_reply = function(text)

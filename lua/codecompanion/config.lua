@@ -96,6 +96,9 @@ local function check_adapters(result)
   if not exists("completion.adapter", result.options.completion.adapter) then
     result.options.completion.adapter, result.given.completion.adapter = nil, nil
   end
+  http.opts.order = vim.tbl_filter(function(name)
+    return exists("adapters.http.opts.order", name)
+  end, http.opts.order)
   for name in require("codecompanion.config.sorted")(http.extend or {}) do
     name = tostring(name)
     if not vim.list_contains(names, name) then
@@ -215,12 +218,11 @@ end
 ---@return table<string, string> keys By adapter name; empty when there is no such function
 ---@return string? error One sentence, when a function failed
 function M.secrets(adapter_name)
-  local reference = require("codecompanion.config.host").adapter_reference
-  local chat = M.options.interactions.chat
-  local wanted = { adapter_name or (reference(chat.adapter)) }
-  local summariser = chat.opts.context_management.compaction.adapter
+  local options = M.options
+  local wanted = { adapter_name or (require("codecompanion.adapters.choice").reference(options)) }
+  local summariser = options.interactions.chat.opts.context_management.compaction.adapter
   if summariser then
-    table.insert(wanted, (reference(summariser)))
+    table.insert(wanted, (require("codecompanion.config.host").adapter_reference(summariser)))
   end
   local keys, failure = {}, nil
   for _, name in ipairs(wanted) do

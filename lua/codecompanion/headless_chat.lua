@@ -3,6 +3,7 @@
 ---same engine. One with a `purpose` (`requests.OpenChat`) has a system prompt of its own, no tools, and no place in the
 ---list of chats. Any can be opened as a chat by its id.
 
+local choice = require("codecompanion.adapters.choice")
 local host = require("codecompanion.host")
 local new_id = require("codecompanion.new_id")
 
@@ -51,6 +52,11 @@ function M.open(options)
   local chat = setmetatable({ id = id, options = options, is_open = true, submits = 0, key = new_id() }, Chat)
   listen(chat)
   local adapter = type(options.adapter) == "table" and options.adapter or { name = options.adapter }
+  if not adapter.name then
+    local all = require("codecompanion.config").options
+    choice.tell(all)
+    adapter.name, adapter.model = choice.for_new_chat(all)
+  end
   local secrets = adapter.name and require("codecompanion.config").secrets(adapter.name) or {}
   if next(secrets) ~= nil then
     host.notify("give_secrets", { secrets = secrets })

@@ -1,6 +1,7 @@
 ---One question to the model, asked without a window and answered with a text, such as a command line. It can be
 ---stopped, has a time limit, and what goes wrong is one sentence; then nothing was changed.
 
+local choice = require("codecompanion.adapters.choice")
 local headless_chat = require("codecompanion.headless_chat")
 local host = require("codecompanion.host")
 local say = require("codecompanion.say")
@@ -14,6 +15,7 @@ local M = {}
 ---@field options { adapter?: string|table, timeout: integer } As configured; it is stopped after `timeout` ms
 ---@field text string|fun(opened: table): string A function is told of the model first (`chat_opened`)
 ---@field on_reply fun(text: string) Called with the whole reply, once, if there is one
+---@field on_begun? fun() Called when it is being asked
 ---@field chat CodeCompanion.HeadlessChat
 ---@field reply string What has arrived
 ---@field said? string What the host had to say about it: an error
@@ -122,9 +124,8 @@ local TAKEN = {
   turn_finished = Question._finish,
 }
 
----Ask.
----@param question table `purpose`, `what`, `options`, `text` and `on_reply` of a question
-function M.ask(question)
+---@param question table
+local function begin(question)
   local self = setmetatable(question, Question) --[[@as CodeCompanion.HeadlessQuestion]]
   self.reply, self.timer = "", vim.uv.new_timer()
   waiting[self] = true
@@ -141,6 +142,27 @@ function M.ask(question)
   if type(self.text) == "string" then
     self.chat:submit(self.text --[[@as string]])
   end
+  if self.on_begun then
+    self.on_begun()
+  end
+end
+
+---Ask. Where no model can be chosen nothing is asked: what `offline` says is neither a command nor a commit message.
+---@param question table `purpose`, `what`, `options`, `text`, `on_reply` and `on_begun` of a question
+function M.ask(question)
+  local options = require("codecompanion.config").options
+  if question.options.adapter or not choice.is_automatic(options) then
+    return begin(question)
+  end
+  choice.make(options, function(made)
+    if made.is_usable then
+      return begin(question)
+    end
+    say.line({
+      ("No model for %s: run :CodeCompanion adapter to choose one"):format(question.what),
+      "No model: run :CodeCompanion adapter",
+    }, severity.WARN)
+  end)
 end
 
 ---Stop all that are waiting; who asked for it says so (`:CodeCompanion cancel`).

@@ -243,13 +243,36 @@ local function configured_adapters()
   if writer then
     found[(reference(writer))] = " (writes summaries)"
   end
-  found[(reference(chat.adapter))] = " (used for new chats)"
+  found[(require("codecompanion.adapters.choice").reference(config.options))] = " (used for new chats)"
   return found
+end
+
+---Say which adapter new chats use where the configuration names none, and why.
+local function check_choice()
+  local choice, options = require("codecompanion.adapters.choice"), require("codecompanion.config").options
+  if not choice.is_automatic(options) then
+    return
+  end
+  local made
+  choice.make(options, function(found)
+    made = found
+  end)
+  vim.wait(TOOL_WAIT_MS, function()
+    return made ~= nil
+  end, 20)
+  if not made or not made.is_usable then
+    local advice = ":CodeCompanion adapter shows what each adapter needs"
+    return health.warn("New chats have no model: no key, login or local server was found", advice)
+  end
+  local name = made.model ~= "" and ("%s · %s"):format(made.name, made.model) or made.name
+  local fix = "interactions.chat.adapter sets another one, adapters.http.opts.order the order of the choice"
+  health.ok(("Chosen for new chats: %s, because %s; %s"):format(name, made.why, fix))
 end
 
 ---Each adapter that is configured or in use with its address and key; of the others, which keys are there.
 local function check_adapters()
   health.start("Adapters")
+  check_choice()
   local adapters, http = require("codecompanion.adapters"), require("codecompanion.config").options.adapters.http
   local configured = configured_adapters()
   local ready, lacking = {}, {}

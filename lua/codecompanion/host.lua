@@ -181,6 +181,16 @@ local function start_with(begin)
   greet(channel, payload)
 end
 
+---Go on once the adapter of new chats is chosen, unless the host was stopped meanwhile: `hello` names it.
+---@param go_on fun()
+local function with_adapter(go_on)
+  require("codecompanion.adapters.choice").when_known(require("codecompanion.config").options, function()
+    if state.status == "starting" and not state.job and not wire.channel() then
+      go_on()
+    end
+  end)
+end
+
 ---Find what is to run and start it.
 local function launch()
   if state.status ~= "starting" or wire.channel() then
@@ -188,7 +198,9 @@ local function launch()
   end
   local process = require("codecompanion.host.process")
   if require("codecompanion.config").options.host == "python3" then
-    return start_with(process.connect_classic)
+    return with_adapter(function()
+      start_with(process.connect_classic)
+    end)
   end
   require("codecompanion.install").resolve(function(err, python)
     if state.status ~= "starting" or state.job then
@@ -198,10 +210,12 @@ local function launch()
       return M.on_failure(err or "No Python was found; run :CodeCompanion install")
     end
     state.python = python
-    start_with(function(open)
-      local problem
-      state.job, problem = process.launch(python, open, on_exit)
-      return state.job, problem
+    with_adapter(function()
+      start_with(function(open)
+        local problem
+        state.job, problem = process.launch(python, open, on_exit)
+        return state.job, problem
+      end)
     end)
   end, is_chat_shown)
 end

@@ -1474,6 +1474,7 @@
 ---Options of all adapters.
 ---@class CodeCompanion.Options.adapters.http.opts
 ---@field proxy? string
+---@field order? string[]
 
 ---Ways to talk to a model.
 ---@class CodeCompanion.Options.interactions

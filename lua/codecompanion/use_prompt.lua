@@ -11,9 +11,10 @@ local function refuse(reason)
   say.line(reason, severity.WARN)
 end
 
----@param text string
+---Edit the selected lines, or those around the cursor, in place.
+---@param text string The instruction; the user is asked for one when it is empty
 ---@param context CodeCompanion.PromptContext
-local function edit(text, context)
+function M.edit(text, context)
   if not api.nvim_win_is_valid(context.winnr) or api.nvim_win_get_buf(context.winnr) ~= context.bufnr then
     return refuse("Nothing was edited: the buffer is not shown any more")
   end
@@ -27,7 +28,17 @@ end
 ---@return CodeCompanion.PromptUse
 local function use(context, argument)
   require("codecompanion.chat") -- so that a new chat gets its keys
-  return { context = context, argument = argument, refuse = refuse, edit = edit }
+  return { context = context, argument = argument, refuse = refuse, edit = M.edit }
+end
+
+---Remember where the user is now, for an edit in place that is begun later.
+---@param args { range: integer, line1: integer, line2: integer } Of a user command
+---@return fun(text: string) edit
+function M.edit_here(args)
+  local bufnr, winnr, range = api.nvim_get_current_buf(), api.nvim_get_current_win(), { args.line1, args.line2 }
+  return function(text)
+    M.edit(text, { bufnr = bufnr, winnr = winnr, is_visual = true, start_line = range[1], end_line = range[2] })
+  end
 end
 
 ---@param prompt CodeCompanion.Prompt

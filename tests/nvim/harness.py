@@ -29,6 +29,9 @@ NO_PROVIDER = "vim.g.loaded_python3_provider = 0\n"
 """For init files of tests that are not about it: the first Python file that is shown would start three Pythons to find
 out whether the provider works, 0.8 s of CPU."""
 REPO = Path(__file__).resolve().parents[2]
+LOGINS = ("COPILOT_GITHUB_TOKEN", "CODESPACES", "GITHUB_TOKEN")
+NOBODY = "127.0.0.1:9"
+"""An address at which no server listens (the port is that of a service nobody runs)."""
 TIMEOUT_S = PATIENCE_S
 LEAVE_S = 20.0
 """After this long Neovim does not leave by itself: a prompt, perhaps."""
@@ -324,14 +327,16 @@ def lua_string(text: str) -> str:
 
 
 def clean_env(root: Path, overrides: dict[str, str]) -> dict[str, str]:
-    """Return an environment in which Neovim finds nothing of the developer's own set-up."""
+    """Return an environment in which Neovim finds nothing of the developer's own set-up, keys and servers included."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("NVIM", "VIM", "XDG_", "MYVIM", "LC_", "LANG"))}
+    env = {k: v for k, v in env.items() if not k.endswith("_API_KEY") and k not in LOGINS}
     for name in ("config", "data", "state", "cache", "runtime"):
         folder = root / name
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         env["XDG_RUNTIME_DIR" if name == "runtime" else f"XDG_{name.upper()}_HOME"] = str(folder)
     (root / "home").mkdir(exist_ok=True)
     env |= {"HOME": str(root / "home"), "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+    env["OLLAMA_HOST"] = NOBODY
     env |= overrides
     return {key: value for key, value in env.items() if value != "" or key not in overrides}
 

@@ -97,7 +97,7 @@ def at(path: str, value: str) -> str:
 
 def test_without_setup_the_defaults_are_in_force(config: Config) -> None:
     config.nvim.lua(_FRESH)
-    assert config.get("interactions.chat.adapter") == "offline"
+    assert config.get("interactions.chat.adapter") is None, "one is chosen when the first chat opens"
     assert config.get(f"{CM}.editing.trigger") == 0.65
     assert config.get(f"{CM}.compaction.min_token_savings") == 10000
     assert config.said == []

@@ -76,5 +76,4 @@ def test_a_mistake_at_an_old_place_is_named_where_it_counts(config: Config, path
 @pytest.mark.parametrize("value", ["7", "'x'", "false", "{ 1 }", "function() end"])
 def test_nothing_breaks_at_the_places_that_are_moved(config: Config, path: str, value: str) -> None:
     config.setup(at(path, value))
-    config.for_host()
-    assert config.get("interactions.chat.adapter") == "offline"
+    assert config.for_host()["chat"]["adapter"] == "offline"

@@ -107,7 +107,7 @@ def test_an_unknown_subcommand_names_the_known_ones(nvim_factory: Callable[..., 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("CodeCompanion re", ["restart", "restore", "resume"]),
+        ("CodeCompanion re", ["restart", "restore", "resume", "review"]),
         ("CodeCompanion install ", ["mcp", "semantic"]),
         ("CodeCompanion complete ", ["off", "on", "status"]),
         ("CodeCompanionChat ", ["Add", "New", "Resume", "Toggle", "adapter=", "model=", "policy="]),
@@ -268,7 +268,8 @@ def test_the_health_check_never_shows_a_key(nvim_factory: Callable[..., Nvim]) -
     nvim = nvim_factory(env={"MISTRAL_API_KEY": "sk-very-secret", "ANTHROPIC_API_KEY": ""})
     nvim.command("checkhealth codecompanion")
     report = "\n".join(nvim.lines())
-    assert re.search(r"key set: .*mistral \(MISTRAL_API_KEY\)", report)
+    assert "Chosen for new chats: mistral · mistral-medium-latest, because $MISTRAL_API_KEY is set" in report
+    assert re.search(r"mistral \(used for new chats\): .*; MISTRAL_API_KEY is set", report)
     assert re.search(r"no key: .*anthropic \(ANTHROPIC_API_KEY\)", report)
     assert "sk-very-secret" not in report
 
@@ -292,7 +293,7 @@ def test_the_health_check_names_what_is_configured_and_where_each_key_comes_from
         opts = {{ context_management = {{ compaction = {{ adapter = "filed" }} }} }},
       }} }},
     }})"""
-    nvim = nvim_factory(init=init, env={"ANTHROPIC_API_KEY": ""})
+    nvim = nvim_factory(init=init, env={"ANTHROPIC_API_KEY": "", "OLLAMA_HOST": ""})
     nvim.command("checkhealth codecompanion")
     report = "\n".join(nvim.lines())
     assert re.search(

@@ -198,6 +198,63 @@ def test_the_palette_lists_what_fits_and_says_where_it_is_from(nvim_factory, tmp
         nvim.wait_screen("Add the selection to a chat")
 
 
+def test_the_command_without_words_is_the_palette_always(nvim_factory, tmp_path):
+    """Also with a range, where it offers an edit of these lines; a model is chosen first where there is none."""
+    with ChatServerThread([reply("```lua\nlocal y = 1\n```")], key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server, size=(120, 40))
+        nvim = chat.nvim
+        nvim.command("edit a.lua")
+        nvim.command("CodeCompanion")
+        nvim.wait_screen("prompt +Explain")
+        nvim.wait_screen("command +Edit here")
+        nvim.wait_screen("command +Choose a model +Each adapter")
+        nvim.feed("<Esc>")
+        nvim.command("1CodeCompanion")
+        nvim.wait_screen("Add the selection to a chat")
+        nvim.feed("/Edit the selection<CR><CR>")
+        nvim.wait_screen("Edit lines 1-1:")
+        nvim.feed("rename it<CR>")
+        nvim.wait_lua("return (vim.b.codecompanion_edit or {}).state == 'proposed'")
+    bare = nvim_factory(root=tmp_path, size=(120, 40))
+    bare.command("CodeCompanion")
+    bare.wait_screen("Choose a model +No model is set up yet")
+    assert "Choose a model" in bare.lua("return vim.api.nvim_buf_get_lines(0, 0, 1, false)[1]"), "it is the first"
+    bare.feed("<CR>")
+    bare.wait_screen("needs OPENAI_API_KEY")
+
+
+def test_one_word_runs_the_prompt_of_that_name(nvim_factory, tmp_path):
+    """About the lines of a range, as with a slash; a subcommand wins, and several words edit in place."""
+    with ChatServerThread([reply("It counts.")], key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server, size=(120, 30))
+        nvim = chat.nvim
+        (tmp_path / "work" / "b.lua").write_text("local first = 1\nlocal second = 2\n")
+        nvim.command("edit b.lua")
+        nvim.command("2CodeCompanion explain")
+        nvim.wait_screen("It counts.")
+        asked = [text for _, text in messages(server)][-1]
+        assert "local second = 2" in asked
+        assert "local first = 1" not in asked
+    nvim.lua("require('codecompanion.commit_message').run = function() _G.commit = true end")
+    nvim.command("edit b.lua")
+    nvim.command("1CodeCompanion commit")
+    assert nvim.lua("return _G.commit"), "a subcommand wins over the prompt of the same name"
+
+
+@pytest.mark.parametrize("command", ["CodeCompanion explian", "1CodeCompanion explian"])
+def test_a_mistyped_prompt_is_reported_and_edits_nothing(nvim_factory, tmp_path, command):
+    """With a range too; what is near nothing is an instruction there."""
+    with ChatServerThread([reply("```lua\nlocal y = 1\n```")], key=KEY) as server:
+        chat = start(nvim_factory, tmp_path, server, size=(160, 30))
+        nvim = chat.nvim
+        nvim.command("edit a.lua")
+        nvim.command(command)
+        nvim.wait_for(lambda: "explian; did you mean explain?" in nvim.messages())
+        assert server.requests == [] or not any(r.path.endswith("/completions") for r in server.requests)
+        nvim.command("1CodeCompanion modernise")
+        nvim.wait_lua("return (vim.b.codecompanion_edit or {}).state == 'proposed'")
+
+
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_the_palette_fits_the_screen(nvim_factory, tmp_path, columns):
     """No line is longer than the screen, at 40 columns, 80 and 200, and no name is cut."""

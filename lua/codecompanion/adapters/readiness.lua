@@ -10,7 +10,9 @@ local servers = require("codecompanion.adapters.local_servers")
 ---@field name string
 ---@field state "ready"|"server"|"key"|"login"|"broken"|"offline"
 ---@field text string What it has, or needs, in a few words
----@field model? string The first that a server on this machine lists
+---@field why? string Why it is ready, as a short sentence: `$OPENAI_API_KEY is set`
+---@field default_model? string Of its entry
+---@field model? string The first chat model that a server on this machine lists, one that runs there before all others
 ---@field missing? string The variable, or the file, that is not there
 ---@field page? string Where one gets a key
 ---@field asks? CodeCompanion.ServerAddress The server that has to be asked before more can be said
@@ -20,6 +22,7 @@ local M = {}
 local TEMPLATE = "openai_compatible" -- to be extended; by itself it is no service
 local OLLAMA_PORT, HTTP_PORT = 11434, 80
 local SHOWN_MODELS = 2
+local NO_CHAT = { "embed", "rerank", "minilm", "bge-", "whisper" } -- in names of models that cannot chat
 
 ---@param path string
 ---@return boolean
@@ -30,15 +33,16 @@ end
 ---@param key string Place of a key
 ---@return string? missing The variable that is not set
 ---@return string has
+---@return string why
 local function look_for_key(key)
   if key == "function" then
-    return nil, "key from a function"
+    return nil, "key from a function", "a function gives its key"
   elseif key:match("^cmd:") then
-    return nil, "key from a command"
+    return nil, "key from a command", "a command gives its key"
   elseif key:match("^file:") then
-    return not exists(vim.fn.expand(key:sub(6))) and key:sub(6) or nil, "key in a file"
+    return not exists(vim.fn.expand(key:sub(6))) and key:sub(6) or nil, "key in a file", "its key file exists"
   end
-  return (vim.env[key] or "") == "" and key or nil, "key in " .. key
+  return (vim.env[key] or "") == "" and key or nil, "key in " .. key, ("$%s is set"):format(key)
 end
 
 ---A variable that names the address and is not set.
@@ -61,25 +65,40 @@ local function of_resolved(resolved)
   if not settings or #resolved.problems > 0 then
     return { name = name, state = "broken", text = resolved.problems[1] or "its entry cannot be used" }
   elseif settings.kind == "offline" then
-    return { name = name, state = "offline", text = "no model answers: for trying things out" }
+    return { name = name, state = "offline", text = "no model, for trying things out" }
   elseif logins[settings.kind] then
     local login = logins[settings.kind]
     local found = login.is_there()
-    return { name = name, state = found and "ready" or "login", text = found and "login found" or login.needs }
+    return {
+      name = name,
+      state = found and "ready" or "login",
+      text = found and "login found" or login.needs,
+      why = "a login was found",
+      default_model = settings.model,
+    }
   elseif settings.key ~= "" then
-    local missing, has = look_for_key(settings.key)
+    local missing, has, why = look_for_key(settings.key)
     missing = missing or missing_address(about, resolved.entry)
     return {
       name = name,
       state = missing and "key" or "ready",
       text = missing and ("needs " .. missing) or has,
+      why = why,
+      default_model = settings.model,
       missing = missing,
       page = about.key_page,
     }
   end
   local port = name == "ollama" and OLLAMA_PORT or HTTP_PORT
   local asks = servers.parse(settings.address, port)
-  return { name = name, state = asks and "server" or "ready", text = settings.address, asks = asks }
+  return {
+    name = name,
+    state = asks and "server" or "ready",
+    text = settings.address,
+    why = "it is configured",
+    default_model = settings.model,
+    asks = asks,
+  }
 end
 
 ---One adapter, without asking a server.
@@ -111,20 +130,52 @@ local function model_names(adapter, names)
     or "running: " .. shown
 end
 
+---Whether Ollama passes requests for a model on to its own service.
+---@param model string
+---@return boolean
+function M.is_cloud_model(model)
+  return model:find("[:-]cloud$") ~= nil
+end
+
+---The model to talk to: not one for embeddings, as far as names tell, and one that runs here if there is one.
+---@param names string[]
+---@return string?
+local function chat_model(names)
+  local chat = vim.tbl_filter(function(name)
+    local lower = name:lower()
+    return not vim.iter(NO_CHAT):any(function(word)
+      return lower:find(word, 1, true) ~= nil
+    end)
+  end, names)
+  local here = vim.iter(chat):find(function(name)
+    return not M.is_cloud_model(name)
+  end)
+  return here or chat[1]
+end
+
 ---Take in what a server that was asked has answered.
 ---@param one CodeCompanion.AdapterReadiness
 ---@param models? string[] nil when it did not answer
 local function take(one, models)
-  one.state, one.model = models and "ready" or "server", models and models[1]
-  one.text = models and model_names(one.name, models) or ("not running at %s:%d"):format(one.asks.host, one.asks.port)
+  local place = ("%s:%d"):format(one.asks.host, one.asks.port)
+  local configured = (one.default_model or "") ~= "" and one.default_model or nil
+  one.state, one.model = models and "ready" or "server", models and (configured or chat_model(models))
+  one.text = models and model_names(one.name, models) or "local server, not running at " .. place
+  one.why = ("it is running at %s"):format(place)
 end
 
----Ask a server on this machine again.
----@param one CodeCompanion.AdapterReadiness With `asks`
----@param done fun() Once it says what it is now, at the latest after 0.3 s
-function M.ask_again(one, done)
-  servers.ask({ [one.name] = one.asks }, function(models)
-    take(one, models[one.name])
+---Ask servers at once.
+---@param some CodeCompanion.AdapterReadiness[] With `asks`
+---@param done fun() Once they say what they are now, within 0.3 s
+function M.ask(some, done)
+  local asked = {}
+  for _, one in ipairs(some) do
+    asked[one.name] = one.asks
+  end
+  servers.ask(asked, function(models)
+    for _, one in ipairs(some) do
+      take(one, models[one.name])
+    end
     done()
   end)
 end
@@ -135,20 +186,16 @@ local ORDER = { ready = 1, login = 2, key = 3, server = 4, broken = 5, offline =
 ---@param http table `adapters.http` of the options
 ---@param done fun(found: CodeCompanion.AdapterReadiness[])
 function M.all(http, done)
-  local found, asked = {}, {}
+  local found = {}
   for _, name in ipairs(adapters.names(http)) do
     if name ~= TEMPLATE or http[name] ~= nil then
-      local one = M.of(name, http)
-      found[#found + 1] = one
-      asked[name] = one.asks
+      found[#found + 1] = M.of(name, http)
     end
   end
-  servers.ask(asked, function(models)
-    for _, one in ipairs(found) do
-      if one.asks then
-        take(one, models[one.name])
-      end
-    end
+  local asked = vim.tbl_filter(function(one)
+    return one.asks ~= nil
+  end, found)
+  M.ask(asked, function()
     table.sort(found, function(left, right)
       local first, second = ORDER[left.state], ORDER[right.state]
       return first == second and left.name < right.name or first < second

@@ -1,6 +1,7 @@
 ---What the host is told: the settings of `python/codecompanion/settings.py`, functions evaluated or left out.
 
 local adapters = require("codecompanion.adapters")
+local choice = require("codecompanion.adapters.choice")
 local plain = require("codecompanion.config.plain")
 
 ---@class CodeCompanion.SystemPromptContext
@@ -108,7 +109,7 @@ local function system_prompt(evaluation, options)
     return language ~= "English" and ("%s\n\nWrite everything that is not code in %s."):format(DEFAULT_PROMPT, language)
       or vim.NIL
   end
-  local name, model = M.adapter_reference(options.interactions.chat.adapter)
+  local name, model = choice.reference(options)
   local version = vim.version()
   prompt = evaluation:value("interactions.chat.opts.system_prompt", prompt, "string", vim.NIL, {
     default_system_prompt = DEFAULT_PROMPT,
@@ -130,7 +131,7 @@ end
 ---@return table
 local function chat(options, given, evaluation)
   local opts = options.interactions.chat.opts
-  local name, model = M.adapter_reference(options.interactions.chat.adapter)
+  local name, model = choice.reference(options)
   local policy, adapter_policies = require("codecompanion.config.policies").choice(opts.policy)
   local managed = vim.tbl_get(given, "interactions", "chat", "opts", "context_management") or {}
   return {

@@ -2,6 +2,7 @@
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
+local choice = require("codecompanion.adapters.choice")
 local fit = require("codecompanion.screen.fit")
 local keys = require("codecompanion.chat.state.keys")
 local options = require("codecompanion.chat.state.options")
@@ -32,13 +33,43 @@ local NO_MODEL = "No model answers here yet: :CodeCompanion adapter shows which 
 ---@type table<CodeCompanion.Chat, { name: string, text: string? }> What was found for the adapter of a chat
 local found = setmetatable({}, { __mode = "k" })
 
----What an empty chat says whose adapter lacks a model, a key or a login.
+---Return what an empty chat says about an adapter that was chosen for it.
 ---@param chat CodeCompanion.Chat
----@return string?
-local function lack(chat)
+---@param is_seen boolean Nothing is sent before it is on the screen
+---@return string? text nil when the chat has another adapter
+local function chosen(chat, is_seen)
   local config = require("codecompanion.config").options
-  local reference = require("codecompanion.config.host").adapter_reference
-  local name = chat.adapter ~= "" and chat.adapter or reference(config.interactions.chat.adapter)
+  local made = choice.is_automatic(config) and choice.now(config)
+  if not made or not made.is_usable or (chat.adapter ~= "" and chat.adapter ~= made.name) then
+    return nil
+  elseif chat.model ~= "" and made.model ~= "" and chat.model ~= made.model then
+    return nil
+  end
+  made.is_told = made.is_told or (is_seen and #chat.outgoing == 0)
+  return choice.sentence(made, keys.keys("change_adapter", "n")[1])
+end
+
+---What an empty chat says about its adapter: why it was chosen, or that it lacks a model, a key or a login.
+---@param chat CodeCompanion.Chat
+---@param is_seen boolean
+---@return string?
+local function about_adapter(chat, is_seen)
+  local config = require("codecompanion.config").options
+  if chat.adapter == "" and choice.is_automatic(config) and not choice.now(config) then
+    vim.schedule(function() -- not before the first paint
+      choice.make(config, function()
+        if api.nvim_buf_is_loaded(chat.bufnr) then
+          M.draw(chat, true)
+        end
+      end)
+    end)
+    return nil
+  end
+  local why = chosen(chat, is_seen)
+  if why then
+    return why
+  end
+  local name = chat.adapter ~= "" and chat.adapter or choice.reference(config)
   if not found[chat] or found[chat].name ~= name then
     local ready = require("codecompanion.adapters.readiness").seems_ready(name, config.adapters.http)
     found[chat] = { name = name, text = not ready and NO_MODEL or nil }
@@ -71,7 +102,8 @@ end
 
 ---Show how to send while the draft is empty, and the intro while the chat is.
 ---@param chat CodeCompanion.Chat
-function M.draw(chat)
+---@param is_seen? boolean The user sees it before anything is sent; so it is once the host has the chat
+function M.draw(chat, is_seen)
   local row = anchors.position(chat, "input")
   local empty = row == api.nvim_buf_line_count(chat.bufnr) - 1
     and api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1] == ""
@@ -83,7 +115,7 @@ function M.draw(chat)
   local intro = options.display().intro_message
   local width = fit.narrowest(chat)
   local lines = {}
-  for _, text in ipairs(not chat.touched and { intro, lack(chat) } or {}) do
+  for _, text in ipairs(not chat.touched and { intro, about_adapter(chat, is_seen or chat.attached == "yes") } or {}) do
     if text ~= "" then
       lines[1] = lines[1] or { { "", "CodeCompanionHint" } }
       for _, line in ipairs(fit.wrap(text, width)) do

@@ -1,6 +1,7 @@
 ---What the chat asks of the host. Nothing here waits: every answer comes as an event.
 
 local api = vim.api
+local choice = require("codecompanion.adapters.choice")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
@@ -37,13 +38,18 @@ function M.attach(chat, opts)
     return -- a chat that was closed before its turn came would keep others from it
   end
   chat.attached = "opening"
-  local unsure = M.unsure(chat)
+  local unsure, is_stored = M.unsure(chat), chat.known or chat.stored
+  local adapter, model = opts and opts.adapter, opts and opts.model
+  if not adapter and not is_stored then
+    local chosen, its_model = choice.for_new_chat(require("codecompanion.config").options)
+    adapter, model = chosen, model or its_model
+  end
   host().notify("open_chat", {
     chat = chat.id,
     snapshot = require("codecompanion.editor").snapshot(),
-    adapter = opts and opts.adapter or nil,
-    model = opts and opts.model or nil,
-    resume = (chat.known or chat.stored) and chat.id or nil,
+    adapter = adapter or nil,
+    model = model or nil,
+    resume = is_stored and chat.id or nil,
     unconfirmed = #unsure > 0 and vim.tbl_map(function(entry)
       return entry.key
     end, unsure) or nil,

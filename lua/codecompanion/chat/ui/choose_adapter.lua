@@ -1,4 +1,4 @@
----The list of adapters with what each needs: for `:CodeCompanion` without a model, and for whoever wants another one.
+---The list of adapters with what each needs (`:CodeCompanion adapter`): those that are ready, popular ones, the rest.
 
 local choose = require("codecompanion.screen.choose")
 local highlights = require("codecompanion.chat.buffer.highlights")
@@ -15,13 +15,51 @@ local M = {}
 
 local NARROW = 60 -- cells; the columns of the list are not kept below each other then
 
-local HEADINGS = {
-  { states = { ready = true }, text = "Ready" },
-  { states = { login = true, key = true }, text = "With a key or a login" },
-  { states = { server = true }, text = "On this machine, when it runs" },
-  { states = { broken = true }, text = "Not usable as it is configured" },
-  { states = { offline = true }, text = "Without a model" },
+local HEADINGS = { "Ready", "Popular", "More", "Misconfigured" }
+
+---Shown in this order, before the rest.
+local POPULAR = {
+  "chatgpt",
+  "copilot",
+  "anthropic",
+  "openai",
+  "gemini",
+  "openrouter",
+  "ollama",
+  "lmstudio",
 }
+
+---Return the heading of `HEADINGS` that an adapter is listed under.
+---@param item CodeCompanion.AdapterReadiness
+---@return string
+local function heading_of(item)
+  if item.state == "ready" then
+    return "Ready"
+  elseif item.state == "broken" then
+    return "Misconfigured"
+  end
+  return vim.list_contains(POPULAR, item.name) and "Popular" or "More"
+end
+
+---Return the adapters by heading, popular ones in their own order.
+---@param found CodeCompanion.AdapterReadiness[]
+---@return table<string, CodeCompanion.AdapterReadiness[]>
+local function grouped(found)
+  local groups = {}
+  for _, item in ipairs(found) do
+    local heading = heading_of(item)
+    groups[heading] = groups[heading] or {}
+    table.insert(groups[heading], item)
+  end
+  local rank = {}
+  for index, name in ipairs(POPULAR) do
+    rank[name] = index
+  end
+  table.sort(groups.Popular or {}, function(left, right)
+    return rank[left.name] < rank[right.name]
+  end)
+  return groups
+end
 
 ---The line that makes a choice last.
 ---@param name string
@@ -57,18 +95,14 @@ end
 ---@return string[] lines
 ---@return table<integer, CodeCompanion.AdapterReadiness> items By line
 local function layout(found)
-  local rows, lines, items = rows_of(found, vim.o.columns - 4), {}, {}
+  local rows, groups, lines, items = rows_of(found, vim.o.columns - 4), grouped(found), {}, {}
   for _, heading in ipairs(HEADINGS) do
-    local begun = false
-    for _, item in ipairs(found) do
-      if heading.states[item.state] then
-        if not begun then
-          vim.list_extend(lines, #lines > 0 and { "", heading.text } or { heading.text })
-          begun = true
-        end
-        lines[#lines + 1] = rows[item]
-        items[#lines] = item
+    for index, item in ipairs(groups[heading] or {}) do
+      if index == 1 then
+        vim.list_extend(lines, #lines > 0 and { "", heading } or { heading })
       end
+      lines[#lines + 1] = rows[item]
+      items[#lines] = item
     end
   end
   return lines, items
@@ -98,7 +132,9 @@ end
 ---@return string[]
 local function advice(item)
   if item.state == "server" then
-    return { ("%s is %s: start it, then choose it here"):format(item.name, item.text), item.name .. " does not run" }
+    local place = ("%s:%d"):format(item.asks.host, item.asks.port)
+    local whole = ("%s is not running at %s: start it, then choose it here"):format(item.name, place)
+    return { whole, item.name .. " is not running" }
   elseif item.state ~= "key" then
     return { ("%s: %s"):format(item.name, item.text), item.text }
   elseif item.missing:find("/", 1, true) then
@@ -128,7 +164,7 @@ local function choose_item(item, chat, close)
       end
     end)
   elseif item.asks then
-    return readiness.ask_again(item, function() -- it may have been started meanwhile
+    return readiness.ask({ item }, function() -- it may have been started meanwhile
       if item.state == "ready" then
         return choose_item(item, chat, close)
       end
@@ -178,7 +214,7 @@ local function show(found, chat)
   local lines, items = layout(found)
   local options ---@type CodeCompanion.ListOptions
   options = {
-    title = "Which model shall answer?",
+    title = "Choose a model",
     wrap = true,
     accept = function(item, close)
       choose_item(item, chat, close)
@@ -219,14 +255,6 @@ function M.open()
   end, function(found)
     show(found, chat)
   end)
-end
-
----Whether a new chat would have somebody to answer it, as far as that can be told at once.
----@return boolean
-function M.is_needed()
-  local options = require("codecompanion.config").options
-  local name = require("codecompanion.config.host").adapter_reference(options.interactions.chat.adapter)
-  return not readiness.seems_ready(name, options.adapters.http)
 end
 
 return M

@@ -6,6 +6,7 @@ local api = vim.api
 local activity = require("codecompanion.chat.draw.activity")
 local attention = require("codecompanion.chat.question.attention")
 local buffer = require("codecompanion.chat.buffer.text")
+local choice = require("codecompanion.adapters.choice")
 local draft = require("codecompanion.chat.wire.draft")
 local folds = require("codecompanion.chat.buffer.folds")
 local highlights = require("codecompanion.chat.buffer.highlights")
@@ -218,7 +219,9 @@ function M.open(opts)
     window.open(chat, opts.layout)
   end
   vim.schedule(function()
-    attach(chat, opts)
+    choice.when_known(require("codecompanion.config").options, function()
+      attach(chat, opts)
+    end)
   end)
   return chat
 end

@@ -9,11 +9,13 @@ local autocmds = require("codecompanion.chat.state.autocmds")
 local blocks = require("codecompanion.chat.draw.blocks")
 local card = require("codecompanion.chat.draw.card")
 local compacted = require("codecompanion.chat.draw.compacted")
+local choice = require("codecompanion.adapters.choice")
 local context = require("codecompanion.chat.draw.context")
 local draft = require("codecompanion.chat.wire.draft")
 local draw = require("codecompanion.chat.draw.put")
 local ends = require("codecompanion.chat.wire.ends")
 local input_hint = require("codecompanion.chat.buffer.hint")
+local keys = require("codecompanion.chat.state.keys")
 local marks = require("codecompanion.chat.buffer.marks")
 local notices = require("codecompanion.chat.draw.notices")
 local outgoing = require("codecompanion.chat.wire.outgoing")
@@ -46,6 +48,17 @@ local function ensure_header(chat, adapter, model)
   end
 end
 
+---Tell which adapter was chosen for a chat that was opened with its first message: no empty chat has shown it.
+---@param chat CodeCompanion.Chat
+local function tell_of_choice(chat)
+  local options = require("codecompanion.config").options
+  local made = choice.is_automatic(options) and choice.now(options)
+  if made and made.is_usable and not made.is_told and made.name == chat.adapter and #chat.outgoing > 0 then
+    made.is_told = true
+    say.chat(chat, choice.sentence(made, keys.keys("change_adapter", "n")[1]), severity.INFO)
+  end
+end
+
 function M.chat_opened(chat, event)
   local reattached = chat.known
   -- what stands in the input of a chat that could only be read is not its draft
@@ -63,6 +76,9 @@ function M.chat_opened(chat, event)
   chat.adapter, chat.model, chat.window = event.adapter, event.model, event.window
   chat.title, chat.read_only = blocks.plain(event.title or ""), event.read_only
   input_hint.draw(chat)
+  if not event.resumed and not reattached then
+    tell_of_choice(chat)
+  end
   -- after a crash the buffer is newer than the log's copy of it: neither draft nor entries are taken again
   chat.ignore_restored = reattached and not fresh
   local stored = draft.take_stored(chat, event, has_draft)

@@ -14,6 +14,35 @@ local function entry(name, description)
   }
 end
 
+---Deliberate things first: a login made here, keys, a login that another plugin has left, local servers.
+---A test compares it with the built-in adapters.
+local ORDER = {
+  "chatgpt",
+  "anthropic",
+  "openai",
+  "azure_openai",
+  "gemini",
+  "openrouter",
+  "mistral",
+  "deepseek",
+  "xai",
+  "groq",
+  "kimi",
+  "zai",
+  "minimax",
+  "cerebras",
+  "together",
+  "fireworks",
+  "nebius",
+  "novita",
+  "huggingface",
+  "copilot",
+  "ollama",
+  "lmstudio",
+  "llama_cpp",
+  "vllm",
+}
+
 local fields = {}
 for name, adapter in require("codecompanion.config.sorted")(require("codecompanion.adapters.builtin")) do
   fields[#fields + 1] = entry(name, adapter.about)
@@ -38,6 +67,15 @@ vim.list_extend(fields, {
           return not value:match("^%w+://.") and "a proxy looks like [protocol]://[host]:[port]" or nil, value
         end,
         description = "Proxy for all requests: protocol://host:port.",
+      },
+      {
+        name = "order",
+        type = "list",
+        items = { type = "string" },
+        default = ORDER,
+        description = "Where `interactions.chat.adapter` is not set, new chats use the first of these adapters that is"
+          .. " usable: its key is set, its login exists, or its server on this machine lists a model. Entries of your"
+          .. " own come before them unless they are listed. An empty list chooses none.",
       },
     },
   },

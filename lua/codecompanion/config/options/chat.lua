@@ -7,10 +7,10 @@ return {
   {
     name = "adapter",
     type = { "string", "table" },
-    default = "offline",
+    optional = true,
     adapter = true,
-    description = "The adapter of new chats: its name, or { name = …, model = … }. The default works without a"
-      .. " network and without a key.",
+    description = "The adapter of new chats: its name, or { name = …, model = … }. Without it the first usable one of"
+      .. " `adapters.http.opts.order` is chosen, see |codecompanion-choose|.",
   },
   {
     name = "roles",

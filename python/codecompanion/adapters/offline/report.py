@@ -10,9 +10,9 @@ from codecompanion.formats.cutting import cut_line
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import Message, ToolCall
 
-HELP = """I am the offline adapter: no model answers here, and nothing leaves this machine.
+HELP = """No model answered. To get one, run `:CodeCompanion adapter`: it lists what each model needs.
 
-Tell me what to do in plain words:
+I am the offline adapter, and nothing leaves this machine. Tell me what to do in plain words:
 
 - `read lua/foo.lua lines 1-40`
 - `search for "needle" in src`
@@ -22,7 +22,7 @@ Tell me what to do in plain words:
 - `run make test`
 - `show diagnostics`
 
-Join steps with `then`, `;` or one per line. `:CodeCompanion` shows which models you can use."""
+Join steps with `then`, `;` or one per line."""
 _QUOTED_LINES = 3
 _QUOTED_CHARS = 200
 

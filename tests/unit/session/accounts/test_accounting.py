@@ -50,7 +50,7 @@ LOOPBACK, NETWORK = "http://localhost:11434", "http://box.lan:8080"
         (LOOPBACK, "qwen3:14b", True, None, True),
         (LOOPBACK, "gpt-oss:120b-cloud", True, None, False),  # Ollama passes it on to its own service
         (LOOPBACK, "kimi-k2.5:cloud", True, True, False),
-        (LOOPBACK, "qwen3:14b", True, False, False),  # a gateway behind the entry of a server
+        (LOOPBACK, "qwen3:14b", True, False, False),  # a gateway at the entry of a server
         (LOOPBACK, "qwen3:14b", False, None, False),  # a gateway, as far as anybody knows
         (LOOPBACK, "qwen3:14b", False, True, True),  # the listing says who it is
         (NETWORK, "qwen3:14b", True, True, False),
