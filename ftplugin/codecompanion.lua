@@ -9,5 +9,5 @@ vim.bo.commentstring = "<!-- %s -->"
 vim.bo.textwidth = 0
 vim.bo.formatoptions = "jnlq"
 vim.bo.comments = "fb:*,fb:-,fb:+,n:>"
-vim.bo.formatlistpat = [[^\s*\d\+\.\s\+\|^\s*[-*+]\s\+]]
+vim.bo.formatlistpat = [[^\s*\d\+[.)]\s\+\|^\s*[-*+]\s\+\(\[[ xX]\]\s\+\)\?]]
 vim.b.undo_ftplugin = "setlocal omnifunc< commentstring< textwidth< formatoptions< comments< formatlistpat<"

@@ -145,6 +145,54 @@ def test_gf_opens_the_file_beside_the_chat(chat: ChatDriver) -> None:
     assert "> Context:" in screen
 
 
+@pytest.mark.parametrize("key", ["gf", "gF"])
+@pytest.mark.parametrize(
+    ("text", "at", "place"),
+    [
+        ("See lua/foo.lua:412 for that.", "lua", (412, 0)),
+        ("See lua/foo.lua:412:7.", "foo", (412, 6)),
+        ("(lua/foo.lua:412-420)", "foo", (412, 0)),
+        ("It is `lua/foo.lua#L10`, I think", "foo", (10, 0)),
+        ("**lua/foo.lua#L10-L12**", "foo", (10, 0)),
+        ("error in lua/foo.lua(412): no", "foo", (412, 0)),
+        ("lua/foo.lua:12:  local x = 1", "foo", (12, 0)),
+        ('File "lua/my file.lua:3", oops', "file", (3, 0)),
+        ("It is at lua/foo.lua:5 as said", "It", (5, 0)),
+        ("lua/foo.lua:99999", "foo", (500, 0)),
+        ("lua/foo.lua:0", "foo", (1, 0)),
+        ("größe: a/lua/foo.lua:7", "foo", (7, 0)),
+        ("no/such.lua:3 but lua/foo.lua:4", "no", (4, 0)),
+        ("lua/foo.lua.", "foo", (1, 0)),
+    ],
+)
+def test_gf_opens_the_named_line_in_the_window_beside_the_chat(
+    chat: ChatDriver, text: str, at: str, place: tuple[int, int], key: str
+) -> None:
+    work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
+    (work / "lua").mkdir()
+    for name in ("foo.lua", "my file.lua"):
+        (work / "lua" / name).write_text("".join(f"local line_{n} = {n}\n" for n in range(1, 501)))
+    chat.nvim.command("set hidden | belowright vnew | setlocal buftype=")
+    other = chat.nvim.lua("return vim.api.nvim_get_current_win()")
+    chat.nvim.command("wincmd p")
+    mine = chat.nvim.lua("return vim.api.nvim_get_current_win()")
+    chat.reply(text)
+    chat.nvim.lua("local text, at = ...; vim.fn.search(text); vim.fn.search(at, 'c', vim.fn.line('.'))",
+                  "\\V" + text.replace("\\", "\\\\"), "\\V" + at)  # fmt: skip
+    chat.nvim.feed(key)
+    chat.nvim.wait_lua("return vim.fn.expand('%:e') == 'lua'")
+    assert chat.nvim.lua("return vim.api.nvim_get_current_win()") == other
+    assert tuple(chat.nvim.lua("return vim.api.nvim_win_get_cursor(0)")) == place
+    assert chat.nvim.lua("return vim.bo[vim.api.nvim_win_get_buf(...)].filetype", mine) == "codecompanion"
+
+
+def test_gf_says_which_file_is_not_there(chat: ChatDriver) -> None:
+    chat.reply("no/such.lua:3")
+    chat.nvim.lua("vim.fn.search('such')")
+    chat.nvim.feed("gF")
+    chat.nvim.wait_screen("No file no/such.lua")
+
+
 def test_the_meter_shows_tokens_window_and_share(chat: ChatDriver) -> None:
     """`~` while it is an estimate; the thresholds where there is room."""
     chat.push(meter(35800, exact=False))

@@ -85,3 +85,29 @@ def test_the_command_line_window_takes_no_chat(chat: ChatDriver, how: str) -> No
 def requests(chat: ChatDriver) -> list[dict[str, str]]:
     verbs = "return vim.tbl_map(function(r) return { verb = r.verb } end, require('codecompanion.host').requests)"
     return list(chat.nvim.lua(verbs))
+
+
+@pytest.mark.parametrize(
+    ("item", "indent"),
+    [("- ", 2), ("10. ", 4), ("  * ", 4), ("3) ", 3), ("- [x] ", 6), ("no item: ", 0), ("    indented ", 4)],
+)
+def test_a_list_item_goes_on_below_its_text(nvim_factory: Callable[..., Nvim], item: str, indent: int) -> None:
+    chat = make_chat(nvim_factory, size=(40, 20))
+    chat.reply(item + "words of an item that is too long for the width of this window, indeed")
+    rows = chat.nvim.wait_screen("indeed").split("\n")
+    first = next(number for number, row in enumerate(rows) if row.startswith(item.rstrip()))
+    last = next(number for number, row in enumerate(rows) if "indeed" in row)
+    assert last > first
+    assert {len(row) - len(row.lstrip()) for row in rows[first + 1 : last + 1]} == {indent}
+
+
+def test_a_file_in_the_window_of_a_chat_has_its_own_options(nvim_factory: Callable[..., Nvim]) -> None:
+    chat = make_chat(nvim_factory)
+    names = ["breakindent", "breakindentopt", "linebreak", "wrap", "foldtext"]
+    (chat.nvim.root / "work" / "a.txt").write_text("a\n")
+    read = "return vim.tbl_map(function(name) return vim.wo[name] end, ...)"
+    assert chat.nvim.lua(read, names)[:2] == [True, "list:-1"]
+    chat.nvim.command("edit a.txt")
+    assert chat.nvim.lua(read, names) == [False, "", False, True, "foldtext()"]
+    chat.nvim.command("buffer #")
+    assert chat.nvim.lua(read, names)[:2] == [True, "list:-1"]

@@ -112,6 +112,7 @@ def test_options_are_merged_and_lists_replaced(config: Config) -> None:
     assert config.get(f"{CM}.editing.keep_cycles") == 3
     assert config.get("display.chat.window.opts") == {
         "breakindent": True,
+        "breakindentopt": "list:-1",
         "linebreak": True,
         "smoothscroll": True,
         "wrap": True,

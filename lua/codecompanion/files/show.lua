@@ -22,8 +22,9 @@ end
 
 ---A window with room for the file, a new one where there is none.
 local function go_to_window()
-  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
-    if can_take(win) then
+  local before = vim.fn.win_getid(vim.fn.winnr("#"))
+  for _, win in ipairs({ before, unpack(api.nvim_tabpage_list_wins(0)) }) do
+    if win ~= 0 and can_take(win) then
       return api.nvim_set_current_win(win)
     end
   end
@@ -32,8 +33,9 @@ local function go_to_window()
 end
 
 ---@param path string
----@param line? integer
-function M.file(path, line)
+---@param line? integer 1-based; one behind the end is the last line
+---@param column? integer 1-based, in bytes
+function M.file(path, line, column)
   local bufnr = vim.fn.bufnr("^" .. vim.fn.escape(path, "[]{}*?,\\") .. "$")
   local shown = bufnr > 0 and vim.fn.win_findbuf(bufnr) or {}
   local here = vim.tbl_filter(function(win)
@@ -50,7 +52,8 @@ function M.file(path, line)
     end
   end
   if line then
-    pcall(api.nvim_win_set_cursor, 0, { line, 0 })
+    line = math.max(1, math.min(line, api.nvim_buf_line_count(0)))
+    api.nvim_win_set_cursor(0, { line, math.max(0, (column or 1) - 1) })
     vim.cmd("normal! zvzz")
   end
 end

@@ -274,15 +274,23 @@ function M.open_file(chat)
     return M.show_original(chat)
   end
   local item = require("codecompanion.chat.draw.context").item_at(chat, view.cursor_row())
-  local path = item and item.label or vim.fn.expand("<cfile>")
-  path = vim.fs.normalize(path)
-  if vim.fn.filereadable(path) == 0 then
+  local root = require("codecompanion.config").options.workspace.root
+  local folders = { vim.fn.getcwd(), type(root) == "string" and root ~= "" and vim.fs.normalize(root) or nil }
+  local named = require("codecompanion.files.named_place")
+  local place
+  if item then
+    place = named.read(item.label, folders)
+  else
+    place = named.at(vim.api.nvim_get_current_line(), vim.api.nvim_win_get_cursor(0)[2], folders)
+  end
+  if not place then
+    local path = item and item.label or vim.fn.expand("<cfile>")
     if chat.has_changed_files then
       return require("codecompanion.files.quickfix").fill(chat, {})
     end
     return say.hint(path == "" and "No file here to open, and none changed in this chat" or ("No file %s"):format(path))
   end
-  require("codecompanion.files.show").file(vim.fn.fnamemodify(path, ":p"))
+  require("codecompanion.files.show").file(place.path, place.line, place.column)
 end
 
 ---Attach the files that the line under the cursor names: a path that was pasted or dropped.

@@ -73,7 +73,7 @@ local window = {
   {
     name = "opts",
     type = "table",
-    default = { breakindent = true, linebreak = true, smoothscroll = true, wrap = true },
+    default = { breakindent = true, breakindentopt = "list:-1", linebreak = true, smoothscroll = true, wrap = true },
     description = "Window-local options of the chat window.",
   },
 }
