@@ -535,6 +535,21 @@ def test_what_runs_without_asking_is_listed_and_taken_back(chat: ChatDriver) -> 
     chat.nvim.feed("q")
 
 
+@pytest.mark.parametrize(
+    ("what", "is_offered"), [("make test", False), ("make test\nmake clean", True), ("make " + "x" * 120, True)]
+)
+def test_the_list_offers_to_show_all_of_a_command_only_where_it_hides_some(
+    chat: ChatDriver, what: str, is_offered: bool
+) -> None:
+    chat.answer("list_grants", [{"grant": "a", "tool": "run_command", "what": what, "configured": False}])
+    chat.nvim.command("CodeCompanion approvals")
+    screen = chat.nvim.wait_screen("x take back")
+    assert ("K show all of it" in screen) == is_offered
+    chat.nvim.feed("K")
+    chat.nvim.wait_for(lambda: "x take back" not in chat.nvim.screen().split("\n")[-1] and
+                       len(chat.nvim.lua("return vim.api.nvim_list_wins()")) == 3, "all of it")  # fmt: skip
+
+
 # ---- where nobody looks
 
 

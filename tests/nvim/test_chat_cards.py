@@ -83,6 +83,20 @@ def test_the_ledger_below_the_prose_is_a_fold_of_its_own(chat: ChatDriver) -> No
     assert "7. **Pending**" in screen
 
 
+def test_a_section_has_its_marker_open_and_closed(chat: ChatDriver) -> None:
+    """▸ turns into ▾; nothing below the line moves."""
+    turn(chat, 1)
+    ledger = "**Ledger** (read from the log, not written by a model)\nFiles:\n- a.py (edited)\n- b.py (read)"
+    chat.push(card(1, summary=f"{SUMMARY}\n\n{ledger}"))
+    chat.nvim.wait_screen("▸ Ledger \\(2\\)")
+    chat.toggle_fold("**Ledger**")
+    chat.nvim.wait_screen(r"▾ \*\*Ledger\*\*")
+    chat.nvim.wait_screen(r"▾ 7\. \*\*Pending\*\*")
+    chat.toggle_fold("**Ledger**")
+    chat.nvim.wait_screen("▸ Ledger \\(2\\)")
+    assert "▾" not in chat.text().split("\n", 1)[1].replace("▾ Summary", ""), "the text is the model's"
+
+
 def test_the_tier_of_a_compaction_stands_below_its_title(chat: ChatDriver) -> None:
     """R-137: how many messages became how many, what that saved, and which tier it was."""
     turn(chat, 1)

@@ -16,7 +16,8 @@ local MEASURED_LINES = 500 -- more fill the screen in any case
 ---@field title string
 ---@field lines string[]
 ---@field filetype? string Highlighted with treesitter where there is a parser, else with syntax
----@field footer? string|string[] Hints; those that find no room are left out, the last one never
+---@field footer? string|string[]|fun(width: integer): string[] Hints; those that find no room are left out, the last
+---one never
 ---@field max_width? integer A width of the whole editor is bounded by it
 ---@field wrap? boolean Long lines go on below (as a default they do)
 ---@field hanging? integer How far in they go on
@@ -132,14 +133,17 @@ end
 ---@param bufnr integer
 ---@param win integer
 local function follow(options, bufnr, win)
-  local hints = options.footer
-  hints = type(hints) == "string" and { hints } or hints --[=[@as string[]?]=]
   local shown
   local function refoot()
-    if not hints or not api.nvim_win_is_valid(win) then
+    if not options.footer or not api.nvim_win_is_valid(win) then
       return
     end
-    local text = footer_text(hints, has_more(win), api.nvim_win_get_width(win))
+    local hints, width = options.footer, api.nvim_win_get_width(win)
+    if type(hints) == "function" then
+      hints = hints(width)
+    end
+    hints = type(hints) == "string" and { hints } or hints --[=[@as string[]]=]
+    local text = footer_text(hints, has_more(win), width)
     if text ~= shown then
       shown = text
       api.nvim_win_set_config(win, { footer = text, footer_pos = "right" })

@@ -66,7 +66,8 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param first integer 0-based
 ---@param last integer 0-based, inclusive
----@param spec { closed: boolean, text: fun(): table, change?: string, key?: string }
+---@param spec { closed: boolean, text: fun(): table, change?: string, key?: string, marked?: boolean } `marked`: its
+---first line, which has no ▾ of its own, gets one while it is open
 ---@return CodeCompanion.Fold?
 function M.add(chat, first, last, spec)
   if last <= first then
@@ -85,6 +86,8 @@ function M.add(chat, first, last, spec)
     end_right_gravity = true,
     invalidate = true,
     undo_restore = false,
+    virt_text = spec.marked and { { "▾ ", "CodeCompanionFoldMark" } } or nil,
+    virt_text_pos = spec.marked and "inline" or nil,
   })
   chat.folds[fold.id] = fold
   has_changed(chat)

@@ -88,8 +88,10 @@ function M.set(chat, items)
   if #items > 0 and options.display().fold_context then
     chat.context_fold = folds.add(chat, 0, #items, {
       closed = true,
+      marked = true,
       text = function()
-        return { { "▸ Context: " .. numbers.counted(#items, "item"), "CodeCompanionContext" } }
+        local text = "Context: " .. numbers.counted(#items, "item")
+        return { { "▸ ", "CodeCompanionFoldMark" }, { text, "CodeCompanionContext" } }
       end,
     })
   end

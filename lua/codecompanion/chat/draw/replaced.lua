@@ -105,6 +105,7 @@ function M.draw(chat)
       answer.fold = is_new
           and folds.add(chat, first, last - 1, {
             closed = true,
+            marked = true,
             text = function()
               return text(chat, answer, last - first)
             end,

@@ -87,6 +87,7 @@ local function add_sections(block, summary, parts, rows)
       first = part.first,
       last = part.last,
       closed = closed,
+      marked = true,
       key = ("card:%s:%d"):format(id, index),
       text = function()
         return { { "▸ ", "CodeCompanionFoldMark" }, { label, "CodeCompanionCompacted" } }

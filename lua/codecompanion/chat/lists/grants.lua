@@ -11,8 +11,6 @@ local scratch = require("codecompanion.screen.scratch")
 
 local M = {}
 
-local FOOTER = { "x take back", "K show all of it", "q close" }
-
 ---@param rows table[]
 ---@return string[]
 local function lines_of(rows)
@@ -28,6 +26,17 @@ local function lines_of(rows)
   end, rows)
 end
 
+---The keys; `K` where the list does not show all of a row.
+---@param rows table[]
+---@param width integer Of the list
+---@return string[]
+local function footer(rows, width)
+  local hides = vim.iter(ipairs(lines_of(rows))):any(function(index, line)
+    return rows[index].what:find("\n", 1, true) ~= nil or api.nvim_strwidth(line) > width
+  end)
+  return hides and { "x take back", "K show all of it", "q close" } or { "x take back", "q close" }
+end
+
 ---@param chat CodeCompanion.Chat
 ---@param done fun(rows: table[])
 local function load(chat, done)
@@ -38,7 +47,14 @@ end
 ---@param rows table[]
 local function show(chat, rows)
   local title = "Runs without asking in this chat"
-  local bufnr, win = float.open({ title = title, lines = lines_of(rows), footer = FOOTER, wrap = false })
+  local bufnr, win = float.open({
+    title = title,
+    lines = lines_of(rows),
+    footer = function(width)
+      return footer(rows, width)
+    end,
+    wrap = false,
+  })
   vim.wo[win].cursorline = true
   local on = scratch.keys(bufnr, win, function(line)
     return rows[line]
