@@ -131,6 +131,26 @@ def test_a_compaction_is_undone_on_its_card_and_what_it_removed_is_recalled(chat
     assert "undone · " not in chat.nvim.screen()
 
 
+def test_recall_lists_the_same_read_once(chat):
+    """R-516: with how often, and a read of another text beside it; what is restored of it leaves the others."""
+    for number in range(4):
+        chat.say(f"question {number} about foxes")
+    (chat.root / "work" / "big.txt").write_text("another fox\n")
+    chat.say("question 4 about foxes")
+    type_command(chat, "CodeCompanionCompact!")
+    chat.nvim.wait_screen("messages summarised")
+    for words in ("", " quick fox"):
+        type_command(chat, f"CodeCompanionRecall{words}")
+        screen = chat.nvim.wait_screen("r restore")
+        assert len(re.findall(r"read_file big\.txt ×4", screen)) == 1
+        assert len(re.findall(r"^.*r\d+ +read_file big\.txt", screen, re.M)) == 2
+        chat.nvim.feed("q")
+    type_command(chat, "CodeCompanionRecall quick fox")
+    chat.nvim.wait_screen("r restore")
+    chat.nvim.feed("/×4<CR>r")
+    assert "read_file big.txt ×3" in chat.nvim.wait_screen("×3")
+
+
 def test_pins_are_set_listed_and_taken_off_with_keys(chat):
     """R-361: `/pin`, `/pins`, `/unpin`, and `p` in the inspector."""
     chat.say("question 0")

@@ -49,6 +49,7 @@ class RemovedMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     `key` names it in a few letters, `how` says what took it away (`cleared`, `summarised` …), `changed` what became of
     the file it came from: "" unless it is known to have changed or to be gone. `snippet` marks found words with « ».
+    `times`: how often the same call gave the same result; this is the newest of them.
     """
 
     key: str
@@ -59,6 +60,7 @@ class RemovedMessage(msgspec.Struct, frozen=True, kw_only=True):
     how: str
     changed: str = ""
     snippet: str = ""
+    times: int = 1
 
 
 class Recall(Protocol):

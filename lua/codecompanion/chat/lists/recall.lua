@@ -42,7 +42,8 @@ end
 ---@return string[]
 local function recalled(row)
   local facts = ("cycle %d · %s · %s tokens"):format(row.cycle, row.how, numbers.short(row.tokens))
-  local lines = { (("%-6s %s"):format(row.key, row.title):gsub("\n", " ")), "       " .. facts }
+  local title = row.title .. (row.times > 1 and (" ×%d"):format(row.times) or "")
+  local lines = { (("%-6s %s"):format(row.key, title):gsub("\n", " ")), "       " .. facts }
   if row.changed ~= "" then
     lines[#lines + 1] = "       ! " .. row.changed
   end

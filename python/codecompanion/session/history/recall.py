@@ -49,6 +49,13 @@ class _Taken(msgspec.Struct, frozen=True):
     def key(self) -> str:
         return recall_key(self.seq)
 
+    @property
+    def same_as(self) -> object:
+        """Return what it shares with other results of the same call, nothing with any other message."""
+        if self.call is None:
+            return self.seq
+        return self.call.name, self.title, self.message.blob or self.message.text
+
 
 class Removed:
     """What one chat's view has lost. `find` and `read` read store and disk: call them in a thread."""
@@ -59,14 +66,21 @@ class Removed:
     def find(self, words: str) -> Sequence[RemovedMessage]:
         """Return the removed messages that a question or some words may mean, best first.
 
-        Without words all there are, newest first.
+        Without words all there are, newest first. What the same call gave several times is listed once, the newest.
         """
         # A call without a word is read by its key, in the summary; in a list it would hide what it brought.
         taken = {one.seq: one for one in self._taken() if one.message.text}
+        groups: dict[object, list[_Taken]] = {}
+        for one in taken.values():
+            groups.setdefault(one.same_as, []).append(one)
         if not has_words(words):
-            return [self._listed(one) for one in sorted(taken.values(), key=lambda one: -one.seq)[:MAX_LISTED]]
-        hits = self._store.search(words, self._log.chat_id, MAX_LISTED, seqs=taken.keys())
-        return [self._listed(taken[hit.seq], hit.snippet) for hit in hits]
+            newest = sorted(groups.values(), key=lambda group: -group[-1].seq)[:MAX_LISTED]
+            return [self._listed(group[-1], times=len(group)) for group in newest]
+        hits = self._store.search(
+            words, self._log.chat_id, MAX_LISTED, seqs={group[-1].seq for group in groups.values()}
+        )
+        found = [(groups[taken[hit.seq].same_as], hit.snippet) for hit in hits]
+        return [self._listed(group[-1], snippet, times=len(group)) for group, snippet in found]
 
     def read(self, key: str) -> tuple[RemovedMessage, str]:
         """Return a removed message and its whole text; raises `KeyError` when there is none with that key.
@@ -88,7 +102,7 @@ class Removed:
     def _taken(self) -> list[_Taken]:
         return list(taken_out(self._store.load_events(self._log.chat_id), self._log.view))
 
-    def _listed(self, one: _Taken, snippet: str = "") -> RemovedMessage:
+    def _listed(self, one: _Taken, snippet: str = "", times: int = 1) -> RemovedMessage:
         message = one.message
         return RemovedMessage(
             key=one.key,
@@ -99,6 +113,7 @@ class Removed:
             how=one.how,
             changed=changed_since(message, one.call, self._text(message), self._root()),
             snippet=snippet,
+            times=times,
         )
 
     def _text(self, message: Message) -> str:

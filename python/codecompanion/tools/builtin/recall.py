@@ -65,7 +65,8 @@ def _listed(message: RemovedMessage) -> str:
     if message.changed:
         facts.append(message.changed)
     snippet = f"\n      {one_line(message.snippet, 200)}" if message.snippet else ""
-    return f"{message.key}  {one_line(message.title)} ({', '.join(facts)}){snippet}"
+    times = f" ×{message.times}" if message.times > 1 else ""
+    return f"{message.key}  {one_line(message.title)}{times} ({', '.join(facts)}){snippet}"
 
 
 def _read(key: str, part: int, context: ToolContext, check: Check) -> ToolOutput:
