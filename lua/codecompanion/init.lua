@@ -126,13 +126,19 @@ function M.attach(paths)
   return require("codecompanion.slash.paths").attach_to_current(paths)
 end
 
----What a chat is doing and how full its context is, for a status line; empty when there is no chat.
----@param bufnr? integer Buffer of a chat; without it the chat in use
+---What a chat is doing and how full its context is, as an item for 'statusline' (a `%` is written twice); empty when
+---there is no chat.
+---@param bufnr? integer Buffer of a chat; without a number (lualine.nvim passes its component) the chat in use
 ---@return string
 function M.statusline(bufnr)
   -- A status line is drawn all the time: it must not load the chat.
   local chats = package.loaded["codecompanion.chat"]
-  local chat = chats and (bufnr and chats.by_buffer(bufnr) or not bufnr and chats.current())
+  local chat = nil
+  if chats and type(bufnr) == "number" then
+    chat = chats.by_buffer(bufnr)
+  elseif chats then
+    chat = chats.current()
+  end
   return chat and require("codecompanion.chat.state.status").component(chat.bufnr) or ""
 end
 

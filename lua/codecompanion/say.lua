@@ -7,6 +7,8 @@ local M = {}
 
 local PREFIX = "codecompanion: "
 local REPEATED_MS = 500
+---Cells that notification plugins put beside a line. Several of them cut it at the edge of the screen.
+local NOTIFIED_MARGIN = 12
 local HIGHLIGHTS = {
   [severity.ERROR] = "ErrorMsg",
   [severity.WARN] = "WarningMsg",
@@ -16,6 +18,9 @@ local HIGHLIGHTS = {
 ---long, stop the editor until a key is pressed.
 ---@return boolean
 local function is_builtin_notify()
+  if type(vim.notify) ~= "function" then
+    return false -- nvim-notify is a table that is called
+  end
   local source = debug.getinfo(vim.notify, "S").source
   return source:find("^@vim/") ~= nil or source:find("^=?%?") ~= nil -- 0.12 has no names in its own modules
 end
@@ -75,7 +80,9 @@ function M.line(text, level)
       return
     end
     if not is_builtin_notify() then
-      vim.notify(line, level or severity.INFO, { title = "codecompanion" })
+      local width = math.max(vim.o.columns - NOTIFIED_MARGIN, 20)
+      local lines = require("codecompanion.screen.fit").wrap(line, width)
+      vim.notify(table.concat(lines, "\n"), level or severity.INFO) -- no title: the line begins with it
       return
     end
     if #vim.api.nvim_list_uis() > 0 then

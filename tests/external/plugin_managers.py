@@ -27,6 +27,9 @@ COMMANDS = ["", "Chat", "Restore", "Compact", "Undo", "Redo", "Recall", "Cost", 
 NEEDED = ["build.lua", "lazy.lua", "requirements.lock", "doc", "ftplugin", "lua", "plugin", "python", "rplugin"]
 
 
+NOT_RUN = {"assets", "docs", "media", "test", "tests"}
+
+
 def git(folder: Path, *arguments: str) -> str:
     """Run git in `folder` as somebody and return what it prints."""
     who = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"]
@@ -84,12 +87,15 @@ def tracked_files() -> list[str]:
     return [name for name in names if name and (REPO / name).is_file()]
 
 
-def clone_of(variable: str, mirrored: str, target: Path) -> Path:
-    """Clone a plugin manager to `target`, or skip and say where a clone of it was looked for."""
+def clone_of(variable: str, mirrored: str, target: Path, version: str = "HEAD") -> Path:
+    """Clone a plugin to `target`, or skip and say where a clone of it was looked for."""
     source = Path(os.environ.get(variable, f"/work/.mirror/{mirrored}/repo"))
     if not source.exists():
         pytest.skip(f"no clone of {mirrored.replace('+', '/')} at {source}; set {variable} to a clone of it")
-    git(target.parent, "clone", "-q", "--shared", str(source), str(target))
+    git(target.parent, "clone", "-q", "--shared", "--no-checkout", str(source), str(target))
+    # A mirror may lack the largest files, which tests and pictures of a plugin are: they are not checked out.
+    folders = git(target, "ls-tree", "--name-only", version).split("\n")
+    git(target, "checkout", "-q", version, "--", *(name for name in folders if name not in NOT_RUN))
     return target
 
 

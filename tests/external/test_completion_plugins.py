@@ -1,6 +1,6 @@
 """Accepting a completion in blink.cmp and nvim-cmp themselves, as the help sets them up.
 
-Needs clones of Saghen/blink.cmp and hrsh7th/nvim-cmp: `$BLINK_CMP` and `$NVIM_CMP`, or /work/.mirror; skips and says so
+Needs clones of saghen/blink.cmp and hrsh7th/nvim-cmp: `$BLINK_CMP` and `$NVIM_CMP`, or /work/.mirror; skips and says so
 otherwise.
 """
 
@@ -12,30 +12,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plugin_managers import clone_of
+from neovim_plugins import on_runtimepath
 
+from ghost import start as start_ghost
 from harness import Nvim
 from real_chat import RealChat, start_chat
+from tests.help_file import snippet
 from tests.providers.chat.thread import ChatServerThread
 
 BLINK = """
-vim.opt.rtp:append(%r)
-require("blink.cmp").setup({
-  fuzzy = { implementation = "lua" },
-  sources = {
-    per_filetype = { codecompanion = { "codecompanion" } },
-    providers = { codecompanion = { name = "CodeCompanion", module = "codecompanion.completion.blink" } },
-  },
-})
+-- without its own matcher, which it would download
+local blink = require("blink.cmp")
+local setup = blink.setup
+blink.setup = function(opts)
+  setup(vim.tbl_extend("error", opts, { fuzzy = { implementation = "lua" } }))
+end
 """
 CMP = """
-vim.opt.rtp:append(%r)
-vim.cmd.runtime("plugin/cmp.lua")
-require("cmp").register_source("codecompanion", require("codecompanion.completion.cmp").new())
 require("cmp").setup({ mapping = { ["<C-y>"] = require("cmp").mapping.confirm({ select = true }) } })
-require("cmp").setup.filetype("codecompanion", { sources = { { name = "codecompanion" } } })
 """
-PLUGINS = {"blink": ("BLINK_CMP", "Saghen+blink.cmp", BLINK), "cmp": ("NVIM_CMP", "hrsh7th+nvim-cmp", CMP)}
+INIT = {"blink": BLINK, "cmp": CMP}
+PLUGINS = {"blink": "saghen+blink.cmp@v1.9.1", "cmp": "hrsh7th+nvim-cmp"}
+"""The released blink.cmp: its next version runs on Neovim 0.12 only and changes from day to day."""
 SHOW = {"blink": "require('blink.cmp').show()", "cmp": "require('cmp').complete()"}
 VISIBLE = {"blink": "return require('blink.cmp').is_menu_visible()", "cmp": "return require('cmp').visible()"}
 
@@ -54,11 +52,13 @@ def nvim_factory(tmp_path: Path) -> Iterator[Callable[..., Nvim]]:
 @pytest.mark.parametrize("plugin", ["blink", "cmp"])
 def test_what_is_accepted_is_what_was_shown(nvim_factory: Callable[..., Nvim], tmp_path: Path, plugin: str) -> None:
     """No brackets behind it, and in its place behind letters of several bytes."""
-    variable, mirrored, init = PLUGINS[plugin]
-    folder = clone_of(variable, mirrored, tmp_path / plugin)
+
+    def start(init: str, **options: Any) -> Nvim:
+        return nvim_factory(init=on_runtimepath(PLUGINS[plugin]) + init, **options)
+
     with ChatServerThread() as server:
-        chat = start_chat(nvim_factory, tmp_path, server, files=[("src/stack.py", "x = 1\n")], opened=False)
-        chat.nvim.lua("load(...)()", init % str(folder))
+        chat = start_chat(start, tmp_path, server, files=[("src/stack.py", "x = 1\n")], opened=False)
+        chat.nvim.lua(INIT[plugin] + snippet(f"codecompanion-task-{plugin}"))
         chat.open()
         for typed, expected in (
             ("/fetc", "/fetch"),
@@ -79,3 +79,20 @@ def test_what_is_accepted_is_what_was_shown(nvim_factory: Callable[..., Nvim], t
 def accepted(chat: RealChat) -> str:
     """Return what stands in the input."""
     return chat.draft().rstrip()
+
+
+@pytest.mark.parametrize(("plugin", "number"), [("blink", 1), ("cmp", 2)])
+def test_a_suggestion_of_code_is_an_entry_of_the_menu(
+    nvim_factory: Callable[..., Nvim], plugin: str, number: int
+) -> None:
+    """And is taken over from there."""
+    code = INIT[plugin] + snippet("codecompanion-complete-sources", number)
+    ghost = start_ghost(nvim_factory, options={"display": "none"}, init=on_runtimepath(PLUGINS[plugin]))
+    ghost.nvim.lua(code)
+    ghost.open("a.py")
+    ghost.suggest("nge(3)")
+    for key in "ira":  # one by one, as they are typed: nvim-cmp looks at the text after each
+        ghost.type(key)
+    ghost.nvim.wait_screen(r"range\(3\)")
+    ghost.type("<C-y>")
+    ghost.nvim.wait_for(lambda: ghost.nvim.lines() == ["range(3)"], "the text")

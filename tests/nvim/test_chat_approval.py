@@ -557,6 +557,7 @@ def test_a_waiting_approval_in_a_hidden_chat_is_told_once(chat: ChatDriver) -> N
     """A notification, an autocmd, the status line; `:CodeCompanion approval` goes there."""
     chat.record_autocmds()
     chat.nvim.lua("_G.told = {}; vim.notify = function(text) table.insert(_G.told, text) end")
+    chat.nvim.command("set columns=120")
     chat.accept("go")
     chat.nvim.lua("require('codecompanion.chat').toggle()")
     ask(chat, title="rm -rf build")

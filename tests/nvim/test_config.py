@@ -24,7 +24,7 @@ for name in pairs(package.loaded) do
   if name:match("^codecompanion") then package.loaded[name] = nil end
 end
 _G.said = {}
-vim.notify = function(text, level) table.insert(_G.said, { level, text }) end
+vim.notify = function(text, level) table.insert(_G.said, { level, (text:gsub("\\n", " ")) }) end
 _G.config = require("codecompanion.config")
 """
 
@@ -585,7 +585,7 @@ def test_every_default_passes_the_check(config: Config) -> None:
 def test_mistakes_are_told_after_startup_although_nothing_was_used(nvim_factory: Callable[..., Nvim]) -> None:
     nvim = nvim_factory(
         init="""_G.said = {}
-        vim.notify = function(text, level) table.insert(_G.said, text) end
+        vim.notify = function(text, level) table.insert(_G.said, (text:gsub("\\n", " "))) end
         require("codecompanion").setup({ displya = {} })
         _G.loaded_by_setup = package.loaded["codecompanion.config"] ~= nil"""
     )

@@ -1,6 +1,6 @@
-"""The help's recipes are executed as they are written: five tasks done from it alone, and the plugins it names.
+"""The help's recipes that need no other plugin, run as they are printed: four tasks done from the help alone, the bars.
 
-Plugins that cannot be had here are stood in for by tables that do with their options what the real ones do with them.
+Those for other plugins are run with the plugins themselves in `tests/external/test_recipes.py`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from approvals import ask
 from chat_driver import ChatDriver, make_chat
 from codecompanion.model.history import ViewChanged
 from codecompanion.wire import events
 from harness import REPO, Nvim
 from real_chat import COUNT_TURNS, KEY, RealChat, init_lua, start_chat
+from tests.help_file import HELP, snippet
 from tests.providers.chat.answers import Call, reply
 from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
 
-HELP = REPO / "doc" / "codecompanion.txt"
 MERGED_SETUP = """
 do
   -- the snippet is laid over what the test needs, as a user puts both into one table
@@ -34,15 +35,7 @@ end
 """
 
 
-def snippet(tag: str) -> str:
-    """Return the first code block after a tag of the help file."""
-    text = HELP.read_text(encoding="utf-8")
-    match = re.search(rf"\*{tag}\*.*?>(?:lua|vim)\n(.*?)^<", text, re.MULTILINE | re.DOTALL)
-    assert match, f"no code block after *{tag}* in the help"
-    return match[1]
-
-
-# ---- five tasks done from the help alone
+# ---- four tasks done from the help alone
 
 
 def test_the_send_key_is_changed(nvim_factory: Callable[..., Nvim]) -> None:
@@ -111,206 +104,65 @@ def test_what_the_model_changed_is_taken_back(nvim_factory, tmp_path) -> None:
         chat.nvim.wait_for(lambda: path.read_text() == "one\n", "the file as it was")
 
 
-def stand_in(nvim: Nvim, module: str, code: str) -> None:
-    """Make `require(module)` give what the code returns."""
-    nvim.lua(f"package.preload[{module!r}] = function() {code} end")
+# ---- status line and tab line
+
+TITLE = "100% of %f"
 
 
-BLINK = """
-return {
-  setup = function(opts)
-    -- as blink does: a provider is loaded by its module and made with `new`
-    _G.complete = function(context, done)
-      for _, name in ipairs(opts.sources.per_filetype[vim.bo.filetype]) do
-        local provider = opts.sources.providers[name]
-        local source = require(provider.module).new(provider.opts or {}, provider)
-        if source:enabled() then source:get_completions(context, done) end
-      end
-    end
-  end,
-}
-"""
-CMP = """
-local sources, by_filetype = {}, {}
-_G.complete = function(context, done)
-  for _, item in ipairs(by_filetype[vim.bo.filetype].sources) do
-    local source = sources[item.name]
-    if source:is_available() then
-      source:complete({ context = {
-        bufnr = context.bufnr,
-        cursor = { row = context.cursor[1], col = context.cursor[2] + 1 },
-        cursor_before_line = context.line,
-      } }, done)
-    end
-  end
-end
-return {
-  register_source = function(name, source) sources[name] = source end,
-  setup = { filetype = function(name, opts) by_filetype[name] = opts end },
-}
-"""
-
-
-@pytest.mark.parametrize(("module", "tag", "code"), [("blink.cmp", "blink", BLINK), ("cmp", "cmp", CMP)])
-def test_slash_commands_are_completed_by(chat: ChatDriver, module: str, tag: str, code: str) -> None:
-    stand_in(chat.nvim, module, code)
-    chat.nvim.lua(snippet(f"codecompanion-task-{tag}"))
-    chat.nvim.feed("i/ru<Esc>")
-    chat.nvim.settle()
-    words = chat.nvim.lua(
-        """local words = {}
-           local row = vim.api.nvim_win_get_cursor(0)[1]
-           _G.complete({ bufnr = vim.api.nvim_get_current_buf(), line = '/ru', cursor = { row, 3 } }, function(result)
-             for _, item in ipairs(result.items) do table.insert(words, item.textEdit.newText) end
-           end)
-           return words"""
+def test_a_status_line_shows_what_the_chat_does(chat: ChatDriver) -> None:
+    """A `%` is evaluated in the meter and in the title of another chat that waits."""
+    chat.nvim.lua(snippet("codecompanion-recipe-statusline"))
+    chat.push(
+        events.Meter(tokens=1000, window=4000, ratio=0.25, exact=True, edit_at=0, compact_at=0),
+        events.TitleChanged(title=TITLE),
     )
-    assert words == ["/rules"]
+    chat.nvim.command("enew")
+    chat.nvim.wait_screen(r"\[No Name\] +ctx 1\.0k/4\.0k 25% 0:0")
+    ask(chat)
+    chat.open()
+    chat.nvim.wait_screen(rf"“{re.escape(TITLE)}” is waiting for your approval")
 
 
-# ---- other plugins
-
-CHOOSE_FIRST = (
-    "function(items, opts, done)"
-    " _G.kind, _G.shown = opts.kind, vim.tbl_map(opts.format_item, items); done(items[1]) end"
-)
-UI_SELECT = {
-    "snacks": (
-        "snacks",
-        "return { setup = function(o) if o.picker.ui_select then vim.ui.select = " + CHOOSE_FIRST + " end end }",
-    ),
-    "telescope": (
-        "telescope",
-        "return { load_extension = function(n) if n == 'ui-select' then vim.ui.select = " + CHOOSE_FIRST + " end end }",
-    ),
-    "fzf-lua": (
-        "fzf-lua",
-        "return { register_ui_select = function(f) local choose = "
-        + CHOOSE_FIRST
-        + "; vim.ui.select = function(items, opts, done) assert(f(opts, items).winopts.width == 0.9);"
-        " choose(items, opts, done) end end }",
-    ),
-    "mini-pick": ("mini.pick", "return { setup = function() end, ui_select = " + CHOOSE_FIRST + " }"),
-}
-
-
-@pytest.mark.parametrize("name", sorted(UI_SELECT))
-def test_a_picker_takes_the_lists_over(chat: ChatDriver, name: str) -> None:
-    """Through `vim.ui.select`, with the kind that the help names."""
-    stand_in(chat.nvim, *UI_SELECT[name])
-    chat.nvim.lua(snippet(f"codecompanion-recipe-{name}"))
-    row = {"id": "s1", "title": "a title", "updated": 0, "messages": 1, "cwd": "/", "owned": False}
-    chat.answer("list_sessions", [row])
-    chat.nvim.command("CodeCompanionChat Resume")
-    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
-    assert chat.nvim.lua("return _G.kind") == "codecompanion.session"
-    assert "a title" in chat.nvim.lua("return _G.shown[1]")
-    assert chat.sent("open_chat")[1]["resume"] == "s1"
-
-
-TELESCOPE_ACTIONS = (
-    "return { select_default = { replace = function(_, f) _G.default = f end }, close = function() end }"
-)
-TELESCOPE_STATE = """return {
-  get_current_picker = function()
-    return { get_multi_selection = function() return { { path = 'a.lua' }, { 'b.lua' } } end }
-  end,
-  get_selected_entry = function() return { 'c.lua' } end,
-}"""
-FILE_PICKERS = {
-    "snacks": {
-        "snacks": """return { picker = { files = function(opts)
-            opts.confirm({ selected = function() return { { file = 'a.lua' }, { file = 'b.lua' } } end,
-              close = function() end }) end } }"""
-    },
-    "telescope": {
-        "telescope.builtin": "return { find_files = function(o) assert(o.attach_mappings(1)); _G.default() end }",
-        "telescope.actions": TELESCOPE_ACTIONS,
-        "telescope.actions.state": TELESCOPE_STATE,
-    },
-    "fzf-lua": {
-        "fzf-lua": "return { files = function(o) o.actions.enter({ '> a.lua', '> b.lua' }, o) end }",
-        "fzf-lua.path": "return { entry_to_file = function(e) return { path = e:sub(3) } end }",
-    },
-    "mini-pick": {
-        "mini.pick": "return { builtin = { files = function(_, o) o.source.choose_marked({ 'a.lua', 'b.lua' }) end } }"
-    },
-}
-
-
-@pytest.mark.parametrize("name", sorted(FILE_PICKERS))
-def test_several_files_are_attached_from_a_picker(chat: ChatDriver, name: str) -> None:
-    work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
-    for file in ("a.lua", "b.lua"):
-        (work / file).write_text("return 1\n")
-    for module, code in FILE_PICKERS[name].items():
-        stand_in(chat.nvim, module, code)
-    chat.nvim.lua("vim.g.mapleader = ' '")
-    chat.nvim.lua(snippet(f"codecompanion-recipe-{name}-files"))
-    chat.nvim.feed(" af")
-    chat.nvim.wait_for(lambda: len(chat.sent("attach")) == 2, "two files")
-    assert [Path(sent["path"]).name for sent in chat.sent("attach")] == ["a.lua", "b.lua"]
-
-
-def test_lualine_shows_what_the_chat_does(chat: ChatDriver) -> None:
-    stand_in(chat.nvim, "lualine", "return { setup = function(o) _G.component = o.sections.lualine_x[1] end }")
-    chat.nvim.lua(snippet("codecompanion-recipe-lualine"))
+def test_what_lualine_passes_to_a_component_is_not_taken_for_a_buffer(chat: ChatDriver) -> None:
     chat.push(events.Meter(tokens=1000, window=4000, ratio=0.25, exact=True, edit_at=0, compact_at=0))
-    assert chat.nvim.lua("return _G.component()") == "ctx 1.0k/4.0k 25%"
-    stand_in(chat.nvim, "lualine", "return { setup = function(o) _G.name = o.sections.lualine_c[1] end }")
-    chat.nvim.lua("package.loaded.lualine = nil")
-    chat.nvim.lua(snippet("codecompanion-recipe-title"))
-    assert chat.nvim.lua("return _G.name()") == "Chat"
-    chat.push(events.TitleChanged(title="Fix the stack"))
-    assert chat.nvim.lua("return _G.name()") == "Fix the stack"
+    assert chat.nvim.lua("return require('codecompanion').statusline({}, true)") == "ctx 1.0k/4.0k 25%%"
+    assert chat.nvim.lua("return require('codecompanion').statusline(9999)") == ""
+
+
+def test_the_tab_line_names_chats(chat: ChatDriver) -> None:
+    chat.push(events.TitleChanged(title=TITLE))
     chat.nvim.lua(snippet("codecompanion-recipe-tabline"))
     chat.nvim.command("tabnew")
-    chat.nvim.wait_screen(r"^ Fix the stack  \[No Name\]")
+    chat.nvim.wait_screen(rf"^ {re.escape(TITLE)}  \[No Name\]")
 
 
-def test_fidget_has_a_line_while_a_turn_runs(chat: ChatDriver) -> None:
-    code = """return { handle = { create = function(o)
-        _G.line = o.message
-        return { finish = function() _G.line = 'finished' end } end } }"""
-    stand_in(chat.nvim, "fidget.progress", code)
-    chat.nvim.lua(snippet("codecompanion-recipe-fidget"))
-    chat.accept("go")
-    assert chat.nvim.lua("return _G.line") == "answering"
-    chat.push(events.TurnFinished(reason="done"))
-    assert chat.nvim.lua("return _G.line") == "finished"
+# ---- notification plugins
 
 
-def test_noice_finds_our_messages(chat: ChatDriver) -> None:
-    """What is said through `vim.notify` matches the route of the help."""
-    stand_in(chat.nvim, "noice", "return { setup = function(o) _G.route = o.routes[1] end }")
-    chat.nvim.lua(snippet("codecompanion-recipe-noice"))
-    chat.nvim.lua("vim.notify = function(text) _G.said = text end; require('codecompanion.say').line('hello')")
-    chat.nvim.wait_lua("return _G.said")
-    assert chat.nvim.lua("return _G.said:find(_G.route.filter.find) ~= nil and _G.route.filter.event == 'notify'")
+def test_a_notification_plugin_may_be_a_table_and_gets_lines_that_fit(chat: ChatDriver) -> None:
+    """As nvim-notify is one; who speaks is said once, and a message that is too long is broken between words."""
+    chat.nvim.lua(
+        "_G.said = {}; vim.notify = setmetatable({}, { __call = function(_, ...) table.insert(_G.said, { ... }) end })"
+    )
+    words = " ".join(f"word{number}" for number in range(40))
+    chat.nvim.lua("require('codecompanion.say').line(...)", words)
+    ((text, _, *more),) = chat.nvim.wait_lua("return #_G.said > 0 and _G.said")
+    assert text.replace("\n", " ") == f"codecompanion: {words}"
+    assert max(map(len, text.split("\n"))) <= 88
+    assert not any("title" in options for options in more if options)
 
 
-def test_render_markdown_is_told_the_filetype_of_chats(chat: ChatDriver) -> None:
-    stand_in(chat.nvim, "render-markdown", "return { setup = function(o) _G.types = o.file_types end }")
-    chat.nvim.lua(snippet("codecompanion-recipe-render-markdown"))
-    assert chat.nvim.lua("return vim.list_contains(_G.types, vim.bo.filetype)")
-    assert chat.nvim.lua("return vim.treesitter.language.get_lang(vim.bo.filetype)") == "markdown"
+def test_every_recipe_of_the_help_is_run() -> None:
+    """Here, or in `tests/external/test_recipes.py` where it is for another plugin."""
+    written = Path(__file__).read_text(encoding="utf-8")
+    written += (REPO / "tests" / "external" / "test_recipes.py").read_text(encoding="utf-8")
+    names = re.findall(r"\*codecompanion-recipe-([\w-]+)\*", HELP.read_text(encoding="utf-8"))
+    assert "lualine" in names
+    run = set(re.findall(r'"(?:codecompanion-recipe-)?([\w-]+)"', written))
+    assert [name for name in names if name.removesuffix("-files") not in run] == []
 
 
-def test_which_key_maps_what_exists(chat: ChatDriver) -> None:
-    code = """return { add = function(spec)
-        for _, item in ipairs(spec) do
-          if item[2] then vim.keymap.set('n', item[1], item[2], { desc = item.desc, remap = true }) end
-        end end }"""
-    stand_in(chat.nvim, "which-key", code)
-    chat.nvim.lua("vim.g.mapleader = ' '")
-    chat.nvim.lua(snippet("codecompanion-recipe-which-key"))
-    chat.nvim.feed(" aa")
-    chat.nvim.wait_for(lambda: "## Me" not in chat.nvim.screen(), "the hidden chat")
-    chat.nvim.feed(" aa")
-    chat.nvim.wait_screen("## Me")
-    keys = chat.nvim.request("nvim_buf_get_keymap", 0, "n")
-    assert keys
-    assert all(key.get("desc") for key in keys)
+# ---- lists
 
 
 def test_every_kind_of_list_is_in_the_help() -> None:

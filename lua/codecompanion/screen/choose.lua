@@ -47,7 +47,7 @@ end
 ---Whether `vim.ui.select` is Neovim's own, which numbers the lines and stops everything at a prompt.
 ---@return boolean
 function M.is_builtin_select()
-  return debug.getinfo(vim.ui.select, "S").source:find("vim/ui", 1, true) ~= nil
+  return type(vim.ui.select) == "function" and debug.getinfo(vim.ui.select, "S").source:find("vim/ui", 1, true) ~= nil
 end
 
 ---@class CodeCompanion.ListKey

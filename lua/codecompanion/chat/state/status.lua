@@ -180,14 +180,14 @@ function M.activity(chat, brief)
   return chat.state == "idle" and "" or chat.state:gsub("_", " ") .. M.waited(chat)
 end
 
----For status lines: `streaming · ctx 35.8k/128k 28%`, "" outside of a chat.
----@param bufnr? integer The current buffer when not given
+---An item for 'statusline', where a `%` is written twice: `streaming · ctx 35.8k/128k 28%%`.
+---@param bufnr? integer Buffer of a chat, the current one when not given
 ---@return string
 function M.component(bufnr)
   local shown = vim.b[bufnr or api.nvim_get_current_buf()].codecompanion_chat
   local parts = { questions.elsewhere(bufnr) }
   parts[#parts + 1] = shown and shown.text ~= "" and shown.text or nil
-  return table.concat(parts, " · ")
+  return (table.concat(parts, " · "):gsub("%%", "%%%%"))
 end
 
 ---Publish the state in `vim.b.codecompanion_chat` and let status lines redraw.

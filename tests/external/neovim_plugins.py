@@ -1,0 +1,49 @@
+"""Neovim plugins to run beside ours, from clones: those of an environment variable each, or /work/.mirror."""
+
+from __future__ import annotations
+
+import atexit
+import re
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+from plugin_managers import clone_of
+
+from harness import find_nvim
+
+NEEDS_NVIM = {"nvim-telescope+telescope.nvim": (0, 11)}
+"""The newest versions of these plugins refuse to run on older ones."""
+
+
+@cache
+def plugin(mirrored: str) -> Path:
+    """Return a clone of `owner+name`, one for all tests of this process, or skip and say where it was looked for.
+
+    `nvim-lualine+lualine.nvim` is looked for at $LUALINE_NVIM first; `…@v1.9.1` is that version of it.
+    """
+    mirrored, _, version = mirrored.partition("@")
+    needed = NEEDS_NVIM.get(mirrored, (0, 0))
+    if nvim_version() < needed:
+        pytest.skip(f"{mirrored.replace('+', '/')} needs Neovim {needed[0]}.{needed[1]}")
+    root = Path(tempfile.mkdtemp(prefix="plugin-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    name = mirrored.partition("+")[2]
+    return clone_of(name.upper().replace(".", "_").replace("-", "_"), mirrored, root / name, version or "HEAD")
+
+
+@cache
+def nvim_version() -> tuple[int, int]:
+    """Return the version of the Neovim to test."""
+    command = [find_nvim() or "nvim", "--version"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    major, minor = re.findall(r"\d+", printed)[:2]
+    return int(major), int(minor)
+
+
+def on_runtimepath(*mirrored: str) -> str:
+    """Return the Lua that a plugin manager would have run for these plugins."""
+    return "".join(f"vim.opt.rtp:append({str(plugin(one))!r})\n" for one in mirrored)

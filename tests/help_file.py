@@ -1,0 +1,16 @@
+"""The help file as a user reads it: the code that it prints, and the plugins that it names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+HELP = Path(__file__).resolve().parents[1] / "doc" / "codecompanion.txt"
+
+
+def snippet(tag: str, number: int = 1) -> str:
+    """Return the code block after a tag of the help file, or a later one."""
+    text = HELP.read_text(encoding="utf-8")
+    assert f"*{tag}*" in text, f"no *{tag}* in the help"
+    blocks = re.findall(r">(?:lua|vim)\n(.*?)^<", text.partition(f"*{tag}*")[2], re.MULTILINE | re.DOTALL)
+    return blocks[number - 1]
