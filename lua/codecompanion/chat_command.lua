@@ -179,7 +179,9 @@ function M.run(args)
   elseif text == "" then
     return require("codecompanion.chat").open({ reuse = true })
   end
-  if range then
+  if range and require("codecompanion.send_code").refuses("A range") then
+    return
+  elseif range then
     words = require("codecompanion.chat").quoted(lines_of(range), range) .. words
   end
   ask(options, words)

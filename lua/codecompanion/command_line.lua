@@ -123,14 +123,22 @@ function M.question(wish)
     ("Filetype: %s"):format(vim.bo[wish.bufnr].filetype == "" and "(none)" or vim.bo[wish.bufnr].filetype),
     ("Lines: %d"):format(api.nvim_buf_line_count(wish.bufnr)),
   }
+  local sends_code = require("codecompanion.send_code").is_allowed() -- the words are sent in any case
   if not wish.range then
     local row = api.nvim_win_get_cursor(0)[1]
     lines[#lines + 1] = ("Cursor: line %d"):format(row)
+    if not sends_code then
+      return table.concat(lines, "\n")
+    end
     local text = api.nvim_buf_get_lines(wish.bufnr, row - 1, row, false)[1] or ""
     lines[#lines + 1] = "Its text: " .. vim.fn.strcharpart(text, 0, LINE_CHARS)
     return table.concat(lines, "\n")
   end
   local first, last = wish.range[1], wish.range[2]
+  if not sends_code then
+    lines[#lines + 1] = ("Selected lines: %d to %d; their range is written %d,%d"):format(first, last, first, last)
+    return table.concat(lines, "\n")
+  end
   local text = table.concat(api.nvim_buf_get_lines(wish.bufnr, first - 1, last, false), "\n")
   local shown = vim.fn.strcharpart(text, 0, SHOWN_CHARS)
   lines[#lines + 1] = ("Selected lines: %d to %d; their range is written %d,%d"):format(first, last, first, last)

@@ -162,6 +162,9 @@ end
 
 ---Write the message of what is staged.
 function M.run()
+  if require("codecompanion.send_code").refuses("A commit message") then
+    return
+  end
   local bufnr = commit_buffer()
   local typed = bufnr and typed_in(bufnr) or ""
   staged_files.secrets(function(problem, secret)

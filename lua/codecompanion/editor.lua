@@ -71,6 +71,7 @@ function M.snapshot()
     current = bufnr and api.nvim_buf_get_name(bufnr) or nil,
     cursor = win and api.nvim_win_get_cursor(win) or nil,
     visible = win and place.visible(win) or nil,
+    send_code = require("codecompanion.send_code").is_allowed(),
   }
 end
 

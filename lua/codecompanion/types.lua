@@ -632,7 +632,7 @@
 ---What Python may know of the editor, taken at one moment; no call-backs during a turn.
 ---
 ---`cursor` is (row, column) in the file `current`, `visible` the first and last of its lines on the screen and how
----many it has; rows and lines are 1-based.
+---many it has; rows and lines are 1-based. `send_code` False: the user lets no code leave (`opts.send_code`).
 ---@class CodeCompanion.Wire.Snapshot
 ---@field cwd? string
 ---@field buffers? CodeCompanion.Wire.Buffer[]
@@ -640,6 +640,7 @@
 ---@field cursor? [integer, integer]
 ---@field visible? [integer, integer, integer]|nil
 ---@field diagnostics? CodeCompanion.Wire.Diagnostic[]
+---@field send_code? boolean
 
 ---Open a new chat (`chat` is made by the editor), or the stored chat `resume`, which is then the chat's id too.
 ---
@@ -1633,6 +1634,11 @@
 ---@field multiline? boolean
 ---@field complete? (fun(lead: string): string[])
 ---@field enabled? boolean|(fun(): boolean)
+---@field opts? CodeCompanion.Options.interactions.chat.slash_commands.name.opts
+
+---Options of the command.
+---@class CodeCompanion.Options.interactions.chat.slash_commands.name.opts
+---@field contains_code? boolean
 
 ---What a message can mention of the editor, see |codecompanion-editor-context|. Set an item to false to switch it off;
 ---other names are your own items and need a `callback`.
@@ -1661,6 +1667,7 @@
 ---@field async? boolean
 ---@field timeout? integer
 ---@field has_params? boolean
+---@field contains_code? boolean
 ---@field complete? (fun(lead: string): string[])
 
 ---`#{buffers}`
@@ -1674,6 +1681,7 @@
 ---@field async? boolean
 ---@field timeout? integer
 ---@field has_params? boolean
+---@field contains_code? boolean
 ---@field complete? (fun(lead: string): string[])
 
 ---`#{selection}`
@@ -1687,6 +1695,7 @@
 ---@field async? boolean
 ---@field timeout? integer
 ---@field has_params? boolean
+---@field contains_code? boolean
 ---@field complete? (fun(lead: string): string[])
 
 ---`#{viewport}`
@@ -1700,6 +1709,7 @@
 ---@field async? boolean
 ---@field timeout? integer
 ---@field has_params? boolean
+---@field contains_code? boolean
 ---@field complete? (fun(lead: string): string[])
 
 ---`#{diagnostics}`
@@ -1713,6 +1723,7 @@
 ---@field async? boolean
 ---@field timeout? integer
 ---@field has_params? boolean
+---@field contains_code? boolean
 ---@field complete? (fun(lead: string): string[])
 
 ---`#{quickfix}`
@@ -1726,6 +1737,7 @@
 ---@field async? boolean
 ---@field timeout? integer
 ---@field has_params? boolean
+---@field contains_code? boolean
 ---@field complete? (fun(lead: string): string[])
 
 ---`#{diff}`
@@ -1739,6 +1751,7 @@
 ---@field async? boolean
 ---@field timeout? integer
 ---@field has_params? boolean
+---@field contains_code? boolean
 ---@field complete? (fun(lead: string): string[])
 
 ---`#{file}`
@@ -1752,6 +1765,7 @@
 ---@field async? boolean
 ---@field timeout? integer
 ---@field has_params? boolean
+---@field contains_code? boolean
 ---@field complete? (fun(lead: string): string[])
 
 ---`#{lsp}`
@@ -1765,6 +1779,7 @@
 ---@field async? boolean
 ---@field timeout? integer
 ---@field has_params? boolean
+---@field contains_code? boolean
 ---@field complete? (fun(lead: string): string[])
 
 ---`#{terminal}`
@@ -1778,6 +1793,7 @@
 ---@field async? boolean
 ---@field timeout? integer
 ---@field has_params? boolean
+---@field contains_code? boolean
 ---@field complete? (fun(lead: string): string[])
 
 ---`#{messages}`
@@ -1791,6 +1807,7 @@
 ---@field async? boolean
 ---@field timeout? integer
 ---@field has_params? boolean
+---@field contains_code? boolean
 ---@field complete? (fun(lead: string): string[])
 
 ---Your own item, `#{name}`.
@@ -1804,6 +1821,7 @@
 ---@field async? boolean
 ---@field timeout? integer
 ---@field has_params? boolean
+---@field contains_code? boolean
 ---@field complete? (fun(lead: string): string[])
 
 ---Behaviour of the chat.
@@ -2247,3 +2265,4 @@
 ---@class CodeCompanion.Options.opts
 ---@field log_level? "TRACE"|"DEBUG"|"INFO"|"WARN"|"ERROR"
 ---@field language? string
+---@field send_code? boolean|(fun(): boolean)

@@ -109,9 +109,9 @@ ALL = {"15": V15, "17": V17, "19": V19}
 
 NOTHING: dict[str, set[str]] = {
     "15": {
-        *("adapters.opts", "display.action_palette", "display.diff", "display.chat.show_settings", "opts.send_code"),
+        *("adapters.opts", "display.action_palette", "display.diff", "display.chat.show_settings"),
         *("interactions.agent", "interactions.chat.agents"),
-        "interactions.chat.slash_commands.buffer.opts",
+        "interactions.chat.slash_commands.buffer.opts.provider",
         *("interactions.chat.keymaps.close.index", "interactions.chat.keymaps.send.index"),
     },
     "17": {

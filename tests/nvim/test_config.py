@@ -204,7 +204,7 @@ def test_a_mistake_names_its_key_path_and_what_would_be_right(config: Config, op
         "interactions.chat.keymaps.send.index",
         "display.diff",
         "display.action_palette",
-        "opts.send_code",
+        "opts.submit_delay",
         "rules.parsers",
         "rules.mine.is_preset",
     ],

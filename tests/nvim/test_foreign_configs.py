@@ -77,3 +77,61 @@ def test_a_mistake_at_an_old_place_is_named_where_it_counts(config: Config, path
 def test_nothing_breaks_at_the_places_that_are_moved(config: Config, path: str, value: str) -> None:
     config.setup(at(path, value))
     assert config.for_host()["chat"]["adapter"] == "offline"
+
+
+@pytest.mark.parametrize(
+    ("options", "key", "advice"),
+    [
+        (
+            "{ interactions = { chat = { opts = { prompt_decorator = function(text) return text end } } } }",
+            "interactions.chat.opts.prompt_decorator",
+            "messages are sent as you write them. Remove it",
+        ),
+        (
+            "{ interactions = { chat = { tools = { run_command = { opts = { judge_in_yolo_mode = true } } } } } }",
+            "interactions.chat.tools.run_command.opts.judge_in_yolo_mode",
+            "set `allowed_in_yolo_mode` = false",
+        ),
+        (
+            "{ mcp = { servers = { mine = { cmd = { 'x' }, roots = function() return {} end } } } }",
+            "mcp.servers.mine.roots",
+            "limit the server by its own arguments",
+        ),
+        (
+            "{ opts = { per_project_config = { paths = { ['~/work'] = { opts = { send_code = false } } } } } }",
+            "opts.per_project_config",
+            "make `opts.send_code` a function",
+        ),
+    ],
+)
+def test_what_limits_what_is_sent_and_cannot_be_honoured_is_a_mistake(
+    config: Config, options: str, key: str, advice: str
+) -> None:
+    """Nobody may rely on it: it is no option that just does nothing; the sentence says what to do instead."""
+    (problem,) = config.setup(options).findings["problems"]
+    assert problem.startswith(f"{key}: not supported: ")
+    assert advice in problem
+    assert config.findings["foreign"] == []
+
+
+def test_their_values_that_limit_nothing_are_only_listed(config: Config) -> None:
+    """The defaults of codecompanion.nvim."""
+    config.setup("{ opts = { per_project_config = { enabled = true, files = {}, paths = {} } } }")
+    assert config.findings["problems"] == []
+    assert config.findings["foreign"] == ["opts.per_project_config"]
+
+
+def test_an_old_name_of_asking_before_a_tool_runs_counts(config: Config) -> None:
+    """`user_approval` of older versions."""
+    config.setup("{ strategies = { chat = { tools = { read_file = { opts = { user_approval = true } } } } } }")
+    assert config.get("interactions.chat.tools.read_file.opts.require_approval_before") is True
+    assert config.findings["foreign"] == []
+
+
+@pytest.mark.parametrize("send_code", ["false", "function() return true end"])
+def test_an_endpoint_for_embeddings_gets_no_code_where_none_may_be_sent(config: Config, send_code: str) -> None:
+    """It would get all of the project in the background."""
+    embedding = "{ url = 'https://embed.example/v1', model = 'x' }"
+    config.setup(f"{{ opts = {{ send_code = {send_code} }}, context = {{ embedding = {embedding} }} }}")
+    assert "url" not in config.for_host()["context"]["embedding"]
+    assert "context.embedding.url: an endpoint for embeddings gets the code" in config.findings["problems"][0]

@@ -125,7 +125,8 @@ def test_a_mistake_is_named_and_costs_only_that_command(nvim_factory: Factory, c
 
 def test_options_of_the_other_plugin_are_no_mistakes(nvim_factory: Factory) -> None:
     chat = configured(
-        nvim_factory, "{ opts = { acp = {} }, file = { opts = { provider = 'fzf' } }, now = { opts = {} } }"
+        nvim_factory,
+        "{ opts = { acp = {} }, file = { opts = { provider = 'fzf' } }, now = { opts = { keymaps = {} } } }",
     )
     assert problems(chat) == []
     foreign = chat.nvim.lua("return require('codecompanion.config').findings().foreign")

@@ -120,6 +120,9 @@ end
 ---@param range { [1]: integer, [2]: integer } 1-based line numbers
 ---@param path? string The current buffer's file when not given
 function M.add_selection(lines, range, path)
+  if require("codecompanion.send_code").refuses("A selection") then
+    return
+  end
   local text = M.quoted(lines, range, path)
   local chat = registry.current() or life.open()
   life.load(chat)

@@ -242,7 +242,10 @@ end
 function Walk:free_keys(node, source, known, path, merged, given)
   for key, value in sorted(source) do
     local hint = not known[key] and type(key) == "string" and foreign.hint(at(path, key))
-    if hint then
+    local refusal = hint and foreign.refusal(at(path, key), value)
+    if refusal then
+      self:problem(at(path, key), refusal)
+    elseif hint then
       table.insert(self.foreign, table.concat(at(path, key), ".") .. (hint ~= true and ": " .. hint or ""))
     elseif type(key) == "string" and not plain.is_utf8(key) then
       self:problem(path, ("the name %s is not UTF-8 text"):format(vim.inspect(key)))

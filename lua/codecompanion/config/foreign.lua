@@ -9,14 +9,13 @@ local KEYS = {
   ["extensions"] = true,
   ["mcp.opts"] = "the options of all servers are in `mcp`",
   ["mcp.servers.*.register_roots_list_changes"] = "the workspace is the root",
-  ["mcp.servers.*.roots"] = "the workspace is the root",
   ["mcp.servers.*.server_instructions"] = true,
   ["mcp.servers.*.tool_defaults"] = true,
   ["adapters.acp"] = true,
   ["adapters.non_llms"] = true,
   ["adapters.opts"] = "options of all adapters are in `adapters.http.opts`",
   ["adapters.http.opts.show_defaults"] = true,
-  ["adapters.http.opts.allow_insecure"] = true,
+  ["adapters.http.opts.allow_insecure"] = "certificates are always checked",
   ["adapters.http.opts.cache_models_for"] = true,
   ["adapters.http.opts.show_model_choices"] = true,
   ["adapters.http.opts.show_presets"] = true,
@@ -41,11 +40,10 @@ local KEYS = {
   ["interactions.chat.callbacks"] = true,
   ["interactions.chat.slash_commands.opts"] = true,
   ["interactions.chat.slash_commands.*.keymaps"] = true,
-  ["interactions.chat.slash_commands.*.opts"] = true,
+  ["interactions.chat.slash_commands.*.opts.*"] = true,
   ["interactions.chat.slash_commands.*.path"] = "require the file, and give its function as `callback`",
   ["interactions.chat.editor_context.opts"] = true,
   ["interactions.chat.editor_context.*.path"] = true,
-  ["interactions.chat.editor_context.*.opts.contains_code"] = true,
   ["interactions.chat.editor_context.*.opts.default_params"] = true,
   ["interactions.chat.editor_context.*.opts.replacement_message"] = true,
   ["interactions.chat.editor_context.code_review"] = true,
@@ -54,7 +52,6 @@ local KEYS = {
   ["interactions.chat.opts.completion_provider"] = true,
   ["interactions.chat.opts.debounce"] = true,
   ["interactions.chat.opts.goto_file_action"] = true,
-  ["interactions.chat.opts.prompt_decorator"] = true,
   ["interactions.chat.opts.register"] = true,
   ["interactions.chat.opts.wait_timeout"] = "approvals wait as long as you like",
   ["interactions.chat.opts.yank_jump_delay_ms"] = true,
@@ -97,13 +94,11 @@ local KEYS = {
   ["interactions.chat.tools.*.python"] = "there is a built-in tool of this name; give yours another one",
   ["interactions.chat.tools.*.visible"] = true,
   ["interactions.chat.tools.*.opts.file_size_limit_mb"] = true,
-  ["interactions.chat.tools.*.opts.judge_in_yolo_mode"] = true,
   ["interactions.chat.tools.*.opts.max_lines"] = true,
   ["interactions.chat.tools.*.opts.max_results"] = true,
   ["interactions.chat.tools.*.opts.require_cmd_approval"] = "commands are always approved one by one",
   ["interactions.chat.tools.*.opts.require_confirmation_after"] = "the change is shown before it is made",
-  ["interactions.chat.tools.*.opts.respect_gitignore"] = true,
-  ["interactions.chat.tools.*.opts.user_approval"] = true,
+  ["interactions.chat.tools.*.opts.respect_gitignore"] = "searches leave out what git ignores",
   ["interactions.chat.tools.*.opts.user_confirmation"] = "the change is shown before it is made",
   ["interactions.chat.tools.*.opts.whitelist"] = true,
   ["rules.parsers"] = "the parsers are `none` and `claude`",
@@ -129,28 +124,80 @@ local KEYS = {
   ["display.chat.window.pertab"] = true,
   ["display.chat.window.sticky"] = true,
   ["opts.job_start_delay"] = true,
-  ["opts.per_project_config"] = true,
-  ["opts.send_code"] = true,
   ["opts.submit_delay"] = true,
   ["opts.triggers"] = true,
 }
 
+---Keys of codecompanion.nvim that limit what is sent or what runs without asking, and that cannot be honoured here.
+---They are mistakes, because nobody may rely on them. `when` tells for which values; without it for all.
+---@type table<string, { when?: (fun(value: any): boolean), text: string }>
+local REFUSED = {
+  ["interactions.chat.opts.prompt_decorator"] = {
+    text = "not supported: messages are sent as you write them. Remove it, or change the text in a slash command of"
+      .. " your own",
+  },
+  ["interactions.chat.tools.*.opts.judge_in_yolo_mode"] = {
+    when = function(value)
+      return value ~= false
+    end,
+    text = "not supported: no model judges calls in YOLO mode. Remove it and set `allowed_in_yolo_mode` = false, so"
+      .. " that the tool always asks",
+  },
+  ["mcp.servers.*.roots"] = {
+    text = "not supported: the server is told the workspace as its root. Remove it, and limit the server by its own"
+      .. " arguments",
+  },
+  ["opts.per_project_config"] = {
+    when = function(value)
+      return type(value) ~= "table" or next(value.files or {}) ~= nil or next(value.paths or {}) ~= nil
+    end,
+    text = "not supported: no configuration of a project is read. Remove it; to send no code from some projects,"
+      .. " make `opts.send_code` a function",
+  },
+}
+
 local M = {}
+
+---Return the entry of a table of patterns that a key path matches.
+---@generic T
+---@param patterns table<string, T>
+---@param path string[]
+---@return T?
+local function matching(patterns, path)
+  local exact = patterns[table.concat(path, ".")]
+  if exact then
+    return exact
+  end
+  for pattern, value in pairs(patterns) do
+    if pattern:find("*", 1, true) then
+      local parts = vim.split(pattern, ".", { plain = true })
+      local fits = #parts == #path
+      for index, part in ipairs(parts) do
+        fits = fits and (part == "*" or part == path[index])
+      end
+      if fits then
+        return value
+      end
+    end
+  end
+end
+
+---Return why a key is refused with this value.
+---@param path string[]
+---@param value any
+---@return string?
+function M.refusal(path, value)
+  local refused = matching(REFUSED, path)
+  if refused and (not refused.when or refused.when(value)) then
+    return refused.text
+  end
+end
 
 ---Whether a key belongs to codecompanion.nvim and does nothing here.
 ---@param path string[] Parts of the key path
 ---@return string|boolean hint What to use instead, true when there is nothing, false when the key is none of theirs
 function M.hint(path)
-  local hint = KEYS[table.concat(path, ".")]
-  for position = 1, #path do
-    if hint then
-      break
-    end
-    local pattern = vim.list_extend({}, path)
-    pattern[position] = "*"
-    hint = KEYS[table.concat(pattern, ".")]
-  end
-  return hint or false
+  return matching(KEYS, path) or matching(REFUSED, path) ~= nil
 end
 
 return M

@@ -312,6 +312,20 @@ function M.adapters(options)
 end
 
 ---@param options table
+---@param evaluation CodeCompanion.Evaluation
+---@return table
+local function gathering(options, evaluation)
+  local told = require("codecompanion.config.gathering")(options.context, M.adapter_reference)
+  if options.opts.send_code ~= true and options.context.embedding.url then
+    local text = "context.embedding.url: an endpoint for embeddings gets the code of the project, so it is not used"
+      .. " unless `opts.send_code` is true; `context.embedding.onnx` runs on this machine"
+    table.insert(evaluation.problems, text)
+    told.embedding = vim.empty_dict()
+  end
+  return told
+end
+
+---@param options table
 ---@param given table
 ---@return table settings
 ---@return string[] problems
@@ -323,7 +337,7 @@ function M.settings(options, given)
     models = object(vim.tbl_map(object, options.models)),
     tools = tools(options, evaluation),
     rules = rules(options, evaluation),
-    context = require("codecompanion.config.gathering")(options.context, M.adapter_reference),
+    context = gathering(options, evaluation),
     completion = completion(options.completion),
     mcp = require("codecompanion.config.mcp")(options.mcp),
     workspace = { root = root and root ~= "" and vim.fs.normalize(root) or "" },

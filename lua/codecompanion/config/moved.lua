@@ -24,6 +24,7 @@ local MOVED = {
     "interactions.chat.tools.*.opts.requires_approval",
     "interactions.chat.tools.*.opts.require_approval_before",
   },
+  { "interactions.chat.tools.*.opts.user_approval", "interactions.chat.tools.*.opts.require_approval_before" },
   { "mcp.servers.*.opts.enabled", "mcp.servers.*.enabled" },
   { "mcp.servers.*.tool_defaults.require_approval_before", "mcp.servers.*.require_approval_before" },
   { "interactions.chat.tools.opts.folds.enabled", "display.chat.fold_tools" },

@@ -185,6 +185,15 @@ return {
           default = "English",
           description = "Language of replies; also passed to a `system_prompt` function.",
         },
+        {
+          name = "send_code",
+          type = { "boolean", "function" },
+          default = true,
+          signature = "fun(): boolean",
+          description = "Send code to models. With false only what you type is sent: no files, selections, editor"
+            .. " context, gathered code or tools, no edits in place and no completion at the cursor. A function is"
+            .. " called whenever code would be sent. See |codecompanion-send-code|.",
+        },
       },
     },
   },

@@ -75,6 +75,9 @@ end
 ---@param instruction string What to do; the user is asked when it is empty
 ---@param range? { [1]: integer, [2]: integer } 1-based lines, both in it; without it what is around the cursor
 function M.start(instruction, range)
+  if require("codecompanion.send_code").refuses("An edit in place") then
+    return
+  end
   local bufnr = api.nvim_get_current_buf()
   local target = require("codecompanion.edit_in_place.target")
   local refusal, lines = target.refusal(bufnr), nil

@@ -3,6 +3,7 @@
 
 local mentions = require("codecompanion.editor_context.mentions")
 local place = require("codecompanion.editor_context.place")
+local send_code = require("codecompanion.send_code")
 
 local M = {}
 
@@ -29,6 +30,7 @@ local M = {}
 ---@field by_host? boolean The host reads it by its argument
 ---@field of_host? boolean The host finds it in the message itself
 ---@field is_own? boolean It is the user's
+---@field contains_code? boolean It is not sent while `opts.send_code` is false
 
 local ROOMS = { "buffers", "lists", "by_host", "lsp" }
 local DEFAULT_TIMEOUT = 10000
@@ -67,7 +69,8 @@ end
 local function configured(name, given, known)
   local opts = given.opts or {}
   if not given.callback then
-    return vim.tbl_extend("force", known or {}, { description = given.description })
+    local contains_code = opts.contains_code ~= false
+    return vim.tbl_extend("force", known or {}, { description = given.description, contains_code = contains_code })
   end
   return {
     name = name,
@@ -78,6 +81,7 @@ local function configured(name, given, known)
     async = opts.async,
     timeout = opts.timeout,
     is_own = true,
+    contains_code = opts.contains_code,
   }
 end
 
@@ -92,7 +96,7 @@ function M.list()
       items[#items + 1] = configured(name, given[name] or {}, known[name])
     end
   end
-  items[#items + 1] = known.codebase
+  items[#items + 1] = known.codebase and vim.tbl_extend("force", known.codebase, { contains_code = true })
   vim.list_extend(items, added)
   for name in require("codecompanion.config.sorted")(given) do
     if not known[name] and given[name] then
@@ -121,8 +125,15 @@ end
 function M.take(text, chat)
   local taken, late = {}, {}
   local at ---@type CodeCompanion.EditorContext.At
+  local is_allowed ---@type boolean?
   for _, mention in ipairs(mentions.of(text)) do
     local item = M.get(mention.name)
+    if item and item.contains_code then
+      is_allowed = is_allowed == nil and send_code.is_allowed() or is_allowed or false
+      if not is_allowed then
+        return {}, nil, ("Not sent: %s is code, and %s."):format(mention.written, send_code.WHY)
+      end
+    end
     if item and not item.of_host then
       at = at or place.at()
       local here = vim.tbl_extend("force", at, { argument = mention.argument, chat = chat })

@@ -66,8 +66,10 @@ end
 ---@param bufnr integer
 ---@return string?
 function M.buffer_problem(bufnr)
-  local bo = vim.bo[bufnr]
-  if bo.filetype == "codecompanion" then
+  local bo, send_code = vim.bo[bufnr], require("codecompanion.send_code")
+  if not send_code.is_allowed() then
+    return send_code.WHY
+  elseif bo.filetype == "codecompanion" then
     return "this is a chat; suggestions are for files"
   elseif bo.buftype ~= "" then
     return bo.buftype == "prompt" and "the buffer is a prompt"

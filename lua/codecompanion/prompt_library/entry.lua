@@ -8,6 +8,7 @@ local M = {}
 ---@field role "system"|"user"
 ---@field text string|fun(context: CodeCompanion.PromptContext): string
 ---@field condition? fun(context: CodeCompanion.PromptContext): boolean
+---@field contains_code? boolean It is not sent while `opts.send_code` is false
 
 ---@class CodeCompanion.Prompt
 ---@field name string
@@ -49,7 +50,12 @@ local function messages_of(entry)
   local found = {}
   for _, message in ipairs(entry.prompts or {}) do
     for _, one in ipairs(vim.islist(message) and message or { message }) do
-      found[#found + 1] = { role = one.role, text = one.content, condition = one.condition }
+      found[#found + 1] = {
+        role = one.role,
+        text = one.content,
+        condition = one.condition,
+        contains_code = type(one.opts) == "table" and one.opts.contains_code == true,
+      }
     end
   end
   return found

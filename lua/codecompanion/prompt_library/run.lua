@@ -8,6 +8,7 @@ local draft = require("codecompanion.chat.wire.draft")
 local message = require("codecompanion.chat.wire.message")
 local parameters = require("codecompanion.prompt_library.parameters")
 local say = require("codecompanion.say")
+local send_code = require("codecompanion.send_code")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 local texts = require("codecompanion.prompt_library.text")
@@ -100,11 +101,17 @@ end
 ---@param use CodeCompanion.PromptUse
 ---@param given { parameters: table<string, string>, argument: string, more: string }
 local function make(prompt, use, given)
-  local ok, text, system = pcall(texts.make, prompt, use.context, given)
+  local is_allowed, context = send_code.is_allowed(), use.context
+  if not is_allowed then -- functions of the user's get no code to put into their text
+    context = vim.tbl_extend("force", context, { lines = {}, code = "" })
+  end
+  local ok, text, system, sends_code = pcall(texts.make, prompt, context, given)
   if not ok then
     local why = ("The prompt %s failed: %s"):format(prompt.name, text)
     require("codecompanion.config").failed(why)
     return use.refuse(why)
+  elseif not is_allowed and (sends_code or prompt.interaction == "inline") then
+    return use.refuse(("The prompt %s was not used: it sends code, and %s."):format(prompt.name, send_code.WHY))
   elseif vim.trim(text) == "" then
     return use.refuse(("The prompt %s has no text here; nothing was sent."):format(prompt.name))
   elseif prompt.origin ~= "project" then

@@ -106,13 +106,15 @@ end
 ---@param given { parameters: table<string, string>, argument: string, more: string }
 ---@return string text What the user says
 ---@return string system What goes along as an instruction, "" when there is none
+---@return boolean sends_code Text of a buffer stands in it, or it says that it is code
 function M.make(prompt, context, given)
-  local parts, systems, has_argument, has_code = {}, {}, false, false
+  local parts, systems, has_argument, has_code, is_code = {}, {}, false, false, false
   for _, message in ipairs(prompt.messages) do
     if not message.condition or message.condition(context) then
       local content = content_of(message.text, context)
       local filled, argument, code = M.fill(content, context, given.parameters, given.argument)
       has_argument, has_code = has_argument or argument, has_code or code
+      is_code = is_code or code or message.contains_code == true
       table.insert(message.role == "system" and systems or parts, vim.trim((filled:gsub("[ \t]+\n", "\n"))))
     end
   end
@@ -129,9 +131,9 @@ function M.make(prompt, context, given)
     and not prompt.stop_context_insertion
     and not text:find("#{selection", 1, true)
   then
-    text = text .. "\n\n" .. M.selection(context)
+    text, is_code = text .. "\n\n" .. M.selection(context), true
   end
-  return text, table.concat(systems, "\n\n")
+  return text, table.concat(systems, "\n\n"), is_code
 end
 
 return M

@@ -7,6 +7,7 @@ local buffer = require("codecompanion.chat.buffer.text")
 local draft = require("codecompanion.chat.wire.draft")
 local message = require("codecompanion.chat.wire.message")
 local say = require("codecompanion.say")
+local send_code = require("codecompanion.send_code")
 local severity = require("codecompanion.severity")
 
 local M = {}
@@ -105,6 +106,9 @@ local function command(name, entry)
     multiline = entry.multiline,
     complete = entry.complete and completion(name, entry) or nil,
     run = function(chat, argument, refuse)
+      if entry.opts.contains_code and not send_code.is_allowed() then
+        return refuse(("/%s was not run: it sends code, and %s."):format(name, send_code.WHY))
+      end
       local ok, answer = pcall(entry.callback, handle(chat), argument)
       if not ok then
         failed(name, "it failed", answer)

@@ -62,6 +62,7 @@ class Chat:
         self.context = ContextBlock(services, log, self.control, self.must_be_idle)
         tools = services.settings.tools
         self.control.tools.root = self.root
+        self.control.tools.sends_code = lambda: self.snapshot.send_code
         approvals = Approvals(self.control.tools.offered().settings, yolo=tools.yolo, guarded_files=tools.guarded_files)
         self.desk = ApprovalDesk(
             self.chat_id, approvals, services.emit, self._on_waiting, self.cancel, lambda given: self.grants.keep(given)

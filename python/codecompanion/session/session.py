@@ -65,6 +65,8 @@ class Session(Chat):
         if not request.text.strip():
             raise InputError("Nothing to send: the input is empty.")
         self.snapshot = request.snapshot
+        if request.edit is not None and not request.snapshot.send_code:
+            raise InputError("Nothing was sent: an edit in place sends code, and opts.send_code is false.")
         if request.edit is not None:
             self.must_be_idle("The chat of this edit is working; wait until its reply is complete.")
             from codecompanion.session.edit_in_place.edit_turn import EditTurn  # most chats have none

@@ -48,7 +48,7 @@ class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     """What Python may know of the editor, taken at one moment; no call-backs during a turn.
 
     `cursor` is (row, column) in the file `current`, `visible` the first and last of its lines on the screen and how
-    many it has; rows and lines are 1-based.
+    many it has; rows and lines are 1-based. `send_code` False: the user lets no code leave (`opts.send_code`).
     """
 
     cwd: str = ""
@@ -57,6 +57,7 @@ class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     cursor: tuple[int, int] = (1, 0)
     visible: tuple[int, int, int] | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
+    send_code: bool = True
 
 
 class EditorText(msgspec.Struct, frozen=True, omit_defaults=True):

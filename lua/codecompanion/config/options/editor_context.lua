@@ -59,6 +59,12 @@ local function fields_of(optional)
           description = "It can be written with an argument, `#{name:argument}`.",
         },
         {
+          name = "contains_code",
+          type = "boolean",
+          default = optional,
+          description = "It is not sent while `opts.send_code` is false.",
+        },
+        {
           name = "complete",
           type = "function",
           optional = true,

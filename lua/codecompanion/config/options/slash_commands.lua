@@ -46,5 +46,18 @@ return {
       signature = "fun(): boolean",
       description = "False switches the command off. A function is called whenever commands are listed.",
     },
+    {
+      name = "opts",
+      description = "Options of the command.",
+      fields = {
+        {
+          name = "contains_code",
+          type = "boolean",
+          optional = true,
+          description = "It is refused while `opts.send_code` is false. Built-in commands that attach files, buffers,"
+            .. " outlines, diffs or terminals are; false allows one.",
+        },
+      },
+    },
   },
 }

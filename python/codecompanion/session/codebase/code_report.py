@@ -24,7 +24,7 @@ from codecompanion.reports.gathered_code import NOT_INDEXED, WAS_ASKED_FOR, plac
 from codecompanion.retrieval.compose import TAKEN_OUT
 from codecompanion.session.chat import Chat
 from codecompanion.session.codebase.gathered_message import gathered_record
-from codecompanion.session.codebase.gathering import NO_ROOM
+from codecompanion.session.codebase.gathering import NO_CODE, NO_ROOM
 from codecompanion.session.codebase.shown_code import SOURCES, how_much
 from codecompanion.session.codebase.wish import Wish
 from codecompanion.wire.requests import ChooseCode, PreviewCode, ShowGathered
@@ -85,6 +85,8 @@ async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
         raise InputError(_NOTHING_ASKED)
     if services.gatherer is None or services.settings.context.enabled is False:
         raise InputError(_OFF)
+    if not request.snapshot.send_code:
+        raise InputError(NO_CODE)
     wish = await chat.gathering.wish(question, request.snapshot)
     gathered, says = await chat.gathering.preview(question, request.snapshot, wish)
     if gathered is None:

@@ -42,6 +42,10 @@ NO_PROJECT = (
     "{root} is no project but a home directory or larger: only files named with @ are read."
     " :cd into a project, or set workspace.root."
 )
+NO_CODE = (
+    "No code is sent (opts.send_code is false): no files, selections or gathered code, and no tools are offered."
+    " What you type is sent."
+)
 NO_ROOM = "No code was gathered: the context window has no room for it. /compact makes room."
 ALONE = " The message was sent alone."
 _MAX_NOTES = 3
@@ -56,7 +60,7 @@ class CodeGathering:
 
     async def wish(self, text: str, snapshot: Snapshot, written: Collection[str] = ()) -> Wish | None:
         """Return what a message asks for, None when nothing is to be done about it; the editor knows `written`."""
-        if self._services.gatherer is None or self._control.purpose:
+        if self._services.gatherer is None or self._control.purpose or not snapshot.send_code:
             return None
         enabled = self._services.settings.context.enabled
         root, always = self._services.root(snapshot), self._control.policy.gathers
@@ -72,6 +76,8 @@ class CodeGathering:
         Raises:
             asyncio.CancelledError: stopped; nothing was logged.
         """
+        if not snapshot.send_code and not self._control.purpose:
+            return NOTHING.saying(self._control.chat_id, self._once(NO_CODE))
         try:
             wish = await self.wish(text, snapshot, along.written)
         except Exception as error:

@@ -36,6 +36,8 @@ class ChatTools:
         root: Callable[[], Path] = Path,
     ) -> None:
         self._toolbox, self._settings, self._choice, self.root = toolbox, settings, choice, root
+        self.sends_code: Callable[[], bool] = lambda: True
+        """Whether code may leave; most tools bring some, and of those of others nobody can know."""
         self._made: tuple[ToolRegistry, tuple[str, ...], ToolRegistry] | None = None
 
     async def settle(self) -> None:
@@ -98,6 +100,8 @@ class ChatTools:
     def offered(self) -> ToolRegistry:
         """Return the tools that may be offered in this chat now."""
         registry, units = self.all(), self.units
+        if not self.sends_code():
+            return registry.only(frozenset())
         if not units:
             return registry
         if self._made is None or self._made[0] is not registry or self._made[1] != units:

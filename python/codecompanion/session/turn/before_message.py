@@ -10,7 +10,7 @@ import msgspec
 from codecompanion.session.attachments.live_updates import LiveUpdates
 from codecompanion.session.codebase.gathering import CodeGathering
 from codecompanion.session.editor_context.taking import LABEL, MentionedContext
-from codecompanion.session.going_along import Along, Found
+from codecompanion.session.going_along import NOTHING, Along, Found
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.events import Gathering
@@ -45,7 +45,9 @@ class BeforeMessage(msgspec.Struct, frozen=True):
         def tell(what: str) -> None:
             self.services.emit(Gathering(chat=self.control.chat_id, submit_id=submit.submit_id, what=what))
 
-        changed = await self.updates.before(submit.text, submit.snapshot, turn_id, cycle)
+        changed = NOTHING
+        if submit.snapshot.send_code:
+            changed = await self.updates.before(submit.text, submit.snapshot, turn_id, cycle)
         mentioned = await self.mentioned.before(submit, turn_id, cycle, lambda: tell(LABEL), changed.messages)
         found = changed.and_then(mentioned)
         if submit.edit is not None:

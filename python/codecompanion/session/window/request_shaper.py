@@ -180,8 +180,9 @@ class RequestShaper:
     async def _facts(self, enabled: Sequence[str]) -> Facts:
         snapshot = self.snapshot()
         root = self._chat.services.root(snapshot)
+        wants_diagnostics = "diagnostics" in enabled and snapshot.send_code
         status = await asyncio.to_thread(read_status, root) if set(enabled) - {"diagnostics"} else None
-        reported = await self._chat.services.editor.diagnostics() if "diagnostics" in enabled else ()
+        reported = await self._chat.services.editor.diagnostics() if wants_diagnostics else ()
         found = tuple(DiagnosticFact(_relative(d.path, root), d.line, d.severity, d.message) for d in reported or ())
         if status is None:
             return Facts(root.name, diagnostics=found)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from codecompanion.errors import InputError
 from codecompanion.model.history import MessageAdded, ViewChanged
 from codecompanion.model.live_files import files_in
 from codecompanion.model.messages import UPDATE_TAG, Message, with_changes
@@ -20,7 +21,7 @@ from codecompanion.session.history.inspection import inspect
 from codecompanion.session.session import Session
 from codecompanion.tools.files.open_files import Opened, OpenFile
 from codecompanion.wire.events import ContextItems, FileUpdated, Notice
-from codecompanion.wire.requests import Attach, Buffer, Snapshot, Submit
+from codecompanion.wire.requests import Attach, Buffer, EditTarget, Snapshot, Submit
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says
 
 TEXT = "".join(f"line {number} of the file\n" for number in range(1, 41))
@@ -150,6 +151,30 @@ async def test_a_change_is_told_as_a_diff_in_the_commit_of_the_message(desk):
     assert [p.message.text for p in commit if isinstance(p, MessageAdded)] == [told.text, "second"]
     [event] = [e for e in desk.bench.events if isinstance(e, FileUpdated)]
     assert event.title == "a.py · +1 −1"
+
+
+async def test_no_change_is_told_and_no_tool_offered_while_no_code_may_be_sent(desk):
+    """`opts.send_code`; what has changed meanwhile is told once code may be sent again."""
+    await desk.attach()
+    await desk.say("first")
+    desk.write(TEXT.replace("line 7 of", "line seven of"))
+    no_code = Snapshot(send_code=False)
+    assert await desk.say("second", no_code) == []
+    assert desk.adapter.requests[-1].tools == ()
+    await desk.say("third", no_code)
+    notices = [e.text for e in desk.bench.events if isinstance(e, Notice)]
+    assert [text.split(":")[0] for text in notices] == ["No code is sent (opts.send_code is false)"], "said once"
+    assert len(await desk.say("fourth")) == 1
+    assert desk.adapter.requests[-1].tools != ()
+
+
+async def test_an_edit_in_place_is_refused_while_no_code_may_be_sent(desk):
+    """The editor refuses it as well; nothing is logged."""
+    edit = EditTarget(path="a.py", first=1, region=("x",))
+    request = Submit(chat="chat-1", submit_id=1, text="edit", snapshot=Snapshot(send_code=False), edit=edit)
+    with pytest.raises(InputError, match=r"opts\.send_code is false"):
+        desk.session.submit(request)
+    assert desk.adapter.requests == []
 
 
 async def test_what_has_not_changed_costs_nothing(desk):
