@@ -645,3 +645,28 @@ def test_a_buffer_that_is_loaded_again_or_wiped_ends_its_edit(desk):
     here.nvim.wait_for(lambda: closed in here.nvim.messages(), "what became of it")
     here.edit("4,7CodeCompanion why not")
     assert here.lines() == OLD
+
+
+TWO_SPACES = ["local M = {}", "", "function M.f(a)", "  if a then", "    return a", "  end", "  return 1", "end", ""]
+
+
+@pytest.mark.parametrize("spelled", ["as it is", "with tabs", "dedented"])
+def test_only_the_intended_lines_of_a_file_change_whatever_the_options_of_its_buffer_say(desk, tmp_path, spelled):
+    """Two spaces in a buffer with `noexpandtab`: they were tabs afterwards, in every line."""
+    asked = ["  if a then", "    return a + 1", "  end"]
+    said = {
+        "as it is": asked,
+        "with tabs": ["\tif a then", "\t\treturn a + 1", "\tend"],
+        "dedented": ["if a then", "  return a + 1", "end"],
+    }[spelled]
+    here = desk(reply(code(said)))
+    path = tmp_path / "work" / "two.lua"
+    path.write_text("\n".join(TWO_SPACES))
+    here.nvim.command("edit two.lua | setlocal noexpandtab tabstop=8 shiftwidth=8")
+    here.ask("4,6CodeCompanion add one")
+    here.wait_proposed(1)
+    assert drawn(here) == [5]
+    here.nvim.feed("ga")
+    here.wait_over()
+    here.nvim.command("write")
+    assert path.read_text().split("\n") == [*TWO_SPACES[:4], "    return a + 1", *TWO_SPACES[5:]]

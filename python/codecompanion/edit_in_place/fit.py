@@ -1,17 +1,22 @@
-"""The code of a reply as it belongs into the file: no line of the surroundings twice, indented as the file is."""
+"""The code of a reply as it belongs in the file: without repeated surroundings, indented as the file is."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
+import msgspec
+
+from codecompanion.edit_in_place.indent_change import change_of
 from codecompanion.edit_in_place.numbered import without_numbers
 from codecompanion.edit_in_place.place import Placement, is_blank, marker_of
+from codecompanion.edit_in_place.quoted import moves_only, quoted
+from codecompanion.edit_in_place.restoring import restored
 from codecompanion.wire.requests import EditPlace
 
-_OPENS = re.compile(r"(?:[:{(\[]|\b(?:then|do|else|begin|try|repeat)|\bfunction\b.*\))\s*$")
-"""How a line ends that the next one is indented below."""
 _MIN_ALONE = 8
 """So many characters make a single repeated line recognisable; `}` or `end` could be meant."""
+_WORD = re.compile(r"\w\w")
 _LEFT_OUT = re.compile(
     r"^(?:\S{0,4}\s*+)?(?:\.\.\.|…)?\s*+\(?(?:the\s+)?(?:rest|remainder|remaining|existing|other|unchanged|same|previous)\b"
     r"[^\n]{0,60}?(?:\.\.\.|…|unchanged|as before|here|remains?)[^\n]{0,20}$",
@@ -19,8 +24,13 @@ _LEFT_OUT = re.compile(
 )
 
 
-def fitted(code: tuple[str, ...], place: EditPlace, placement: Placement) -> tuple[str, ...]:
-    """Return the lines that belong into the file at `place`."""
+def fitted(
+    code: tuple[str, ...], place: EditPlace, placement: Placement, *, is_about_white_space: bool = False
+) -> tuple[str, ...]:
+    """Return the lines that belong in the file at `place`.
+
+    `is_about_white_space`: the instruction asks for other indentation, so the reply's is intended.
+    """
     lines = _without_tags(tuple(line.rstrip("\r") for line in code), marker_of(place))
     if placement == "new":
         return lines
@@ -28,8 +38,18 @@ def fitted(code: tuple[str, ...], place: EditPlace, placement: Placement) -> tup
     if placement == "replace":
         lines = _as_blank_as(lines, place.region)
     lines = _without_surroundings(lines, place, placement)
-    lines = _indented(_with_tabs(lines, place), place)
-    return _outdented(lines, place.region) if placement == "replace" else lines
+    return indented(lines, place, placement, is_about_white_space=is_about_white_space)
+
+
+def indented(
+    lines: tuple[str, ...], place: EditPlace, placement: Placement, *, is_about_white_space: bool = False
+) -> tuple[str, ...]:
+    """Return the lines of a reply indented as the file is; lines of the file keep their bytes."""
+    found = quoted(lines, place.region if placement == "replace" else ())
+    if is_about_white_space and moves_only(found):
+        return lines
+    change = change_of(found, place, may_change_steps=not is_about_white_space)
+    return restored(change, found, place)
 
 
 def left_out(lines: tuple[str, ...], place: EditPlace) -> str:
@@ -69,104 +89,78 @@ def _without_surroundings(lines: tuple[str, ...], place: EditPlace, placement: P
         before, region = (*before, *region), ()
     elif placement == "before":
         after, region = (*region, *after), ()
-    head = _repeated_head(lines, before)
-    if head and _repeated_head(region, before) < head:
-        lines = lines[head:]
-    tail = _repeated_tail(lines, after)
-    if tail and _repeated_tail(region, after) < tail:
-        lines = lines[: len(lines) - tail]
-    return lines
+    repeated = _repeated(lines, before, after, region, str.rstrip)
+    if not _is_sure(*repeated):
+        repeated = _repeated(lines, before, after, region, str.strip)
+    head, tail = repeated
+    rest = lines[head.size : len(lines) - tail.size]
+    if _is_sure(head, tail):
+        are_brackets = not any(_WORD.search(line) for line in (*lines[: head.size], *lines[len(lines) - tail.size :]))
+        return lines if are_brackets and _is_balanced(lines, rest, region) else rest
+    without_tail = lines[: len(lines) - tail.size]
+    return without_tail if _is_balanced(without_tail, lines, region) else lines
 
 
-def _repeated_head(lines: tuple[str, ...], before: tuple[str, ...]) -> int:
-    """Return how many lines at the beginning are the last ones of what stands before."""
-    return _overlap([line.strip() for line in before], [line.strip() for line in lines])
+class _Overlap(msgspec.Struct, frozen=True):
+    """How many lines are repeated, and whether that cannot be an accident: they are several, or one long line."""
+
+    size: int = 0
+    is_sure: bool = False
 
 
-def _repeated_tail(lines: tuple[str, ...], after: tuple[str, ...]) -> int:
-    return _overlap([line.strip() for line in reversed(after)], [line.strip() for line in reversed(lines)])
+def _is_sure(head: _Overlap, tail: _Overlap) -> bool:
+    """Return whether lines around the region are repeated: such that can be no accident, or some on both sides."""
+    return head.is_sure or tail.is_sure or (head.size > 0 and tail.size > 0)
 
 
-def _overlap(left: list[str], right: list[str]) -> int:
-    """Return how long the longest end of `left` is that `right` begins with, if that can be no accident."""
+def _repeated(
+    lines: tuple[str, ...],
+    before: tuple[str, ...],
+    after: tuple[str, ...],
+    region: tuple[str, ...],
+    key: Callable[[str], str],
+) -> tuple[_Overlap, _Overlap]:
+    """Return how much of what is above the region, and of what is below it, is in the reply and not in the region."""
+    said, own = [key(line) for line in lines], [key(line) for line in region]
+    above, below = [key(line) for line in before], [key(line) for line in after][::-1]
+    return (
+        _beyond(_overlap(above, said), _overlap(above, own), _overlap(_stripped(above), _stripped(own))),
+        _beyond(
+            _overlap(below, said[::-1]),
+            _overlap(below, own[::-1]),
+            _overlap(_stripped(below), _stripped(own[::-1])),
+        ),
+    )
+
+
+def _stripped(lines: list[str]) -> list[str]:
+    return [line.strip() for line in lines]
+
+
+def _beyond(repeated: _Overlap, own: _Overlap, own_text: _Overlap) -> _Overlap:
+    """Return what is repeated if it is more than the region itself repeats; it is sure if its text alone is more."""
+    if repeated.size <= own.size:
+        return _Overlap()
+    return _Overlap(repeated.size, repeated.is_sure and repeated.size > own_text.size)
+
+
+def _overlap(left: list[str], right: list[str]) -> _Overlap:
+    """Return the longest end of `left` that `right` begins with: one that is sure before others."""
+    unsure = 0
     for size in range(min(len(left), len(right)), 0, -1):
         if left[-size:] == right[:size]:
             said = [line for line in right[:size] if line]
-            if len(said) > 1 or (said and len(said[0]) >= _MIN_ALONE):
-                return size
-    return 0
+            if len(said) > 1 or (said and len(said[0].strip()) >= _MIN_ALONE):
+                return _Overlap(size, True)
+            unsure = max(unsure, size if said else 0)
+    return _Overlap(unsure, False)
 
 
-# ---- indentation
+def _is_balanced(lines: tuple[str, ...], other: tuple[str, ...], region: tuple[str, ...]) -> bool:
+    """Return whether these lines have as many brackets open as the region has, and the others have not."""
+    return bool(region) and _open_brackets(lines) == _open_brackets(region) != _open_brackets(other)
 
 
-def _lead(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(" \t"))]
-
-
-def _with_tabs(lines: tuple[str, ...], place: EditPlace) -> tuple[str, ...]:
-    """Return the lines indented by what the file is indented by: tabs, or spaces."""
-    leads = [_lead(line) for line in lines if not is_blank(line)]
-    if place.tabs and not any("\t" in lead for lead in leads):
-        steps = [len(lead) for lead in leads if lead]
-        step = min(steps, default=0)
-        if step < 2 or any(size % step for size in steps):
-            return lines
-        return tuple("\t" * (len(_lead(line)) // step) + line.lstrip(" ") for line in lines)
-    if not place.tabs and any("\t" in lead for lead in leads):
-        return tuple(_lead(line).replace("\t", " " * place.width) + line.lstrip(" \t") for line in lines)
-    return lines
-
-
-def _shared_lead(lines: tuple[str, ...]) -> str:
-    """Return the white space that all lines with text begin with."""
-    leads = [_lead(line) for line in lines if not is_blank(line)]
-    shared = leads[0] if leads else ""
-    for lead in leads:
-        while not lead.startswith(shared):
-            shared = shared[:-1]
-    return shared
-
-
-def _wanted_lead(place: EditPlace) -> str:
-    """Return how far the code at this place is indented."""
-    if any(not is_blank(line) for line in place.region):
-        return _shared_lead(place.region)
-    below = next((line for line in place.after if not is_blank(line)), "")
-    above = next((line for line in reversed(place.before) if not is_blank(line)), "")
-    return min(_lead(above), _lead(below), key=len)
-
-
-def _indented(lines: tuple[str, ...], place: EditPlace) -> tuple[str, ...]:
-    """Return the lines moved to the right, where the model has left out the indentation of the place."""
-    wanted, shared = _wanted_lead(place), _shared_lead(lines)
-    first = next((at for at, line in enumerate(lines) if not is_blank(line)), None)
-    if first is None or not wanted or not wanted.startswith(shared) or shared == wanted:
-        return lines
-    if _only_first_lost(lines[first], lines[first + 1 :], wanted):
-        return (*lines[:first], wanted + lines[first], *lines[first + 1 :])
-    missing = wanted[len(shared) :]
-    return tuple(line if is_blank(line) else missing + line for line in lines)
-
-
-def _outdented(lines: tuple[str, ...], region: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the lines moved to the left, where all of them are deeper than all they replace.
-
-    Lines that differ in nothing else were to be moved, and one alone may have to be.
-    """
-    said, old = ([line for line in some if not is_blank(line)] for some in (lines, region))
-    if len(said) < 2 or not old or [line.strip() for line in said] == [line.strip() for line in old]:
-        return lines
-    shared, wanted = _shared_lead(lines), _shared_lead(region)
-    if not shared.startswith(wanted):
-        return lines
-    more = len(shared) - len(wanted)
-    return tuple(line if is_blank(line) else line[more:] for line in lines)
-
-
-def _only_first_lost(line: str, rest: tuple[str, ...], wanted: str) -> bool:
-    """Return whether the code is quoted from its first letter on: only its first line has no indentation."""
-    if _lead(line) or all(is_blank(one) for one in rest):
-        return False
-    below = _shared_lead(rest)
-    return below.startswith(wanted) and (below != wanted or _OPENS.search(line) is None)
+def _open_brackets(lines: tuple[str, ...]) -> tuple[int, ...]:
+    text = "\n".join(lines)
+    return tuple(text.count(left) - text.count(right) for left, right in ("()", "[]", "{}"))

@@ -23,7 +23,7 @@ def without_numbers(lines: tuple[str, ...], region: tuple[str, ...]) -> tuple[st
     if any(_NUMBERED.match(line) for line in region):
         return lines
     texts = [one[3] for one in numbered]
-    if all(text.startswith(" ") for text in texts if text):
+    if all(text.startswith(" ") for text in texts if text) and not all(one[2] == "→" for one in numbered):
         texts = [text[1:] for text in texts]
     is_sure = all(one[2].strip() and one[2].strip() in _BARS for one in numbered)
     return tuple(texts) if is_sure or resembles(tuple(texts), region, 0.2) else lines

@@ -237,9 +237,8 @@ def test_nothing_that_a_model_sends_breaks_reading_or_makes_a_line_end(pieces, r
 @given(st.lists(st.from_regex(r"[a-z ]{1,6}[^\n`~\r\x00.…]{0,12}", fullmatch=True), min_size=1, max_size=12))
 def test_what_was_asked_for_is_read_as_it_was_written(code):
     place = EditPlace(region=("zz = 1",))
+    code.insert(0, "begin")  # code that is deeper as a whole is moved to where the lines were
     wanted = tuple(code)
-    while wanted and not wanted[0].strip():
-        wanted = wanted[1:]
     while wanted and not wanted[-1].strip():
         wanted = wanted[:-1]
     reading = read_reply("placement: replace\n```\n" + "\n".join(code) + "\n```\n", place)

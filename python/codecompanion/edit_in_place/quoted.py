@@ -1,0 +1,97 @@
+"""The lines of a reply beside those of the file: which are the same, which changed, which were wrapped or unwrapped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import msgspec
+
+from codecompanion.edit_in_place.indentation import lead_of, opens_block, parents, stands_at_the_edge, text_of
+from codecompanion.edit_in_place.matching import Pairs, matching_lines
+from codecompanion.edit_in_place.place import is_blank
+
+
+class Quoted(msgspec.Struct, frozen=True):
+    """The lines of a reply beside those of the file that they replace.
+
+    `partner`: the line of the region that each line of the reply is, whatever its indentation; -1 = none.
+    `place`: the line in whose place it is: its partner, or one that was changed; -1 = none.
+    `parent`: the line of the reply that encloses it. `keeps_parent`: whether that is in the place of its parent in the
+    region. `may_be_deeper`: it was wrapped; `may_be_less_deep`: it was unwrapped.
+    """
+
+    lines: tuple[str, ...]
+    region: tuple[str, ...]
+    partner: tuple[int, ...]
+    place: tuple[int, ...]
+    parent: tuple[int, ...]
+    keeps_parent: tuple[bool, ...]
+    may_be_deeper: tuple[bool, ...]
+    may_be_less_deep: tuple[bool, ...]
+
+    @property
+    def first(self) -> int:
+        """The first line whose indentation tells something; -1 = none."""
+        return next((at for at, line in enumerate(self.lines) if is_indented_code(line)), -1)
+
+
+def quoted(lines: tuple[str, ...], region: tuple[str, ...]) -> Quoted:
+    """Find the lines of a region in a reply."""
+    partner = [-1] * len(lines)
+    pairs = _pairs(lines, region)
+    for old, new in pairs:
+        partner[new] = old
+    place = _places(lines, region, pairs)
+    there = set(place)
+    inside, before = parents(_leads(lines)), parents(_leads(region))
+    keeps, is_wrapped, is_unwrapped = [], [], []
+    for at, line in enumerate(lines):
+        own, old = inside[at], before[partner[at]] if partner[at] >= 0 else -1
+        same = (own < 0 and old < 0) or (own >= 0 and old >= 0 and place[own] == old)
+        keeps.append(partner[at] >= 0 and not is_blank(line) and same)
+        is_wrapped.append(own >= 0 and partner[own] < 0 and opens_block(lines[own]))
+        is_unwrapped.append(old >= 0 and old not in there)
+    return Quoted(
+        lines, region, tuple(partner), tuple(place), tuple(inside), tuple(keeps), tuple(is_wrapped), tuple(is_unwrapped)
+    )
+
+
+def _places(lines: tuple[str, ...], region: tuple[str, ...], pairs: Pairs) -> list[int]:
+    """Return in the place of which line of the region each line is: its partner, or a line that was changed."""
+    place = [-1] * len(lines)
+    for (old, new), (next_old, next_new) in pairwise([(-1, -1), *pairs, (len(region), len(lines))]):
+        if new >= 0:
+            place[new] = old
+        gone, come = range(old + 1, next_old), range(new + 1, next_new)
+        if [is_blank(region[at]) for at in gone] == [is_blank(lines[at]) for at in come]:
+            for at, own in zip(come, gone, strict=True):
+                place[at] = own
+    return place
+
+
+def _pairs(lines: tuple[str, ...], region: tuple[str, ...]) -> Pairs:
+    """Return the lines that are the same but for white space; with it, where as many are: there are many lone `}`."""
+    loose = matching_lines([text_of(line) for line in region], [text_of(line) for line in lines])
+    exact = matching_lines([_with_lead(line) for line in region], [_with_lead(line) for line in lines])
+    same = [pair for pair in exact if not is_blank(lines[pair[1]])]
+    return exact if len(same) >= sum(not is_blank(lines[new]) for _, new in loose) else loose
+
+
+def _with_lead(line: str) -> str:
+    return lead_of(line) + text_of(line) if not is_blank(line) else ""
+
+
+def moves_only(found: Quoted) -> bool:
+    """Return whether the reply differs from the region in nothing but white space."""
+    old, new = ([text_of(line) for line in some if not is_blank(line)] for some in (found.region, found.lines))
+    return old == new
+
+
+def _leads(lines: Sequence[str]) -> list[str | None]:
+    return [lead_of(line) if is_indented_code(line) else None for line in lines]
+
+
+def is_indented_code(line: str) -> bool:
+    """Return whether the indentation of a line tells something."""
+    return not is_blank(line) and not stands_at_the_edge(line)
