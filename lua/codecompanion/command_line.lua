@@ -218,7 +218,7 @@ function M.run(words, range)
   if words ~= "" then
     return ask({ words = words, bufnr = bufnr, range = range })
   end
-  require("codecompanion.screen.choose").input({ prompt = "What shall the command line do? " }, function(text)
+  require("codecompanion.screen.choose").input({ prompt = "Describe the command: " }, function(text)
     text = vim.trim(text or "")
     if text ~= "" and api.nvim_buf_is_valid(bufnr) then
       ask({ words = text, bufnr = bufnr, range = range })

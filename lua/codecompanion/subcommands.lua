@@ -163,7 +163,7 @@ return {
     end,
   },
   adapter = {
-    description = "choose who answers, from a list that says what each adapter needs",
+    description = "choose a model from the adapters, listed with what each needs",
     run = function()
       require("codecompanion.chat.ui.choose_adapter").open()
     end,

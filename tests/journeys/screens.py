@@ -119,7 +119,7 @@ def first_contact(stage: Stage) -> None:
     terminal.keys("iWhat can you do?")
     stage.shoot(terminal, "03-draft")
     terminal.keys("<Esc><CR>")
-    stage.shoot(terminal, "04-first-answer", "offline adapter: no model")
+    stage.shoot(terminal, "04-first-answer", "I am the offline adapter")
     say(terminal, "/compcat")
     stage.shoot(terminal, "05-unknown-command")
     terminal.keys("<Esc>ggdG<Esc>")

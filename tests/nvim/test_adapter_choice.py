@@ -151,7 +151,7 @@ def test_a_server_without_a_model_that_runs_here_is_not_chosen(start: Start, tmp
     with ChatServerThread(key="", models=("nomic-embed-text", "gpt-oss:120b-cloud")) as server:
         nvim = start(env={"OLLAMA_HOST": f"127.0.0.1:{server.port}"})
         open_chat(nvim, tmp_path)
-        nvim.wait_screen("No model answers here yet")
+        nvim.wait_screen("No model is set up")
         wait_adapter(nvim, "offline · offline")
 
 

@@ -424,7 +424,7 @@ def test_a_chat_of_another_neovim_takes_no_command(chat: ChatDriver, command: st
         ("/restore", "list_checkpoints", {"of": "<id>"}),
         ("/restore c1", "restore_chat", {"checkpoint": "c1"}),
         ("/resume s1", "open_chat", {"resume": "s1"}),
-        ("/new", "open_chat", {"adapter": ""}),
+        ("/new", "open_chat", {"resume": ""}),
     ],
 )
 def test_every_capability_has_a_slash_command(chat: ChatDriver, text: str, verb: str, payload: dict[str, Any]) -> None:

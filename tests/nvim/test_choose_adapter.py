@@ -111,14 +111,14 @@ def test_the_first_chat_says_that_no_model_answers_yet(start: Start, ollama: Cha
     nvim = start(f"{{ adapters = {{ http = {{ {http} }} }} }}")
     chat = RealChat(nvim, tmp_path)
     chat.open()
-    nvim.wait_screen("No model answers here yet: :CodeCompanion adapter shows which you can use.")
+    nvim.wait_screen("No model is set up: :CodeCompanion adapter lists them with what each needs.")
     open_list(nvim)
     choose(nvim, "ollama")
-    nvim.wait_for(lambda: "No model answers" not in nvim.screen())
+    nvim.wait_for(lambda: "No model is set up" not in nvim.screen())
     keyed = start("{ interactions = { chat = { adapter = 'groq' } } }", env={"GROQ_API_KEY": "planted_0123456789"})
     keyed.command("CodeCompanionChat")
     keyed.wait_screen("Welcome to CodeCompanion")
-    assert "No model answers" not in keyed.screen()
+    assert "No model is set up" not in keyed.screen()
 
 
 def test_each_adapter_says_what_it_needs(start: Start) -> None:

@@ -93,6 +93,11 @@ def test_nothing_breaks_at_the_places_that_are_moved(config: Config, path: str, 
             "set `allowed_in_yolo_mode` = false",
         ),
         (
+            "{ interactions = { chat = { tools = { opts = { auto_submit_success = false } } } } }",
+            "interactions.chat.tools.opts.auto_submit_success",
+            "`require_approval_before` = true of a tool asks before it runs",
+        ),
+        (
             "{ mcp = { servers = { mine = { cmd = { 'x' }, roots = function() return {} end } } } }",
             "mcp.servers.mine.roots",
             "limit the server by its own arguments",

@@ -82,8 +82,6 @@ local KEYS = {
   ["interactions.chat.tools.list_code_usages"] = true,
   ["interactions.chat.tools.next_edit_suggestion"] = true,
   ["interactions.chat.tools.web_search"] = true,
-  ["interactions.chat.tools.opts.auto_submit_errors"] = true,
-  ["interactions.chat.tools.opts.auto_submit_success"] = true,
   ["interactions.chat.tools.opts.folds"] = "use `display.chat.fold_tools`",
   ["interactions.chat.tools.opts.notify_on_approval"] = true,
   ["interactions.chat.tools.opts.system_prompt"] = true,
@@ -128,6 +126,14 @@ local KEYS = {
   ["opts.triggers"] = true,
 }
 
+local AUTO_SUBMIT = {
+  when = function(value)
+    return value ~= true
+  end,
+  text = "not supported: results of tools go to the model at once. Remove it; `require_approval_before` = true of a"
+    .. " tool asks before it runs",
+}
+
 ---Keys of codecompanion.nvim that limit what is sent or what runs without asking, and that cannot be honoured here.
 ---They are mistakes, because nobody may rely on them. `when` tells for which values; without it for all.
 ---@type table<string, { when?: (fun(value: any): boolean), text: string }>
@@ -143,6 +149,8 @@ local REFUSED = {
     text = "not supported: no model judges calls in YOLO mode. Remove it and set `allowed_in_yolo_mode` = false, so"
       .. " that the tool always asks",
   },
+  ["interactions.chat.tools.opts.auto_submit_errors"] = AUTO_SUBMIT,
+  ["interactions.chat.tools.opts.auto_submit_success"] = AUTO_SUBMIT,
   ["mcp.servers.*.roots"] = {
     text = "not supported: the server is told the workspace as its root. Remove it, and limit the server by its own"
       .. " arguments",

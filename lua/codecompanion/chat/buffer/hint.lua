@@ -28,7 +28,7 @@ local function words(chat, width)
   return api.nvim_strwidth(when) <= width and when or fit.cut(owned, width)
 end
 
-local NO_MODEL = "No model answers here yet: :CodeCompanion adapter shows which you can use."
+local NO_MODEL = "No model is set up: :CodeCompanion adapter lists them with what each needs."
 
 ---@type table<CodeCompanion.Chat, { name: string, text: string? }> What was found for the adapter of a chat
 local found = setmetatable({}, { __mode = "k" })
