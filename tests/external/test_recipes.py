@@ -79,6 +79,31 @@ def test_lualine_shows_what_a_chat_does_and_its_title(start: Callable[..., ChatD
     assert chat.nvim.messages() == ""
 
 
+BARS = {
+    "heirline": (
+        "rebelot+heirline.nvim",
+        "require('heirline').setup({ statusline = { provider = function()"
+        " return require('codecompanion').statusline() end } })\n",
+    ),
+    "mini.statusline": (
+        "nvim-mini+mini.nvim",
+        "require('mini.statusline').setup({ content = { active = function()"
+        " return MiniStatusline.combine_groups({ { strings = { require('codecompanion').statusline() } } }) end } })\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BARS))
+def test_the_function_of_the_help_is_an_item_of_other_status_lines(start: Callable[..., ChatDriver], name: str) -> None:
+    """Those that the help says take it as it is."""
+    assert name in HELP.read_text(encoding="utf-8")
+    mirrored, setup = BARS[name]
+    chat = start(mirrored, before="vim.o.laststatus = 2\n" + setup)
+    chat.push(events.Meter(tokens=1000, window=4000, ratio=0.25, exact=True, edit_at=0, compact_at=0))
+    chat.nvim.wait_screen(r"^ ?ctx 1\.0k/4\.0k 25% *$")
+    assert chat.nvim.messages() == ""
+
+
 def test_completion_at_the_cursor_says_in_lualine_how_it_is_doing(tmp_path: Path) -> None:
     init = on_runtimepath(LUALINE) + snippet("codecompanion-complete-statusline", 2)
     with ExitStack() as stack:
@@ -262,10 +287,15 @@ REPLY = "# A heading\n\nSome **bold** words.\n\n- one\n- [ ] two\n\n| a | b |\n|
 
 
 def test_render_markdown_renders_a_reply_to_its_end(start: Callable[..., ChatDriver]) -> None:
-    """Without a key after it; our own parts of the screen stay."""
+    """Without a key after it, although its end comes right after the piece before; our own parts of the screen stay."""
     chat = start("MeanderingProgrammer+render-markdown.nvim", before=recipe("render-markdown"))
     chat.accept("show me")
-    chat.reply(REPLY)
+    start_of_reply, table, rest = REPLY.partition("| a")
+    chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text=start_of_reply))
+    chat.nvim.wait_screen("󰲣 CodeCompanion")
+    chat.push(events.Text(text=table))
+    chat.push(events.Text(text=rest), events.ReplyFinished(message_id="r", stop="stop"))
+    chat.push(events.TurnFinished(reason="done"))
     chat.nvim.wait_screen("┌───┬───┐\n│ a │ b │")
     chat.nvim.wait_screen("● one")
     screen = chat.nvim.wait_screen(r"󰲣 CodeCompanion \(openai · gpt-4o\)")
