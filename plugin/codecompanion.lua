@@ -106,6 +106,12 @@ plug("n", "Undo", "<Cmd>CodeCompanionUndo<CR>", "Undo the newest change of the c
 plug("n", "Redo", "<Cmd>CodeCompanionRedo<CR>", "Redo the change that was undone last")
 plug("n", "Recall", "<Cmd>CodeCompanionRecall<CR>", "List what was removed from the chat's context")
 plug("n", "Complete", "<Cmd>CodeCompanionComplete<CR>", "Ask for suggestions at the cursor")
+plug("n", "Accept", "<Cmd>CodeCompanion accept<CR>", "Accept the proposed change or the call")
+plug("x", "Accept", ":CodeCompanion accept<CR>", "Accept the selected hunks")
+plug("n", "Reject", "<Cmd>CodeCompanion reject<CR>", "Reject the proposed change or the call")
+plug("n", "Always", "<Cmd>CodeCompanion always<CR>", "Accept, and choose what runs without asking from now on")
+plug("n", "Skip", "<Cmd>CodeCompanion skip<CR>", "Skip the hunk under the cursor")
+plug("x", "Skip", ":CodeCompanion skip<CR>", "Skip the selected hunks")
 
 -- Maps of Insert mode cost nothing before it.
 api.nvim_create_autocmd("InsertEnter", {

@@ -115,6 +115,9 @@ local function commands(context)
     of_command("Resume a chat", "Choose one that is stored", "CodeCompanionChat Resume"),
     of_command("Command line from words", "It is shown, not run", "CodeCompanionCmd"),
   })
+  if require("codecompanion.decide").can_reopen() then
+    found[#found + 1] = of_command("Reopen a rejected change", "It is proposed again", "CodeCompanion reopen")
+  end
   if require("codecompanion.chat").current() then
     vim.list_extend(found, {
       of_command("Cost", "What the chat has cost", "CodeCompanionCost"),

@@ -21,8 +21,8 @@ end
 ---@return string[]
 local function nothing_runs()
   local text = "Nothing runs without a chat window"
-  local keys = require("codecompanion.edit_in_place.keys")
-  local proposed = #require("codecompanion.edit_in_place.edits").live(vim.api.nvim_get_current_buf()) > 0
+  local keys = require("codecompanion.changes.keys")
+  local proposed = #require("codecompanion.changes.standing").live(vim.api.nvim_get_current_buf()) > 0
   local how = proposed and keys.hint({ { "reject_change", "rejects the proposal" } }, " · ") or ""
   if vim.bo.filetype == "codecompanion" then
     local key = require("codecompanion.chat.state.keys").keys("stop", "n")[1]

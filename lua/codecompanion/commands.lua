@@ -117,7 +117,7 @@ function M.run(args)
   end
   local subcommand = subcommands[words[1]:lower()]
   if subcommand then
-    return subcommand.run(vim.list_slice(words, 2))
+    return subcommand.run(vim.list_slice(words, 2), args.range > 0 and { args.line1, args.line2 } or nil)
   elseif #words == 1 then
     return run_word(words[1], args)
   end

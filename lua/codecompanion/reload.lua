@@ -17,10 +17,10 @@ end
 
 ---What runs without a chat window ends: nobody would take its reply.
 local function end_edits()
-  local edits = package.loaded["codecompanion.edit_in_place.edits"]
-  for _, bufnr in ipairs(edits and vim.api.nvim_list_bufs() or {}) do
-    for _, edit in ipairs(edits.live(bufnr)) do
-      edits.finish(edit, "The plugin was reloaded; the edit in place was dropped.")
+  local standing = package.loaded["codecompanion.changes.standing"]
+  for _, bufnr in ipairs(standing and vim.api.nvim_list_bufs() or {}) do
+    for _, edit in ipairs(standing.live(bufnr)) do
+      standing.finish(edit, "The plugin was reloaded; the proposal was dropped.")
     end
   end
   local questions = package.loaded["codecompanion.headless_question"]

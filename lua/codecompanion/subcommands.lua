@@ -5,7 +5,7 @@ local severity = require("codecompanion.severity")
 
 ---@class CodeCompanion.Subcommand
 ---@field description string
----@field run fun(arguments: string[])
+---@field run fun(arguments: string[], range?: { [1]: integer, [2]: integer }) range: 1-based lines
 ---@field arguments? string[] What may follow
 
 ---Show what is wrong with the configuration, once the host has said what it found, where there can be a host.
@@ -49,8 +49,38 @@ local function complete(arguments)
   require("codecompanion.inline.status").tell(what == "status")
 end
 
+---@param name "accept"|"reject"|"skip"|"always"
+---@return fun(arguments: string[], range?: { [1]: integer, [2]: integer })
+local function decide(name)
+  return function(_, range)
+    require("codecompanion.decide").run(name, range)
+  end
+end
+
 ---@type table<string, CodeCompanion.Subcommand>
 return {
+  accept = {
+    description = "accept the proposed change, or the call that waits; with a range the hunks of these lines",
+    run = decide("accept"),
+  },
+  reject = {
+    description = "reject the proposed change, or the call that waits",
+    run = decide("reject"),
+  },
+  skip = {
+    description = "leave out the hunk under the cursor; with a range the hunks of these lines",
+    run = decide("skip"),
+  },
+  always = {
+    description = "accept, and choose what runs without asking from now on",
+    run = decide("always"),
+  },
+  reopen = {
+    description = "propose again what you rejected; what you typed since stays",
+    run = function()
+      require("codecompanion.decide").reopen()
+    end,
+  },
   complete = {
     description = "completion at the cursor: `on`, `off`, or `status`",
     arguments = { "off", "on", "status" },

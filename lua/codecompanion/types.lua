@@ -1481,6 +1481,7 @@
 ---@class CodeCompanion.Options.interactions
 ---@field chat? CodeCompanion.Options.interactions.chat
 ---@field inline? CodeCompanion.Options.interactions.inline
+---@field shared? CodeCompanion.Options.interactions.shared
 ---@field cmd? CodeCompanion.Options.interactions.cmd
 ---@field commit? CodeCompanion.Options.interactions.commit
 
@@ -1533,12 +1534,6 @@
 ---@field system_prompt? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field yolo_mode? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field next_approval? CodeCompanion.Options.interactions.chat.keymaps.key|false
----@field approve_once? CodeCompanion.Options.interactions.chat.keymaps.key|false
----@field approve_always? CodeCompanion.Options.interactions.chat.keymaps.key|false
----@field approve_prefix? CodeCompanion.Options.interactions.chat.keymaps.key|false
----@field reject? CodeCompanion.Options.interactions.chat.keymaps.key|false
----@field cancel_all? CodeCompanion.Options.interactions.chat.keymaps.key|false
----@field show_diff? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field [string] CodeCompanion.Options.interactions.chat.keymaps.key|false
 
 ---Show the keys
@@ -1893,20 +1888,13 @@
 ---@field adapter? string|table
 ---@field keymaps? CodeCompanion.Options.interactions.inline.keymaps
 
----Keys of a buffer while a proposal stands in it; afterwards they are what they were. Each is { modes = { n = … } }, or
----false for no key.
+---Further keys of a buffer while it shows a proposal; those that decide are in `interactions.shared.keymaps`.
+---Afterwards they do what they did before. Each is { modes = { n = … } }, or false for no key.
 ---@class CodeCompanion.Options.interactions.inline.keymaps
 ---@field options? CodeCompanion.Options.interactions.inline.keymaps.options|false
----@field accept_change? CodeCompanion.Options.interactions.inline.keymaps.accept_change|false
----@field reject_change? CodeCompanion.Options.interactions.inline.keymaps.reject_change|false
 ---@field stop? CodeCompanion.Options.interactions.inline.keymaps.stop|false
----@field accept_hunk? CodeCompanion.Options.interactions.inline.keymaps.accept_hunk|false
----@field reject_hunk? CodeCompanion.Options.interactions.inline.keymaps.reject_hunk|false
----@field next_hunk? CodeCompanion.Options.interactions.inline.keymaps.next_hunk|false
----@field previous_hunk? CodeCompanion.Options.interactions.inline.keymaps.previous_hunk|false
 ---@field retry? CodeCompanion.Options.interactions.inline.keymaps.retry|false
 ---@field follow_up? CodeCompanion.Options.interactions.inline.keymaps.follow_up|false
----@field show_diff? CodeCompanion.Options.interactions.inline.keymaps.show_diff|false
 ---@field open_chat? CodeCompanion.Options.interactions.inline.keymaps.open_chat|false
 
 ---Show the keys
@@ -1919,72 +1907,12 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Accept all changes
----@class CodeCompanion.Options.interactions.inline.keymaps.accept_change
----@field modes? CodeCompanion.Options.interactions.inline.keymaps.accept_change.modes
-
----Keys by mode; they replace the default keys.
----@class CodeCompanion.Options.interactions.inline.keymaps.accept_change.modes
----@field n? string|string[]
----@field i? string|string[]
----@field v? string|string[]
-
----Reject all changes, or stop the reply
----@class CodeCompanion.Options.interactions.inline.keymaps.reject_change
----@field modes? CodeCompanion.Options.interactions.inline.keymaps.reject_change.modes
-
----Keys by mode; they replace the default keys.
----@class CodeCompanion.Options.interactions.inline.keymaps.reject_change.modes
----@field n? string|string[]
----@field i? string|string[]
----@field v? string|string[]
-
 ---Stop the reply
 ---@class CodeCompanion.Options.interactions.inline.keymaps.stop
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.stop.modes
 
 ---Keys by mode; they replace the default keys.
 ---@class CodeCompanion.Options.interactions.inline.keymaps.stop.modes
----@field n? string|string[]
----@field i? string|string[]
----@field v? string|string[]
-
----Accept the change under the cursor
----@class CodeCompanion.Options.interactions.inline.keymaps.accept_hunk
----@field modes? CodeCompanion.Options.interactions.inline.keymaps.accept_hunk.modes
-
----Keys by mode; they replace the default keys.
----@class CodeCompanion.Options.interactions.inline.keymaps.accept_hunk.modes
----@field n? string|string[]
----@field i? string|string[]
----@field v? string|string[]
-
----Reject the change under the cursor
----@class CodeCompanion.Options.interactions.inline.keymaps.reject_hunk
----@field modes? CodeCompanion.Options.interactions.inline.keymaps.reject_hunk.modes
-
----Keys by mode; they replace the default keys.
----@class CodeCompanion.Options.interactions.inline.keymaps.reject_hunk.modes
----@field n? string|string[]
----@field i? string|string[]
----@field v? string|string[]
-
----Next change
----@class CodeCompanion.Options.interactions.inline.keymaps.next_hunk
----@field modes? CodeCompanion.Options.interactions.inline.keymaps.next_hunk.modes
-
----Keys by mode; they replace the default keys.
----@class CodeCompanion.Options.interactions.inline.keymaps.next_hunk.modes
----@field n? string|string[]
----@field i? string|string[]
----@field v? string|string[]
-
----Previous change
----@class CodeCompanion.Options.interactions.inline.keymaps.previous_hunk
----@field modes? CodeCompanion.Options.interactions.inline.keymaps.previous_hunk.modes
-
----Keys by mode; they replace the default keys.
----@class CodeCompanion.Options.interactions.inline.keymaps.previous_hunk.modes
 ---@field n? string|string[]
 ---@field i? string|string[]
 ---@field v? string|string[]
@@ -2009,22 +1937,109 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Show all of it as a diff
----@class CodeCompanion.Options.interactions.inline.keymaps.show_diff
----@field modes? CodeCompanion.Options.interactions.inline.keymaps.show_diff.modes
-
----Keys by mode; they replace the default keys.
----@class CodeCompanion.Options.interactions.inline.keymaps.show_diff.modes
----@field n? string|string[]
----@field i? string|string[]
----@field v? string|string[]
-
----Open the chat of the edit
+---Open the chat of the edit (:CodeCompanion edits)
 ---@class CodeCompanion.Options.interactions.inline.keymaps.open_chat
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.open_chat.modes
 
 ---Keys by mode; they replace the default keys.
 ---@class CodeCompanion.Options.interactions.inline.keymaps.open_chat.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Proposed changes, wherever they are shown, see |codecompanion-changes|.
+---@class CodeCompanion.Options.interactions.shared
+---@field keymaps? CodeCompanion.Options.interactions.shared.keymaps
+
+---Keys that decide about a proposed change: an approval in the chat, its diff, an edit in place, the review. They exist
+---only while there is something to decide. Each is { modes = { n = … } }, or false for no key. A default key that one
+---of your own mappings begins with gives way, see |codecompanion-changes|.
+---@class CodeCompanion.Options.interactions.shared.keymaps
+---@field accept_change? CodeCompanion.Options.interactions.shared.keymaps.accept_change|false
+---@field reject_change? CodeCompanion.Options.interactions.shared.keymaps.reject_change|false
+---@field always_accept? CodeCompanion.Options.interactions.shared.keymaps.always_accept|false
+---@field cancel? CodeCompanion.Options.interactions.shared.keymaps.cancel|false
+---@field skip_hunk? CodeCompanion.Options.interactions.shared.keymaps.skip_hunk|false
+---@field next_hunk? CodeCompanion.Options.interactions.shared.keymaps.next_hunk|false
+---@field previous_hunk? CodeCompanion.Options.interactions.shared.keymaps.previous_hunk|false
+---@field view_diff? CodeCompanion.Options.interactions.shared.keymaps.view_diff|false
+
+---Accept the change or the call; in Visual mode the selected hunks
+---@class CodeCompanion.Options.interactions.shared.keymaps.accept_change
+---@field modes? CodeCompanion.Options.interactions.shared.keymaps.accept_change.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.shared.keymaps.accept_change.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Reject the change or the call
+---@class CodeCompanion.Options.interactions.shared.keymaps.reject_change
+---@field modes? CodeCompanion.Options.interactions.shared.keymaps.reject_change.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.shared.keymaps.reject_change.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Accept, and choose what runs without asking from now on
+---@class CodeCompanion.Options.interactions.shared.keymaps.always_accept
+---@field modes? CodeCompanion.Options.interactions.shared.keymaps.always_accept.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.shared.keymaps.always_accept.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Cancel all calls of the turn
+---@class CodeCompanion.Options.interactions.shared.keymaps.cancel
+---@field modes? CodeCompanion.Options.interactions.shared.keymaps.cancel.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.shared.keymaps.cancel.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Skip the hunk under the cursor, or the selected ones; u takes it in again
+---@class CodeCompanion.Options.interactions.shared.keymaps.skip_hunk
+---@field modes? CodeCompanion.Options.interactions.shared.keymaps.skip_hunk.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.shared.keymaps.skip_hunk.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Next hunk
+---@class CodeCompanion.Options.interactions.shared.keymaps.next_hunk
+---@field modes? CodeCompanion.Options.interactions.shared.keymaps.next_hunk.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.shared.keymaps.next_hunk.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Previous hunk
+---@class CodeCompanion.Options.interactions.shared.keymaps.previous_hunk
+---@field modes? CodeCompanion.Options.interactions.shared.keymaps.previous_hunk.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.shared.keymaps.previous_hunk.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Show the whole change
+---@class CodeCompanion.Options.interactions.shared.keymaps.view_diff
+---@field modes? CodeCompanion.Options.interactions.shared.keymaps.view_diff.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.shared.keymaps.view_diff.modes
 ---@field n? string|string[]
 ---@field i? string|string[]
 ---@field v? string|string[]

@@ -74,7 +74,7 @@ def test_a_chat_installs_what_its_servers_need_and_calls_their_tool(start: Start
     with ChatServerThread(answers(), key=KEY) as server:
         chat = start(server)
         before = chat.job_pid()
-        chat.press_on_approval("g1")
+        chat.press_on_approval("g2")
         chat.send(NAMES_IT)
         chat.nvim.wait_screen(r"the MCP server odd needs packages that are not there yet")
         chat.nvim.wait_screen(r"MCP servers that start once the packages for them are installed: odd")
@@ -89,7 +89,7 @@ def test_a_chat_installs_what_its_servers_need_and_calls_their_tool(start: Start
         assert sent(server) == []
         chat.nvim.feed("<CR>")
         chat.nvim.wait_screen(r"echo of the MCP server odd")
-        chat.press_on_approval("g1")
+        chat.press_on_approval("g2")
         chat.nvim.wait_screen(r"It said hello\.")
         chat.wait_state("idle")
         assert sent(server) == [NAMES_IT, NAMES_IT]  # the call, and the answer to its result
@@ -107,7 +107,7 @@ def test_without_a_network_it_is_said_and_the_chat_goes_on(start: Start) -> None
         index = "http://127.0.0.1:9/simple"
         chat.nvim.lua("vim.env.UV_CACHE_DIR, vim.env.UV_DEFAULT_INDEX = ...", str(empty), index)
         before = chat.job_pid()
-        chat.press_on_approval("g1")
+        chat.press_on_approval("g2")
         chat.send(NAMES_IT)
         chat.nvim.wait_screen(r"the MCP server odd needs packages that are not there yet")
         why = "The package index does not answer: the Python packages were not installed."

@@ -10,7 +10,7 @@ READY = r"ctx"
 """The meter: the host has answered and the chat can be used."""
 BUSY = r"⋯ "
 """The line that says what happens now."""
-ASKED = r"needs your approval|g1 once"
+ASKED = r"needs your approval|g2 accept"
 """The block of an approval, its first or its last line: the line that something waits comes a moment earlier."""
 
 
@@ -56,7 +56,7 @@ def quit_all(terminal: Terminal) -> None:
     terminal.wait_ended()
 
 
-def approve(terminal: Terminal, key: str = "g1") -> None:
+def approve(terminal: Terminal, key: str = "g2") -> None:
     """Go to the approval that waits, and answer it."""
     terminal.wait(ASKED)
     terminal.keys(f"<Esc>]a{key}")

@@ -148,7 +148,7 @@ def test_the_diff_is_the_real_thing_and_rejecting_changes_nothing(terminal: Term
     send(terminal, POP)
     terminal.wait(ASKED)
     terminal.keys("<Esc>]aK")
-    terminal.wait("proposal · g1 accept")
+    terminal.wait("g2 accept · g3 reject… · q back")
     assert "return self.items.pop()" in terminal.still()
     terminal.keys("q")
     terminal.wait(ASKED)

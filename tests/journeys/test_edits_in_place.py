@@ -29,7 +29,7 @@ def test_an_edit_is_looked_at_decided_and_undone(desk: Desk) -> None:
         terminal.wait("def fact")
         # select, say, look
         terminal.keys("4GV3j:CodeCompanion make it iterative<CR>")
-        screen = terminal.wait(r"2 changes · ga accept")
+        screen = terminal.wait(r"2 hunks · g2 accept")
         assert 'Return n!."""' in screen
         assert "return n * fact(n - 1)  −" in screen
         # one change is left out, the other is taken, and taken back
@@ -37,19 +37,19 @@ def test_an_edit_is_looked_at_decided_and_undone(desk: Desk) -> None:
         terminal.wait("change 2 of 2")
         terminal.keys("[c")
         terminal.wait("change 1 of 2")
-        terminal.keys("dr")
-        terminal.wait(r"ga accept · gr reject", gone="Return n!")
-        terminal.keys("ga")
-        screen = terminal.wait("1 change accepted", gone="ga accept")
+        terminal.keys("g5")
+        terminal.wait(r"g2 accept · g3 reject", gone="Return n!")
+        terminal.keys("g2")
+        screen = terminal.wait("1 hunk accepted", gone="g2 accept")
         assert "    return prod(range(1, n + 1))\n" in screen
         assert "Return n!" not in screen
         terminal.keys("u")
         terminal.wait(r"return n \* fact\(n - 1\)  −")
         terminal.keys("<C-r>")
-        terminal.wait(r"    return prod\(range\(1, n \+ 1\)\)\n", gone="ga accept")
+        terminal.wait(r"    return prod\(range\(1, n \+ 1\)\)\n", gone="g2 accept")
         terminal.keys("u")
-        terminal.wait("ga accept")
-        terminal.keys("gr")
+        terminal.wait("g2 accept")
+        terminal.keys("g3")
         terminal.wait(r"return n \* fact\(n - 1\)\n", gone="prod")
         # the host dies while the code arrives
         terminal.keys("4GV3j:CodeCompanion make it iterative<CR>")
@@ -64,8 +64,8 @@ def test_an_edit_is_looked_at_decided_and_undone(desk: Desk) -> None:
         terminal.wait("written")
         assert path.read_text() == OLD
         terminal.keys("4GV3j:CodeCompanion make it iterative<CR>")
-        terminal.wait("2 changes · ga accept")
-        terminal.keys("gr")
+        terminal.wait("2 hunks · g2 accept")
+        terminal.keys("g3")
         terminal.wait("Rejected", gone="Return n!")
         # the conversation can be read and goes on as a chat
         terminal.keys(":CodeCompanion edits<CR>")

@@ -29,7 +29,7 @@ def test_a_project_with_a_server(desk: Desk) -> None:
         screen = terminal.wait(r"let \.mcp\.json start 1 MCP server\?")
         assert "hostile.py" in screen
         assert not record.exists()
-        terminal.keys("<Esc>]ag2")
+        terminal.keys("<Esc>]ag1<CR>")
         terminal.wait("MCP servers that start with the next message: notes")
 
         send(terminal, "what do my notes say?")

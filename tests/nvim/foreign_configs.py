@@ -124,7 +124,7 @@ NOTHING: dict[str, set[str]] = {
     },
     "19": {
         *("adapters.acp", "adapters.opts", "adapters.http.opts.cache_models_for", "rules.opts.show_presets"),
-        *("interactions.background", "interactions.cli", "interactions.shared", "display.chat.floating_window"),
+        *("interactions.background", "interactions.cli", "display.chat.floating_window"),
         *(
             "interactions.chat.editor_context.buffer.opts.default_params",
             "interactions.chat.slash_commands.opts",

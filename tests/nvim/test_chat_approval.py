@@ -12,16 +12,24 @@ from chat_driver import ChatDriver, make_chat
 from codecompanion.wire import events
 
 
+def no_pause(chat: ChatDriver) -> None:
+    """Let what has just come be answered at once."""
+    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 0")
+
+
 def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_everywhere: ChatDriver) -> None:
     """`]a` goes to the block, one key answers there; the block goes away when the host says so."""
     chat = chat_everywhere
     chat.accept("go")
     ask(chat)
-    screen = chat.nvim.wait_screen(r"\? run_command: rm · needs your approval")
-    assert "rm -rf build" in screen
-    assert "g1 once   g2 always this command   g3 reject…   g4 cancel all   K show all" in screen
-    assert "⋯ waiting for your approval: rm · ]a goes there" in screen
-    chat.nvim.feed("]ag2")
+    screen = chat.nvim.wait_screen(r"▎ run_command · needs your approval")
+    assert "▎ rm -rf build" in screen
+    assert "▎ g2 accept · g3 reject… · g1 always…\n" in screen
+    assert "⋯ waiting for your approval · ]a goes there" in screen
+    chat.nvim.feed("]ag1")
+    chat.nvim.wait_screen("Always allow exactly this command in this chat")
+    assert chat.sent("approve") == []
+    chat.nvim.feed("<CR>")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     assert chat.sent("approve") == [{"chat": chat.id, "call_id": "c9", "decision": "always", "reason": ""}]
     chat.nvim.feed("g2")
@@ -31,26 +39,59 @@ def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_e
     assert chat.text().endswith("▸ run_command rm\n\n## Me\n")
 
 
-@pytest.mark.parametrize(("keys", "decision"), [("ga", "once"), ("g1", "once"), ("gr", "reject"), ("g4", "cancel")])
-def test_on_the_block_accept_and_reject_have_their_own_keys(chat: ChatDriver, keys: str, decision: str) -> None:
-    """`ga` and `gr` mean something else only there."""
+@pytest.mark.parametrize(("keys", "decision"), [("g2", "once"), ("g3", "reject"), ("g4", "cancel")])
+@pytest.mark.parametrize("place", ["]a", "gg", "G", "Gihalf a question<Esc>"])
+def test_the_only_approval_is_answered_from_anywhere(chat: ChatDriver, keys: str, decision: str, place: str) -> None:
+    """On its block, above it, in the input: what was typed there stays."""
+    no_pause(chat)
     chat.nvim.lua("vim.ui.input = function(_, done) done('') end")
     chat.accept("go")
     ask(chat)
-    chat.nvim.feed("]a" + keys)
+    chat.nvim.feed(place + keys)
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     assert answered(chat) == [("c9", decision)]
+    assert chat.input() == ("half a question" if "half" in place else "")
 
 
-def test_a_question_without_a_text_has_no_empty_fence(chat: ChatDriver) -> None:
+def test_an_approval_out_of_sight_is_gone_to_first(chat: ChatDriver) -> None:
+    """Nothing runs that is not on the screen: the first press shows it, the second one answers."""
+    no_pause(chat)
+    chat.accept("go")
+    chat.reply("\n\n".join(f"paragraph {number}" for number in range(80)), end=False)
+    ask(chat)
+    chat.nvim.feed("ggg2")
+    chat.nvim.wait_screen("Here is the approval: read it, then press the key again")
+    assert answered(chat) == []
+    assert "rm -rf build" in chat.nvim.screen()
+    chat.nvim.feed("g2")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+
+
+def test_of_several_approvals_each_says_which_it_is_and_the_one_under_the_cursor_is_answered(chat: ChatDriver) -> None:
+    """From elsewhere the key goes to the first one."""
+    no_pause(chat)
+    chat.accept("go")
+    ask(chat, "c1", body="first command")
+    ask(chat, "c2", body="second command")
+    screen = chat.nvim.wait_screen("1 of 2")
+    assert "2 of 2" in screen
+    chat.nvim.feed("Gg2")
+    chat.nvim.wait_screen("2 approvals are open; keys answer the one under the cursor")
+    assert answered(chat) == []
+    chat.nvim.feed("g2")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    chat.push(events.ApprovalClosed(call_id=answered(chat)[0][0], decision="once"))
+    chat.nvim.wait_for(lambda: " of 2" not in chat.nvim.screen(), "the only one to be alone")
+
+
+def test_a_question_without_a_text_has_no_empty_line(chat: ChatDriver) -> None:
     """`read_file` of a file of keys shows nothing but the name and why it asks."""
     chat.accept("go")
     ask(chat, body="", title=".env", name="read_file", why="holds keys or passwords")
     text = chat.text()
-    assert "? read_file: .env" in text
-    assert "! Asked every time: holds keys or passwords" in text
-    assert "```" not in text
-    chat.nvim.feed("]ag1")
+    assert "▎ read_file: .env · needs your approval" in text
+    assert "▎ ! Asked every time: holds keys or passwords\n▎ g2 accept · g3 reject…\n" in text
+    chat.nvim.feed("]ag2")
     assert answered(chat) == [("c9", "once")]
 
 
@@ -58,34 +99,29 @@ def test_after_an_answer_the_cursor_is_in_the_input(chat: ChatDriver) -> None:
     """Where the block was is nothing to stay at; a cursor elsewhere stays."""
     chat.accept("go")
     ask(chat)
-    chat.nvim.feed("]ag1")
+    chat.nvim.feed("]ag2")
     chat.push(events.ApprovalClosed(call_id="c9", decision="once"))
     assert chat.nvim.lua("return vim.fn.line('.') == vim.fn.line('$')")
     ask(chat)
-    chat.nvim.feed("]ag1gg")
+    chat.nvim.feed("]ag2gg")
     chat.push(events.ApprovalClosed(call_id="c9", decision="once"))
     assert chat.nvim.lua("return vim.fn.line('.')") == 1
 
 
-def no_pause(chat: ChatDriver) -> None:
-    """Let what has just come be answered at once."""
-    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 0")
-
-
 def test_calls_in_a_row_are_answered_where_the_cursor_goes(chat_everywhere: ChatDriver) -> None:
-    """Three edits needed `]a g1` three times; lines of tools and text come between them."""
+    """Three edits needed `]a g2` three times; lines of tools and text come between them."""
     chat = chat_everywhere
     no_pause(chat)
     chat.accept("go")
     ask(chat, "c1", body="first")
-    chat.nvim.feed("]ag1")
+    chat.nvim.feed("]ag2")
     for before, number in (("c1", 2), ("c2", 3)):
         chat.push(events.ApprovalClosed(call_id=before, decision="once"))
         given = {"name": "run_command", "title": "rm", "status": "ok", "summary": "", "preview": "out\nput"}
         chat.push(events.ToolFinished(call_id=before, message_id=f"t{before}", **given))
         ask(chat, f"c{number}", body=f"number {number}")
-        chat.nvim.wait_lua("return vim.fn.getline('.'):find('^%? run_command') ~= nil")
-        chat.nvim.feed("g1")
+        chat.nvim.wait_lua("return vim.fn.getline('.'):find('^▎ run_command') ~= nil")
+        chat.nvim.feed("g2")
         chat.nvim.wait_for(lambda number=number: len(chat.sent("approve")) == number, "the next answer")
     assert answered(chat) == [("c1", "once"), ("c2", "once"), ("c3", "once")]
     chat.push(events.ApprovalClosed(call_id="c3", decision="once"), events.TurnFinished(reason="done"))
@@ -100,9 +136,9 @@ def test_of_calls_that_ask_at_once_the_other_one_is_next(chat: ChatDriver) -> No
     chat.accept("go")
     ask(chat, "c1", body="first command")
     ask(chat, "c2", body="second command")
-    chat.nvim.feed("]a]ag1")
+    chat.nvim.feed("]a]ag2")
     chat.push(events.ApprovalClosed(call_id="c2", decision="once"))
-    chat.nvim.feed("g1")
+    chat.nvim.feed("g2")
     chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "approve")
     assert answered(chat) == [("c2", "once"), ("c1", "once")]
 
@@ -112,7 +148,7 @@ def test_who_has_moved_is_taken_nowhere(chat: ChatDriver, moved: str) -> None:
     """Nothing moves under the cursor of somebody who does something else."""
     chat.accept("go")
     ask(chat, "c1")
-    chat.nvim.feed("]ag1")
+    chat.nvim.feed("]ag2")
     chat.push(events.ApprovalClosed(call_id="c1", decision="once"))
     chat.nvim.feed(moved)
     before = chat.nvim.lua("return { vim.fn.win_getid(), vim.fn.line('$') - vim.fn.line('.'), vim.fn.col('.') }")
@@ -121,18 +157,18 @@ def test_who_has_moved_is_taken_nowhere(chat: ChatDriver, moved: str) -> None:
     ask(chat, "c2")
     here = chat.nvim.lua("return { vim.fn.win_getid(), vim.fn.line('$') - vim.fn.line('.'), vim.fn.col('.') }")
     assert before in (None, here)
-    assert chat.nvim.lua("return vim.fn.getline('.'):find('^%? ') == nil")
+    assert chat.nvim.lua("return vim.fn.getline('.'):find('^▎ ') == nil")
 
 
 def test_a_key_meant_for_the_last_one_runs_nothing(chat: ChatDriver) -> None:
-    """`g1` pressed twice, or held down: what has just come under the cursor is to be read first."""
+    """`g2` pressed twice, or held down: what has just come under the cursor is to be read first."""
     chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 3600e3")
     chat.accept("go")
     ask(chat, "c1")
-    chat.nvim.feed("]ag1")
+    chat.nvim.feed("]ag2")
     chat.push(events.ApprovalClosed(call_id="c1", decision="once"))
     ask(chat, "c2", body="rm -rf ~")
-    for key in ("g1", "g1", "ga", "g2"):
+    for key in ("g2", "g2", "g1"):
         chat.nvim.feed(key)
     chat.nvim.wait_screen("This approval has just come: read it, then press the key again")
     assert answered(chat) == [("c1", "once")]
@@ -140,18 +176,8 @@ def test_a_key_meant_for_the_last_one_runs_nothing(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "cancel needs no reading")
 
 
-def test_the_pointer_to_the_block_leaves_the_command_line(chat: ChatDriver) -> None:
-    """It was still there after the answer."""
-    chat.accept("go")
-    ask(chat)
-    chat.nvim.feed("Gg1")
-    chat.nvim.wait_screen("The approval is not under the cursor")
-    chat.nvim.feed("]a")
-    chat.nvim.wait_for(lambda: "not under the cursor" not in chat.nvim.screen(), "the command line to be empty")
-
-
-def test_elsewhere_the_keys_keep_their_meaning_and_afterwards_too(chat: ChatDriver) -> None:
-    """`gr` regenerates, `ga` picks a model, `d` deletes, with count and register."""
+def test_elsewhere_and_afterwards_other_keys_keep_their_meaning(chat: ChatDriver) -> None:
+    """`gr` regenerates, `d` deletes with count and register; nothing of an approval is left behind."""
     chat.accept("go")
     ask(chat)
     chat.nvim.feed("Gione two three four<Esc>0")
@@ -160,17 +186,24 @@ def test_elsewhere_the_keys_keep_their_meaning_and_afterwards_too(chat: ChatDriv
     chat.nvim.feed('"ad2w')
     assert chat.input() == "three four"
     assert chat.nvim.lua("return vim.fn.getreg('a')") == "one two "
-    chat.nvim.feed("g1")
-    chat.nvim.wait_screen("The approval is not under the cursor · \\]a goes there")
     chat.push(events.ApprovalClosed(call_id="c9", decision="cancel"))
-    chat.nvim.feed("Ggr")
-    chat.nvim.wait_for(lambda: len(chat.sent("regenerate")) == 2, "regenerate")
-    for key in ("g1", "g4", "d"):
+    for key in ("g1", "g2", "g3", "g4"):
         assert not chat.nvim.lua("return vim.fn.maparg(..., 'n', false, true).buffer == 1", key), key
     assert answered(chat) == []
     chat.nvim.feed("]a")
     chat.nvim.wait_screen("No approval is waiting")
     assert "E163" not in chat.nvim.messages()
+
+
+def test_no_key_that_decides_is_the_beginning_of_one_of_neovims_own(chat: ChatDriver) -> None:
+    """`gr` was: `grn` pressed slowly rejected, then edited the code (the defaults of Neovim 0.11)."""
+    chat.accept("go")
+    ask(chat)
+    own = chat.nvim.lua("return vim.tbl_map(function(map) return map.lhs end, vim.api.nvim_get_keymap('n'))")
+    builtin = ["g?", "g8", "g0", "ga", "gr", "gd", "gg", "gi", "gv", "gx", "dd", "do", "dp"]
+    for verb in ("accept_change", "reject_change", "always_accept", "cancel", "skip_hunk"):
+        for key in chat.nvim.lua("return require('codecompanion.changes.keys').keys(..., 'n')", verb):
+            assert not [other for other in own + builtin if other.startswith(key)], (verb, key)
 
 
 def test_the_question_for_a_reason_leaves_the_command_line(chat: ChatDriver) -> None:
@@ -183,23 +216,39 @@ def test_the_question_for_a_reason_leaves_the_command_line(chat: ChatDriver) -> 
     chat.nvim.wait_for(lambda: "Reason for rejecting it" not in chat.nvim.screen(), "the command line to be empty")
 
 
-def test_a_map_of_the_users_own_is_found_again(chat: ChatDriver) -> None:
-    """The keys are lent, not taken: a global `d` into the black hole, a `g2` of the chat buffer's."""
-    chat.nvim.lua(
-        """vim.keymap.set('n', 'd', '"_d')
-           vim.keymap.set('n', 'g2', function() _G.mine = (_G.mine or 0) + 1 end, { buffer = true })"""
-    )
+@pytest.mark.parametrize("theirs", ["g2", "g2x"])
+def test_a_key_of_the_users_own_mappings_is_left_alone(chat: ChatDriver, theirs: str) -> None:
+    """Another one is taken, and the block shows it."""
+    chat.nvim.lua("vim.keymap.set('n', ..., function() _G.mine = (_G.mine or 0) + 1 end, { buffer = true })", theirs)
+    no_pause(chat)
     chat.accept("go")
     ask(chat)
-    chat.nvim.feed("Gione two<Esc>0")
-    chat.nvim.lua("vim.fn.setreg('\"', 'kept')")
-    chat.nvim.feed("dwg2")
-    assert chat.input() == "two"
-    assert chat.nvim.lua("return vim.fn.getreg('\"')") == "kept"
-    chat.push(events.ApprovalClosed(call_id="c9", decision="cancel"))
-    chat.nvim.feed("g2")
-    assert chat.nvim.lua("return _G.mine") == 2
+    assert "▎ gz2 accept · g3 reject… · g1 always…" in chat.text()
+    chat.nvim.feed("]a" + theirs)
+    assert chat.nvim.lua("return _G.mine") == 1
     assert answered(chat) == []
+    chat.nvim.feed("gz2")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    chat.push(events.ApprovalClosed(call_id="c9", decision="once"))
+    chat.nvim.feed(theirs)
+    assert chat.nvim.lua("return _G.mine") == 2
+
+
+@pytest.mark.parametrize(("command", "decision"), [("accept", "once"), ("reject", "reject")])
+@pytest.mark.parametrize("where", ["", "new"])
+def test_commands_answer_where_no_key_does(chat: ChatDriver, command: str, decision: str, where: str) -> None:
+    """In the chat and beside it; <Plug> maps run them."""
+    no_pause(chat)
+    chat.nvim.lua("vim.ui.input = function(_, done) done('') end")
+    chat.setup({"interactions": {"shared": {"keymaps": {"accept_change": False, "reject_change": False}}}})
+    chat.accept("go")
+    ask(chat)
+    if where:
+        chat.nvim.command(where)
+    chat.nvim.lua("vim.keymap.set('n', '<F2>', '<Plug>(CodeCompanion' .. ... .. ')')", command.title())
+    chat.nvim.feed("<F2>")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    assert answered(chat) == [("c9", decision)]
 
 
 def test_a_rejection_takes_a_reason_and_can_be_called_off(chat: ChatDriver) -> None:
@@ -223,7 +272,7 @@ def test_leaving_the_question_for_a_reason_keeps_the_approval(chat_everywhere: C
     chat = chat_everywhere
     chat.accept("go")
     ask(chat)
-    chat.nvim.feed("]agr")
+    chat.nvim.feed("]ag3")
     chat.nvim.wait_screen("Reason for rejecting it")
     chat.nvim.feed(way_out)
     chat.nvim.wait_for(
@@ -231,7 +280,7 @@ def test_leaving_the_question_for_a_reason_keeps_the_approval(chat_everywhere: C
     )
     assert chat.nvim.messages() == ""
     assert answered(chat) == []
-    chat.nvim.feed("g1")
+    chat.nvim.feed("g2")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     assert answered(chat) == [("c9", "once")]
 
@@ -241,7 +290,7 @@ def test_a_reason_that_comes_too_late_goes_nowhere(chat: ChatDriver) -> None:
     chat.nvim.lua("vim.ui.input = function(_, done) _G.done = done end")
     chat.accept("go")
     ask(chat)
-    chat.nvim.feed("]agr")
+    chat.nvim.feed("]ag3")
     chat.push(events.ApprovalClosed(call_id="c9", decision="cancel"))
     chat.nvim.lua("_G.done('because')")
     chat.nvim.wait_screen("This approval was already answered or cancelled")
@@ -253,19 +302,19 @@ def test_who_types_goes_on_typing(chat: ChatDriver) -> None:
     chat.accept("go")
     chat.nvim.feed("Gihalf a sen")
     ask(chat)
-    chat.nvim.feed("tence g1 ga ]a")
+    chat.nvim.feed("tence g2 g3 ]a")
     assert chat.nvim.request("nvim_get_mode")["mode"] == "i"
-    assert chat.input() == "half a sentence g1 ga ]a"
+    assert chat.input() == "half a sentence g2 g3 ]a"
     chat.nvim.feed("<Esc>")
     assert chat.sent("approve") == []
 
 
 def test_a_count_or_another_mode_answers_nothing(chat: ChatDriver) -> None:
-    """`3g1`, `12k`, visual and operator-pending mode on the block."""
+    """`3g2`, `12k`, visual and operator-pending mode on the block."""
     chat.accept("go")
     ask(chat)
     chat.nvim.feed("]a")
-    for keys in ("3g1", "2ga", "12k", "]a1", "2", "3", "4", "Vg1<Esc>", "vga<Esc>", "yg1<Esc>", "cga<Esc>", ">g2<Esc>"):
+    for keys in ("3g2", "2g3", "12k", "]a1", "2", "3", "4", "Vg2<Esc>", "vg3<Esc>", "yg2<Esc>", "cg2<Esc>", ">g1<Esc>"):
         chat.nvim.feed("]a" + keys + "<Esc>")
         chat.nvim.settle()
         assert chat.sent("approve") == [], keys
@@ -276,16 +325,13 @@ def test_the_question_under_the_cursor_is_answered(chat: ChatDriver) -> None:
     chat.accept("go")
     ask(chat, "c1", body="first command")
     ask(chat, "c2", body="second command")
-    chat.nvim.feed("]a]ag1")
+    chat.nvim.feed("]a]ag2")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     assert answered(chat) == [("c2", "once")]
     chat.push(events.ApprovalClosed(call_id="c2", decision="once"))
     assert "first command" in chat.text()
     assert "second command" not in chat.text()
-    chat.nvim.feed("Gg1")
-    chat.nvim.settle()
-    assert len(chat.sent("approve")) == 1
-    chat.nvim.feed("]ag1")
+    chat.nvim.feed("]ag2")
     chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "approve")
     assert answered(chat)[1] == ("c1", "once")
 
@@ -300,7 +346,7 @@ EDITS = [
     "zo",
     "zc",
     "i1<Esc>",
-    "a2g1ga<Esc>",
+    "a2g2g3<Esc>",
     "]a",
     "[[",
     "]]",
@@ -333,16 +379,16 @@ def test_no_sequence_without_the_prefix_ever_approves(chat: ChatDriver, seed: in
 
 
 def test_a_long_approval_says_so_first_and_shows_both_ends(chat: ChatDriver) -> None:
-    """The first line tells how much is shown; the whole block fits the screen; `K` shows everything."""
+    """The count of what is left out stands where it is; the whole block fits the screen; `K` shows everything."""
     chat.accept("go")
     ask(chat, body="".join(f"line {number}\n" for number in range(100)) + "rm -rf ~\n")
-    first = next(line for line in chat.text().split("\n") if line.startswith("? "))
-    assert first == "? run_command: rm · 101 lines, 18 shown · K shows all"
-    screen = chat.nvim.wait_screen("<83 lines not shown>")
-    assert first in screen
-    assert "line 0\n" in screen
-    assert "rm -rf ~" in screen
-    assert "g1 once" in screen
+    screen = chat.nvim.wait_screen(r"▎ … \d+ more, K")
+    assert "▎ run_command: rm · needs your approval" in screen
+    assert "▎ line 0\n" in screen
+    assert "▎ rm -rf ~" in screen
+    assert "▎ g2 accept · g3 reject… · g1 always… · K show all" in screen
+    shown = int(re.search(r"… (\d+) more", screen)[1]) + len(re.findall(r"▎ line|▎ rm -rf ~", screen))
+    assert shown == 101
     chat.nvim.feed("]aK")
     chat.nvim.wait_screen("╭")
     chat.nvim.feed("/line 99<CR>")
@@ -354,32 +400,32 @@ def test_a_long_path_keeps_its_end(chat: ChatDriver) -> None:
     chat.accept("go")
     path = "lua/" + "very/long/" * 12 + "name_of_it.lua"
     ask(chat, name="create_file", title=f"Create {path}", body="+x", filetype="diff", path=path, before="", after="x")
-    first = next(line for line in chat.text().split("\n") if line.startswith("? "))
-    assert re.fullmatch(r"\? create_file: lua/very/[a-z/]*/…/[a-z/]*/name_of_it\.lua", first)
-    assert len(first) <= 100 - len("  with your changes")
+    first = next(line for line in chat.text().split("\n") if line.startswith("▎ "))
+    assert re.fullmatch(r"▎ Create lua/very/[a-z/]*/…/[a-z/]*/name_of_it\.lua   \+1", first)
+    assert len(first) <= 100
 
 
 @pytest.mark.parametrize(
     ("columns", "path", "shown"),
     [
-        (40, "shop/cart.py", "shop/cart.py"),
-        (60, "shop/cart.py", "Edit shop/cart.py, unsaved"),
-        (60, "src/shop/orders/models/cart.py", "src/…/models/cart.py"),
-        (40, "src/shop/orders/a_cart_that_is_named.py", "…/a_cart_that_is_named.py"),
-        (40, "src/shop/orders/the_cart_that_is_named.py", "the_cart_that_is_named.py"),
-        (120, "shop/cart.py", "Edit shop/cart.py, which has unsaved changes · needs your approval"),
+        (40, "shop/cart.py", "Edit shop/cart.py   +1"),
+        (60, "src/shop/orders/models/cart.py", "Edit src/shop/orders/models/cart.py   +1"),
+        (40, "src/shop/orders/models/cart.py", "Edit src/…/orders/models/cart.py   +1"),
+        (40, "src/shop/orders/a_cart_that_is_named.py", "Edit …/a_cart_that_is_named.py   +1"),
+        (40, "src/shop/orders/the_cart_that_has_a_longer_name.py", "…/the_cart_that_has_a_longer_name.py"),
+        (120, "shop/cart.py", "Edit shop/cart.py   +1"),
     ],
 )
 def test_the_name_of_the_file_is_read_at_every_width(nvim_factory, columns: int, path: str, shown: str) -> None:
-    """One approves by it: `Edit`, `changes` and folders go first, a name never; unsaved changes are said below then."""
+    """One approves by it: folders go first, then the size of the change, a name never."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.accept("go")
     title = f"Edit {path}, which has unsaved changes"
     ask(chat, name="insert_edit", title=title, body="+x", filetype="diff", path=f"/w/{path}", before="", after="x")
-    first = next(line for line in chat.text().split("\n") if line.startswith("? "))
-    assert first == f"? insert_edit: {shown}"
+    first = next(line for line in chat.text().split("\n") if line.startswith("▎ "))
+    assert first == f"▎ {shown}"
     assert len(first) <= columns
-    assert ("! The file has unsaved changes\n" in chat.text()) is ("unsaved" not in first)
+    assert "▎ ! The file has unsaved changes\n" in chat.text()
 
 
 @pytest.mark.parametrize("columns", [40, 80])
@@ -390,11 +436,13 @@ def test_the_whole_block_is_on_the_screen_with_warnings_and_wide_characters(nvim
     path = "src/very/long/日本語のフォルダ/for/a/while/設定ファイルの管理モジュール_e\u0301_handler.py"
     body = "\n".join(f'+y{at} = "{"日本語" * 8}"\u200b' for at in range(30))
     title = f"Edit {path}, which has unsaved changes"
-    ask(chat, name="insert_edit", title=title, body=body, filetype="diff", path=f"/w/{path}", before="", after="x")
+    after = re.sub("^.", "", body, flags=re.MULTILINE)
+    ask(chat, name="insert_edit", title=title, body=body, filetype="diff", path=f"/w/{path}", before="", after=after)
     screen = chat.nvim.wait_screen("<CR> send")
-    assert "? insert_edit: " in screen
+    assert ("▎ Edit " in screen) is (columns == 80)
     assert "! The file has unsaved changes" in screen
-    assert "… · " in screen or "handler.py" in screen.replace("\n", "")
+    assert "30 invisible characters" in screen.replace("\n", " ")
+    assert "handler.py" in screen.replace("\n", "")
 
 
 HIDING = {
@@ -419,7 +467,7 @@ def test_nothing_can_be_hidden_in_a_command(chat_everywhere: ChatDriver, hiding:
     chat, (body, shown) = chat_everywhere, hiding
     chat.accept("go")
     ask(chat, body=body)
-    assert f"```sh\n{shown}\n```" in chat.text()
+    assert "".join(f"▎ {line}\n" for line in shown.split("\n")) in chat.text()
     written_out = "shown as ^X or <U+…>" in chat.text()
     assert written_out == any(not char.isprintable() and char not in "\n\t" for char in body)
     for line in shown.split("\n"):
@@ -435,11 +483,16 @@ def test_a_long_line_shows_its_end_even_where_windows_do_not_wrap(chat: ChatDriv
     assert "; rm -rf ~" in screen
 
 
-def test_blank_lines_of_a_diff_are_folded_by_sign(chat: ChatDriver) -> None:
-    """Added blank lines are not mixed with those that were there."""
+def test_a_diff_is_shown_by_its_changed_lines(chat: ChatDriver) -> None:
+    """With their numbers, without the lines of names and places; a text that is no diff after all is shown as it is."""
     chat.accept("go")
-    ask(chat, body="@@ -1 +1 @@\n \n \n \n+\n+\n+\n+\n+x\n", filetype="diff")
-    assert "@@ -1 +1 @@\n <3 blank lines>\n+<4 blank lines>\n+x\n" in chat.text()
+    body = "--- a/x\n+++ b/x\n@@ -10,3 +10,4 @@\n one\n-two\n+2\n+\n three\n"
+    ask(chat, body=body, filetype="diff")
+    assert "▎ 10   one\n▎ 11 - two\n▎ 11 + 2\n▎ 12 + \n▎ 13   three\n▎ g2" in chat.text()
+    assert "@@" not in chat.text()
+    assert "+++" not in chat.text()
+    ask(chat, "c2", body="+looks like one", filetype="diff")
+    assert "▎ +looks like one\n" in chat.text()
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
@@ -449,18 +502,16 @@ def test_the_block_fits_narrow_windows(nvim_factory, columns: int) -> None:
     chat.accept("go")
     long = f"git status --short {'x' * 60}"
     ask(chat, body=long, prefix="git status", title=long[:60] + "…")
-    screen = chat.nvim.wait_screen("g4 cancel all")
-    first = next(line.rstrip() for line in screen.splitlines() if line.startswith("? run_command: git status --short"))
-    assert len(first) <= columns
-    assert first.endswith("…")
-    for words in ("g1 once", "g2 always this command", "g5 always git status …", "g3 reject…", "K show all"):
+    screen = chat.nvim.wait_screen("always…")
+    assert "▎ run_command" in screen
+    assert "git status --short" in screen
+    for words in ("g2 accept", "g3 reject…", "g1 always…"):
         assert words in screen
-    ask(chat, "c2", body="".join(f"+line {n} {'x' * 60}\n" for n in range(80)), filetype="diff", title="Edit a/b.py")
-    chat.nvim.feed("]a]a")
-    chat.nvim.settle()
-    screen = chat.nvim.screen()
-    assert re.search(r"80 lines, \d+ shown", screen.replace("\n", " "))
-    assert "g4 cancel all" in screen
+    after = "".join(f"line {n} {'x' * 60}\n" for n in range(80))
+    ask(chat, "c2", body="", filetype="diff", title="Edit a/b.py", path="/w/a/b.py", before="", after=after)
+    chat.nvim.feed("]a]azt")
+    screen = chat.nvim.wait_screen("K open diff")
+    assert re.search(r"… \d+ more, K", screen.replace("\n", " "))
 
 
 def test_a_question_that_is_asked_every_time_says_why_and_grants_nothing(chat: ChatDriver) -> None:
@@ -468,22 +519,28 @@ def test_a_question_that_is_asked_every_time_says_why_and_grants_nothing(chat: C
     chat.accept("go")
     ask(chat, name="create_file", title="Create Makefile", body="+all:", filetype="diff", why="CI runs it")
     screen = chat.nvim.wait_screen("! Asked every time: CI runs it")
-    assert "g2" not in screen
-    chat.nvim.feed("]ag2")
+    assert "g1" not in screen
+    chat.nvim.feed("]ag1")
     chat.nvim.wait_screen("codecompanion: Asked every time: CI runs it")
     assert chat.sent("approve") == []
 
 
 def test_the_offered_prefix_can_be_changed_and_called_off(chat: ChatDriver) -> None:
-    """`g5` asks with the offer filled in; the host has the last word, and the question stays open when it refuses."""
+    """Two steps after `g1`; the host has the last word, and the question stays open when it refuses."""
     chat.accept("go")
     ask(chat, body="git status --short", prefix="git status")
-    chat.nvim.feed("]ag5")
-    chat.nvim.wait_screen("Always run commands with this prefix: git status")
+    chat.nvim.feed("]ag1")
+    chat.nvim.wait_screen("Always allow commands that begin with “git status”…")
+    chat.nvim.feed("j<CR>")
+    chat.nvim.wait_screen("Always allow commands with this prefix: git status")
     chat.nvim.feed("<C-c>")
     chat.nvim.wait_for(lambda: not chat.nvim.blocked(), "the prompt to close")
     assert chat.sent("approve") == []
-    chat.nvim.feed("g5 --short<CR>")
+    chat.nvim.feed("g1")
+    chat.nvim.wait_screen("Always allow commands that begin with")
+    chat.nvim.feed("j<CR>")
+    chat.nvim.wait_screen("Always allow commands with this prefix: git status")
+    chat.nvim.feed(" --short<CR>")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     sent = chat.sent("approve")[0]
     assert (sent["decision"], sent["prefix"]) == ("always", "git status --short")
@@ -494,7 +551,7 @@ def test_the_offered_prefix_can_be_changed_and_called_off(chat: ChatDriver) -> N
            end"""
     )
     chat.nvim.wait_screen("no such prefix. The approval is still open.")
-    chat.nvim.feed("g1")
+    chat.nvim.feed("g2")
     chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "approve")
 
 
@@ -576,7 +633,7 @@ def test_a_waiting_approval_in_a_hidden_chat_is_told_once(chat: ChatDriver) -> N
     )
     assert "waiting for your approval" in chat.nvim.lua("return require('codecompanion').statusline()")
     chat.nvim.command("CodeCompanion approval")
-    chat.nvim.feed("g1")
+    chat.nvim.feed("g2")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     chat.push(events.ApprovalClosed(call_id="c9", decision="once"))
     assert chat.fired()[-1][0] == "CodeCompanionApprovalAnswered"

@@ -39,7 +39,7 @@ def test_an_approval_is_announced_and_found(hidden: ChatDriver) -> None:
     hidden.push(events.Redrawn(), events.Restored(entries=(), first=True, last=True), question())
     assert hidden.nvim.messages().count("Approval needed") == 1
     hidden.nvim.feed("]a")
-    hidden.nvim.feed("g1")
+    hidden.nvim.feed("g2")
     assert answered(hidden) == [("c9", "once")]
 
 

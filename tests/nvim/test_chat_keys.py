@@ -95,7 +95,7 @@ def test_the_keys_fit_the_window_and_can_be_scrolled(nvim_factory: Callable[...,
     )
     assert widest <= chat.nvim.lua("return vim.api.nvim_win_get_width(0)")
     text = " ".join(" ".join(chat.nvim.lines()).split())
-    for name in ("On an approval: run this call", "On an approval: reject, with a reason", "/compact [instructions]"):
+    for name in ("Accept the change or the call", "Reject the change or the call", "/compact [instructions]"):
         assert name in text
     chat.nvim.feed("G")
     chat.nvim.wait_for(lambda: "more below" not in chat.nvim.screen(), "the end of the list")

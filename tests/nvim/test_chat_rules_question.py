@@ -26,16 +26,16 @@ def test_the_block_says_that_nothing_is_read_and_names_its_keys(chat: ChatDriver
     """A calm block: no prompt, no "waiting" line, the cursor stays in the input."""
     ask(chat)
     text = "\n".join(chat.nvim.lines())
-    assert "? rules: read 2 files from outside of the repository? · not read yet" in text
+    assert "▎ rules: read 2 files from outside of the repository? · not read yet" in text
     assert "~/notes.md · 4 bytes · Note" in text
-    assert "g1 read in this chat   g2 always, until it changes   g3 no" in text
+    assert "g2 read in this chat · g3 no · g1 always…" in text
     assert not chat.nvim.blocked()
     assert "waiting for your approval" not in chat.nvim.screen()
     waits = "return require('codecompanion.chat.state.questions').waits(require('codecompanion.chat').current())"
     assert chat.nvim.lua(waits) is False
 
 
-@pytest.mark.parametrize(("keys", "decision"), [("g1", "once"), ("g2", "always"), ("g3", "reject")])
+@pytest.mark.parametrize(("keys", "decision"), [("g2", "once"), ("g1<CR>", "always"), ("g3", "reject")])
 def test_a_key_on_the_block_answers_it(chat: ChatDriver, keys: str, decision: str) -> None:
     """Without a second question: a "no" to files needs no reason."""
     ask(chat)
@@ -57,5 +57,5 @@ def test_sending_goes_on_and_the_question_outlives_the_turn(chat: ChatDriver) ->
     )
     assert "not read yet" in "\n".join(chat.nvim.lines())
     assert answered(chat) == []
-    chat.nvim.feed("<Esc>]ag1")
+    chat.nvim.feed("<Esc>]ag2")
     chat.nvim.wait_for(lambda: answered(chat) == [("rules-1", "once")], "the answer")

@@ -49,7 +49,7 @@ def test_the_screen_has_the_lines_of_the_buffer_after_undo_and_redo(desk):
     here.nvim.command("set number")
     here.edit("4,9CodeCompanion let it begin anywhere", lines=SHOP, name="shop.py")
     here.wait_proposed(2)
-    for key, changes in (("]c", 2), ("do", 1), ("u", 2), ("<C-r>", 1), ("u", 2), ("<C-r>", 1), ("]cdo", 0), ("u", 1)):
+    for key, changes in (("]c", 2), ("Vg2", 1), ("u", 2), ("<C-r>", 1), ("u", 2), ("<C-r>", 1), ("]cVg2", 0), ("u", 1)):
         here.nvim.feed(key)
         here.wait_proposed(changes) if changes else here.wait_over()
         screen = here.nvim.screen()

@@ -31,15 +31,15 @@ def test_a_killed_neovim_leaves_whole_texts_and_a_chat_that_can_be_opened(desk, 
     else:
         here.wait_proposed(2)
     if moment == "partly accepted":
-        here.nvim.feed("4Gdo")
+        here.nvim.feed("4GVg2")
         here.wait_proposed(1)
     elif moment == "accepted":
-        here.nvim.feed("ga")
+        here.nvim.feed("g2")
         here.wait_over()
     had = here.lines()
     wanted = {"partly accepted": [*OLD[:3], *PARTLY, *OLD[7:]], "accepted": [*OLD[:3], *TWO, *OLD[7:]]}
     assert had == wanted.get(moment, OLD)
-    chat_id = here.nvim.lua("return require('codecompanion.edit_in_place.edits').last_chat") or here.state()["chat"]
+    chat_id = here.nvim.lua("return require('codecompanion.edit_in_place').last_chat") or here.state()["chat"]
     here.nvim.command("preserve")
     here.nvim.kill9()
     here.server.release(gate)
@@ -66,14 +66,14 @@ def test_a_killed_host_takes_nothing_of_what_was_decided(desk, moment):
         here.nvim.wait_for(lambda: here.state().get("changes", 0) > 0, "code that arrives")
     else:
         here.wait_proposed(2)
-        here.nvim.feed("4Gdo")
+        here.nvim.feed("4GVg2")
         here.wait_proposed(1)
     if moment == "follow-up":
         here.nvim.feed("g.shorter<CR>")
         here.nvim.wait_for(lambda: here.state().get("state") == "asking" and len(here.server.requests) == 2, "it")
     had = here.lines()
     os.kill(process_of(here.chat.job_pid()), signal.SIGKILL)
-    here.nvim.wait_screen("The Python host ended" if moment != "accepted" else "ga accept")
+    here.nvim.wait_screen("The Python host ended" if moment != "accepted" else "g2 accept")
     here.server.release(gate)
     assert here.lines() == had
     if moment == "streaming":
@@ -85,7 +85,7 @@ def test_a_killed_host_takes_nothing_of_what_was_decided(desk, moment):
     here.nvim.feed("<C-r>")
     here.wait_proposed(1)
     assert here.lines() == [*OLD[:3], *PARTLY, *OLD[7:]]
-    here.nvim.feed("ga")
+    here.nvim.feed("g2")
     here.wait_over()
     assert here.lines() == [*OLD[:3], *TWO, *OLD[7:]]
     here.ask("CodeCompanion edits")
@@ -117,7 +117,7 @@ def test_accept_undo_redo_and_retry_in_every_buffer(desk, how, size):
     here.wait_proposed(2)
     assert here.lines() == OLD
     here.nvim.wait_screen(r"\+ +def fact\(number\)")
-    here.nvim.feed("4Gdo")
+    here.nvim.feed("4GVg2")
     here.wait_proposed(1)
     partly = [*OLD[:3], *PARTLY, *OLD[7:]]
     assert here.lines() == partly
@@ -132,7 +132,7 @@ def test_accept_undo_redo_and_retry_in_every_buffer(desk, how, size):
     here.nvim.wait_screen(r"result = 1")
     here.nvim.wait_for(lambda: here.state().get("state") == "proposed", "the new proposal")
     assert here.lines() == before
-    here.nvim.feed("ga")
+    here.nvim.feed("g2")
     here.wait_over()
     assert here.lines() == EDITED
     assert here.nvim.lua("return #vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, { type = 'virt_lines' })") == (
@@ -150,7 +150,7 @@ def test_what_is_typed_far_from_an_edit_draws_nothing_again(desk):
     here.wait_proposed(2)
     here.nvim.lua("vim.wait(200)")  # what was due while the reply arrived
     here.nvim.lua(
-        """local draw = require("codecompanion.edit_in_place.draw")
+        """local draw = require("codecompanion.changes.draw")
            local really = draw.draw
            _G.drawn = 0
            draw.draw = function(...) _G.drawn = _G.drawn + 1 return really(...) end"""
@@ -162,6 +162,6 @@ def test_what_is_typed_far_from_an_edit_draws_nothing_again(desk):
     here.nvim.wait_lua("return _G.drawn > 0")
     screen = here.nvim.wait_screen(r"\+ def fact\(number\)")
     assert screen.index("def fact(n):  −") < screen.index("+ def fact(number)") < screen.index("if n < 2:  # one")
-    here.nvim.feed("ga")
+    here.nvim.feed("g2")
     here.wait_over()
     assert here.lines()[4:8] == ["def fact(number):", "    if n < 2:  # one", "        return 1", TWO[3]]

@@ -315,7 +315,7 @@ def test_an_edited_proposal_for_unsaved_text_lands_in_the_buffer(desk):
     user.nvim.command("tabfirst")
     user.chat.send("go")
     user.chat.wait_state("awaiting_approval")
-    user.nvim.wait_screen("which has unsaved changes")
+    user.nvim.wait_screen("The file has unsaved changes")
     user.chat.approve(TEXT.replace("line 1\nline 2\n", "mine\ntwo\n"))
     user.chat.wait_state("idle")
     assert user.lines(buffer)[:3] == ["mine", "two", "line 3"]

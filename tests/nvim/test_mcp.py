@@ -56,7 +56,7 @@ def test_a_tool_of_a_server_is_called_with_approval_and_stands_on_the_page(nvim_
         assert not record.exists()
         chat.send("say hello with @{full}")
         chat.nvim.wait_screen(r"echo of the MCP server odd")
-        chat.press_on_approval("g1")
+        chat.press_on_approval("g2")
         chat.nvim.wait_screen(r"It said hello\.")
         chat.wait_state("idle")
         assert "odd__echo hello" in chat.text()
@@ -137,11 +137,11 @@ def test_the_servers_of_a_project_are_started_after_the_user_agreed(nvim_factory
         assert str(HOSTILE).rpartition("/")[2] in chat.text()
         chat.say("before")
         assert not record.exists()
-        chat.press_on_approval("g2")
+        chat.press_on_approval("g1<CR>")
         chat.nvim.wait_screen(r"MCP servers that start with the next message: odd")
         chat.send("say hello")
         chat.nvim.wait_screen(r"echo of the MCP server odd")
-        chat.press_on_approval("g1")
+        chat.press_on_approval("g2")
         chat.nvim.wait_screen(r"Two\.")
         chat.wait_state("idle")
         chat.nvim.command("CodeCompanionChat")
@@ -160,7 +160,7 @@ def test_the_first_message_to_a_new_host_may_name_a_server_of_the_project(nvim_f
     with ChatServerThread([reply("One."), reply("Two."), reply("Three.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.nvim.wait_screen(r"let \.mcp\.json start")
-        chat.press_on_approval("g2")
+        chat.press_on_approval("g1<CR>")
         chat.say("@{mcp:odd} hello")
         assert "odd__echo" in offered(server)
         for _ in range(2):
@@ -177,7 +177,7 @@ def test_the_page_is_about_the_folder_of_the_chat(nvim_factory, tmp_path):
     with ChatServerThread([reply("One.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.nvim.wait_screen(r"let \.mcp\.json start")
-        chat.press_on_approval("g1")
+        chat.press_on_approval("g2")
         chat.say("hello")
         chat.nvim.command(f"cd {tmp_path / 'other'}")
         chat.nvim.command("CodeCompanion mcp")
@@ -209,7 +209,7 @@ def test_this_time_holds_until_neovim_ends_not_the_host(nvim_factory, tmp_path):
         chat.nvim.feed("q")
         chat.say("before")
         assert not record.exists()
-        chat.press_on_approval("g1")
+        chat.press_on_approval("g2")
         chat.nvim.wait_screen(r"MCP servers that start with the next message: odd")
         chat.nvim.command("CodeCompanion restart")
         chat.say("after")
@@ -234,7 +234,7 @@ def test_a_project_that_is_refused_starts_nothing_and_is_not_asked_again(nvim_fa
 
 
 def test_an_answer_counts_in_every_chat_and_the_page_asks_again(nvim_factory, tmp_path):
-    """g1 in one chat answers the other one too; `a` on the page ends the server and asks; g3 there is for all chats."""
+    """g2 in one chat answers the other one too; `a` on the page ends the server and asks; g3 there is for all chats."""
     record = tmp_path / "record"
     project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
 
@@ -247,7 +247,7 @@ def test_an_answer_counts_in_every_chat_and_the_page_asks_again(nvim_factory, tm
         chat.nvim.command("CodeCompanionChat")
         chat.wait_ready()
         chat.nvim.wait_for(lambda: "let .mcp.json" in chat.text(), "the question in the second chat")
-        chat.press_on_approval("g1")
+        chat.press_on_approval("g2")
         chat.nvim.wait_for(lambda: "let .mcp.json" not in chat.text(), "the answer")
         chat.say("first")
         assert sent()
@@ -347,12 +347,12 @@ def test_values_a_server_asks_for_are_typed_one_by_one(nvim_factory, tmp_path):
         chat = start_chat(nvim_factory, tmp_path, server, options=servers(record, require_approval_before=False))
         chat.send("ask me")
         chat.nvim.wait_screen(r"asks you for values")
-        chat.press_on_approval("g1")
+        chat.press_on_approval("g2")
         chat.nvim.wait_screen(r"Your name:")
         chat.nvim.feed("Eve<CR>")
         chat.nvim.wait_screen(r"\nage:")
         chat.nvim.feed("<Esc>")
-        chat.press_on_approval("g1")
+        chat.press_on_approval("g2")
         chat.nvim.wait_screen(r"Your name: Eve")  # what was entered is not lost
         chat.nvim.feed("<CR>")
         chat.nvim.wait_screen(r"\nage:")

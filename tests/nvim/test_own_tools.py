@@ -62,7 +62,7 @@ def test_the_tools_of_the_help_are_called_and_asked_about(nvim_factory: Factory,
         chat.send("go")
         chat.wait_state("awaiting_approval")
         assert '"target": "hello"' in chat.text()
-        chat.press_on_approval("g1")
+        chat.press_on_approval("g2")
         chat.nvim.wait_screen("Done\\.")
         assert server.refusals == []
         windows, made = results(server)
@@ -88,7 +88,7 @@ def test_the_python_of_the_help_is_a_tool(nvim_factory: Factory, tmp_path: Path)
         chat.nvim.lua(LAID_OVER + match[2])
         chat.open()
         chat.send("How warm?")
-        chat.press_on_approval("g1")
+        chat.press_on_approval("g2")
         chat.nvim.wait_screen("Warm\\.")
         assert results(server) == ['{"city":"Oslo","degrees":70.7}']
         schema = offered(server)["weather"]["parameters"]

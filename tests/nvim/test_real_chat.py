@@ -357,9 +357,9 @@ def test_an_edit_is_approved_in_the_buffer_and_done(nvim_factory, tmp_path):
         chat = start_chat(nvim_factory, tmp_path, server)
         before = chat.finished()
         chat.send("make it")
-        chat.nvim.wait_screen("g1 once")
+        chat.nvim.wait_screen("g2 accept")
         assert not (tmp_path / "work" / "new.txt").exists()
-        chat.press_on_approval("g1")
+        chat.press_on_approval("g2")
         chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
         assert (tmp_path / "work" / "new.txt").read_text() == "fresh\n"
 

@@ -231,7 +231,7 @@ def test_a_paused_chat_asks_also_behind_a_closed_window_and_a_dead_host(nvim_fac
         chat.nvim.command("CodeCompanionChat Toggle")
         before = chat.finished()
         chat.nvim.command("CodeCompanion approval")
-        chat.nvim.feed("g1")
+        chat.nvim.feed("g2")
         chat.nvim.wait_for(lambda: chat.finished() > before, "the answer")
         assert [message.text for message in originals(chat)].count(question) == 1
         assert messages(chat)[-1].text.startswith("Some words")

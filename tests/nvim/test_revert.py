@@ -19,10 +19,10 @@ def test_the_fold_keeps_the_diff_and_gx_takes_the_change_back_and_brings_it_back
     user.say()
     user.nvim.command("tabfirst")
     user.nvim.wait_screen(r"▸ ✓ insert_edit a.txt · \+2 −1")
-    assert "-line 5\n+five\n+and more" in user.chat.text()
+    assert "▎ 5 - line 5\n▎ 5 + five\n▎ 6 + and more\n" in user.chat.text()
     go_to_change(user)
     user.nvim.feed("K")
-    user.nvim.wait_screen(r"\+and more")
+    user.nvim.wait_screen(r"and more  \+")
     user.nvim.feed("q")
     user.nvim.feed("gX")
     user.nvim.wait_screen(r"insert_edit a.txt · \+2 −1 · reverted")
@@ -68,16 +68,20 @@ def test_a_conflict_changes_nothing_unless_the_user_wants_markers(desk):
     assert user.lines(buffer)[4] == "my own five"
     assert "my own five\n" in user.disk()
     user.nvim.lua("_G.done(_G.choices[2], 2)")
-    user.nvim.wait_screen("before the change.*")
-    assert user.nvim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 3
+    user.nvim.wait_screen("You changed these lines too · Vg2 takes the new ones · g5 keeps yours")
     assert user.nvim.lua("return vim.api.nvim_get_current_buf()") == buffer
     assert user.nvim.lua("return vim.api.nvim_get_current_line()") == "my own five"
-    user.nvim.feed("do")
+    user.nvim.feed("Vg2")
     assert user.lines(buffer)[4] == "line 5"
-    user.nvim.feed("u<C-w>kq")
+    user.nvim.feed("u")
     assert user.lines(buffer)[4] == "my own five"
-    assert user.nvim.lua("return vim.fn.maparg('do', 'n')") == ""
+    user.nvim.wait_screen("You changed these lines too")
+    user.nvim.feed("g5")
+    user.nvim.wait_for(lambda: not user.nvim.lua("return vim.b.codecompanion_edit ~= nil"), "the end of the proposal")
+    assert user.lines(buffer)[4] == "my own five"
+    assert not user.is_modified(buffer)
     user.nvim.lua("_G.done = nil")
+    user.nvim.feed("<C-w>p")
     go_to_change(user)
     user.nvim.feed("gX")
     user.nvim.wait_lua("return _G.done ~= nil")
@@ -169,16 +173,16 @@ def test_a_turn_of_several_files_is_reviewed_place_by_place(desk):
     assert said == ["+1 −1 · 1", "+1 −1 · row 3", "+1 −1 · row 30"]
     user.nvim.wait_screen("CodeCompanion review · g. keys")
     user.nvim.feed("g?")
-    user.nvim.wait_screen("gF +Revert all places of this file in the list")
+    user.nvim.wait_screen("g3 +Revert this place; again brings it back")
     user.nvim.feed("q")
     texts = "return vim.tbl_map(function(i) return i.text:match('^[^ ]+') end, vim.fn.getqflist())"
-    user.nvim.feed("ggga")
+    user.nvim.feed("ggg2")
     user.nvim.wait_for(lambda: user.nvim.lua(texts)[0] == "✓", "the mark")
     assert user.nvim.lua("return vim.fn.line('.')") == 1
     user.nvim.feed("j")
     place = user.nvim.lua("return vim.fn.bufname(vim.fn.getqflist()[2].bufnr)").rsplit("/")[-1]
     assert place == "a.txt"
-    user.nvim.feed("gX")
+    user.nvim.feed("g3")
     user.nvim.wait_for(lambda: user.nvim.lua(texts)[1] == "↶", "the mark of the revert")
     assert user.disk() == TEXT.replace("line 30\n", "row 30\n")
     user.nvim.feed("gX")
@@ -187,15 +191,13 @@ def test_a_turn_of_several_files_is_reviewed_place_by_place(desk):
     user.nvim.feed("gX")
     user.nvim.wait_for(lambda: user.nvim.lua(texts)[1] == "↶", "the mark of the revert")
     user.nvim.feed("3GK")
-    user.nvim.wait_lua("return vim.wo.diff and vim.api.nvim_get_current_line() == 'row 30'")
-    user.nvim.wait_screen(r"before · a.txt · q close(.|\n)*after · a.txt · q close")
+    user.nvim.wait_lua("return vim.api.nvim_get_current_line() == 'row 30'")
+    user.nvim.wait_screen(r"Changed a.txt  \+1 −1 · q back")
     user.nvim.feed("q")
     user.nvim.wait_lua("return vim.bo.filetype == 'qf'")
-    user.nvim.feed("1GgF")
+    user.nvim.feed("1Gg3")
     user.nvim.wait_for(lambda: user.disk("b.txt") == "one\n", "the file")
     user.nvim.wait_for(lambda: user.nvim.lua(texts)[:2] == ["↶", "↶"], "the marks")
-    user.nvim.feed("gF")
-    user.nvim.wait_screen("All places of this file are reverted; gX brings one back")
     user.nvim.command("cclose | CodeCompanionRevert")
     user.nvim.wait_screen("File changes")
     user.nvim.wait_screen("revert a.txt")
@@ -210,8 +212,6 @@ def test_a_change_whose_only_place_is_reverted_in_the_review_is_reverted_everywh
     user.nvim.feed("gX")
     user.nvim.wait_lua("return #vim.fn.getqflist() == 1 and vim.fn.getqflist()[1].text:find('↶ reverted') ~= nil")
     assert "Reverted a.txt." in user.nvim.messages()
-    user.nvim.feed("gF")
-    user.nvim.wait_screen("All places of this file are reverted")
     user.nvim.command("cclose")
     user.nvim.wait_screen(r"insert_edit a.txt · \+1 −1 · reverted")
     assert user.disk() == TEXT

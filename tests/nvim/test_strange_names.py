@@ -32,7 +32,7 @@ def test_a_deleted_link_to_nothing_comes_back(desk):
     user = desk(tool("delete_file", path="link"), reply("ok"))
     (user.root / "link").symlink_to("nowhere")
     user.chat.send("go")
-    user.chat.press_on_approval("g1")
+    user.chat.press_on_approval("g2")
     user.nvim.wait_for(lambda: user.chat.finished() == 1, "the end of the turn")
     user.chat.wait_state("idle")
     assert not os.path.lexists(user.root / "link")

@@ -33,13 +33,12 @@ ORDER = (
         "files.quickfix",
         "files.review",
         "files.marks",
-        "files.conflict_view",
     ),
     ("completion",),
     ("chat",),
     ("edit_in_place",),
     ("use_prompt",),
-    ("", "actions", "cancel", "commands", "chat_command", "subcommands", "reload", "health"),
+    ("", "actions", "cancel", "commands", "decide", "chat_command", "subcommands", "reload", "health"),
 )
 MAX_FILES_IN_A_ROOM = 14
 

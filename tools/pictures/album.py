@@ -46,15 +46,15 @@ ALBUM = (
     Picture(
         "approval.gif",
         reels.approval,
-        "The model asks to change a file; the change is shown in the chat, K opens it as a diff beside the file, g1"
+        "The model asks to change a file; the change is shown in the chat, K opens the whole change, g2"
         " accepts it, and the open file has it at once.",
-        words=("waiting for your approval", "always in this chat", "proposal"),
+        words=("waiting for your approval", "open diff", "proposal"),
     ),
     Picture(
         "edit.gif",
         reels.edit,
         "A function is selected and :CodeCompanion is told in words how to change it; the change is shown in the buffer"
-        " as a diff, line by line, and ga accepts it as one undo step.",
+        " as a diff, line by line, and g2 accepts it as one undo step.",
         words=("proposed",),
     ),
     Picture(
@@ -68,8 +68,8 @@ ALBUM = (
     Picture(
         "diff.png",
         reels.diff,
-        "A proposed change of a file as a diff in two windows, the file as it is on the left and the proposal, which"
-        " can be edited, on the right; g1 accepts, q goes back, g3 rejects.",
+        "A proposed change of a file in a tab page: added lines are marked, removed ones stand above them; it can be"
+        " edited, g2 accepts it, g3 rejects it, q goes back.",
         words=("proposal", "accept", "reject"),
     ),
     Picture(

@@ -65,6 +65,11 @@ return {
           description = "Edits in place, see |codecompanion-edit|.",
           fields = require("codecompanion.config.options.edit_in_place"),
         },
+        {
+          name = "shared",
+          description = "Proposed changes, wherever they are shown, see |codecompanion-changes|.",
+          fields = require("codecompanion.config.options.changes").fields(),
+        },
         words[1],
         words[2],
       },

@@ -1,27 +1,27 @@
 ---Asking the model for an edit, and what its answer becomes.
 
 local api = vim.api
-local edits = require("codecompanion.edit_in_place.edits")
-local present = require("codecompanion.edit_in_place.present")
-local proposals = require("codecompanion.edit_in_place.proposal")
-local region = require("codecompanion.edit_in_place.region")
+local present = require("codecompanion.changes.present")
+local proposals = require("codecompanion.changes.proposal")
+local region = require("codecompanion.changes.region")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
+local standing = require("codecompanion.changes.standing")
 local target = require("codecompanion.edit_in_place.target")
 
 local M = {}
 
 ---Nothing came of it: what was proposed before stands again.
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 local function give_up(edit)
   if not edit.proposal then
-    return edits.finish(edit)
+    return standing.finish(edit)
   end
-  edits.end_progress(edit)
-  edits.draw(edit)
+  standing.end_progress(edit)
+  standing.draw(edit)
 end
 
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 ---@param reason string "" when it was stopped
 local function fail(edit, reason)
   give_up(edit)
@@ -32,30 +32,33 @@ local function fail(edit, reason)
 end
 
 ---The text of a new buffer.
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 ---@param event table edit_ended
 local function show_new_buffer(edit, event)
   local filetype = vim.bo[edit.bufnr].filetype
   local named = event.language ~= "" and vim.filetype.match({ filename = "x." .. event.language })
   local known = vim.fn.getcompletion(event.language, "filetype")
   filetype = vim.list_contains(known, event.language) and event.language or named or filetype
-  edits.finish(edit)
+  standing.finish(edit)
   vim.cmd.new()
   api.nvim_buf_set_lines(0, 0, -1, false, event.lines)
   vim.bo.filetype = filetype
 end
 
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 ---@param event table edit_ended
 local function propose(edit, event)
   local lines = present.made_of(edit.asked, event.placement, event.lines)
-  edits.end_progress(edit)
+  standing.end_progress(edit)
   edit.proposal = proposals.new(edit.region, edit.base, lines, edit.proposal)
   local placed = proposals.refresh(edit.proposal)
   if placed and #placed == 0 then
-    return edits.decide(edit, "The model proposes no change.")
+    return standing.decide(edit, "The model proposes no change.")
+  elseif standing.accepts(edit.bufnr) then
+    edit.is_automatic = true
+    return edit.actions.accept_change()
   end
-  edits.draw(edit)
+  standing.draw(edit)
   present.reveal(edit)
   if event.note ~= "" then
     say.line(event.note, severity.WARN)
@@ -63,19 +66,19 @@ local function propose(edit, event)
 end
 
 ---Show the chat of an edit.
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 function M.show_chat(edit)
   edit.conversation:give_back() -- the buffer opens it again
   require("codecompanion.chat").resume(edit.conversation.id)
 end
 
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 ---@param event table edit_ended
 local function ended(edit, event)
   if event.outcome == "failed" then
     fail(edit, event.error)
   elseif event.outcome == "answer" then
-    edits.finish(edit)
+    standing.finish(edit)
     M.show_chat(edit)
     say.line({ event.note .. " The buffer was not changed.", event.note })
   elseif event.placement == "new" then
@@ -85,7 +88,7 @@ local function ended(edit, event)
   end
 end
 
----@type table<string, fun(edit: CodeCompanion.EditInPlace, event: table)>
+---@type table<string, fun(edit: CodeCompanion.StandingEdit, event: table)>
 local TAKEN = {
   state = function(edit, event)
     edit.label = event.label
@@ -99,7 +102,7 @@ local TAKEN = {
   edit_text = function(edit, event)
     edit.placement = event.placement
     vim.list_extend(edit.arrived, event.lines)
-    edits.draw_soon(edit)
+    standing.draw_soon(edit)
   end,
   edit_ended = ended,
   request_failed = function(edit, event)
@@ -112,23 +115,23 @@ local TAKEN = {
   end,
 }
 
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 ---@param event table
 function M.take(edit, event)
   if event.type == "notice" and (event.level == "WARN" or event.level == "ERROR") then
-    if edits.is_alive(edit) and not edit.conversation:has_window() then
+    if standing.is_alive(edit) and not edit.conversation:has_window() then
       say.line(event.text, severity[event.level]) -- a budget, a rule file: no chat shows it
     end
     return
   end
   local take = TAKEN[event.type]
-  if take and edits.is_alive(edit) and edit.is_asking then
+  if take and standing.is_alive(edit) and edit.is_asking then
     take(edit, event)
   end
 end
 
 ---Ask the model about the lines of an edit, as they are or as they are proposed.
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 ---@param instruction string
 ---@param lines string[] What the reply is to be about
 ---@param is_follow_up boolean The chat knows the rest of the file already
@@ -141,19 +144,19 @@ function M.ask(edit, instruction, lines, is_follow_up)
   edit.instruction, edit.label, edit.arrived, edit.placement = instruction, "", {}, "replace"
   local payload = target.payload(edit.bufnr, first, last, lines)
   payload.is_follow_up = is_follow_up
-  edits.begin_progress(edit)
+  standing.begin_progress(edit)
   edit.conversation:submit(instruction, payload)
 end
 
 ---Stop the reply, and say so.
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 function M.stop(edit)
   edit.conversation:cancel()
   fail(edit, "")
 end
 
 ---Stop the reply; who asked for it says so.
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 function M.stop_silently(edit)
   edit.conversation:cancel()
   give_up(edit)

@@ -7,44 +7,35 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----What the keys of a buffer do: to its only edit, or to that of the cursor's line.
----@param bufnr integer
----@return table<string, fun()>
-local function bound(bufnr)
-  local edits = require("codecompanion.edit_in_place.edits")
-  local found = {}
-  for name, action in pairs(require("codecompanion.edit_in_place.actions")) do
-    found[name] = function()
-      local of_any = name == "next_hunk" or name == "previous_hunk" or name == "options"
-      local edit = edits.chosen(bufnr) or of_any and edits.live(bufnr)[1]
-      if edit then
-        return action(edit)
-      end
-      local keys = require("codecompanion.edit_in_place.keys")
-      local go = keys.hint({ { "next_hunk", "goes to the next change" } }, " · ")
-      say.hint(("%d edits stand in this buffer, none on this line"):format(#edits.live(bufnr)) .. go)
-    end
-  end
-  return found
-end
+---Id of the chat of the edit that ended last.
+---@type string?
+M.last_chat = nil
 
 ---@param bufnr integer
 ---@param instruction string
 ---@param lines CodeCompanion.EditTargetLines
 local function begin(bufnr, instruction, lines)
-  local edits = require("codecompanion.edit_in_place.edits")
-  local asking = require("codecompanion.edit_in_place.asking")
-  local place = require("codecompanion.edit_in_place.region").set({ bufnr = bufnr }, lines.first, lines.last)
+  local standing = require("codecompanion.changes.standing")
+  local asking, actions = require("codecompanion.edit_in_place.asking"), require("codecompanion.edit_in_place.actions")
+  local own_keys = require("codecompanion.edit_in_place.keys")
+  local place = require("codecompanion.changes.region").set({ bufnr = bufnr }, lines.first, lines.last)
   local edit = { bufnr = bufnr, region = place, is_asking = true, is_decided = false, label = "", arrived = {} }
-  require("codecompanion.screen.edit_highlights").define()
-  edit.actions = bound(bufnr)
-  edits.add(edit)
+  require("codecompanion.changes.highlights").define()
+  local all = vim.tbl_extend("error", actions, require("codecompanion.changes.actions"))
+  edit.actions = standing.bound(bufnr, all)
+  edit.further_keys, edit.stop_key = own_keys.further(edit.actions), own_keys.of("stop")
+  edit.further_hints = own_keys.hints()
   edit.conversation = require("codecompanion.headless_chat").open({
     adapter = require("codecompanion.config").options.interactions.inline.adapter,
     on_event = function(event)
       asking.take(edit, event)
     end,
   })
+  edit.on_end = function()
+    M.last_chat = edit.conversation.id
+    edit.conversation:close()
+  end
+  standing.add(edit)
   asking.ask(edit, instruction, lines.lines, false)
 end
 
@@ -53,20 +44,21 @@ end
 ---@param lines CodeCompanion.EditTargetLines
 ---@return string[]? reason In fewer and fewer words
 local function taken(bufnr, lines)
-  local other = require("codecompanion.edit_in_place.edits").meeting(bufnr, lines.first, lines.last)
+  local other = require("codecompanion.changes.standing").meeting(bufnr, lines.first, lines.last)
   if not other then
     return nil
   end
-  local keys = require("codecompanion.edit_in_place.keys")
-  local first, last = require("codecompanion.edit_in_place.region").rows(other.region)
+  local first, last = require("codecompanion.changes.region").rows(other.region)
   local where = last - first < 2 and ("Line %d"):format(first + 1) or ("Lines %d-%d"):format(first + 1, last)
   local choice, short
   if other.is_asking then
     choice = (last - first < 2 and " is" or " are") .. " being edited already"
-    short = keys.hint({ { "stop", "stops that" } }, " · ")
+    local key = require("codecompanion.edit_in_place.keys").of("stop")
+    short = key and (" · %s stops that"):format(key) or ""
   else
     choice = (last - first < 2 and " has" or " have") .. " a proposal already"
-    short = keys.hint({ { "accept_change", "accepts it" }, { "reject_change", "rejects it" } }, " · ")
+    local decide = { { "accept_change", "accepts it" }, { "reject_change", "rejects it" } }
+    short = require("codecompanion.changes.keys").hint(decide, " · ")
   end
   return { where .. choice .. short, where .. choice }
 end
@@ -105,17 +97,16 @@ end
 
 ---Open the chat of the edit in this buffer, or of the one that ended last.
 function M.open_chat()
-  local edits = require("codecompanion.edit_in_place.edits")
-  local edit = edits.chosen(api.nvim_get_current_buf())
-  if edit then
+  local edit = require("codecompanion.changes.standing").chosen(api.nvim_get_current_buf())
+  if edit and edit.conversation then
     return require("codecompanion.edit_in_place.actions").open_chat(edit)
-  elseif not edits.last_chat then
+  elseif not M.last_chat then
     return say.line({
       "No edit in place was made since Neovim was started; :CodeCompanionChat Resume lists older chats",
       "No edit in place yet; :CodeCompanionChat Resume lists older chats",
     })
   end
-  require("codecompanion.chat").resume(edits.last_chat)
+  require("codecompanion.chat").resume(M.last_chat)
 end
 
 return M

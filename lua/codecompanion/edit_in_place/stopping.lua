@@ -2,21 +2,21 @@
 
 local api = vim.api
 local asking = require("codecompanion.edit_in_place.asking")
-local edits = require("codecompanion.edit_in_place.edits")
-local region = require("codecompanion.edit_in_place.region")
+local region = require("codecompanion.changes.region")
+local standing = require("codecompanion.changes.standing")
 
 local M = {}
 
 ---The edits of a buffer whose reply is still arriving, from top to bottom.
 ---@param bufnr integer
----@return CodeCompanion.EditInPlace[]
+---@return CodeCompanion.StandingEdit[]
 local function running(bufnr)
   return vim.tbl_filter(function(edit)
     return edit.is_asking
-  end, edits.live(bufnr))
+  end, standing.live(bufnr))
 end
 
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 ---@return string
 local function name_of(edit)
   local first, last = region.rows(edit.region)
@@ -27,7 +27,7 @@ local function name_of(edit)
     or ("the edit of lines %d-%d"):format(first + 1, last)
 end
 
----@param list CodeCompanion.EditInPlace[]
+---@param list CodeCompanion.StandingEdit[]
 ---@return string[] stopped
 local function stop(list)
   local names = vim.tbl_map(name_of, list)
@@ -41,7 +41,7 @@ end
 ---@return string[] stopped
 function M.under_cursor()
   local bufnr, row = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)[1] - 1
-  local here = edits.meeting(bufnr, row, row + 1)
+  local here = standing.meeting(bufnr, row, row + 1)
   return here and here.is_asking and stop({ here }) or {}
 end
 

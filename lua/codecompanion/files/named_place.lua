@@ -55,33 +55,33 @@ function M.read(text, folders)
   return bare ~= text and M.read(bare, folders) or nil
 end
 
----The texts of a line that end behind the cursor, those it is in first: what stands between backticks or quotes, then
+---The texts of a line that end after the cursor, those it is in first: what stands between backticks or quotes, then
 ---words.
 ---@param line string
 ---@param column integer 0-based, in bytes
 ---@return string[]
 local function names(line, column)
-  local at, behind = {}, {}
+  local at, following = {}, {}
   for _, pattern in ipairs({ "()`([^`]+)`()", '()"([^"]+)"()', "()'([^']+)'()", "()([^%s`\"'<>|]+)()" }) do
     for first, text, last in line:gmatch(pattern) do
       if last - 1 > column then
-        table.insert(first - 1 <= column and at or behind, { text = text, first = first })
+        table.insert(first - 1 <= column and at or following, { text = text, first = first })
       end
     end
   end
-  table.sort(behind, function(a, b)
+  table.sort(following, function(a, b)
     return a.first < b.first
   end)
   return vim.list_slice(
     vim.tbl_map(function(one)
       return one.text
-    end, vim.list_extend(at, behind)),
+    end, vim.list_extend(at, following)),
     1,
     MAX_NAMES
   )
 end
 
----The first name at or behind the cursor that is a file.
+---The first name at or after the cursor that is a file.
 ---@param line string
 ---@param column integer 0-based, in bytes
 ---@param folders string[] Where a relative path begins

@@ -1,5 +1,6 @@
 ---Take back what tools did to files. The host does it, three-way against what came later; here the user is asked.
 
+local changes = require("codecompanion.changes.in_file")
 local choose = require("codecompanion.screen.choose")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
@@ -22,18 +23,28 @@ local function mark(chat, conflict)
   end)
 end
 
+---Propose the way back in the buffer of the file, hunk by hunk.
+---@param chat CodeCompanion.Chat
+---@param conflict table
+local function propose(chat, conflict)
+  local payload = { change_id = conflict.changes[1], texts = true }
+  session.request(chat, "show_change", payload, function(shown)
+    changes.propose(conflict.path, shown.after, shown.before)
+  end)
+end
+
 ---@param chat CodeCompanion.Chat
 ---@param conflicts table[]
 local function ask_about(chat, conflicts)
   for _, conflict in ipairs(conflicts) do
     if conflict.can_compare then
-      local choices = { "Keep the file unchanged", "Compare: before, now, after the change" }
+      local choices = { "Keep the file unchanged", "Decide hunk by hunk in its buffer" }
       choices[3] = conflict.can_mark and "Put conflict markers into its buffer (unsaved)" or nil
       local prompt = ("%s: %s"):format(conflict.name, conflict.reason)
       local options = { prompt = prompt, kind = "codecompanion_revert" }
       return choose.select(choices, options, function(choice)
         if choice == choices[2] then
-          require("codecompanion.files.conflict_view").open(chat, conflict)
+          propose(chat, conflict)
         elseif choice == choices[3] and choice then
           mark(chat, conflict)
         end

@@ -1,9 +1,9 @@
----The review of what tools changed: keys of the quickfix list, where each place is marked as reviewed or taken back.
+---The review of what tools changed: keys of the quickfix list, where each place is kept or reverted.
 ---
 ---A revert is the host's, three-way and logged; what was reviewed is known until Neovim ends.
 
 local api = vim.api
-local revert = require("codecompanion.files.revert")
+local keys = require("codecompanion.changes.keys")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 
@@ -11,19 +11,12 @@ local M = {}
 
 M.TITLE = "CodeCompanion review · g? keys"
 
-local KEYS = {
-  { "ga", "Mark this place as reviewed, or not" },
-  { "gA", "Mark all places of this file in the list as reviewed" },
-  { "gX", "Revert this place, or bring it back" },
-  { "gF", "Revert all places of this file in the list" },
-  { "K", "Show the change as a diff" },
-  { "<CR>", "Go to the place" },
-  { "g?", "Show these keys" },
-}
-local HINTS = {
-  "ga reviewed · gX revert the place · gF revert the file's places · K diff · g? keys",
-  "ga reviewed · gX revert · K diff · g? keys",
-  "g? keys",
+---What each verb does in the list.
+---@type { [1]: string, [2]: string, [3]: string }[] verb, in the hint, in full
+local VERBS = {
+  { "accept_change", "keep", "Keep this place (✓), in Visual mode the selected ones; again takes that back" },
+  { "reject_change", "revert", "Revert this place; again brings it back" },
+  { "view_diff", "diff", "Show the whole change" },
 }
 
 ---What was reviewed, by chat, change and place. What is reverted the host knows.
@@ -55,26 +48,56 @@ end
 ---@field change_id string
 ---@field hunk integer From 0
 ---@field path string
+---@field reverted boolean
 
----The place under the cursor, nil when the list is another one.
+---@param item table A quickfix item
 ---@return CodeCompanion.ReviewPlace?
-local function place()
-  local list = vim.fn.getqflist({ items = 0, title = 0 })
-  local item = list.title == M.TITLE and list.items[vim.fn.line(".")] or nil
+local function place_of(item)
   local data = item and item.user_data
   if type(data) ~= "table" or not data.change_id then
     return nil
   end
-  return { item = item, change_id = data.change_id, hunk = data.hunk, path = data.path }
+  return { item = item, change_id = data.change_id, hunk = data.hunk, path = data.path, reverted = data.reverted }
 end
 
+---The places of the list that a key is about: that of the cursor's line, or the selected ones.
+---@param rows? { [1]: integer, [2]: integer } 0-based
+---@return CodeCompanion.ReviewPlace[] none when the list is another one
+local function chosen(rows)
+  local list, found = vim.fn.getqflist({ items = 0, title = 0 }), {}
+  local row = api.nvim_win_get_cursor(0)[1] - 1
+  for at = (rows or { row })[1], (rows or { row, row })[2] do
+    found[#found + 1] = list.title == M.TITLE and place_of(list.items[at + 1]) or nil
+  end
+  return found
+end
+
+---Mark places as kept, or as not decided when all of them are.
 ---@param chat CodeCompanion.Chat
----@param one CodeCompanion.ReviewPlace
+---@param places CodeCompanion.ReviewPlace[]
+local function toggle(chat, places)
+  local open = vim.iter(places):any(function(one)
+    return not one.reverted and not reviewed[key(chat, one.change_id, one.hunk)]
+  end)
+  for _, one in ipairs(places) do
+    if not one.reverted then
+      reviewed[key(chat, one.change_id, one.hunk)] = open or nil
+    end
+  end
+end
+
+---Revert places, or bring them back, one after the other: each is a change of its file.
+---@param chat CodeCompanion.Chat
+---@param places CodeCompanion.ReviewPlace[]
 ---@param refill fun()
-local function revert_place(chat, one, refill)
+local function revert(chat, places, refill)
+  local one = table.remove(places, 1)
   session.request(chat, "revert_changes", { changes = { one.change_id }, hunk = one.hunk }, function(result)
     local severity = require("codecompanion.severity")
     say.line(result.text, result.reverted == 0 and severity.WARN or severity.INFO)
+    if #places > 0 and result.reverted > 0 then
+      return revert(chat, places, refill)
+    end
     refill()
   end)
 end
@@ -82,51 +105,31 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param one CodeCompanion.ReviewPlace
 local function show_diff(chat, one)
-  session.request(chat, "show_change", { change_id = one.change_id, texts = true }, function(result)
-    local function side(name, text)
-      local lines = vim.split(text, "\n", { plain = true })
-      return { name = name, lines = lines }
-    end
-    local filetype = vim.filetype.match({ filename = one.path }) or ""
-    local before, after = side("before", result.before), side("after", result.after)
-    local file = { path = one.path, filetype = filetype, line = one.item.lnum }
-    require("codecompanion.screen.diff_tab").open(before, after, file)
+  session.request(chat, "show_change", { change_id = one.change_id, texts = true }, function(shown)
+    require("codecompanion.changes.view").open_recorded(shown, one.path, one.item.lnum)
   end)
 end
 
----@param chat CodeCompanion.Chat
----@param one CodeCompanion.ReviewPlace
----@param whole_file boolean
-local function toggle(chat, one, whole_file)
-  local now = whole_file or not reviewed[key(chat, one.change_id, one.hunk)] or nil
-  for _, item in ipairs(vim.fn.getqflist()) do
-    local data = item.user_data
-    local is_meant = data.change_id == one.change_id and data.hunk == one.hunk
-    is_meant = is_meant or (whole_file and data.path == one.path)
-    if is_meant and not data.reverted then
-      reviewed[key(chat, data.change_id, data.hunk)] = now
-    end
+---The keys of the list, as they are configured.
+---@param bufnr integer
+---@return { [1]: string, [2]: string }[] keys, text
+local function described(bufnr)
+  local found = {}
+  for _, verb in ipairs(VERBS) do
+    local shown = table.concat(keys.keys(verb[1], "n", bufnr), " ")
+    found[#found + 1] = shown ~= "" and { shown, verb[3] } or nil
   end
-end
-
----The changes of a file that the list shows and that count.
----@param path string
----@return string[] ids
-local function listed(path)
-  local ids = {}
-  for _, item in ipairs(vim.fn.getqflist()) do
-    local data = item.user_data
-    if data.path == path and not data.is_whole and not vim.list_contains(ids, data.change_id) then
-      ids[#ids + 1] = data.change_id
-    end
-  end
-  return ids
+  return vim.list_extend(found, {
+    { "gX", "As on a call in the chat: revert this place" },
+    { "<CR>", "Go to the place" },
+    { "g?", "Show these keys" },
+  })
 end
 
 local function show_keys()
   local lines = vim.tbl_map(function(one)
-    return ("  %-5s %s"):format(one[1], one[2])
-  end, KEYS)
+    return ("  %-6s %s"):format(one[1], one[2])
+  end, described(api.nvim_get_current_buf()))
   local shown = { title = "Review of file changes", lines = lines, footer = { "q close" } }
   require("codecompanion.screen.float").open(shown)
 end
@@ -136,43 +139,34 @@ end
 ---@param refill fun() Fills the list again
 function M.set_keys(chat, refill)
   local bufnr = api.nvim_get_current_buf()
-  local function on(lhs, action)
-    local desc = vim.iter(KEYS):find(function(one)
-      return one[1] == lhs
-    end)[2]
-    vim.keymap.set("n", lhs, function()
-      local one = place()
-      if not one then -- another list in the same window
-        return api.nvim_feedkeys(vim.keycode(lhs), "n", false)
+  local function on_places(act)
+    return function(rows)
+      local places = chosen(rows)
+      if #places > 0 then -- else it is another list in the same window
+        act(places)
       end
-      action(one)
-    end, { buffer = bufnr, nowait = true, desc = "CodeCompanion: " .. desc })
-  end
-  on("ga", function(one)
-    toggle(chat, one, false)
-    refill()
-  end)
-  on("gA", function(one)
-    toggle(chat, one, true)
-    refill()
-  end)
-  on("gX", function(one)
-    revert_place(chat, one, refill)
-  end)
-  on("gF", function(one)
-    local ids = listed(one.path)
-    if #ids == 0 then
-      return say.hint("All places of this file are reverted; gX brings one back")
     end
-    revert.revert(chat, ids, refill)
+  end
+  local diff = on_places(function(places)
+    show_diff(chat, places[1])
   end)
-  on("K", function(one)
-    show_diff(chat, one)
+  local take_back = on_places(function(places)
+    revert(chat, places, refill)
   end)
-  on("g?", show_keys)
-  say.hint(vim.iter(HINTS):find(function(text)
-    return api.nvim_strwidth(text) < vim.v.echospace
-  end) or HINTS[#HINTS])
+  keys.set(bufnr, {
+    accept_change = on_places(function(places)
+      toggle(chat, places)
+      refill()
+    end),
+    reject_change = take_back,
+    view_diff = diff,
+  }, {
+    { mode = "n", lhs = "gX", action = take_back, text = "Revert this place; again brings it back" },
+    { mode = "n", lhs = "K", action = diff, text = "Show the whole change" },
+    { mode = "n", lhs = "g?", action = on_places(show_keys), text = "Show the keys" },
+  })
+  local hint = keys.hint({ { VERBS[1][1], "keep" }, { VERBS[2][1], "revert" }, { "=K", "diff" }, { "=g?", "keys" } })
+  say.hint(api.nvim_strwidth(hint) < vim.v.echospace and hint or "g? keys")
 end
 
 return M

@@ -33,7 +33,7 @@ local function go_to_window()
 end
 
 ---@param path string
----@param line? integer 1-based; one behind the end is the last line
+---@param line? integer 1-based; one after the end is the last line
 ---@param column? integer 1-based, in bytes
 function M.file(path, line, column)
   local bufnr = vim.fn.bufnr("^" .. vim.fn.escape(path, "[]{}*?,\\") .. "$")

@@ -216,6 +216,28 @@ function M.rows(line, width)
   return rows
 end
 
+---Rows that a line takes at most in a window that wraps, at words perhaps ('linebreak'): one too long for a row begins
+---a row, and a wide character may leave the last cell of a row empty.
+---@param text string
+---@param width integer
+---@return integer
+function M.height(text, width)
+  if api.nvim_strwidth(text) <= width then
+    return 1
+  end
+  local rows, used, most = 1, 0, text:find("[\128-\255]") and width - 1 or width
+  for word, after in text:gmatch("([^%s!@*+;:,./?-]*)([%s!@*+;:,./?-]*)") do
+    local cells = api.nvim_strwidth(word)
+    if used > 0 and used + cells > width then
+      rows, used = rows + 1, 0
+    end
+    used = used + api.nvim_strwidth(word .. after)
+    rows = rows + math.floor(math.max(0, used - 1) / most)
+    used = used > 0 and (used - 1) % most + 1 or 0
+  end
+  return rows
+end
+
 ---Where a note to a line goes: at the right end where there is room, else after its text; one that would be broken
 ---there, in the middle of a word, stands at the beginning of the next row.
 ---@param line string

@@ -23,8 +23,6 @@ M.groups = {
   { "CodeCompanionToolFailed", "DiagnosticError", "✗ of a tool call" },
   { "CodeCompanionToolStopped", "DiagnosticWarn", "⊘ of a cancelled or rejected tool call" },
   { "CodeCompanionToolOutput", "Comment", "The output of a tool" },
-  { "CodeCompanionAdded", "Added", "A line that a tool added to a file" },
-  { "CodeCompanionRemoved", "Removed", "A line that a tool removed from a file" },
   { "CodeCompanionCleared", "DiagnosticHint", "✂: results that were cleared from the context" },
   { "CodeCompanionCompacted", "DiagnosticHint", "The card of a compaction" },
   { "CodeCompanionUndone", "Comment", "An edit or compaction that was undone" },
@@ -57,7 +55,7 @@ M.swapped = {
 function M.documented()
   local found = vim.list_slice(M.groups)
   vim.list_extend(found, require("codecompanion.inline.highlights").groups)
-  vim.list_extend(found, require("codecompanion.screen.edit_highlights").groups)
+  vim.list_extend(found, require("codecompanion.changes.highlights").groups)
   for _, group in ipairs(M.swapped) do
     found[#found + 1] = { group[1], "NONE", ("%s of %s"):format(group[3], group[2]) }
   end
@@ -85,6 +83,7 @@ end
 ---Define the groups; a definition of the user's stays.
 function M.define()
   define_swapped()
+  require("codecompanion.changes.highlights").define()
   for _, group in ipairs(M.groups) do
     local spec = group[2] == "NONE" and {} or { link = group[2] }
     spec.default = true

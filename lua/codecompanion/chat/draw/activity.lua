@@ -38,7 +38,9 @@ function M.draw(chat)
     return
   end
   local header = anchors.position(chat, "header")
-  local text, room = status.activity(chat), fit.narrowest(chat)
+  local waiting = questions.waiting(chat)[1]
+  local is_asked_above = waiting ~= nil and waiting.event.kind == "call" -- its block says what it is
+  local text, room = status.activity(chat, is_asked_above), fit.narrowest(chat)
   if text ~= "" and header > 0 then
     local hint = stop_hint(chat)
     if api.nvim_strwidth("⋯ " .. text .. hint) > room then

@@ -7,7 +7,7 @@
 ---@field lines string[] Without the blank line after the block
 ---@field role? "user"|"llm" The first line is a role header
 ---@field right? { [1]: string, [2]: string }[] Text at the right end of the first line
----@field marks? { row: integer, from: integer, to: integer, group: string }[] Colours, offsets within the block
+---@field marks? CodeCompanion.BlockMark[] Colours, offsets within the block
 ---@field eol? { row: integer, chunks: table, pos?: string, col?: integer }[] Virtual text, after the line by default
 ---@field markdown? { [1]: integer, [2]: integer } Offsets [first, last) to be painted as Markdown
 ---@field folds? { first: integer, last: integer, closed: boolean, text: fun(): table }[]
@@ -16,6 +16,13 @@
 ---@field virtual_id? integer Its extmark, once it is drawn
 ---@field change? CodeCompanion.Change The change of the view that it tells of
 ---@field notice? CodeCompanion.Notice What it says, as it is remembered
+
+---@class CodeCompanion.BlockMark
+---@field row integer
+---@field from integer
+---@field to integer
+---@field group string
+---@field eol? boolean Up to the edge of the window
 
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
@@ -327,25 +334,34 @@ function M.tool_chunks(tool, width)
   }
 end
 
-local DIFF = { ["+"] = "CodeCompanionAdded", ["-"] = "CodeCompanionRemoved" }
-
----What stands in the fold: the output, or the diff of a changed file without its two lines of names.
+---What the fold of a call has in it: its output in a fence, or the lines that it changed in a file.
 ---@param tool table
 ---@return string[] lines
----@return string fence
+---@return CodeCompanion.BlockMark[] marks Rows within these lines
 local function body_of(tool)
   if not tool.preview or tool.preview == "" then
-    return {}, ""
+    return {}, {}
   end
-  local text = tool.change and tool.preview:gsub("^%-%-%- [^\n]*\n%+%+%+ [^\n]*\n", "") or tool.preview
-  return bounded(text), M.fence(text)
+  local rows = tool.change and require("codecompanion.changes.rows").of_diff(tool.preview) or {}
+  if #rows > 0 then
+    local room = { width = MAX_LINE_BYTES, rows = MAX_BODY_LINES, wraps = false }
+    local shown = require("codecompanion.changes.rows").layout(rows, room)
+    return shown.lines, shown.marks
+  end
+  local fence, marks = M.fence(tool.preview), {}
+  local lines = vim.list_extend({ fence }, bounded(tool.preview))
+  lines[#lines + 1] = fence
+  for row, line in ipairs(lines) do
+    marks[row] = { row = row - 1, from = 0, to = #line, group = "CodeCompanionToolOutput" }
+  end
+  return lines, marks
 end
 
 ---A tool call: one line, and its output in a fold.
 ---@param tool table title, summary, status, preview, cleared, call_id, message_id, name, change
 ---@return CodeCompanion.Block
 function M.tool(tool)
-  local body, fence = body_of(tool)
+  local body, body_marks = body_of(tool)
   local title = (#body > 0 and "▾ " or "▸ ") .. vim.trim(M.one_line(tool.title))
   local line = title .. summary_of(tool)
   local lines, marks =
@@ -355,12 +371,9 @@ function M.tool(tool)
       { row = 0, from = #title, to = #line, group = "CodeCompanionToolSummary" },
     }
   if #body > 0 then
-    vim.list_extend(lines, { tool.change and fence .. "diff" or fence })
     vim.list_extend(lines, body)
-    vim.list_extend(lines, { fence })
-    for row = 1, #lines - 1 do
-      local group = tool.change and DIFF[lines[row + 1]:sub(1, 1)] or "CodeCompanionToolOutput"
-      marks[#marks + 1] = { row = row, from = 0, to = #lines[row + 1], group = group }
+    for _, mark in ipairs(body_marks) do
+      marks[#marks + 1] = vim.tbl_extend("force", mark, { row = mark.row + 1 })
     end
   end
   local state = { STATES[tool.status] or STATES.running }

@@ -46,8 +46,10 @@ function M.decorate(chat, row, block)
   for _, mark in ipairs(block.marks or {}) do
     if mark.to > mark.from then
       local id = api.nvim_buf_set_extmark(bufnr, marks.decor, row + mark.row, mark.from, {
-        end_col = mark.to,
+        end_row = mark.eol and row + mark.row + 1 or nil,
+        end_col = mark.eol and 0 or mark.to,
         hl_group = mark.group,
+        hl_eol = mark.eol,
         priority = 110,
       })
       if block.notice then

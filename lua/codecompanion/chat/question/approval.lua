@@ -1,4 +1,5 @@
----Questions of tool calls: a block with the exact command or diff, answered with a key while the cursor is on it.
+---Questions of tool calls: a block with the exact command or the changed lines, answered with a key from anywhere in
+---the chat while it is the only one, else with the cursor on it.
 ---Longer than other files because asking, answering and putting away share the state of a question.
 ---
 ---A question takes neither the focus nor the cursor: who is typing goes on typing, and a key goes to the block.
@@ -36,7 +37,7 @@ local function visible()
 end
 
 local GONE = "This approval was already answered or cancelled."
-local edited_ns = api.nvim_create_namespace("codecompanion.chat.approval.edited")
+local notes_ns = api.nvim_create_namespace("codecompanion.chat.approval.notes")
 
 ---@class CodeCompanion.Approval
 ---@field call_id string
@@ -44,8 +45,9 @@ local edited_ns = api.nvim_create_namespace("codecompanion.chat.approval.edited"
 ---@field item table
 ---@field before? string Kind of the block above it
 ---@field answered? boolean
----@field came_at? integer Milliseconds: when the cursor was taken to it
----@field view? CodeCompanion.DiffView
+---@field came_at? integer Milliseconds: when it appeared, or the cursor was taken to it; nil once it was gone to
+---@field view? CodeCompanion.ChangeView
+---@field entered? table<string, string> What was filled into a form
 
 ---@param chat CodeCompanion.Chat
 ---@param approval CodeCompanion.Approval
@@ -69,9 +71,12 @@ local function send(chat, approval, decision, more)
   if decision == "once" or decision == "always" then
     payload.text = diff_view().edited_text(approval)
   end
+  if decision == "reject" then
+    require("codecompanion.chat.question.rejected").keep(approval.event, diff_view().edited_text(approval))
+  end
   approval.answered = true
   keys.forget_pointing()
-  diff_view().close(chat, approval)
+  diff_view().close(approval)
   session.attach(chat)
   host.request("approve", vim.tbl_extend("force", payload, more or {}), function(err)
     if err then
@@ -119,9 +124,56 @@ function M.go_to_next(chat)
   return target ~= nil
 end
 
+---@class CodeCompanion.AlwaysScope
+---@field text string
+---@field prefix? string The user may change it before it is allowed
+
+---What "always" could allow.
+---@param event table approval_requested
+---@return CodeCompanion.AlwaysScope[]
+local function scopes_of(event)
+  local kind = kinds[event.kind]
+  if kind then
+    return { { text = kind.always } }
+  elseif event.filetype ~= "sh" then
+    local but = event.path ~= "" and ", but for files that run code" or ""
+    return { { text = ("Always allow %s in this chat%s"):format(event.name, but) } }
+  end
+  local found = { { text = "Always allow exactly this command in this chat" } }
+  if event.prefix ~= "" then
+    local text = ("Always allow commands that begin with “%s”…"):format(visible().line(event.prefix).text)
+    found[2] = { text = text, prefix = event.prefix }
+  end
+  return found
+end
+
+---The second step of "always": what is to be allowed.
+---@param chat CodeCompanion.Chat
+---@param approval CodeCompanion.Approval
+local function ask_for_scope(chat, approval)
+  choose.select(scopes_of(approval.event), {
+    prompt = "Accept, and allow from now on",
+    kind = "codecompanion.always",
+    format_item = function(scope)
+      return scope.text
+    end,
+  }, function(scope)
+    if not scope then
+      return
+    elseif not scope.prefix then
+      return send(chat, approval, "always")
+    end
+    ask_for({ prompt = "Always allow commands with this prefix: ", default = scope.prefix }, function(prefix)
+      if vim.trim(prefix) ~= "" then
+        send(chat, approval, "always", { prefix = vim.trim(prefix) })
+      end
+    end)
+  end)
+end
+
 ---@type table<string, fun(chat: CodeCompanion.Chat, approval: CodeCompanion.Approval)>
 local ACTIONS = {
-  approve_once = function(chat, approval)
+  accept_change = function(chat, approval)
     if (approval.event.form or "") ~= "" then
       approval.entered = approval.entered or {}
       return require("codecompanion.mcp.form").fill(approval.event.form, approval.entered, function(values)
@@ -130,27 +182,13 @@ local ACTIONS = {
     end
     send(chat, approval, "once")
   end,
-  approve_always = function(chat, approval)
+  always_accept = function(chat, approval)
     if approval.event.why ~= "" then
       return say.line(("Asked every time: %s"):format(approval.event.why), severity.WARN)
     end
-    send(chat, approval, "always")
+    ask_for_scope(chat, approval)
   end,
-  approve_prefix = function(chat, approval)
-    if approval.event.prefix == "" or approval.event.why ~= "" then
-      return say.line({
-        "No prefix is offered: what this could run is not known; g2 allows exactly it",
-        "No prefix is offered for this; g2 allows exactly it",
-      })
-    end
-    local opts = { prompt = "Always run commands with this prefix: ", default = approval.event.prefix }
-    ask_for(opts, function(prefix)
-      if vim.trim(prefix) ~= "" then
-        send(chat, approval, "always", { prefix = vim.trim(prefix) })
-      end
-    end)
-  end,
-  reject = function(chat, approval)
+  reject_change = function(chat, approval)
     if kinds[approval.event.kind] then
       return send(chat, approval, "reject") -- nobody reads a reason
     end
@@ -158,10 +196,10 @@ local ACTIONS = {
       send(chat, approval, "reject", { reason = reason })
     end)
   end,
-  cancel_all = function(chat, approval)
+  cancel = function(chat, approval)
     send(chat, approval, "cancel")
   end,
-  show_diff = function(chat, approval)
+  show = function(chat, approval)
     local event = approval.event
     if diff_view().fits(event) then
       return diff_view().open(chat, approval, M)
@@ -198,11 +236,12 @@ function M.answer(chat, approval, name)
   carry_out(chat, approval, name)
 end
 
----Do what a key stands for.
+---Do what a key, or a command, stands for.
 ---@param chat CodeCompanion.Chat
----@param name string
-function M.act(chat, name)
-  local approval = keys.under_cursor(chat)
+---@param name string Verb, or "show"
+---@param approval? CodeCompanion.Approval The one under the cursor when not given
+function M.act(chat, name, approval)
+  approval = approval or keys.under_cursor(chat)
   if approval and not approval.answered and not follow.is_unread(approval, name) then
     carry_out(chat, approval, name)
   end
@@ -218,27 +257,52 @@ function M.next(chat)
   end
 end
 
----Say on the block whether accepting it there would write what the user has changed in the diff.
----@param chat CodeCompanion.Chat
+---What stands beside the first line of a block: which of several it is, and whether accepting it there would write
+---what the user has changed in the diff.
 ---@param approval CodeCompanion.Approval
-function M.mark_edited(chat, approval)
-  if not vim.list_contains(chat.approvals, approval) or not api.nvim_buf_is_loaded(chat.bufnr) then
+---@param number? integer
+---@param count integer
+---@return string
+local function note_of(approval, number, count)
+  local parts = {}
+  local text = approval.view and diff_view().edited_text(approval)
+  if text then
+    parts[1] = text == approval.event.before and "all of it skipped" or "with your changes"
+  end
+  if number and count > 1 then
+    parts[#parts + 1] = ("%d of %d"):format(number, count)
+  end
+  return table.concat(parts, " · ")
+end
+
+---Write the notes beside the blocks of a chat again.
+---@param chat CodeCompanion.Chat
+local function annotate(chat)
+  if not api.nvim_buf_is_loaded(chat.bufnr) then
     return
   end
-  local first = marks.item_rows(chat, approval.item)
-  if first then
-    api.nvim_buf_clear_namespace(chat.bufnr, edited_ns, first, first + 1)
-    local text = diff_view().edited_text(approval)
-    if text then
-      local words = text == approval.event.before and "  all of it skipped" or "  with your changes"
+  api.nvim_buf_clear_namespace(chat.bufnr, notes_ns, 0, -1)
+  local waiting = questions.waiting(chat)
+  local number_of = {}
+  for number, approval in ipairs(waiting) do
+    number_of[approval] = number
+  end
+  for _, approval in ipairs(chat.approvals) do
+    local first = marks.item_rows(chat, approval.item)
+    local words = note_of(approval, number_of[approval], #waiting)
+    if first and words ~= "" then
       local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
-      local wraps = api.nvim_strwidth(line .. words) + 1 > fit.narrowest(chat)
-      api.nvim_buf_set_extmark(chat.bufnr, edited_ns, first, wraps and #line or 0, {
-        virt_text = { { words, "CodeCompanionWarning" } },
-        virt_text_pos = wraps and "inline" or "eol",
-      })
+      local chunks = { { words, "CodeCompanionWarning" } }
+      local position, beside = fit.beside(line, chunks, fit.narrowest(chat))
+      api.nvim_buf_set_extmark(chat.bufnr, notes_ns, first, #line, { virt_text = beside, virt_text_pos = position })
     end
   end
+end
+
+---The user has changed the proposal in its view, or left that.
+---@param chat CodeCompanion.Chat
+function M.mark_edited(chat)
+  annotate(chat)
 end
 
 ---Let the user know of a question, once.
@@ -277,8 +341,9 @@ function M.requested(chat, event)
   chat.put_away[event.call_id] = nil
   approval.item, approval.before = block.item, before
   chat.approvals[#chat.approvals + 1] = approval
-  keys.update(chat, M.act)
-  M.mark_edited(chat, approval)
+  approval.came_at = (vim.uv or vim.loop).now()
+  keys.update(chat, M)
+  annotate(chat)
   announce(chat, event)
   if chat.seeks_approval and api.nvim_get_current_buf() == chat.bufnr then
     M.go_to_next(chat)
@@ -306,7 +371,6 @@ local function take_away(chat, call_id)
     if approval.call_id == call_id then
       local first, last = marks.item_rows(chat, approval.item)
       if first then
-        api.nvim_buf_clear_namespace(chat.bufnr, edited_ns, first, last)
         if last + 1 == anchors.position(chat, "tail") then
           chat.tail_kind = approval.before
         end
@@ -321,11 +385,12 @@ local function take_away(chat, call_id)
       end
       chat.items[approval.item.id] = nil
       table.remove(chat.approvals, index)
-      diff_view().closed(chat, approval)
+      diff_view().closed(approval)
       break
     end
   end
-  keys.update(chat, M.act)
+  keys.update(chat, M)
+  annotate(chat)
   follow.go(chat, questions.waiting(chat)[1])
 end
 
@@ -336,7 +401,7 @@ function M.put_away(chat)
     chat.put_away[approval.call_id] = approval
   end
   chat.approvals = {}
-  keys.update(chat, M.act)
+  keys.update(chat, M)
 end
 
 ---A question was answered: its block goes away.
@@ -348,7 +413,7 @@ function M.closed(chat, call_id)
   local away = chat.put_away[call_id]
   if away then
     chat.put_away[call_id] = nil
-    diff_view().closed(chat, away)
+    diff_view().closed(away)
   end
 end
 
@@ -366,7 +431,7 @@ function M.close_all(chat, all)
   for call_id, approval in pairs(chat.put_away) do
     if ends(approval) then
       chat.put_away[call_id] = nil
-      diff_view().closed(chat, approval)
+      diff_view().closed(approval)
     end
   end
 end
@@ -377,7 +442,7 @@ function M.abandon(chat)
   local open = vim.list_extend(vim.tbl_values(chat.put_away), chat.approvals)
   chat.put_away, chat.approvals = {}, {}
   for _, approval in ipairs(open) do
-    diff_view().closed(chat, approval)
+    diff_view().closed(approval)
   end
 end
 

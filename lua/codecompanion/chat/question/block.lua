@@ -1,26 +1,30 @@
----The block of an approval as plain tables: what is asked, the exact command or diff as far as it fits the screen, why
----it is asked although much was granted, and the keys. Its first line says how much of it is shown.
+---The block of an approval as plain tables: what is asked, the exact command or the changed lines as far as they fit
+---the screen, why it is asked although much was granted, and the keys. Each line begins with a bar.
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
+local counts = require("codecompanion.files.counts").text
 local fit = require("codecompanion.screen.fit")
 local keymaps = require("codecompanion.chat.state.keys")
+local keys = require("codecompanion.changes.keys")
 local kinds = require("codecompanion.chat.state.question_kinds")
+local rows_of_change = require("codecompanion.changes.rows")
 local visible = require("codecompanion.screen.visible")
 
 local M = {}
 
+local BAR = rows_of_change.BAR
 local MAX_ROWS, MIN_ROWS = 60, 5
 ---Rows that the screen has for other things: the block's own lines, and the input below it.
-local OTHER_ROWS = 9
+local OTHER_ROWS = 7
 local DEFAULT_WIDTH = 80
+local UNSAVED = ", which has unsaved changes"
+local NEEDS_APPROVAL = "needs your approval"
 
 ---The room there is in the windows that show the chat: columns of the narrowest, rows of the lowest.
 ---@param chat CodeCompanion.Chat
----@return integer width
----@return integer rows For the body of a block
----@return boolean wraps
-local function room(chat)
+---@return CodeCompanion.RowRoom
+local function room_of(chat)
   local width, height, wraps = math.huge, math.huge, true
   for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
     local info = vim.fn.getwininfo(win)[1]
@@ -31,29 +35,17 @@ local function room(chat)
   if width == math.huge then
     width, height = math.min(DEFAULT_WIDTH, vim.o.columns), vim.o.lines - 2
   end
-  return math.max(20, width), math.min(MAX_ROWS, math.max(MIN_ROWS, height - OTHER_ROWS)), wraps
+  return {
+    width = math.max(20, width),
+    rows = math.min(MAX_ROWS, math.max(MIN_ROWS, height - OTHER_ROWS)),
+    wraps = wraps,
+  }
 end
 
----Rows that a line takes at most in a window that wraps, at words perhaps ('linebreak'): one too long for a row begins
----a row, and a wide character may leave the last cell of a row empty.
----@param text string
----@param width integer
----@return integer
-local function rows_of(text, width)
-  if api.nvim_strwidth(text) <= width then
-    return 1
-  end
-  local rows, used, most = 1, 0, text:find("[\128-\255]") and width - 1 or width
-  for word, after in text:gmatch("([^%s!@*+;:,./?-]*)([%s!@*+;:,./?-]*)") do
-    local cells = api.nvim_strwidth(word)
-    if used > 0 and used + cells > width then
-      rows, used = rows + 1, 0
-    end
-    used = used + api.nvim_strwidth(word .. after)
-    rows = rows + math.floor(math.max(0, used - 1) / most)
-    used = used > 0 and (used - 1) % most + 1 or 0
-  end
-  return rows
+---@return string ", K", "" without a key
+local function with_key()
+  local key = keymaps.keys("show_original", "n")[1]
+  return key and ", " .. key or ""
 end
 
 ---Cut a line that would fill the block alone; windows that do not wrap get its end in any case.
@@ -75,231 +67,188 @@ local function bounded(line, most)
   return { text = head .. note .. tail, marks = marks, count = line.count, cut = true }
 end
 
----The lines that fit: the beginning and the end, never only the beginning.
----@param lines CodeCompanion.Visible[]
----@param width integer
----@param rows integer
----@param wraps boolean
----@return CodeCompanion.Visible[] shown
----@return integer left_out
-local function fitting(lines, width, rows, wraps)
-  local function rows_at(index)
-    return wraps and rows_of(lines[index].text, width) or 1
+---A text as lines with bars: the beginning and the end, never only the beginning.
+---@param text string
+---@param room CodeCompanion.RowRoom
+---@return CodeCompanion.ShownRows
+local function body_of(text, room)
+  local all, found = visible.lines(text), { lines = {}, marks = {}, left_out = 0, hidden = 0, is_cut = false }
+  local most = (room.wraps and math.max(room.width * 2, room.width * math.floor(room.rows / 2)) or room.width) - #BAR
+  for index, line in ipairs(all) do
+    all[index] = bounded(line, most)
+    all[index].height = room.wraps and fit.height(BAR .. all[index].text, room.width) or 1
+    found.hidden, found.is_cut = found.hidden + line.count, found.is_cut or all[index].cut == true
   end
-  for index, line in ipairs(lines) do
-    lines[index] = bounded(line, wraps and math.max(width * 2, width * math.floor(rows / 2)) or width)
+  local first, last = rows_of_change.fitting(all, room.rows)
+  for index = 1, #all do
+    local line = all[index]
+    if index <= first or index >= last then
+      for _, range in ipairs(line.marks) do
+        local from, to = #BAR + range[1], #BAR + range[2]
+        found.marks[#found.marks + 1] = { row = #found.lines, from = from, to = to, group = "CodeCompanionInvisible" }
+      end
+      found.lines[#found.lines + 1] = BAR .. line.text
+    elseif index == first + 1 then
+      found.left_out = last - first - 1
+      local note = ("%s… %d more%s"):format(BAR, found.left_out, with_key())
+      found.marks[#found.marks + 1] = { row = #found.lines, from = 0, to = #note, group = "CodeCompanionChangeHint" }
+      found.lines[#found.lines + 1] = note
+    end
   end
-  local first, last, used = 0, #lines + 1, 1
-  local head_rows = math.ceil(rows * 2 / 3)
-  while first < #lines and used + rows_at(first + 1) <= head_rows do
-    first = first + 1
-    used = used + rows_at(first)
-  end
-  while last > first + 1 and used + rows_at(last - 1) <= rows do
-    last = last - 1
-    used = used + rows_at(last)
-  end
-  while first + 1 < last and used + rows_at(first + 1) <= rows do
-    first = first + 1
-    used = used + rows_at(first)
-  end
-  local left_out = last - first - 1
-  if left_out <= 0 then
-    return lines, 0
-  end
-  local shown = vim.list_slice(lines, 1, first)
-  local note = ("<%d line%s not shown>"):format(left_out, left_out == 1 and "" or "s")
-  shown[#shown + 1] = { text = note, marks = { { 0, #note } }, count = 0 }
-  vim.list_extend(shown, lines, last)
-  return shown, left_out
+  return found
 end
 
----What each key says of this question, nil where it means nothing.
+---What each key says of this question.
 ---@param event table approval_requested
----@return { [1]: string, [2]: string }[] action, words
-local function choices(event)
-  if kinds[event.kind] then
-    return kinds[event.kind].choices
+---@param has_more boolean The block does not show all there is
+---@return { [1]: string, [2]: string }[] verb, words
+local function choices(event, has_more)
+  local kind, is_change = kinds[event.kind], event.path ~= "" and event.before ~= event.after
+  local found =
+    vim.list_slice(kind and kind.choices or { { "accept_change", "accept" }, { "reject_change", "reject…" } })
+  if not kind and event.why == "" then
+    found[#found + 1] = { "always_accept", "always…" }
   end
-  local always = event.filetype == "sh" and "always this command" or "always in this chat"
-  local found = { { "approve_once", "once" } }
-  if event.why == "" then
-    found[#found + 1] = { "approve_always", always }
+  if is_change then
+    found[#found + 1] = { "show_original", "open diff" }
+  elseif has_more then
+    found[#found + 1] = { "show_original", "show all" }
   end
-  if event.prefix ~= "" and event.why == "" then
-    found[#found + 1] = { "approve_prefix", "always " .. event.prefix .. " …" }
-  end
-  found[#found + 1] = { "reject", "reject…" }
-  found[#found + 1] = { "cancel_all", "cancel all" }
-  found[#found + 1] = { "show_original", event.path ~= "" and "diff" or "show all" }
   return found
 end
 
 ---The lines that name the keys, as many as the width needs.
+---@param chat CodeCompanion.Chat
 ---@param event table
+---@param has_more boolean
 ---@param width integer
 ---@return string[] lines
----@return { row: integer, from: integer, to: integer, group: string }[] marks Rows within these lines
-local function key_lines(event, width)
-  local lines, marks = { "" }, {}
-  for _, choice in ipairs(choices(event)) do
-    local key = keymaps.keys(choice[1], "n")[1]
+---@return CodeCompanion.BlockMark[] marks Rows within these lines
+local function key_lines(chat, event, has_more, width)
+  local lines, marks = { BAR }, {}
+  for _, choice in ipairs(choices(event, has_more)) do
+    local verb, words = choice[1], visible.line(choice[2]).text
+    local key = verb == "show_original" and keymaps.keys(verb, "n")[1] or keys.of(verb, chat.bufnr)
     if key then
-      local words = visible.line(choice[2]).text
       local line = lines[#lines]
-      if line ~= "" and api.nvim_strwidth(line) + 3 + api.nvim_strwidth(key .. " " .. words) > width then
-        lines[#lines + 1] = ""
-        line = ""
+      if line ~= BAR and api.nvim_strwidth(line) + 3 + api.nvim_strwidth(key .. " " .. words) > width then
+        lines[#lines + 1] = BAR
+        line = BAR
       end
-      line = line .. (line == "" and "" or "   ")
-      local mark = { row = #lines - 1, from = #line, to = #line + #key, group = "CodeCompanionApprovalKey" }
-      marks[#marks + 1] = mark
+      line = line .. (line == BAR and "" or " · ")
+      marks[#marks + 1] = { row = #lines - 1, from = #line, to = #line + #key, group = "CodeCompanionApprovalKey" }
       lines[#lines] = line .. key .. " " .. words
     end
+  end
+  if lines[1] == BAR then -- every key is switched off
+    lines[1] = BAR .. ":CodeCompanion accept · :CodeCompanion reject"
   end
   return lines, marks
 end
 
----Columns that are kept free in the first line of a change: for `with your changes`.
-local EDITED_MARK = 19
-local MIN_TITLE = 12
-local UNSAVED = ", which has unsaved changes"
-
----What is asked about a file, as wide as there is room: the file's name is kept, other words go first.
----@param name string Of the tool
----@param what string `Edit src/stack.py`
----@param left integer With room for `with your changes`
----@param whole integer Without
----@return string
----@return boolean is_silent It is not said that the file has unsaved changes
-local function of_file(name, what, left, whole)
-  local verb, path = what:match("^(%u%l+ )(.+)$")
-  if not path or api.nvim_strwidth(what) <= left then
-    return fit.squeeze(what, left), false
-  end
-  local after = ""
-  if vim.endswith(path, UNSAVED) then
-    path, after = path:sub(1, -#UNSAVED - 1), ", unsaved"
-  end
-  local short = name:find(vim.trim(verb):lower(), 1, true) and "" or verb -- the tool's name says it already
-  for _, words in ipairs({ verb .. path .. after, short .. path .. after, short .. path }) do
-    if api.nvim_strwidth(words) <= left then
-      return words, not vim.endswith(words, after)
-    end
-  end
-  local shown = fit.path(path, left - api.nvim_strwidth(short))
-  if api.nvim_strwidth(short .. shown) > left then
-    shown = fit.path(path, whole - api.nvim_strwidth(short))
-  end
-  local is_narrow = api.nvim_strwidth(short .. shown) > whole
-  return is_narrow and fit.squeeze(shown, math.max(MIN_TITLE, whole)) or short .. shown, after ~= ""
-end
-
----`? run_command: npm test · needs your approval`, in one line of the window: what is asked is cut last.
+---`Edit lua/conform/util.lua   +3 −7   2 hunks`: folders of the path give way first, then the number of hunks.
 ---@param event table
----@param total integer Lines of the whole body
----@param shown integer
+---@param size CodeCompanion.ChangeSize
 ---@param width integer
 ---@return string
----@return boolean is_silent A file has unsaved changes, which it does not say
-local function title_of(event, total, shown, width)
-  local title, what, is_silent = "? " .. event.name, "", false
-  if event.title ~= "" and event.title ~= event.name then
-    what = visible.line(blocks.one_line(event.title)).text
+local function title_of_change(event, size, width)
+  local title = visible.line(blocks.one_line(event.title)).text
+  if vim.endswith(title, UNSAVED) then
+    title = title:sub(1, -#UNSAVED - 1)
   end
-  local notice = kinds[event.kind] and kinds[event.kind].notice or " · needs your approval"
-  local key = keymaps.keys("show_original", "n")[1]
-  if shown < total then
-    local all = key and (" · %s shows all"):format(key) or ""
-    notice = (" · %d line%s, %d shown%s"):format(total, total == 1 and "" or "s", shown, all)
-  end
-  if what ~= "" then
-    local space = width - api.nvim_strwidth(title .. ": ") - (event.path ~= "" and EDITED_MARK or 0)
-    local besides = api.nvim_strwidth(notice)
-    if shown == total and api.nvim_strwidth(what) + besides > space then
-      notice, besides = "", 0
+  local verb, path = title:match("^(%u%l+ )(.+)$")
+  local how_many = size.hunks > 1 and ("   %d hunks"):format(size.hunks) or ""
+  local sums = counts(size)
+  local after = sums ~= "" and "   " .. sums or ""
+  local ways = { { verb or "", after .. how_many }, { verb or "", after }, { verb or "", "" }, { "", "" } }
+  for index, way in ipairs(ways) do
+    local left = width - api.nvim_strwidth(BAR .. way[1] .. way[2])
+    local shown = verb and fit.path(path, left) or fit.squeeze(title, left)
+    if api.nvim_strwidth(shown) <= left or index == #ways then
+      return BAR .. way[1] .. fit.squeeze(shown, math.max(8, left)) .. way[2]
     end
-    local left = math.max(MIN_TITLE, space - besides)
-    if event.path ~= "" then
-      what, is_silent = of_file(event.name, what, left, width - api.nvim_strwidth(title .. ": "))
-    end
-    title = title .. ": " .. (event.path ~= "" and what or fit.cut(what, left))
   end
-  return title .. notice, is_silent
+  return BAR .. title
+end
+
+---`run_command · needs your approval`, in one line of the window: what the body says as well is left out.
+---@param event table
+---@param width integer
+---@return string
+local function title_of_call(event, width)
+  local notice = kinds[event.kind] and kinds[event.kind].notice or (" · " .. NEEDS_APPROVAL)
+  local what = event.title ~= event.name and visible.line(blocks.one_line(event.title)).text or ""
+  local first = visible.line((event.body:match("^[^\n]*"))).text
+  local title = BAR .. (event.name ~= "" and event.name or "approval")
+  if what ~= "" and what ~= first and first:sub(1, #what) ~= what then
+    local left = width - api.nvim_strwidth(title .. ": " .. notice)
+    if left < api.nvim_strwidth(what) then
+      left, notice = width - api.nvim_strwidth(title .. ": "), ""
+    end
+    title = title .. ": " .. fit.cut(what, math.max(8, left))
+  end
+  return title .. notice
 end
 
 ---@param event table
 ---@param hidden integer Characters that do not show by themselves
----@param is_unsaved boolean The first line has no room to say it
 ---@return string[]
-local function warnings(event, hidden, is_unsaved)
-  local found = { is_unsaved and "! The file has unsaved changes" or nil }
+local function warnings(event, hidden)
+  local found = {}
+  if vim.endswith(event.title, UNSAVED) then
+    found[#found + 1] = BAR .. "! The file has unsaved changes"
+  end
   if event.why ~= "" then
-    found[#found + 1] = ("! Asked every time: %s"):format(event.why)
+    found[#found + 1] = BAR .. ("! Asked every time: %s"):format(event.why)
   end
   if hidden > 0 then
     local what = hidden == 1 and "1 invisible character" or ("%d invisible characters"):format(hidden)
-    found[#found + 1] = ("! %s shown as ^X or <U+…>"):format(what)
+    found[#found + 1] = BAR .. ("! %s shown as ^X or <U+…>"):format(what)
   end
   return found
 end
 
----Rows that are taken besides the body, the first line's first and the keys' first one: `OTHER_ROWS` has these.
----@param title string
----@param warned string[]
----@param keys string[]
----@param width integer
+---@param lines string[]
+---@param room CodeCompanion.RowRoom
 ---@return integer
-local function more_rows(title, warned, keys, width)
-  local count = rows_of(title, width) - 1 + #keys - 1
-  for _, warning in ipairs(warned) do
-    count = count + rows_of(warning, width)
+local function height(lines, room)
+  local rows = 0
+  for _, line in ipairs(lines) do
+    rows = rows + (room.wraps and fit.height(line, room.width) or 1)
   end
-  return count
+  return rows
 end
 
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested
 ---@return CodeCompanion.Block
 function M.block(chat, event)
-  local width, rows, wraps = room(chat)
-  local all = visible.lines(event.body, event.filetype == "diff")
-  local total = select(2, (event.body:gsub("\n+$", "")):gsub("\n", "")) + 1
-  local hidden = 0
-  for _, line in ipairs(all) do
-    hidden = hidden + line.count
+  local room, is_change = room_of(chat), rows_of_change.is_change(event)
+  local keys_first = key_lines(chat, event, true, room.width)
+  room.rows = math.max(MIN_ROWS, room.rows - height(warnings(event, 1), room) - height(keys_first, room) + 1)
+  local body, title
+  if is_change then
+    local rows, size = rows_of_change.of_event(event, room.rows)
+    body, title = rows_of_change.layout(rows, room, with_key()), title_of_change(event, size, room.width)
+  else
+    body, title = body_of(event.body, room), title_of_call(event, room.width)
   end
-  local keys, key_marks = key_lines(event, width)
-  local title, is_silent = title_of(event, total, 0, width) -- the longest one
-  rows = rows - more_rows(title, warnings(event, hidden, is_silent), keys, width)
-  local body, left_out = fitting(all, width, math.max(MIN_ROWS, rows), wraps)
-  title, is_silent = title_of(event, total, left_out > 0 and #all - left_out or total, width)
-  local marks, lines = {}, { title }
-  for _, warning in ipairs(warnings(event, hidden, is_silent)) do
+  local lines, marks = { title }, { { row = 0, from = 0, to = #title, group = "CodeCompanionApproval" } }
+  for _, warning in ipairs(warnings(event, body.hidden)) do
     marks[#marks + 1] = { row = #lines, from = 0, to = #warning, group = "CodeCompanionWarning" }
     lines[#lines + 1] = warning
   end
-  local is_prose = kinds[event.kind] and kinds[event.kind].is_prose
-  local has_fence = not is_prose and event.body ~= ""
-  local fence, fenced = blocks.fence(event.body), #lines
-  lines[#lines + 1] = has_fence and fence .. (event.filetype or "text") or nil
-  for _, line in ipairs(event.body ~= "" and body or {}) do
-    for _, range in ipairs(line.marks) do
-      marks[#marks + 1] = { row = #lines, from = range[1], to = range[2], group = "CodeCompanionInvisible" }
+  local function add(more, more_marks)
+    for _, mark in ipairs(more_marks) do
+      marks[#marks + 1] = vim.tbl_extend("force", mark, { row = mark.row + #lines })
     end
-    lines[#lines + 1] = line.text
+    vim.list_extend(lines, more)
   end
-  lines[#lines + 1] = has_fence and fence or nil
-  local code_end = #lines
-  for _, mark in ipairs(key_marks) do
-    mark.row = mark.row + #lines
-    marks[#marks + 1] = mark
+  if is_change or event.body ~= "" then
+    add(body.lines, body.marks)
   end
-  vim.list_extend(lines, keys)
-  marks[#marks + 1] = { row = 0, from = 0, to = #lines[1], group = "CodeCompanionApproval" }
-  local item = { approval = event.call_id, event = event }
-  local markdown = has_fence and { fenced, code_end } or nil
-  return { kind = "approval", lines = lines, marks = marks, markdown = markdown, item = item }
+  add(key_lines(chat, event, body.left_out > 0 or body.is_cut, room.width))
+  return { kind = "approval", lines = lines, marks = marks, item = { approval = event.call_id, event = event } }
 end
 
 return M

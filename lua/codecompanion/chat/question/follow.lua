@@ -8,10 +8,10 @@ local say = require("codecompanion.say")
 
 local M = {}
 
----How long a block stands under the cursor before a key there runs it; a key that is held down waits for ever.
+---Milliseconds that a block is shown before a key runs it; a key that is held down never does.
 M.UNREAD_MS = 500
 
-local RUNS = { approve_once = true, approve_always = true, approve_prefix = true }
+local RUNS = { accept_change = true, always_accept = true }
 
 ---Where the cursor is, told from the end: what is drawn above the input does not move it.
 ---@param chat CodeCompanion.Chat

@@ -1,27 +1,25 @@
----The keys of an approval. They exist while a question is open, in normal mode, and count only while the cursor is on
----its block; elsewhere each key does what it always does. A count answers nothing: it belongs to a motion.
+---The keys of an approval, in normal mode while a question is open. The only open question is answered from anywhere in
+---the chat, the input too; of several the one under the cursor. A count answers nothing: it belongs to a motion. A key
+---that means something else in the chat counts on the block only.
 
 local api = vim.api
-local keymaps = require("codecompanion.chat.state.keys")
+local changes = require("codecompanion.changes.keys")
 local marks = require("codecompanion.chat.buffer.marks")
+local questions = require("codecompanion.chat.state.questions")
 local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
 
 local M = {}
 
----What is done with the question under the cursor.
----@type fun(chat: CodeCompanion.Chat, name: string)?
-local act
+---@class CodeCompanion.QuestionActs
+---@field act fun(chat: CodeCompanion.Chat, verb: string, approval?: table)
+---@field go_to_next fun(chat: CodeCompanion.Chat): boolean
 
----The actions that count on the block only.
-local ON_BLOCK = {
-  "approve_once",
-  "approve_always",
-  "approve_prefix",
-  "reject",
-  "cancel_all",
-  "show_diff",
-}
+---What is done with a question.
+---@type CodeCompanion.QuestionActs?
+local acts
+
+local VERBS = { "accept_change", "always_accept", "reject_change", "cancel" }
 
 ---The open question whose block the cursor is on.
 ---@param chat CodeCompanion.Chat
@@ -53,64 +51,87 @@ local function present_map(chat, key)
   end
 end
 
----The keys to go on with where there is no block under the cursor (the map is an `expr` one, so that a count and a
----register stay in force).
+---The keys to go on with where a key means something else (the map is an `expr` one, so that a count and a register
+---stay in force).
 ---@param chat CodeCompanion.Chat
 ---@param key string
+---@param map table
 ---@return string
-local function otherwise(chat, key)
-  local map = chat.approval_maps[key]
-  if not map and key:find("^g%d$") then
-    return "<Cmd>lua require('codecompanion.chat.question.keys').point_to_block()<CR>" -- no key of Neovim's
-  elseif not map then
-    return key
-  elseif map.callback and map.expr == 1 then
+local function otherwise(chat, key, map)
+  if map.callback and map.expr == 1 then
     local ok, keys = pcall(map.callback)
     return ok and keys or ""
   elseif map.callback then
-    return ("<Cmd>lua require('codecompanion.chat.question.keys').run(%d, %q, true)<CR>"):format(chat.bufnr, key)
+    return ("<Cmd>lua require('codecompanion.chat.question.keys').run_map(%d, %q)<CR>"):format(chat.bufnr, key)
   end
   return map.rhs or key
 end
 
 ---@param chat CodeCompanion.Chat
----@param name string
+---@param verb string
 ---@param key string
 ---@return string keys
-local function pressed(chat, name, key)
-  if not M.under_cursor(chat) then
-    return otherwise(chat, key)
-  end
-  if vim.v.count > 0 then
+local function pressed(chat, verb, key)
+  local map = chat.approval_maps[key]
+  if map and not M.under_cursor(chat) then
+    return otherwise(chat, key, map)
+  elseif vim.v.count > 0 then
     return "<Esc>"
   end
-  return ("<Cmd>lua require('codecompanion.chat.question.keys').run(%d, %q)<CR>"):format(chat.bufnr, name)
+  return ("<Cmd>lua require('codecompanion.chat.question.keys').run(%d, %q)<CR>"):format(chat.bufnr, verb)
 end
 
----What a key was found to mean; called by the maps.
+---Run the map that a key has in the chat besides.
 ---@param bufnr integer
----@param name string Action of the approval, or the key when it means something else here
----@param elsewhere? boolean
-function M.run(bufnr, name, elsewhere)
+---@param key string
+function M.run_map(bufnr, key)
   local chat = registry.by_buffer(bufnr)
-  if not chat then
+  local map = chat and chat.approval_maps and chat.approval_maps[key]
+  if map and map.callback then
+    map.callback()
+  end
+end
+
+---Whether the first line of a block is in the current window.
+---@param chat CodeCompanion.Chat
+---@param approval table
+---@return boolean
+local function is_in_sight(chat, approval)
+  local row = marks.item_rows(chat, approval.item)
+  return row ~= nil and row + 1 >= vim.fn.line("w0") and row + 1 <= vim.fn.line("w$")
+end
+
+---Do what a verb does to the question that is meant: the one under the cursor, or the only one that is open.
+---@param bufnr integer
+---@param verb string
+function M.run(bufnr, verb)
+  local chat = registry.by_buffer(bufnr)
+  if not chat or not acts then
     return
   end
-  if elsewhere then
-    local map = chat.approval_maps and chat.approval_maps[name]
-    return map and map.callback and map.callback()
+  local under = M.under_cursor(chat)
+  if under then
+    return acts.act(chat, verb, under)
   end
-  if act then
-    act(chat, name)
+  local open = questions.waiting(chat)
+  open = #open > 0 and open or chat.approvals
+  if #open == 1 and is_in_sight(chat, open[1]) then
+    return acts.act(chat, verb, open[1])
   end
+  acts.go_to_next(chat)
+  M.point(
+    #open == 1 and "Here is the approval: read it, then press the key again"
+      or ("%d approvals are open; keys answer the one under the cursor"):format(#open)
+  )
 end
 
----@return { [1]: string, [2]: string }[] action, key
-local function all_keys()
+---@param chat CodeCompanion.Chat
+---@return { [1]: string, [2]: string }[] verb, key
+local function all_keys(chat)
   local found = {}
-  for _, action in ipairs(ON_BLOCK) do
-    for _, key in ipairs(keymaps.keys(action, "n")) do
-      found[#found + 1] = { action, key }
+  for _, verb in ipairs(VERBS) do
+    for _, key in ipairs(changes.keys(verb, "n", chat.bufnr)) do
+      found[#found + 1] = { verb, key }
     end
   end
   return found
@@ -118,25 +139,25 @@ end
 
 ---@param chat CodeCompanion.Chat
 local function map_all(chat)
-  chat.approval_maps = {}
-  for _, entry in ipairs(all_keys()) do
-    local name, key = entry[1], entry[2]
+  chat.approval_maps, chat.approval_keys = {}, all_keys(chat)
+  for _, entry in ipairs(chat.approval_keys) do
+    local verb, key = entry[1], entry[2]
     chat.approval_maps[key] = present_map(chat, key)
     vim.keymap.set("n", key, function()
-      return pressed(chat, name, key)
+      return pressed(chat, verb, key)
     end, {
       buffer = chat.bufnr,
       expr = true,
       nowait = true,
       silent = true,
-      desc = chat.approval_maps[key] and chat.approval_maps[key].desc or "Approval",
+      desc = chat.approval_maps[key] and chat.approval_maps[key].desc or changes.desc(verb),
     })
   end
 end
 
 ---@param chat CodeCompanion.Chat
 local function unmap_all(chat)
-  for _, entry in ipairs(all_keys()) do
+  for _, entry in ipairs(chat.approval_keys) do
     local key = entry[2]
     pcall(vim.keymap.del, "n", key, { buffer = chat.bufnr })
     local map = chat.approval_maps[key]
@@ -151,13 +172,13 @@ local function unmap_all(chat)
       })
     end
   end
-  chat.approval_maps = nil
+  chat.approval_maps, chat.approval_keys = nil, nil
 end
 
----Whether the command line says that no approval is under the cursor.
+---Whether the command line points to an approval.
 local pointed = false
 
----The cursor is on an approval now, or one was answered: the command line says nothing else any more.
+---An approval was gone to or answered: the command line says nothing any more.
 function M.forget_pointing()
   if pointed then
     pointed = false
@@ -165,19 +186,18 @@ function M.forget_pointing()
   end
 end
 
----A key of an approval was pressed somewhere else.
-function M.point_to_block()
-  local key = keymaps.keys("next_approval", "n")[1]
-  local text = "The approval is not under the cursor" .. (key and (" · %s goes there"):format(key) or "")
+---Point to an approval.
+---@param text string
+function M.point(text)
   pointed = true
   say.hint(text)
 end
 
 ---Let the keys follow whether questions are open.
 ---@param chat CodeCompanion.Chat
----@param carry_out fun(chat: CodeCompanion.Chat, name: string) What a key does on the block
-function M.update(chat, carry_out)
-  act = carry_out
+---@param what CodeCompanion.QuestionActs
+function M.update(chat, what)
+  acts = what
   local wanted = #chat.approvals > 0
   if wanted ~= (chat.approval_maps ~= nil) and api.nvim_buf_is_valid(chat.bufnr) then
     (wanted and map_all or unmap_all)(chat)

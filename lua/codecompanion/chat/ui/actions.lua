@@ -154,10 +154,13 @@ function M.show_original(chat)
   local item = marks.item_at(chat, row)
   local float = require("codecompanion.screen.float")
   if item and item.approval then
-    return require("codecompanion.chat.question.approval").act(chat, "show_diff")
+    return require("codecompanion.chat.question.approval").act(chat, "show")
   end
   if item and item.change then
-    return session.request(chat, "show_change", { change_id = item.change.change_id }, float.show)
+    local change = item.change
+    return session.request(chat, "show_change", { change_id = change.change_id, texts = true }, function(shown)
+      require("codecompanion.changes.view").open_recorded(shown, change.path)
+    end)
   end
   if item and item.gathered and chat.read_only then -- its host alone knows more than the buffer has
     local fold = folds.at(chat, row)

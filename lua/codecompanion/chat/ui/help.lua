@@ -1,6 +1,7 @@
 ---The help of a chat (`g?`, `/help`): its keys and the slash commands.
 
 local api = vim.api
+local changes = require("codecompanion.changes.keys")
 local fit = require("codecompanion.screen.fit")
 local float = require("codecompanion.screen.float")
 local keymaps = require("codecompanion.config.options.keymaps")
@@ -44,6 +45,9 @@ local function key_rows()
     local one, other = order[a.name] or 1000, order[b.name] or 1000
     return one < other or (one == other and a.name < b.name)
   end)
+  for _, verb in ipairs(changes.described()) do
+    rows[#rows + 1] = { name = verb.name, keys = verb.keys, text = verb.text }
+  end
   return rows
 end
 

@@ -4,16 +4,6 @@ local keys = require("codecompanion.chat.state.keys")
 
 local M = {}
 
----Keys that only exist while a question is open (`approval_keys`).
-local APPROVAL = {
-  approve_once = true,
-  approve_always = true,
-  approve_prefix = true,
-  reject = true,
-  cancel_all = true,
-  show_diff = true,
-}
-
 ---@param chat CodeCompanion.Chat
 ---@param name string
 ---@param entry table
@@ -39,7 +29,7 @@ end
 ---@param chat CodeCompanion.Chat
 function M.set(chat)
   for name, entry in pairs(keys.configured()) do
-    if entry and not APPROVAL[name] then
+    if entry then
       set(chat, name, entry)
     end
   end

@@ -37,12 +37,6 @@ local KEYS = {
   { "system_prompt", { n = "gs" }, "Show the system prompt" },
   { "yolo_mode", { n = "gty" }, "Toggle YOLO mode (run tools without asking)" },
   { "next_approval", { n = "]a" }, "Go to the waiting approval" },
-  { "approve_once", { n = { "g1", "ga" } }, "On an approval: run this call" },
-  { "approve_always", { n = "g2" }, "On an approval: run this, and do not ask again in this chat" },
-  { "approve_prefix", { n = "g5" }, "On an approval: run this, and commands with this prefix" },
-  { "reject", { n = { "g3", "gr" } }, "On an approval: reject, with a reason" },
-  { "cancel_all", { n = "g4" }, "On an approval: cancel all calls" },
-  { "show_diff", { n = "d" }, "On an approval: show the diff (as K does)" },
 }
 
 ---The keys of an action by mode, as an option.

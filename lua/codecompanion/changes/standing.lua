@@ -1,14 +1,14 @@
----The edits of each buffer: those that run or wait for a decision, and those that were accepted, whose proposal an undo
----brings back. When one begins, ends, is decided and comes back.
+---The proposals of each buffer: those that wait for a decision or for the rest of a reply, and those that were
+---decided, which an undo opens again. When one begins, ends, is decided and reopened.
 
 local api = vim.api
-local draw = require("codecompanion.edit_in_place.draw")
-local keys = require("codecompanion.edit_in_place.keys")
-local present = require("codecompanion.edit_in_place.present")
-local proposals = require("codecompanion.edit_in_place.proposal")
-local region = require("codecompanion.edit_in_place.region")
+local draw = require("codecompanion.changes.draw")
+local keys = require("codecompanion.changes.keys")
+local present = require("codecompanion.changes.present")
+local proposals = require("codecompanion.changes.proposal")
+local region = require("codecompanion.changes.region")
 local say = require("codecompanion.say")
-local watching = require("codecompanion.edit_in_place.watching")
+local watching = require("codecompanion.changes.watching")
 
 local M = {}
 
@@ -16,25 +16,31 @@ local REDRAW_MS = 40
 ---So many times as long as it takes to draw what stands in a buffer the user has it for themselves.
 local REST = 4
 
----@class CodeCompanion.EditInPlace
+---@class CodeCompanion.StandingEdit
 ---@field bufnr integer
----@field region CodeCompanion.EditRegion
+---@field region CodeCompanion.Region
+---@field actions table<string, fun(rows?: { [1]: integer, [2]: integer })> Of the keys
+---@field is_asking boolean The model is answering
+---@field is_decided boolean All of it is decided: an undo, or `reopen`, opens it again
+---@field is_automatic? boolean It was accepted without asking
+---@field proposal CodeCompanion.Proposal? What is proposed, also while the model is asked for another
+---@field on_end? fun() Called whenever it is decided or dropped
+---@field further_keys? { mode: string, lhs: string, action: fun(), text: string }[]
+---@field further_hints? { [1]: string, [2]: string }[] What is said of them, as for `keys.hint`
+---@field stop_key? string
 ---@field base string[] The lines of the region when the model was asked
 ---@field asked string[] The lines that the reply is about: those, or what was proposed for them
 ---@field instruction string The newest one
----@field conversation CodeCompanion.HeadlessChat
----@field actions table<string, fun()> Of the keys
----@field is_asking boolean The model is answering
----@field is_decided boolean All of it is decided: only an undo brings it back
+---@field conversation? CodeCompanion.HeadlessChat Of an edit in place
 ---@field label string What the model is doing
 ---@field arrived string[] Lines of the reply so far
 ---@field placement string Where they go
----@field proposal CodeCompanion.Proposal? What is proposed, also while the model is asked for another
 ---@field progress? CodeCompanion.EditProgress
 
 ---@class CodeCompanion.EditedBuffer
----@field edits CodeCompanion.EditInPlace[] In the order they began
----@field keys? CodeCompanion.EditKeys What is set while one of them is live
+---@field edits CodeCompanion.StandingEdit[] In the order they began
+---@field keys? CodeCompanion.SetKeys What is set while one of them is live
+---@field keys_of? CodeCompanion.StandingEdit Whose further keys are set
 ---@field is_due? boolean It will be drawn soon
 ---@field cost? number Milliseconds that the last drawing took
 ---@field is_drawn? boolean
@@ -45,13 +51,25 @@ local by_buffer = {}
 ---@type table<integer, CodeCompanion.EditedBuffer>
 local gone = {}
 
----Id of the chat of the edit that ended last.
----@type string?
-M.last_chat = nil
+---The buffers whose edits in place are accepted without asking; 0 stands for every buffer.
+---@type table<integer, true>
+local accepting = {}
+
+---Accept later edits in place without asking.
+---@param bufnr? integer Every buffer when not given
+function M.always_accept(bufnr)
+  accepting[bufnr or 0] = true
+end
+
+---@param bufnr integer
+---@return boolean
+function M.accepts(bufnr)
+  return accepting[bufnr] or accepting[0] or false
+end
 
 ---The edits that run or wait for a decision, from top to bottom.
 ---@param bufnr integer
----@return CodeCompanion.EditInPlace[]
+---@return CodeCompanion.StandingEdit[]
 function M.live(bufnr)
   M.settle(bufnr)
   local found = vim.tbl_filter(function(edit)
@@ -63,7 +81,7 @@ function M.live(bufnr)
   return found
 end
 
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 ---@return boolean
 function M.is_alive(edit)
   local here = by_buffer[edit.bufnr]
@@ -74,7 +92,7 @@ end
 ---@param bufnr integer
 ---@param first integer 0-based row
 ---@param last integer 0-based row after the last line
----@return CodeCompanion.EditInPlace?
+---@return CodeCompanion.StandingEdit?
 function M.meeting(bufnr, first, last)
   for _, edit in ipairs(M.live(bufnr)) do
     local from, to = region.rows(edit.region)
@@ -90,7 +108,7 @@ end
 
 ---The edit that a key in the current window is about: the only one, or that of the cursor's line.
 ---@param bufnr integer
----@return CodeCompanion.EditInPlace?
+---@return CodeCompanion.StandingEdit?
 function M.chosen(bufnr)
   local live = M.live(bufnr)
   local row = api.nvim_win_get_cursor(0)[1] - 1
@@ -98,6 +116,22 @@ function M.chosen(bufnr)
 end
 
 local end_of
+
+---@param bufnr integer
+---@param here CodeCompanion.EditedBuffer
+local function set_keys(bufnr, here)
+  local live = M.live(bufnr)
+  local with_more = vim.iter(live):find(function(edit)
+    return edit.further_keys ~= nil
+  end)
+  local edit = with_more or live[1]
+  if here.keys and here.keys_of == edit then
+    return
+  elseif here.keys then
+    keys.restore(bufnr, here.keys)
+  end
+  here.keys, here.keys_of = keys.set(bufnr, edit.actions, edit.further_keys), edit
+end
 
 ---Draw what stands in a buffer now. Nothing left to decide is the end of an edit; an undo of it brings it back.
 ---@param bufnr integer
@@ -111,6 +145,10 @@ local function refresh(bufnr)
     if edit.is_decided and proposals.is_undone(edit.proposal) then
       local first, last = region.rows(edit.region)
       edit.is_decided = not first or not last or M.meeting(bufnr, first, last) ~= nil
+      if edit.is_automatic and not edit.is_decided then
+        edit.is_automatic, accepting[bufnr], accepting[0] = nil, nil, nil
+        say.hint("Edits in place are asked about again")
+      end
     end
     local placed = not edit.is_decided and present.placed(edit) or nil
     if not edit.is_decided and not placed then
@@ -128,7 +166,7 @@ local function refresh(bufnr)
     end_of(edit, true)
   end
   if #shown > 0 and not here.keys then
-    here.keys = keys.set(bufnr, shown[1].edit.actions)
+    set_keys(bufnr, here)
   end
   if #shown > 0 or here.is_drawn then
     present.draw(bufnr, shown)
@@ -151,44 +189,44 @@ local function refresh_soon(bufnr)
   end
 end
 
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 function M.draw(edit)
   refresh(edit.bufnr)
 end
 
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 function M.draw_soon(edit)
   refresh_soon(edit.bufnr)
 end
 
 ---Change the text, and leave the cursor's line where it is on the screen.
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 ---@param change fun()
 function M.without_moving(edit, change)
   draw.without_moving(edit.bufnr, change)
 end
 
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 function M.begin_progress(edit)
   edit.is_asking = true
   present.begin_progress(edit)
   refresh(edit.bufnr)
 end
 
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 function M.end_progress(edit)
   edit.is_asking, edit.arrived = false, {}
   present.end_progress(edit)
 end
 
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 ---@param can_return boolean
 ---@param text? string|string[]
 ---@param level? CodeCompanion.Severity
 function end_of(edit, can_return, text, level)
   local here = by_buffer[edit.bufnr]
   M.end_progress(edit)
-  if can_return and edit.proposal and #edit.proposal.steps > 0 then
+  if can_return and edit.proposal then
     edit.is_decided = true
   else
     here.edits = vim.tbl_filter(function(other)
@@ -204,15 +242,16 @@ function end_of(edit, can_return, text, level)
     by_buffer[edit.bufnr] = nil
     present.clear(edit.bufnr)
   end
-  M.last_chat = edit.conversation.id
-  edit.conversation:close()
+  if edit.on_end then
+    edit.on_end()
+  end
   if text then
     say.line(text, level)
   end
 end
 
 ---An edit is over: the buffer has its keys back, and nothing of it is drawn.
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 ---@param text? string|string[] What to say
 ---@param level? CodeCompanion.Severity
 function M.finish(edit, text, level)
@@ -222,8 +261,8 @@ function M.finish(edit, text, level)
   end
 end
 
----All of it is accepted: as `finish`, but an undo brings what is undone back as a proposal.
----@param edit CodeCompanion.EditInPlace
+---All of it is decided: as `finish`, but an undo of that opens it again.
+---@param edit CodeCompanion.StandingEdit
 ---@param text string|string[]
 function M.decide(edit, text)
   if M.is_alive(edit) then
@@ -268,7 +307,7 @@ local function watch(bufnr)
   end)
 end
 
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 function M.add(edit)
   local here = by_buffer[edit.bufnr]
   if not here then
@@ -277,7 +316,86 @@ function M.add(edit)
     watch(edit.bufnr)
   end
   table.insert(here.edits, edit)
-  here.keys = here.keys or keys.set(edit.bufnr, edit.actions)
+  if not here.keys or edit.further_keys then
+    set_keys(edit.bufnr, here)
+  end
+end
+
+---What the keys of a buffer do: to its only edit, or to that of the cursor's line.
+---@param bufnr integer
+---@param actions table<string, fun(edit: CodeCompanion.StandingEdit, rows?: { [1]: integer, [2]: integer })>
+---@return table<string, fun(rows?: { [1]: integer, [2]: integer })>
+function M.bound(bufnr, actions)
+  local found = {}
+  for name, action in pairs(actions) do
+    found[name] = function(rows)
+      local of_any = name == "next_hunk" or name == "previous_hunk" or name == "options"
+      local edit = M.chosen(bufnr) or of_any and M.live(bufnr)[1]
+      if edit then
+        return action(edit, rows)
+      end
+      local go = keys.hint({ { "next_hunk", "goes to the next hunk" } }, " · ")
+      say.hint(("%d edits are proposed in this buffer, none on this line"):format(#M.live(bufnr)) .. go)
+    end
+  end
+  return found
+end
+
+---Propose other lines for some of a buffer's.
+---@param bufnr integer
+---@param first integer 0-based row
+---@param last integer 0-based row after the last line
+---@param base string[] The lines that the proposal was made for; they may be others by now
+---@param theirs string[]
+---@param actions table<string, fun(edit: CodeCompanion.StandingEdit, rows?: { [1]: integer, [2]: integer })>
+---@return CodeCompanion.StandingEdit
+function M.propose(bufnr, first, last, base, theirs, actions)
+  require("codecompanion.changes.highlights").define()
+  local place = region.set({ bufnr = bufnr }, first, last)
+  local edit = { bufnr = bufnr, region = place, is_asking = false, is_decided = false, label = "", arrived = {} }
+  edit.actions = M.bound(bufnr, actions)
+  edit.proposal = proposals.new(place, base, theirs)
+  M.add(edit)
+  refresh(bufnr)
+  return edit
+end
+
+---The newest edit of a buffer of which something was rejected, and whose lines have no other proposal now.
+---@param bufnr integer
+---@return CodeCompanion.StandingEdit?
+local function rejected_in(bufnr)
+  local edits = by_buffer[bufnr] and by_buffer[bufnr].edits or {}
+  for at = #edits, 1, -1 do
+    local edit = edits[at]
+    local first, last = region.rows(edit.region)
+    local is_free = first and last and (not edit.is_decided or not M.meeting(bufnr, first, last))
+    if is_free and edit.proposal and proposals.has(edit.proposal, "rejected") then
+      return edit
+    end
+  end
+end
+
+---@param bufnr integer
+---@return boolean
+function M.can_reopen(bufnr)
+  return rejected_in(bufnr) ~= nil
+end
+
+---Open again what was rejected last in a buffer. What was typed since stays.
+---@param bufnr integer
+---@return boolean done
+function M.reopen(bufnr)
+  local edit = rejected_in(bufnr)
+  if not edit then
+    return false
+  end
+  proposals.reopen(edit.proposal)
+  edit.is_decided = false
+  refresh(bufnr)
+  if M.is_alive(edit) then
+    present.reveal(edit)
+  end
+  return true
 end
 
 return M

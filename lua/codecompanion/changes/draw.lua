@@ -1,17 +1,18 @@
----A proposal as it stands in the buffer: lines that would go are marked, lines that would come are virtual lines below
----them. The text itself is not touched, and the line under the cursor stays where it is on the screen.
+---Draws hunks in a buffer that holds one of the two texts: its own lines of a hunk are marked, those of the other text
+---are virtual lines. Removed lines are always above the added ones. The text is not touched, and the line under the
+---cursor stays where it is on the screen.
 
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
-local keys = require("codecompanion.edit_in_place.keys")
+local keys = require("codecompanion.changes.keys")
 local redraw = require("codecompanion.screen.redraw")
 
 local M = {}
 
-M.namespace = api.nvim_create_namespace("codecompanion.edit_in_place.shown")
+M.namespace = api.nvim_create_namespace("codecompanion.changes")
 
 local MIN_WIDTH = 10
----So many rows of the window are left beside a change, whose old and new lines are to be seen together; what does not
+---Rows of the window that are left free beside a hunk, whose old and new lines are to be seen together; what does not
 ---fit is counted.
 local ROWS_BESIDE, MIN_ROWS = 4, 6
 
@@ -26,7 +27,7 @@ local function window_of(bufnr)
   return vim.fn.win_findbuf(bufnr)[1]
 end
 
----@class CodeCompanion.EditRoom
+---@class CodeCompanion.ChangeRoom
 ---@field width integer Cells for the text of a line
 ---@field gutter integer Cells left of it
 ---@field rows integer Old and new lines that may be shown of one change
@@ -34,7 +35,7 @@ end
 ---@field tabstop integer
 
 ---@param bufnr integer
----@return CodeCompanion.EditRoom
+---@return CodeCompanion.ChangeRoom
 local function room_in(bufnr)
   local win = window_of(bufnr)
   local info = win and vim.fn.getwininfo(win)[1]
@@ -74,35 +75,40 @@ local function padded(text, width)
   return text .. (" "):rep(math.max(0, width - api.nvim_strwidth(text)))
 end
 
----The new lines of a change as virtual lines.
+---@alias CodeCompanion.VirtualLine { [1]: string, [2]: string }[]
+
+---Lines of the other text, as virtual lines.
 ---@param lines string[]
----@param removed integer How many lines they replace
----@param room CodeCompanion.EditRoom
----@return { [1]: string, [2]: string }[][]
-local function added(lines, removed, room)
-  local shown, most = {}, math.max(MIN_ROWS, room.rows - removed)
-  local plus = padded((" "):rep(room.gutter - 2) .. "+", room.gutter)
+---@param sign "+"|"−"
+---@param most integer How many rows there are for them
+---@param room CodeCompanion.ChangeRoom
+---@return CodeCompanion.VirtualLine[]
+local function other_lines(lines, sign, most, room)
+  local shown, group = {}, sign == "+" and "CodeCompanionAdded" or "CodeCompanionRemoved"
+  local before = padded((" "):rep(room.gutter - 2) .. sign, room.gutter)
   for at, line in ipairs(lines) do
-    if #shown >= most and at < #lines then
-      local more = ("… %d more lines"):format(#lines - at + 1) .. keys.hint({ { "show_diff", "shows all" } }, " · ")
-      shown[#shown + 1] = { { (" "):rep(room.gutter) .. more, "CodeCompanionEditHint" } }
+    if #shown >= most and at < #lines - 1 then -- a notice takes a row as well
+      local more = ("… %d more"):format(#lines - at + 1) .. keys.hint({ { "view_diff", "shows all" } }, " · ")
+      shown[#shown + 1] = { { (" "):rep(room.gutter) .. more, "CodeCompanionChangeHint" } }
       break
     end
     local text = visible(line, room.tabstop)
     local rows = room.wraps and fit.rows(text, room.width) or { text }
     for index, row in ipairs(rows) do
-      local mark = index == 1 and plus or (" "):rep(room.gutter)
-      shown[#shown + 1] = { { mark, "CodeCompanionEditHint" }, { padded(row, room.width), "CodeCompanionEditAdded" } }
+      local mark = index == 1 and before or (" "):rep(room.gutter)
+      shown[#shown + 1] = { { mark, "CodeCompanionChangeHint" }, { padded(row, room.width), group } }
     end
   end
   return shown
 end
 
+---Mark lines of the buffer.
 ---@param bufnr integer
 ---@param first integer
 ---@param last integer
 ---@param group string
-local function mark_removed(bufnr, first, last, group)
+---@param sign "+"|"−"
+local function mark(bufnr, first, last, group, sign)
   for row = first, last - 1 do
     api.nvim_buf_set_extmark(bufnr, M.namespace, row, 0, {
       end_row = row + 1,
@@ -110,15 +116,15 @@ local function mark_removed(bufnr, first, last, group)
       hl_eol = true,
       priority = 250,
       strict = false,
-      virt_text = { { " −", "CodeCompanionEditHint" } },
+      virt_text = { { " " .. sign, "CodeCompanionChangeHint" } },
     })
   end
 end
 
----Below which row virtual lines stand; above the first one for -1.
+---Put virtual lines below a row; above the first one for -1.
 ---@param bufnr integer
 ---@param row integer
----@param lines table[]
+---@param lines CodeCompanion.VirtualLine[]
 local function put_below(bufnr, row, lines)
   if #lines == 0 then
     return
@@ -163,62 +169,87 @@ function M.without_moving(bufnr, draw)
   end
 end
 
----@class CodeCompanion.EditShown
----@field first integer 0-based row of the region
+---@class CodeCompanion.ShownHunks
+---@field first integer 0-based row that the hunks count from
 ---@field hunks CodeCompanion.PlacedHunk[]
----@field hint string[] What stands below the first change: the first that fits
+---@field hint string[] What is said below the first hunk: the first that fits
+
+---What is said below a hunk.
+---@param shown CodeCompanion.ShownHunks
+---@param index integer
+---@param room CodeCompanion.ChangeRoom
+---@return CodeCompanion.VirtualLine?
+local function hint_below(shown, index, room)
+  local hint, group = index == 1 and shown.hint or {}, "CodeCompanionChangeHint"
+  if shown.hunks[index].is_conflict then
+    local accept = keys.selecting()
+    local choice =
+      keys.hint({ accept and { "=" .. accept, "takes the new ones" } or nil, { "skip_hunk", "keeps yours" } })
+    hint, group = { "You changed these lines too · " .. choice, "You changed these" }, "CodeCompanionConflict"
+  end
+  for at, text in ipairs(hint) do
+    if api.nvim_strwidth(text) <= room.width or at == #hint then
+      return { { (" "):rep(room.gutter) .. fit.cut(text, room.width), group } }
+    end
+  end
+end
 
 ---@param bufnr integer
----@param shown CodeCompanion.EditShown
----@param room CodeCompanion.EditRoom
-local function draw_one(bufnr, shown, room)
+---@param shown CodeCompanion.ShownHunks
+---@param room CodeCompanion.ChangeRoom
+local function draw_in_old_text(bufnr, shown, room)
   for index, one in ipairs(shown.hunks) do
     local first = shown.first + one.first
     local last = first + one.count
-    mark_removed(bufnr, first, last, one.is_conflict and "CodeCompanionEditConflict" or "CodeCompanionEditRemoved")
-    local lines = added(one.lines, one.count, room)
-    local hint = {}
-    if one.is_conflict then
-      local choice = keys.hint({ { "accept_hunk", "takes the new ones" }, { "reject_hunk", "keeps yours" } }, " · ")
-      hint = { "you have changed these lines, too" .. choice, "you changed these, too" }
-    elseif index == 1 then
-      hint = shown.hint
-    end
-    for at, text in ipairs(hint) do
-      if api.nvim_strwidth(text) <= room.width or at == #hint then
-        local group = one.is_conflict and "CodeCompanionEditConflict" or "CodeCompanionEditHint"
-        lines[#lines + 1] = { { (" "):rep(room.gutter) .. fit.cut(text, room.width), group } }
-        break
-      end
-    end
+    mark(bufnr, first, last, one.is_conflict and "CodeCompanionConflict" or "CodeCompanionRemoved", "−")
+    local lines = other_lines(one.lines, "+", math.max(MIN_ROWS, room.rows - one.count), room)
+    lines[#lines + 1] = hint_below(shown, index, room)
     put_below(bufnr, last - 1, lines)
   end
 end
 
----Draw what stands in a buffer; what was drawn before goes.
+---Draw hunks in a buffer with the text that they change; what was drawn before goes.
 ---@param bufnr integer
----@param all CodeCompanion.EditShown[]
+---@param all CodeCompanion.ShownHunks[]
 function M.draw(bufnr, all)
   M.without_moving(bufnr, function()
     api.nvim_buf_clear_namespace(bufnr, M.namespace, 0, -1)
     local room = room_in(bufnr)
     for _, shown in ipairs(all) do
-      draw_one(bufnr, shown, room)
+      draw_in_old_text(bufnr, shown, room)
     end
   end)
 end
 
-local progress = api.nvim_create_namespace("codecompanion.edit_in_place.progress")
+---Draw hunks in a buffer with the text that they lead to; what was drawn before goes.
+---@param bufnr integer
+---@param base string[] The text they change
+---@param all CodeCompanion.Hunk[]
+function M.draw_result(bufnr, base, all)
+  M.without_moving(bufnr, function()
+    api.nvim_buf_clear_namespace(bufnr, M.namespace, 0, -1)
+    local room, offset = room_in(bufnr), 0
+    for _, hunk in ipairs(all) do
+      local first = hunk.first + offset
+      mark(bufnr, first, first + #hunk.lines, "CodeCompanionAdded", "+")
+      local removed = vim.list_slice(base, hunk.first + 1, hunk.first + hunk.count)
+      put_below(bufnr, first - 1, other_lines(removed, "−", math.huge, room))
+      offset = offset + #hunk.lines - hunk.count
+    end
+  end)
+end
 
----Say at the end of a line what is happening; nothing takes it away.
+local progress = api.nvim_create_namespace("codecompanion.changes.progress")
+
+---Show at the end of a line what is happening.
 ---@param bufnr integer
 ---@param row integer
 ---@param text string
----@param mark? integer Where it was said before
+---@param id? integer The mark that shows it already
 ---@return integer mark
-function M.progress(bufnr, row, text, mark)
+function M.progress(bufnr, row, text, id)
   return api.nvim_buf_set_extmark(bufnr, progress, math.min(row, api.nvim_buf_line_count(bufnr) - 1), 0, {
-    id = mark,
+    id = id,
     virt_text = { { "  " .. text, "CodeCompanionEditProgress" } },
     virt_text_pos = "eol",
     hl_mode = "combine",
@@ -226,16 +257,16 @@ function M.progress(bufnr, row, text, mark)
 end
 
 ---@param bufnr integer
----@param mark? integer
-function M.end_progress(bufnr, mark)
-  if mark and api.nvim_buf_is_loaded(bufnr) then
-    api.nvim_buf_del_extmark(bufnr, progress, mark)
+---@param id? integer
+function M.end_progress(bufnr, id)
+  if id and api.nvim_buf_is_loaded(bufnr) then
+    api.nvim_buf_del_extmark(bufnr, progress, id)
   end
 end
 
 ---Open the folds that hide a change.
 ---@param bufnr integer
----@param shown CodeCompanion.EditShown
+---@param shown CodeCompanion.ShownHunks
 function M.unfold(bufnr, shown)
   for _, win in ipairs(vim.fn.win_findbuf(bufnr)) do
     api.nvim_win_call(win, function()

@@ -1,11 +1,11 @@
 ---What a user sees of the edits of a buffer: the changes as they stand, what their keys do, what the model is doing.
 
 local api = vim.api
-local draw = require("codecompanion.edit_in_place.draw")
-local hunks = require("codecompanion.edit_in_place.hunks")
-local keys = require("codecompanion.edit_in_place.keys")
-local proposals = require("codecompanion.edit_in_place.proposal")
-local region = require("codecompanion.edit_in_place.region")
+local draw = require("codecompanion.changes.draw")
+local hunks = require("codecompanion.changes.hunks")
+local keys = require("codecompanion.changes.keys")
+local proposals = require("codecompanion.changes.proposal")
+local region = require("codecompanion.changes.region")
 
 local uv = vim.uv or vim.loop
 
@@ -33,7 +33,7 @@ function M.made_of(asked, placement, lines)
 end
 
 ---What is proposed by an edit now, or has arrived of it.
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 ---@return CodeCompanion.PlacedHunk[]? placed nil when its lines are gone
 function M.placed(edit)
   if not edit.is_asking then
@@ -48,28 +48,32 @@ function M.placed(edit)
   if edit.placement == "replace" then
     so_far = hunks.so_far(edit.asked, so_far)
   end
-  return hunks.place(edit.base, so_far, region.lines(edit.region))
+  local all = hunks.between({ lines = edit.base }, { lines = so_far })
+  return hunks.place(edit.base, all, region.lines(edit.region))
 end
 
+---What is said below the first hunk, in fewer and fewer words.
+---@param edit CodeCompanion.StandingEdit
 ---@param count integer
 ---@return string[]
-local function hints(count)
+local function hints(edit, count)
   local all = { { "accept_change", "accept" }, { "reject_change", "reject" } }
-  local one = { { "accept_hunk", "accept this" }, { "reject_hunk", "reject this" }, { "next_hunk", "next" } }
-  local more = { { "follow_up", "follow up" }, { "options", "keys" } }
-  local total = count > 1 and ("%d changes · "):format(count) or ""
-  local short = vim.list_slice(all)
-  short[3] = more[2]
+  local one = { { "skip_hunk", "skip hunk" }, { "next_hunk", "next" } }
+  local more, total = edit.further_hints or {}, count > 1 and ("%d hunks · "):format(count) or ""
+  local function said(list)
+    return keys.hint(list, nil, edit.bufnr)
+  end
   local long = vim.list_extend(vim.list_slice(all), count > 1 and one or {})
   return {
-    total .. keys.hint(vim.list_extend(vim.list_slice(long), more)),
-    total .. keys.hint(short),
-    keys.hint(short),
+    total .. said(vim.list_extend(vim.list_slice(long), more)),
+    total .. said(long),
+    total .. said(all),
+    said(all),
   }
 end
 
 ---@class CodeCompanion.PresentedEdit
----@field edit CodeCompanion.EditInPlace
+---@field edit CodeCompanion.StandingEdit
 ---@field first integer 0-based row of its region
 ---@field hunks CodeCompanion.PlacedHunk[]
 
@@ -102,13 +106,13 @@ function M.draw(bufnr, shown)
   draw.draw(
     bufnr,
     vim.tbl_map(function(one)
-      return { first = one.first, hunks = one.hunks, hint = one.edit.is_asking and {} or hints(#one.hunks) }
+      return { first = one.first, hunks = one.hunks, hint = one.edit.is_asking and {} or hints(one.edit, #one.hunks) }
     end, shown)
   )
 end
 
 ---Show what is proposed: open the folds that hide it, and scroll to new lines that are below the window.
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 function M.reveal(edit)
   local first = region.rows(edit.region)
   if not first or not edit.proposal then
@@ -116,26 +120,27 @@ function M.reveal(edit)
   end
   draw.unfold(edit.bufnr, { first = first, hunks = edit.proposal.placed, hint = {} })
   if api.nvim_get_current_buf() == edit.bufnr then
-    local one = proposals.at(edit.proposal, api.nvim_win_get_cursor(0)[1] - 1) or edit.proposal.placed[1]
+    local one = proposals.at(edit.proposal, api.nvim_win_get_cursor(0)[1] - 1)[1] or edit.proposal.placed[1]
     if one then
       draw.reveal(first + one.first, math.max(0, first + one.first + one.count - 1))
     end
   end
 end
 
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 local function show_progress(edit)
   local first = region.rows(edit.region)
   if first then
     local frame = FRAMES[math.floor(uv.now() / FRAME_MS) % #FRAMES + 1]
     local label = edit.label ~= "" and edit.label or "waiting for the model"
-    local text = ("%s %s%s"):format(frame, label, keys.hint({ { "stop", "stops" } }, " · "))
+    local stop = edit.stop_key and (" · %s stops"):format(edit.stop_key) or ""
+    local text = ("%s %s%s"):format(frame, label, stop)
     edit.progress.mark = draw.progress(edit.bufnr, first, text, edit.progress.mark)
   end
 end
 
 ---Show that the model is being asked, until it is not any more.
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 function M.begin_progress(edit)
   M.end_progress(edit)
   local progress = { timer = uv.new_timer() }
@@ -152,7 +157,7 @@ function M.begin_progress(edit)
   )
 end
 
----@param edit CodeCompanion.EditInPlace
+---@param edit CodeCompanion.StandingEdit
 function M.end_progress(edit)
   local progress = edit.progress
   if progress then

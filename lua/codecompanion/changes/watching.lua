@@ -1,12 +1,12 @@
----When what is drawn of edits in place has to be drawn again: their lines change, or windows have another width.
+---When proposals have to be drawn again: their lines change, windows have another width, or the theme is another one.
 
 local api = vim.api
-local region = require("codecompanion.edit_in_place.region")
+local region = require("codecompanion.changes.region")
 
 local M = {}
 
 ---Whether a change of lines may change what is drawn: one beside all edits moves that with its lines.
----@param edits CodeCompanion.EditInPlace[]
+---@param edits CodeCompanion.StandingEdit[]
 ---@param first integer 0-based row of the first line that was changed
 ---@param last integer Row after the last one, as it was
 ---@return boolean
@@ -22,7 +22,7 @@ end
 
 ---Watch the text of a buffer as long as it has edits.
 ---@param bufnr integer
----@param on { edits: (fun(): CodeCompanion.EditInPlace[]?), changed: fun(), gone: fun() } gone: it is another text
+---@param on { edits: (fun(): CodeCompanion.StandingEdit[]?), changed: fun(), gone: fun() } gone: it is another text
 function M.lines(bufnr, on)
   api.nvim_buf_attach(bufnr, false, {
     on_lines = function(_, _, _, first, last)
@@ -48,12 +48,19 @@ function M.widths(changed)
   end
   is_watching = true
   api.nvim_create_autocmd({ "VimResized", "WinResized", "OptionSet" }, {
-    group = api.nvim_create_augroup("codecompanion.edit_in_place", {}),
+    group = api.nvim_create_augroup("codecompanion.changes", {}),
     desc = "Draw proposals for the new width",
     callback = function(args)
       if args.event ~= "OptionSet" or vim.list_contains({ "wrap", "number", "tabstop" }, args.match) then
         changed()
       end
+    end,
+  })
+  api.nvim_create_autocmd("ColorScheme", {
+    group = "codecompanion.changes",
+    desc = "Define the colours of proposals",
+    callback = function()
+      require("codecompanion.changes.highlights").define()
     end,
   })
 end

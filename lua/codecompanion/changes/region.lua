@@ -1,12 +1,12 @@
----The lines of a buffer that an edit is about, wherever they move while the user goes on typing.
+---The lines of a buffer that a proposal is about, wherever they move while the user goes on typing.
 
 local api = vim.api
 
 local M = {}
 
-M.namespace = api.nvim_create_namespace("codecompanion.edit_in_place.region")
+M.namespace = api.nvim_create_namespace("codecompanion.changes.region")
 
----@class CodeCompanion.EditRegion
+---@class CodeCompanion.Region
 ---@field bufnr integer
 ---@field top integer Extmark at the first line
 ---@field bottom integer Extmark at the line after the last one
@@ -14,7 +14,7 @@ M.namespace = api.nvim_create_namespace("codecompanion.edit_in_place.region")
 ---@param region { bufnr: integer, top?: integer, bottom?: integer }
 ---@param first integer 0-based row
 ---@param last integer 0-based row after the last line
----@return CodeCompanion.EditRegion
+---@return CodeCompanion.Region
 function M.set(region, first, last)
   local function mark(id, row, right)
     return api.nvim_buf_set_extmark(region.bufnr, M.namespace, row, 0, {
@@ -24,11 +24,11 @@ function M.set(region, first, last)
     })
   end
   region.top, region.bottom = mark(region.top, first, false), mark(region.bottom, last, true)
-  return region --[[@as CodeCompanion.EditRegion]]
+  return region --[[@as CodeCompanion.Region]]
 end
 
 ---The rows of the region now, nil when the buffer or its marks are gone.
----@param region CodeCompanion.EditRegion
+---@param region CodeCompanion.Region
 ---@return integer? first
 ---@return integer? last
 function M.rows(region)
@@ -43,14 +43,14 @@ function M.rows(region)
   return top[1], math.min(math.max(bottom[1], top[1]), api.nvim_buf_line_count(region.bufnr))
 end
 
----@param region CodeCompanion.EditRegion
+---@param region CodeCompanion.Region
 ---@return string[]
 function M.lines(region)
   local first, last = M.rows(region)
   return first and api.nvim_buf_get_lines(region.bufnr, first, last --[[@as integer]], false) or {}
 end
 
----@param region CodeCompanion.EditRegion
+---@param region CodeCompanion.Region
 function M.clear(region)
   if api.nvim_buf_is_loaded(region.bufnr) then
     api.nvim_buf_del_extmark(region.bufnr, M.namespace, region.top)

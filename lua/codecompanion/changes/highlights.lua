@@ -1,0 +1,80 @@
+---Highlight groups of proposed changes: name, link, what it is for. The help lists them with those of the chat.
+
+local api = vim.api
+
+local M = {}
+
+---@type { [1]: string, [2]: string, [3]: string }[]
+M.groups = {
+  { "CodeCompanionAdded", "DiffAdd", "An added line, in every diff of the plugin" },
+  { "CodeCompanionRemoved", "DiffDelete", "A removed line, in every diff of the plugin" },
+  { "CodeCompanionConflict", "DiagnosticWarn", "A hunk that overlaps a change of yours" },
+  { "CodeCompanionChangeHint", "Comment", "The keys of a change, its line numbers and signs" },
+  { "CodeCompanionEditProgress", "DiagnosticInfo", "What an edit in place is doing, while the model answers" },
+}
+
+---Where the two colours of a diff are taken from: the first pair of the theme that can be told apart.
+local PAIRS = { { "DiffAdd", "DiffDelete" }, { "@diff.plus", "@diff.minus" }, { "Added", "Removed" } }
+---For a theme without such a pair.
+local PLAIN = { { fg = "LightGreen", ctermfg = "Green" }, { fg = "LightRed", ctermfg = "Red" } }
+
+---@class CodeCompanion.Look
+---@field fg? integer
+---@field bg? integer
+---@field reverse? boolean
+
+---How a group looks with the colours that the screen has now.
+---@param name string
+---@return CodeCompanion.Look
+local function look_of(name)
+  local hl = api.nvim_get_hl(0, { name = name, link = false })
+  if vim.o.termguicolors or vim.fn.has("gui_running") == 1 then
+    return { fg = hl.fg, bg = hl.bg, reverse = hl.reverse }
+  end
+  return { fg = hl.ctermfg, bg = hl.ctermbg, reverse = hl.cterm and hl.cterm.reverse }
+end
+
+---Whether text in this look can be told from plain text.
+---@param look CodeCompanion.Look
+---@param normal CodeCompanion.Look
+---@return boolean
+local function is_seen(look, normal)
+  return (look.bg ~= nil and look.bg ~= normal.bg) or (look.fg ~= nil and look.fg ~= normal.fg) or look.reverse == true
+end
+
+---@return { [1]: string, [2]: string }? groups
+local function pair_of_theme()
+  local normal = look_of("Normal")
+  for _, pair in ipairs(PAIRS) do
+    local added, removed = look_of(pair[1]), look_of(pair[2])
+    if is_seen(added, normal) and is_seen(removed, normal) and not vim.deep_equal(added, removed) then
+      return pair
+    end
+  end
+end
+
+---What a group is to look like: as the theme has it, but text that has the colour of its ground keeps its own.
+---@param name string
+---@return vim.api.keyset.highlight
+local function readable(name)
+  local hl = api.nvim_get_hl(0, { name = name, link = false })
+  if (hl.fg and hl.fg == hl.bg) or (hl.ctermfg and hl.ctermfg == hl.ctermbg) then
+    return { bg = hl.bg, ctermbg = hl.ctermbg }
+  end
+  return { link = name }
+end
+
+---Define the groups; a definition of the user's stays.
+function M.define()
+  local pair = pair_of_theme()
+  for index, group in ipairs(M.groups) do
+    local spec = { link = group[2] }
+    if index <= 2 then
+      spec = pair and readable(pair[index]) or vim.deepcopy(PLAIN[index])
+    end
+    spec.default = true
+    api.nvim_set_hl(0, group[1], spec)
+  end
+end
+
+return M

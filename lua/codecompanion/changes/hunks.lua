@@ -1,0 +1,163 @@
+---The hunks between two texts, computed once and kept as data: every proposal, approval and diff is drawn from them,
+---and any subset of them can be applied. Pure; neither Vim's diff mode nor 'diffopt' is used.
+---
+---`base` is the text a proposal was made for, `theirs` the proposed text, `mine` the text as it is now. A hunk that
+---overlaps a change of the user's is a conflict and is never applied unasked.
+
+local M = {}
+
+---@class CodeCompanion.Text
+---@field lines string[] Without line ends; a NUL is "\n", as in buffers
+---@field eol? boolean Whether the last line ends with a newline; nil counts as true
+
+---@class CodeCompanion.Hunk
+---@field first integer Lines of the base above it
+---@field count integer Lines of the base that it replaces
+---@field lines string[] The lines that replace them
+---@field eol? boolean Whether the text ends with a newline after it; nil: it does not touch the end of the text
+
+---@class CodeCompanion.PlacedHunk
+---@field index integer Which of the hunks it is
+---@field first integer Lines of `mine` above it
+---@field count integer Lines of `mine` that it replaces
+---@field lines string[] The lines that replace them
+---@field is_conflict boolean The user has changed these lines as well
+
+---@param text string
+---@return CodeCompanion.Text
+function M.text(text)
+  if text == "" then
+    return { lines = {}, eol = true }
+  end
+  local lines = vim.split(text, "\n", { plain = true })
+  local eol = lines[#lines] == ""
+  lines[#lines] = not eol and lines[#lines] or nil
+  return { lines = lines, eol = eol }
+end
+
+---The text as one string. An empty text has no newline.
+---@param text CodeCompanion.Text
+---@return string
+function M.joined(text)
+  if #text.lines == 0 then
+    return ""
+  end
+  local parts = {}
+  for at, line in ipairs(text.lines) do
+    parts[at] = line:find("\n", 1, true) and line:gsub("\n", "\0") or line
+  end
+  return table.concat(parts, "\n") .. (text.eol == false and "" or "\n")
+end
+
+---The hunks that turn `base` into `theirs`, from top to bottom.
+---@param base CodeCompanion.Text
+---@param theirs CodeCompanion.Text
+---@return CodeCompanion.Hunk[]
+function M.between(base, theirs)
+  local diff = vim.text and vim.text.diff or vim.diff
+  local options = { result_type = "indices", algorithm = "histogram" }
+  local found = {}
+  for _, one in
+    ipairs(diff(M.joined(base), M.joined(theirs), options) --[[@as integer[][] ]])
+  do
+    local first, count, new_first, new_count = unpack(one)
+    first = count > 0 and first - 1 or first -- an insertion names the line above it
+    local hunk = {
+      first = first,
+      count = count,
+      lines = vim.list_slice(theirs.lines, new_first, new_first + new_count - 1),
+    }
+    if first + count == #base.lines then
+      hunk.eol = theirs.eol ~= false
+    end
+    found[#found + 1] = hunk
+  end
+  return found
+end
+
+---Apply hunks, each of which is one of those between the base and another text.
+---@param base CodeCompanion.Text
+---@param hunks CodeCompanion.Hunk[] From top to bottom
+---@return CodeCompanion.Text
+function M.apply(base, hunks)
+  local lines, at, eol = {}, 1, base.eol
+  for _, hunk in ipairs(hunks) do
+    vim.list_extend(lines, base.lines, at, hunk.first)
+    vim.list_extend(lines, hunk.lines)
+    at = hunk.first + hunk.count + 1
+    if hunk.eol ~= nil then
+      eol = hunk.eol
+    end
+  end
+  return { lines = vim.list_extend(lines, base.lines, at), eol = eol }
+end
+
+---@param a CodeCompanion.Hunk
+---@param b CodeCompanion.Hunk
+---@return boolean
+local function overlap(a, b)
+  return a.first < b.first + b.count and b.first < a.first + a.count
+end
+
+---@param a CodeCompanion.Hunk
+---@param b CodeCompanion.Hunk
+---@return boolean
+local function is_same(a, b)
+  return a.first == b.first and a.count == b.count and vim.deep_equal(a.lines, b.lines)
+end
+
+---One hunk among the changes of the user.
+---@param base string[]
+---@param hunk CodeCompanion.Hunk
+---@param mine CodeCompanion.Hunk[]
+---@return { first: integer, count: integer, lines: string[], is_conflict: boolean }? placed nil: the user has made it
+local function placed(base, hunk, mine)
+  local offset, grown, is_conflict = 0, 0, false
+  local first, last = hunk.first, hunk.first + hunk.count
+  for _, other in ipairs(mine) do
+    if is_same(other, hunk) then
+      return nil
+    elseif overlap(other, hunk) then
+      is_conflict = true
+      first, last = math.min(first, other.first), math.max(last, other.first + other.count)
+      grown = grown + #other.lines - other.count
+    elseif other.first + other.count <= hunk.first then
+      offset = offset + #other.lines - other.count
+    end
+  end
+  local lines = vim.list_extend(vim.list_slice(base, first + 1, hunk.first), hunk.lines)
+  vim.list_extend(lines, base, hunk.first + hunk.count + 1, last)
+  return { first = first + offset, count = last - first + grown, lines = lines, is_conflict = is_conflict }
+end
+
+---Where hunks of the base are in the text as it is now, from top to bottom.
+---@param base string[]
+---@param hunks CodeCompanion.Hunk[] From top to bottom
+---@param mine string[]
+---@return CodeCompanion.PlacedHunk[]
+function M.place(base, hunks, mine)
+  local of_user, found = M.between({ lines = base }, { lines = mine }), {}
+  for index, hunk in ipairs(hunks) do
+    local one = placed(base, hunk, of_user)
+    if one then
+      one.index = index
+      found[#found + 1] = one
+    end
+  end
+  return found
+end
+
+---A text of which only the beginning has arrived, with the rest of the base: below its end nothing is decided yet.
+---@param base string[]
+---@param theirs string[] The complete lines so far
+---@return string[]
+function M.so_far(base, theirs)
+  local hunks = M.between({ lines = base }, { lines = theirs })
+  local last = hunks[#hunks]
+  if last and last.first + last.count == #base and last.count > #last.lines then
+    last.count = #last.lines
+  end
+  return M.apply({ lines = base }, hunks).lines
+end
+
+return M

@@ -1,0 +1,35 @@
+---A proposal for a whole file, shown in the file's buffer and decided there: a reverted change that overlaps later
+---ones, a rejected change that is reopened.
+
+local api = vim.api
+local hunks = require("codecompanion.changes.hunks")
+local show = require("codecompanion.files.show")
+local standing = require("codecompanion.changes.standing")
+
+local M = {}
+
+---Open the file and propose the way from one of its texts to another. What the file has besides stays; hunks that
+---overlap that are marked.
+---@param path string
+---@param from string The text that the change was made for
+---@param to string
+---@return CodeCompanion.StandingEdit? edit nil when the file cannot be opened
+function M.propose(path, from, to)
+  show.file(path)
+  local bufnr = api.nvim_get_current_buf()
+  if vim.fs.normalize(api.nvim_buf_get_name(bufnr)) ~= vim.fs.normalize(path) then
+    return nil -- it was said why
+  end
+  local count = api.nvim_buf_line_count(bufnr)
+  local is_empty = count == 1 and api.nvim_buf_get_lines(bufnr, 0, 1, false)[1] == ""
+  local base, theirs = hunks.text(from).lines, hunks.text(to).lines
+  base = #base == 0 and is_empty and { "" } or base
+  local actions = require("codecompanion.changes.actions")
+  local edit = standing.propose(bufnr, 0, count, base, theirs, actions)
+  if standing.is_alive(edit) then
+    actions.next_hunk(edit)
+  end
+  return edit
+end
+
+return M

@@ -1,0 +1,232 @@
+---The keys that decide about a proposed change: one set of verbs for approvals, diffs, edits in place and the review.
+---They are set in a buffer while it has something to decide; what they did there before, they do again afterwards.
+---
+---A default key that the user's own mappings begin with would answer in the middle of theirs: the next free one of
+---`ALTERNATIVES` takes its place. A key that the user has configured is used as it is.
+
+local api = vim.api
+
+local M = {}
+
+---The verbs that decide; the others go somewhere or show something.
+local DECIDES = { accept_change = true, reject_change = true, always_accept = true, cancel = true, skip_hunk = true }
+---What a default key of the form `g2` gives way to.
+local ALTERNATIVES = { "gz%s", "<LocalLeader>%s", "<Leader>%s" }
+---What `vim.keymap.set` gets as the beginning of `desc`: how our mappings are told from the user's.
+local OURS = "CodeCompanion: "
+
+---@return { [1]: string, [2]: table<string, string|string[]>, [3]: string }[]
+local function verbs()
+  return require("codecompanion.config.options.changes").KEYS
+end
+
+---@param entry? { modes?: table<string, string|string[]> }|false
+---@param mode string
+---@return string[]
+local function keys_in(entry, mode)
+  local keys = entry and entry.modes and entry.modes[mode] or {}
+  return type(keys) == "table" and keys or { keys }
+end
+
+---Whether a mapping of the user's, or of another plugin, begins with a key.
+---@param key string
+---@param mode string
+---@param bufnr integer
+---@return boolean
+local function is_taken(key, mode, bufnr)
+  local wanted = vim.keycode(key)
+  for _, maps in ipairs({ api.nvim_buf_get_keymap(bufnr, mode), api.nvim_get_keymap(mode) }) do
+    for _, map in ipairs(maps) do
+      if vim.startswith(map.lhsraw or vim.keycode(map.lhs), wanted) and not vim.startswith(map.desc or "", OURS) then
+        return true
+      end
+    end
+  end
+  return false
+end
+
+---The key that a default one gives way to in a buffer: itself where nothing is in its way, nil where all are taken.
+---@param key string
+---@param mode string
+---@param bufnr integer
+---@return string?
+local function free(key, mode, bufnr)
+  local last = key:match("^g(%d)$")
+  if not is_taken(key, mode, bufnr) then
+    return key
+  end
+  for _, form in ipairs(last and ALTERNATIVES or {}) do
+    local other = form:format(last)
+    if not is_taken(other, mode, bufnr) then
+      return other
+    end
+  end
+end
+
+---@type table<integer, table<string, string[]>> The keys of buffers that have them set
+local set_in = {}
+
+---The keys of a verb in a buffer.
+---@param name string
+---@param mode string
+---@param bufnr? integer The current buffer when not given
+---@return string[]
+function M.keys(name, mode, bufnr)
+  bufnr = bufnr or api.nvim_get_current_buf()
+  local known = set_in[bufnr] and set_in[bufnr][mode .. name]
+  if known then
+    return known
+  end
+  local configured = keys_in(require("codecompanion.config").options.interactions.shared.keymaps[name], mode)
+  local default
+  for _, verb in ipairs(verbs()) do
+    default = verb[1] == name and keys_in({ modes = verb[2] }, mode) or default
+  end
+  if not DECIDES[name] or not vim.deep_equal(configured, default) then
+    return configured
+  end
+  local found = {}
+  for _, key in ipairs(configured) do
+    found[#found + 1] = free(key, mode, bufnr)
+  end
+  return found
+end
+
+---The first key of a verb in Normal mode, nil when it has none.
+---@param name string
+---@param bufnr? integer The current buffer when not given
+---@return string?
+function M.of(name, bufnr)
+  return M.keys(name, "n", bufnr)[1]
+end
+
+---How the hunk under the cursor alone is accepted: `Vg2`, nil without a key for it.
+---@param bufnr? integer
+---@return string?
+function M.selecting(bufnr)
+  local key = M.keys("accept_change", "v", bufnr)[1]
+  return key and "V" .. key or nil
+end
+
+---What keys do, in a few words: `g2 accept · g3 reject`; verbs without a key are left out.
+---@param actions { [1]: string, [2]: string }[] Verb, or key with a leading `=`, and words
+---@param before? string What stands before it, unless it is empty
+---@param bufnr? integer
+---@return string
+function M.hint(actions, before, bufnr)
+  local parts = {}
+  for _, action in ipairs(actions) do
+    local key = action[1]:match("^=(.*)$") or M.of(action[1], bufnr)
+    parts[#parts + 1] = key and (key .. " " .. action[2])
+  end
+  return #parts == 0 and "" or ((before or "") .. table.concat(parts, " · "))
+end
+
+---The verbs with their keys in a buffer and what they do, for the windows that list them.
+---@param bufnr? integer
+---@return { name: string, keys: string, text: string }[]
+function M.described(bufnr)
+  local rows = {}
+  for _, verb in ipairs(verbs()) do
+    local keys = table.concat(M.keys(verb[1], "n", bufnr), " ")
+    if keys ~= "" then
+      rows[#rows + 1] = { name = verb[1], keys = keys, text = verb[3] }
+    end
+  end
+  return rows
+end
+
+---What a mapping of a verb says of itself.
+---@param name string
+---@return string
+function M.desc(name)
+  for _, verb in ipairs(verbs()) do
+    if verb[1] == name then
+      return OURS .. verb[3]
+    end
+  end
+  return OURS .. name
+end
+
+---@alias CodeCompanion.SetKeys { mode: string, lhs: string, before: table? }[]
+
+---Set keys in a buffer.
+---@param bufnr integer
+---@param wanted { mode: string, lhs: string, action: fun(), text: string }[]
+---@return CodeCompanion.SetKeys set To be given to `restore`
+local function set_all(bufnr, wanted)
+  local set = {}
+  for _, one in ipairs(wanted) do
+    local before = api.nvim_buf_call(bufnr, function()
+      return vim.fn.maparg(one.lhs, one.mode, false, true)
+    end)
+    set[#set + 1] = { mode = one.mode, lhs = one.lhs, before = before.buffer == 1 and before or nil }
+    vim.keymap.set(one.mode, one.lhs, one.action, {
+      buffer = bufnr,
+      nowait = true,
+      silent = true,
+      desc = OURS .. one.text,
+    })
+  end
+  return set
+end
+
+---The rows of the selection, which ends.
+---@return { [1]: integer, [2]: integer } rows 0-based
+local function selected_rows()
+  local first, last = vim.fn.line("v"), vim.fn.line(".")
+  vim.cmd.normal({ "\27", bang = true })
+  return { math.min(first, last) - 1, math.max(first, last) - 1 }
+end
+
+---Set the keys of verbs in a buffer, and further ones.
+---@param bufnr integer
+---@param actions table<string, fun(rows?: { [1]: integer, [2]: integer })> By verb; a verb without one gets no key. In
+---Visual mode they get the selected rows
+---@param further? { mode: string, lhs: string, action: fun(), text: string }[]
+---@return CodeCompanion.SetKeys set To be given to `restore`
+function M.set(bufnr, actions, further)
+  local wanted, known = vim.list_slice(further or {}), {}
+  for _, verb in ipairs(verbs()) do
+    for _, mode in ipairs({ "n", "v" }) do
+      local action = actions[verb[1]]
+      known[mode .. verb[1]] = M.keys(verb[1], mode, bufnr)
+      for _, lhs in ipairs(action and known[mode .. verb[1]] or {}) do
+        wanted[#wanted + 1] = {
+          mode = mode == "v" and "x" or mode,
+          lhs = lhs,
+          action = function()
+            if vim.v.count == 0 or mode == "v" then -- a count belongs to a motion
+              action(mode == "v" and selected_rows() or nil)
+            end
+          end,
+          text = verb[3],
+        }
+      end
+    end
+  end
+  local set = set_all(bufnr, wanted)
+  set_in[bufnr] = known
+  return set
+end
+
+---Give the keys back.
+---@param bufnr integer
+---@param set CodeCompanion.SetKeys
+function M.restore(bufnr, set)
+  set_in[bufnr] = nil
+  if not api.nvim_buf_is_loaded(bufnr) then
+    return
+  end
+  for index = #set, 1, -1 do
+    local one = set[index]
+    pcall(vim.keymap.del, one.mode, one.lhs, { buffer = bufnr })
+    if one.before then
+      api.nvim_buf_call(bufnr, function()
+        vim.fn.mapset(one.mode, false, one.before)
+      end)
+    end
+  end
+end
+
+return M

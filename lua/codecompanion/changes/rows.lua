@@ -1,0 +1,257 @@
+---A change as rows of text, for places that show a part of a file: the block of an approval, the fold of a tool call.
+---Changed lines come first: lines around them are shown as long as all of them fit. Pure, but for measuring widths.
+
+local api = vim.api
+local fit = require("codecompanion.screen.fit")
+local hunks = require("codecompanion.changes.hunks")
+local visible = require("codecompanion.screen.visible")
+
+local M = {}
+
+M.BAR = "▎ "
+local MAX_CONTEXT = 3
+---Of rows that are left out, which are at least this many, the last third of the room shows the end.
+local MIN_SPLIT = 6
+local NO_NEWLINE = "  (no newline at the end)"
+
+---@class CodeCompanion.ChangeRow
+---@field sign "-"|"+"|" "|"…" "…": lines are left out
+---@field number? integer Of the line, before the change for "-", else after it
+---@field text string
+
+---@class CodeCompanion.ChangeSize
+---@field added integer
+---@field removed integer
+---@field hunks integer
+
+---The rows of a change.
+---@param before CodeCompanion.Text
+---@param all CodeCompanion.Hunk[]
+---@param context integer Lines around each hunk
+---@return CodeCompanion.ChangeRow[]
+function M.of_hunks(before, all, context)
+  local rows, offset, shown = {}, 0, 0 -- shown: the last line of `before` that was added
+  local function add(sign, number, text)
+    rows[#rows + 1] = { sign = sign, number = number, text = text }
+  end
+  local function add_context(from, to, shift)
+    for at = from, to do
+      add(" ", at + shift, before.lines[at])
+    end
+  end
+  for index, hunk in ipairs(all) do
+    local from = math.max(shown + 1, hunk.first - context + 1)
+    if index > 1 and from > shown + 1 then
+      add("…", nil, "")
+    end
+    add_context(from, hunk.first, offset)
+    local ends_before, ends_after = before.eol ~= false, hunk.eol
+    for at = 1, hunk.count do
+      local is_last = hunk.first + at == #before.lines and not ends_before and ends_after ~= ends_before
+      add("-", hunk.first + at, before.lines[hunk.first + at] .. (is_last and NO_NEWLINE or ""))
+    end
+    for at, line in ipairs(hunk.lines) do
+      local is_last = at == #hunk.lines and ends_after == false and ends_before
+      add("+", hunk.first + offset + at, line .. (is_last and NO_NEWLINE or ""))
+    end
+    offset = offset + #hunk.lines - hunk.count
+    shown = hunk.first + hunk.count
+    local next_one = all[index + 1]
+    local last = math.min(#before.lines, shown + context, next_one and next_one.first or math.huge)
+    add_context(shown + 1, last, offset)
+    shown = math.max(shown, last)
+  end
+  return rows
+end
+
+---The rows of a unified diff of one file, without its lines of names.
+---@param diff string
+---@return CodeCompanion.ChangeRow[] rows
+---@return CodeCompanion.ChangeSize size
+function M.of_diff(diff)
+  local rows, size = {}, { added = 0, removed = 0, hunks = 0 }
+  local old, new, was_change
+  for line in vim.gsplit((diff:gsub("\n$", "")), "\n", { plain = true }) do
+    local from, to = line:match("^@@ %-(%d+)[,%d]* %+(%d+)[,%d]* @@")
+    local sign, text = line:sub(1, 1), line:sub(2)
+    if from then
+      rows[#rows + 1] = old and { sign = "…", text = "" } or nil
+      old, new, was_change = tonumber(from), tonumber(to), false
+    elseif old and sign ~= "\\" then -- what stands above the first place names the file
+      local is_change = sign == "-" or sign == "+"
+      rows[#rows + 1] = { sign = is_change and sign or " ", number = sign == "-" and old or new, text = text }
+      old = old + (sign == "+" and 0 or 1)
+      new = new + (sign == "-" and 0 or 1)
+      size.removed = size.removed + (sign == "-" and 1 or 0)
+      size.added = size.added + (sign == "+" and 1 or 0)
+      size.hunks = size.hunks + (is_change and not was_change and 1 or 0)
+      was_change = is_change
+    end
+  end
+  return rows, size
+end
+
+---@param rows CodeCompanion.ChangeRow[]
+---@return CodeCompanion.ChangeRow[]
+local function only_changed(rows)
+  local found = {}
+  for _, row in ipairs(rows) do
+    if row.sign == "-" or row.sign == "+" then
+      found[#found + 1] = row
+    end
+  end
+  return found
+end
+
+---How much a change of two texts is.
+---@param all CodeCompanion.Hunk[]
+---@return CodeCompanion.ChangeSize
+function M.size(all)
+  local size = { added = 0, removed = 0, hunks = #all }
+  for _, hunk in ipairs(all) do
+    size.added, size.removed = size.added + #hunk.lines, size.removed + hunk.count
+  end
+  return size
+end
+
+---@class CodeCompanion.RowRoom
+---@field width integer Cells of the window
+---@field rows integer Rows of the screen there are
+---@field wraps boolean
+
+---Cut the end of a text that would take more rows than this; how much is missing is said.
+---@param text string
+---@param cells integer
+---@return string text
+---@return boolean is_cut
+local function bounded(text, cells)
+  if vim.fn.strdisplaywidth(fit.without_nul(text)) <= cells then
+    return text, false
+  end
+  local half = math.max(8, math.floor(cells / 2) - 8)
+  local head, tail = fit.head(text, half), fit.tail(text, half)
+  return ("%s … %d more … %s"):format(head, vim.fn.strchars(text:sub(#head + 1, -#tail - 1)), tail), true
+end
+
+---@class CodeCompanion.ShownRows
+---@field lines string[] Each begins with the bar
+---@field marks { row: integer, from: integer, to: integer, group: string, eol?: boolean }[]
+---@field left_out integer Rows that had no room
+---@field hidden integer Characters that do not show by themselves, spelled out
+---@field is_cut boolean A line is not whole
+
+---Lay rows out, as many as there is room for: the beginning, and of a long change the end as well.
+---@param rows CodeCompanion.ChangeRow[]
+---@param room CodeCompanion.RowRoom
+---@param more? string What is said after the count of what is left out: ", K"
+---@return CodeCompanion.ShownRows
+function M.layout(rows, room, more)
+  local digits = 1
+  for _, row in ipairs(rows) do
+    digits = math.max(digits, #tostring(row.number or 0))
+  end
+  local made, hidden, is_cut = {}, 0, false
+  local indent = api.nvim_strwidth(M.BAR) + digits + 3
+  local cells = room.wraps and math.max(room.width * 2, math.floor(room.rows / 3) * room.width) or room.width
+  for index, row in ipairs(rows) do
+    local before = ("%s%s %s "):format(M.BAR, ("%" .. digits .. "s"):format(row.number or ""), row.sign)
+    local shown = visible.line(row.text:gsub("\n", "\0"))
+    local text, cut = bounded(shown.text, cells - indent)
+    hidden, is_cut = hidden + shown.count, is_cut or cut
+    made[index] = { line = before .. text, sign = row.sign, from = #before, shown = cut and {} or shown.marks }
+    made[index].height = room.wraps and fit.height(made[index].line, room.width) or 1
+  end
+  local first, last = M.fitting(made, room.rows)
+  local found = { lines = {}, marks = {}, left_out = last - first - 1, hidden = hidden, is_cut = is_cut }
+  local function put(one)
+    local row = #found.lines
+    found.lines[row + 1] = one.line
+    local group = one.sign == "+" and "CodeCompanionAdded" or one.sign == "-" and "CodeCompanionRemoved"
+    if group then
+      found.marks[#found.marks + 1] = { row = row, from = #M.BAR, to = #one.line, group = group, eol = true }
+    end
+    local hint = { row = row, from = 0, to = group and #M.BAR or one.from, group = "CodeCompanionChangeHint" }
+    found.marks[#found.marks + 1] = hint
+    for _, range in ipairs(one.shown or {}) do
+      local from, to = one.from + range[1], one.from + range[2]
+      found.marks[#found.marks + 1] = { row = row, from = from, to = to, group = "CodeCompanionInvisible" }
+    end
+  end
+  for index = 1, first do
+    put(made[index])
+  end
+  if found.left_out > 0 then
+    local line = ("%s… %d more%s"):format(M.BAR, found.left_out, more or "")
+    put({ line = line, sign = "…", from = #line })
+  end
+  for index = last, #made do
+    put(made[index])
+  end
+  return found
+end
+
+---Which rows fit.
+---@param made { height: integer }[]
+---@param room integer
+---@return integer first The last one of the beginning
+---@return integer last The first one of the end; `first + 1` when all fit
+function M.fitting(made, room)
+  local total = 0
+  for _, one in ipairs(made) do
+    total = total + one.height
+  end
+  if total <= room then
+    return #made, #made + 1
+  end
+  local first, last, used = 0, #made + 1, 1 -- the notice
+  local head = room >= MIN_SPLIT and math.ceil(room * 2 / 3) or room
+  while first < #made and used + made[first + 1].height <= head do
+    first = first + 1
+    used = used + made[first].height
+  end
+  while last - 1 > first and used + made[last - 1].height <= room do
+    last = last - 1
+    used = used + made[last].height
+  end
+  while first + 1 < last and used + made[first + 1].height <= room do
+    first = first + 1
+    used = used + made[first].height
+  end
+  if first == 0 and last == #made + 1 and #made > 0 then
+    first = 1 -- at least one
+  end
+  if last - first == 2 then
+    first = first + 1 -- a notice is not shorter than the one row it stands for
+  end
+  return first, last
+end
+
+---Whether what is asked about can be shown as the rows of a change.
+---@param event { before: string, after: string, body: string, filetype: string } approval_requested
+---@return boolean
+function M.is_change(event)
+  return event.before ~= event.after or event.filetype == "diff" and #M.of_diff(event.body) > 0
+end
+
+---The rows of a change that is asked about, with as many lines around the hunks as fit.
+---@param event { before: string, after: string, body: string } approval_requested
+---@param rows integer Of the screen
+---@return CodeCompanion.ChangeRow[]
+---@return CodeCompanion.ChangeSize
+function M.of_event(event, rows)
+  if event.before == event.after then -- too large to be compared here
+    local found, size = M.of_diff(event.body)
+    return #found > rows and only_changed(found) or found, size
+  end
+  local before = hunks.text(event.before)
+  local all = hunks.between(before, hunks.text(event.after))
+  for context = MAX_CONTEXT, 1, -1 do
+    local found = M.of_hunks(before, all, context)
+    if #found <= rows then
+      return found, M.size(all)
+    end
+  end
+  return only_changed(M.of_hunks(before, all, 0)), M.size(all)
+end
+
+return M

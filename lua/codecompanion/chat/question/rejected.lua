@@ -1,0 +1,34 @@
+---File changes of tool calls that the user rejected, kept until Neovim ends so that they can be proposed again.
+
+local M = {}
+
+local MAX_KEPT = 20
+---Longer texts are not kept.
+local MAX_BYTES = 1024 * 1024
+
+---@class CodeCompanion.Rejected
+---@field title string
+---@field path string
+---@field before string
+---@field after string
+
+---@type CodeCompanion.Rejected[] Newest first
+local kept = {}
+
+---@param event table approval_requested
+---@param text? string The proposal as the user had edited it
+function M.keep(event, text)
+  local after = text or event.after
+  if event.path == "" or event.before == after or event.name == "delete_file" or #event.before + #after > MAX_BYTES then
+    return
+  end
+  table.insert(kept, 1, { title = event.title, path = event.path, before = event.before, after = after })
+  kept[MAX_KEPT + 1] = nil
+end
+
+---@return CodeCompanion.Rejected[]
+function M.list()
+  return kept
+end
+
+return M

@@ -1,0 +1,35 @@
+---Keys that decide about proposed changes, wherever they are shown: `interactions.shared.keymaps`. The names are those
+---of codecompanion.nvim, and so are the keys `g1` to `g4`.
+
+local keymaps = require("codecompanion.config.options.keymaps")
+
+local M = {}
+
+---@type { [1]: string, [2]: table<string, string|string[]>, [3]: string }[]
+M.KEYS = {
+  { "accept_change", { n = "g2", v = "g2" }, "Accept the change or the call; in Visual mode the selected hunks" },
+  { "reject_change", { n = "g3" }, "Reject the change or the call" },
+  { "always_accept", { n = "g1" }, "Accept, and choose what runs without asking from now on" },
+  { "cancel", { n = "g4" }, "Cancel all calls of the turn" },
+  { "skip_hunk", { n = "g5", v = "g5" }, "Skip the hunk under the cursor, or the selected ones; u takes it in again" },
+  { "next_hunk", { n = "]c" }, "Next hunk" },
+  { "previous_hunk", { n = "[c" }, "Previous hunk" },
+  { "view_diff", { n = "gK" }, "Show the whole change" },
+}
+
+---@return CodeCompanion.Option[]
+function M.fields()
+  return {
+    {
+      name = "keymaps",
+      description = "Keys that decide about a proposed change: an approval in the chat, its diff, an edit in place, the"
+        .. " review. They exist only while there is something to decide. Each is { modes = { n = … } }, or false for no"
+        .. " key. A default key that one of your own mappings begins with gives way, see |codecompanion-changes|.",
+      fields = vim.tbl_map(function(key)
+        return { name = key[1], description = key[3], disable = true, fields = { keymaps.modes(key[2]) } }
+      end, M.KEYS),
+    },
+  }
+end
+
+return M

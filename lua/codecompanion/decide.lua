@@ -1,0 +1,96 @@
+---`:CodeCompanion accept|reject|skip|always` and the <Plug> maps: decide about what is proposed without a key. What is
+---nearest counts: the diff or the proposal in the current buffer, the approval of the chat, the only approval there is.
+
+local api = vim.api
+local say = require("codecompanion.say")
+local standing = require("codecompanion.changes.standing")
+
+local M = {}
+
+local VERBS = { accept = "accept_change", reject = "reject_change", skip = "skip_hunk", always = "always_accept" }
+
+---The chat that is meant: the one in the current window, else the only one that waits.
+---@return CodeCompanion.Chat?
+---@return integer count Of chats that wait
+local function waiting_chat()
+  local here = require("codecompanion.chat.state.registry").by_buffer()
+  if here then
+    return #here.approvals > 0 and here or nil, #here.approvals
+  end
+  local waiting = vim.tbl_filter(function(chat)
+    return #chat.approvals > 0
+  end, require("codecompanion.chat.state.registry").list())
+  return #waiting == 1 and waiting[1] or nil, #waiting
+end
+
+---@param name "accept"|"reject"|"skip"|"always"
+---@param range? { [1]: integer, [2]: integer } 1-based lines
+function M.run(name, range)
+  local verb, bufnr = VERBS[name], api.nvim_get_current_buf()
+  local rows = range and { range[1] - 1, range[2] - 1 } or nil
+  local view = require("codecompanion.changes.view").of(bufnr)
+  if view then
+    local action = view.actions[verb]
+    return action and action(rows) or not action and say.hint("Nothing to decide about this change")
+  end
+  local edit = standing.chosen(bufnr)
+  if edit and edit.actions[verb] then
+    return edit.actions[verb](rows)
+  end
+  local chat, count = waiting_chat()
+  if chat and verb == "skip_hunk" then
+    return say.hint("Open the diff of the approval to skip a hunk")
+  elseif chat then
+    local win = vim.fn.win_findbuf(chat.bufnr)[1]
+    if win then
+      return api.nvim_win_call(win, function()
+        require("codecompanion.chat.question.keys").run(chat.bufnr, verb)
+      end)
+    end
+  end
+  if count > 0 then
+    return require("codecompanion.chat").go_to_approval() -- to be read first
+  end
+  say.hint("Nothing to decide here")
+end
+
+---What was rejected and can be proposed again, newest first: files of tool calls.
+---@return CodeCompanion.Rejected[]
+local function rejected()
+  return require("codecompanion.chat.question.rejected").list()
+end
+
+---Whether something can be reopened here.
+---@return boolean
+function M.can_reopen()
+  return standing.can_reopen(api.nvim_get_current_buf()) or #rejected() > 0
+end
+
+---`:CodeCompanion reopen`: propose again what was rejected in this buffer, else what was rejected in a chat. What was
+---typed since stays.
+function M.reopen()
+  if standing.reopen(api.nvim_get_current_buf()) then
+    return
+  end
+  local found = rejected()
+  if #found == 0 then
+    return say.line("Nothing was rejected that could be proposed again")
+  end
+  local function propose(one)
+    if one and require("codecompanion.changes.in_file").propose(one.path, one.before, one.after) then
+      say.hint("Proposed again in its file; the model does not see what you decide here")
+    end
+  end
+  if #found == 1 then
+    return propose(found[1])
+  end
+  require("codecompanion.screen.choose").select(found, {
+    prompt = "Propose again",
+    kind = "codecompanion.reopen",
+    format_item = function(one)
+      return one.title
+    end,
+  }, propose)
+end
+
+return M

@@ -1,0 +1,216 @@
+"""The hunk model: for any two texts and any of their hunks the result is the patch of exactly these hunks.
+
+The oracle is written from the definition, in Python: a text is a list of lines with their ends, a hunk replaces a slice
+of it. The hunks themselves are checked to be right (all of them make the proposed text, none the old one) and minimal
+(no line that is the same stands in one at its ends). CI plays at least 5,000 random pairs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from harness import Nvim
+
+WORDS = [
+    "",
+    "a",
+    "b",
+    "  a",
+    "\ta",
+    "a  ",
+    "end",
+    "}",
+    "é",
+    "日本",
+    "a\r",
+    "\r",
+    "x" * 90,
+    "@@ -1 +1 @@",
+    "--- a",
+    "+b",
+]
+BATCH = 250
+"""Pairs that are played in one call of Neovim."""
+
+APPLY = """
+local hunks = require("codecompanion.changes.hunks")
+local found = {}
+for _, case in ipairs(vim.json.decode(...)) do
+  local before, after = hunks.text(case.before), hunks.text(case.after)
+  local all = hunks.between(before, after)
+  local chosen = {}
+  for index, hunk in ipairs(all) do
+    if case.bits % 2 ^ index >= 2 ^ (index - 1) then
+      chosen[#chosen + 1] = hunk
+    end
+  end
+  found[#found + 1] = {
+    hunks = vim.tbl_map(function(hunk)
+      return { hunk.first, hunk.count, #hunk.lines, #hunk.lines > 0 and hunk.lines or nil }
+    end, all),
+    result = hunks.joined(hunks.apply(before, chosen)),
+    all = hunks.joined(hunks.apply(before, all)),
+    none = hunks.joined(hunks.apply(before, {})),
+  }
+end
+return vim.json.encode(found)
+"""
+
+
+def pairs() -> int:
+    """Return how many pairs are played: 5,000, fewer for a quick look, more in `make fuzz`."""
+    examples = settings.default.max_examples
+    return 500 if examples <= 10 else 50_000 if examples >= 1_000 else 5_000
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines with their ends; only the last one may have none."""
+    parts = text.split("\n")
+    return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+
+
+def some_text(chosen: random.Random) -> str:
+    lines = [chosen.choice(WORDS) for _ in range(chosen.choice([0, 1, 2, 3, 8, 30]))]
+    text = "\n".join(lines)
+    return text + ("\n" if lines and chosen.random() < 0.7 else "")
+
+
+def changed(chosen: random.Random, text: str) -> str:
+    """Return another version: lines replaced, removed, added, moved, the last newline taken or given."""
+    lines = text.split("\n")
+    for _ in range(chosen.randint(0, 4)):
+        at = chosen.randint(0, len(lines))
+        match chosen.randint(0, 3):
+            case 0:
+                lines[at:at] = [chosen.choice(WORDS) for _ in range(chosen.randint(1, 3))]
+            case 1:
+                del lines[at : at + chosen.randint(1, 3)]
+            case 2:
+                lines[at : at + 1] = [chosen.choice(WORDS)]
+            case _:
+                moved = lines[at : at + 2]
+                del lines[at : at + 2]
+                to = chosen.randint(0, len(lines))
+                lines[to:to] = moved
+    new = "\n".join(lines)
+    return new.rstrip("\n") if chosen.random() < 0.2 else new
+
+
+def patched(before: str, hunks: list[list[Any]], bits: int, after: str) -> str:
+    """Return `before` with the chosen hunks, taken line by line from `after`."""
+    old, new, result = lines_of(before), lines_of(after), []
+    at = shift = 0
+    for index, (first, count, added, *_) in enumerate(hunks):
+        result += old[at:first]
+        theirs = new[first + shift : first + shift + added]
+        result += theirs if bits >> index & 1 else old[first : first + count]
+        at, shift = first + count, shift + added - count
+    return "".join(result + old[at:])
+
+
+@pytest.mark.parametrize("diffopt", ["internal,filler,closeoff,linematch:60", "iwhite,icase,iblank,context:0"])
+def test_any_subset_of_hunks_is_the_patch_of_that_subset(nvim: Nvim, diffopt: str) -> None:
+    """Empty files, no newline at the end, CRLF, moved lines, blanks; 'diffopt' has no say."""
+    nvim.command(f"set diffopt={diffopt}")
+    chosen, count = random.Random(diffopt), pairs()
+    for number in range(0, count, BATCH):
+        cases = []
+        for _ in range(BATCH):
+            before = some_text(chosen)
+            after = changed(chosen, before) if chosen.random() < 0.9 else some_text(chosen)
+            cases.append({"before": before, "after": after, "bits": chosen.getrandbits(12)})
+        found = play(nvim, cases)
+        for case, one in zip(cases, found, strict=True):
+            before, after = case["before"], case["after"]
+            assert one["none"] == before, case
+            assert one["all"] == after, case
+            assert one["result"] == patched(before, one["hunks"], case["bits"], after), (number, case, one["hunks"])
+            assert_minimal(one["hunks"], before, after)
+
+
+def play(nvim: Nvim, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(nvim.lua(APPLY, json.dumps(cases)))
+    return found
+
+
+def assert_minimal(hunks: list[list[Any]], before: str, after: str) -> None:
+    """Hunks are apart, in order, and do not begin or end with a line that stays."""
+    old, new, end, shift = lines_of(before), lines_of(after), -1, 0
+    for first, count, added, *_ in hunks:
+        assert first > end or end == -1, "hunks touch"
+        ours, theirs = old[first : first + count], new[first + shift : first + shift + added]
+        assert ours != theirs
+        if ours and theirs:
+            assert ours[0] != theirs[0], (ours, theirs)
+            assert ours[-1] != theirs[-1], (ours, theirs)
+        end, shift = first + count, shift + added - count
+
+
+PLACE = """
+local hunks = require("codecompanion.changes.hunks")
+local found = {}
+for _, case in ipairs(vim.json.decode(...)) do
+  local base, theirs, mine = case.base, case.theirs, case.mine
+  local all = hunks.between({ lines = base }, { lines = theirs })
+  local placed = hunks.place(base, all, mine)
+  local clear = vim.tbl_filter(function(one) return not one.is_conflict end, placed)
+  found[#found + 1] = { lines = hunks.apply({ lines = mine }, clear).lines, conflicts = #placed - #clear }
+end
+return vim.json.encode(found)
+"""
+
+
+def test_later_edits_of_the_user_beside_the_hunks_stay(nvim: Nvim) -> None:
+    """Edits in other lines than the hunks': the result has both, wherever they moved each other."""
+    chosen, cases, wanted = random.Random(7), [], []
+    for _ in range(pairs() // 5):
+        parts = [
+            [f"line {number}.{at}" for at in range(chosen.randint(2, 4))] for number in range(chosen.randint(3, 8))
+        ]
+        theirs, mine, both = [], [], []
+        for number, part in enumerate(parts):
+            edited = [f"{line} edited" for line in part[: chosen.randint(0, len(part) - 1)]]
+            edited += [f"new {number}.{at}" for at in range(chosen.randint(0, 2))] or ["new"]
+            edited += part[-1:]
+            owner = chosen.choice(["model", "user", "nobody"]) if number % 2 == 0 else "nobody"
+            theirs += edited if owner == "model" else part
+            mine += edited if owner == "user" else part
+            both += part if owner == "nobody" else edited
+        cases.append({"base": list(itertools.chain(*parts)), "theirs": theirs, "mine": mine})
+        wanted.append(both)
+    found = json.loads(nvim.lua(PLACE, json.dumps(cases)))
+    for case, one, lines in zip(cases, found, wanted, strict=True):
+        assert one["conflicts"] == 0, case
+        assert one["lines"] == lines, case
+
+
+def test_a_hunk_that_meets_an_edit_of_the_user_is_never_applied_by_itself(nvim: Nvim) -> None:
+    """Both changed the same lines: a conflict; the same change by both is none."""
+    cases = [
+        {"base": ["a", "b", "c"], "theirs": ["a", "B", "c"], "mine": ["a", "mine", "c"]},
+        {"base": ["a", "b", "c"], "theirs": ["a", "B", "c"], "mine": ["a", "B", "c"]},
+        {"base": ["a", "b", "c"], "theirs": ["a", "c"], "mine": ["a", "b and more", "c"]},
+        {"base": ["a", "b"], "theirs": ["a", "x", "b"], "mine": ["a", "x", "b"]},
+        {"base": ["a", "b"], "theirs": ["a", "x", "b"], "mine": ["a", "y", "b"]},
+    ]
+    found = json.loads(nvim.lua(PLACE, json.dumps(cases)))
+    assert [(one["lines"], one["conflicts"]) for one in found] == [
+        (["a", "mine", "c"], 1),
+        (["a", "B", "c"], 0),
+        (["a", "b and more", "c"], 1),
+        (["a", "x", "b"], 0),
+        (["a", "y", "x", "b"], 0),
+    ]
+
+
+@pytest.fixture
+def nvim(nvim_factory: Callable[..., Nvim]) -> Nvim:
+    """Return a Neovim with the plugin on its path."""
+    return nvim_factory()
