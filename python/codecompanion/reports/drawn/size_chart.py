@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from codecompanion.formats.cutting import cells
 from codecompanion.reports.context_sizes import ContextSize, Mark
 from codecompanion.reports.drawn.dots import Dots, Span
 from codecompanion.reports.markdown import tokens_text
@@ -203,8 +204,11 @@ def _legend(sizes: Sequence[ContextSize], bins: Sequence[_Bin], look: _Look) -> 
         said = "without" if look.label == LABEL_CELLS_NARROW else "without management"
         words.append(("*" if look.ascii else "⠒", f"{said}, up to {tokens_text(most[1])}", "without"))
     marks: list[tuple[str, str, str]] = [(look.signs[mark], mark, _INK_OF[mark]) for mark in _LEGEND if mark in there]
-    for line in [[word] for word in words] if look.width < NARROW else [words]:
-        yield _legend_line(line, look)
+    together = _legend_line(words, look)
+    if look.width >= NARROW and cells(together.text) <= look.width:
+        yield together
+    else:
+        yield from (_legend_line([word], look) for word in words)
     if marks:
         yield _legend_line(marks, look)
     each = -(-len(sizes) // len(bins))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codecompanion.formats.cutting import cells
@@ -84,6 +84,7 @@ def test_the_chart_reads_as_it_did(name: str, requests: int, width: int, more: d
     st.integers(40, 220),
     st.booleans(),
 )
+@example(steps=[("edited", 1), ("call", 1)], width=60, ascii=False)
 def test_whatever_happened_it_fits_and_its_colours_lie_on_it(
     steps: list[tuple[str, int]], width: int, ascii: bool
 ) -> None:
