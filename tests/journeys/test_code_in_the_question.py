@@ -48,7 +48,7 @@ def test_a_question_about_a_checkout(desk: Desk) -> None:
         terminal.keys("<Esc>G")
         say(terminal, "are you sure?", r"are you sure\?[\s\S]*It reads")
         terminal.keys("<Esc>gg")
-        terminal.wait(r"cleared · K original")
+        terminal.wait(r"snippets.* · cleared")
         requests = [r.json["messages"] for r in server.requests if r.path.endswith("/chat/completions")]
         texts = [[m["content"] for m in request if m["role"] != "system"] for request in requests]
         assert texts[0][-1] == QUESTION

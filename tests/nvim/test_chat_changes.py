@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from chat_driver import ChatDriver
+import pytest
+
+from chat_driver import ChatDriver, make_chat
 from codecompanion.wire import events
 from test_chat_compaction import compacted, old_turns, started
 
@@ -42,10 +45,10 @@ def test_the_line_of_an_edit_says_what_undoes_it_and_that_it_is_undone(chat: Cha
     chat.push(edited("c2", change_id="e2"))
     screen = chat.nvim.wait_screen("✂ 1 tool result cleared · 48.2k → 21.7k tokens · u undo")
     assert screen.count("u undo") == 1
-    assert screen.count("cleared · K original · r restore") == 2
+    assert len(re.findall("c[12].txt · cleared", screen)) == 2
     chat.push(marks(undone=("e2",), cleared=("m-c1",), next_undo="e1", next_redo="e2"))
     screen = chat.nvim.wait_screen("undone · <C-r> redo · ✂ 1 tool result cleared")
-    assert screen.count("cleared · K original") == 1
+    assert len(re.findall("c[12].txt · cleared", screen)) == 1
     assert screen.count("u undo") == 1
     chat.push(edited("c2", change_id="e3"))
     screen = chat.nvim.wait_screen("undone · ✂")
@@ -86,17 +89,18 @@ def test_a_result_that_was_cut_says_how_much_of_it_is_sent(chat: ChatDriver) -> 
     )  # fmt: skip
     chat.push(cut)
     screen = chat.nvim.wait_screen("✂ 1 tool result cleared, 1 cut to 34 % · 9.2k → 6.1k tokens · u undo")
-    assert screen.count("read_file c1.txt · cleared · K original · r restore") == 1
-    assert screen.count("read_file c2.txt · cut to 34 % · K whole · r restore") == 1
+    assert screen.count("read_file c1.txt · cleared") == 1
+    assert screen.count("read_file c2.txt · cut to 34 %") == 1
     before = chat.nvim.screen()
     chat.push(marks(cleared=("m-c1", "m-c2"), cut={"m-c2": 34}, next_undo="e1"))
     assert chat.nvim.screen() == before
     put_cursor(chat, "c2.txt")
+    chat.nvim.wait_screen(r"read_file c2.txt · cut to 34 % +K whole · r restore")
     chat.nvim.feed("r")
     chat.nvim.wait_for(lambda: chat.sent("restore_message"), "the request")
     chat.push(marks(cleared=("m-c1", "m-c2"), next_undo="e1"))
-    chat.nvim.wait_screen("read_file c2.txt · cleared · K original · r restore")
-    assert "cut to 34 % · K" not in chat.nvim.screen()
+    chat.nvim.wait_screen("read_file c2.txt · cleared +K original · r restore")
+    assert "c2.txt · cut to" not in chat.nvim.screen()
 
 
 def test_the_lines_of_two_edits_of_one_request_stand_in_their_order(chat: ChatDriver) -> None:
@@ -212,6 +216,48 @@ def test_a_restored_chat_shows_what_is_undone_and_pinned(chat: ChatDriver) -> No
     chat.push(marks(undone=("e",), next_undo="k", next_redo="e", gone=("m1", "m2")))
     screen = chat.nvim.wait_screen("▸ 2 messages summarised")
     assert "old answer" not in screen
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_a_cleared_line_shows_its_keys_only_under_the_cursor(nvim_factory: Any, columns: int) -> None:
+    """R-516: folded or open, and without moving any text."""
+    chat = make_chat(nvim_factory, size=(columns, 30))
+    tool(chat, "c1")
+    tool(chat, "c2")
+    chat.push(edited("c1"))
+    chat.push(edited("c2", change_id="e2"))
+    screen = chat.nvim.wait_screen("c2.txt · cleared")
+    assert "K original" not in screen
+
+    def rows(shown: str) -> list[str]:
+        return [row.replace("K original · r restore", "").rstrip() for row in shown.split("\n")[:-2]]
+
+    plain = rows(screen)
+    for name, other in (("c1", "c2"), ("c2", "c1")):
+        put_cursor(chat, f"read_file {name}.txt")
+        screen = chat.nvim.wait_screen(f"{name}.txt · cleared +K original · r restore")
+        assert screen.count("K original") == 1
+        assert not re.search(f"{other}.txt.*K original", screen)
+        assert rows(screen) == plain, "nothing moves"
+    chat.nvim.feed("<Tab>")
+    open_line = "▾ ✓ read_file c2.txt.* · cleared"
+    chat.nvim.wait_screen(open_line + (" +K original · r restore" if columns > 60 else ""))  # there it has no room
+    chat.nvim.feed("G")
+    chat.nvim.wait_for(lambda: "K original" not in chat.nvim.screen(), "no keys")
+    put_cursor(chat, "read_file c1.txt")
+    chat.nvim.wait_screen("K original")
+    chat.nvim.command("split | enew")
+    chat.nvim.wait_for(lambda: "K original" not in chat.nvim.screen(), "no keys in a window that is left")
+
+
+def test_a_cleared_line_shows_the_keys_that_are_configured(nvim_factory: Any) -> None:
+    keymaps = {"show_original": {"modes": {"n": "gk"}}, "restore": False}
+    options = {"interactions": {"chat": {"keymaps": keymaps}}}
+    chat = make_chat(nvim_factory, options={**options, "display": {"chat": {"window": {"layout": "buffer"}}}})
+    tool(chat, "c1")
+    chat.push(edited("c1"))
+    put_cursor(chat, "read_file c1.txt")
+    assert "r restore" not in chat.nvim.wait_screen("c1.txt · cleared +gk original")
 
 
 def test_a_cleared_result_is_shown_by_gf_and_restored_by_r(chat: ChatDriver) -> None:

@@ -169,7 +169,7 @@ def test_a_cleared_result_says_so_and_its_text_stays(chat: ChatDriver) -> None:
     before = chat.text()
     chat.push(events.ContextEdited(cleared=12, tokens_before=48200, tokens_after=21700, call_ids=("c1",)))
     screen = chat.nvim.wait_screen(r"✂ 12 tool results cleared · 48\.2k → 21\.7k tokens")
-    assert "▸ ✓ read_file lua/foo.lua 1-120 · cleared · K original" in screen
+    assert "▸ ✓ read_file lua/foo.lua 1-120 · cleared" in screen
     assert chat.text() == before
     chat.answer(
         "show_original", {"title": "read_file", "text": "the original\ntext", "filetype": "", "state": "cleared"}

@@ -77,7 +77,7 @@ def test_an_edit_is_undone_redone_and_restored_with_keys_also_behind_a_killed_ho
     chat.nvim.wait_screen("The Python host ended")
     type_command(chat, "CodeCompanionRedo")
     chat.nvim.wait_for(lambda: messages(chat) == edited, "the redo")
-    chat.nvim.wait_screen("K original · r restore")
+    chat.nvim.wait_screen("big.txt.* · cleared")
     put_cursor(chat, "read_file big.txt")
     chat.nvim.feed("K")
     chat.nvim.wait_screen("the quick brown fox number 7 jumps")

@@ -26,6 +26,7 @@
 
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
+local keys = require("codecompanion.chat.state.keys")
 local numbers = require("codecompanion.screen.numbers")
 local options = require("codecompanion.chat.state.options")
 local severity = require("codecompanion.severity")
@@ -33,14 +34,16 @@ local severity = require("codecompanion.severity")
 local M = {}
 
 ---What the line of a cleared result says, and of one that was cut so that it fits.
-M.CLEARED = " · cleared · K original · r restore"
+M.CLEARED = " · cleared"
 M.LOST = " · taken out since"
-M.CUT = " · cut to %d %% · K whole · r restore"
+M.CUT = " · cut to %d %%"
 
 ---What the line of a reverted change of a file says.
 M.REVERTED = " · reverted"
 
 local MIN_TITLE = 12
+---Cells between a line and what stands at its right end.
+local MIN_GAP = 2
 ---Below this many cells a line leaves out what its sign says.
 local NARROW = 60
 ---What stands after a line that goes on in the next one.
@@ -293,6 +296,17 @@ function M.shortened(cleared)
   return type(cleared) == "number" and M.CUT:format(cleared) or cleared and M.CLEARED or nil
 end
 
+---The keys of a result that is sent shorter than it was written: its line has room for them at its right end, and shows
+---them while the cursor is on it (`draw/view_marks.lua`).
+---@param cleared boolean|integer
+---@return string
+function M.cleared_keys(cleared)
+  local show, restore = keys.keys("show_original", "n")[1], keys.keys("restore", "n")[1]
+  local found = { show and show .. (type(cleared) == "number" and " whole" or " original") or nil }
+  found[#found + 1] = restore and restore .. " restore" or nil
+  return table.concat(found, " · ")
+end
+
 ---What the line of an item says of what is sent of it, nil where that is what was drawn.
 ---@param item table
 ---@return string?
@@ -312,6 +326,8 @@ function M.tool_chunks(tool, width)
   local reverted = tool.change and tool.change.reverted and M.REVERTED or ""
   if width then
     local room = width - api.nvim_strwidth("▸ " .. state[1] .. reverted)
+    local for_keys = tool.cleared and api.nvim_strwidth(M.cleared_keys(tool.cleared)) + MIN_GAP or 0
+    room = room - for_keys >= api.nvim_strwidth(outcome) + MIN_TITLE and room - for_keys or room
     if HAS_REASON[tool.status] and not tool.cleared then
       local width_of_title = api.nvim_strwidth(title)
       if width < NARROW and width_of_title + api.nvim_strwidth(outcome) > room then

@@ -218,8 +218,8 @@ end
 local function wordings(item)
   local title, shortened = item.title, blocks.shortened(item.cleared)
   if shortened then
-    local short = title:match("^%d+ %a+") or title
-    return { { title, shortened, "" }, { short, shortened, "" }, { short, (shortened:gsub(" · K original", "")), "" } }
+    local short, hint = title:match("^%d+ %a+") or title, blocks.cleared_keys(item.cleared)
+    return { { title, shortened, hint }, { short, shortened, hint }, { short, shortened, "" } }
   end
   local tokens = item.lost and blocks.LOST or size(item)
   if not item.gathered or item.lost then
@@ -258,7 +258,7 @@ local function gathered_chunks(item, width)
     { title, "CodeCompanionTool" },
     { outcome, blocks.note(item) and "CodeCompanionCleared" or "CodeCompanionToolSummary" },
   }
-  if width and hint ~= "" then
+  if width and hint ~= "" and not item.cleared then
     chunks[4] = { (" "):rep(width - fit.width(chunks) - api.nvim_strwidth(hint)) .. hint, "CodeCompanionHint" }
   end
   return width and fit.cut_chunks(chunks, width) or chunks

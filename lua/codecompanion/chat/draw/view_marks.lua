@@ -1,6 +1,10 @@
 ---The host says what the view looks like now (`view_marks`); here the buffer is made to say the same.
 
+local api = vim.api
+local blocks = require("codecompanion.chat.draw.blocks")
 local card = require("codecompanion.chat.draw.card")
+local fit = require("codecompanion.screen.fit")
+local folds = require("codecompanion.chat.buffer.folds")
 local gone = require("codecompanion.chat.state.gone")
 local marks = require("codecompanion.chat.buffer.marks")
 local replaced = require("codecompanion.chat.draw.replaced")
@@ -8,6 +12,62 @@ local runs = require("codecompanion.chat.draw.runs")
 local tools = require("codecompanion.chat.draw.tools")
 
 local M = {}
+
+M.keys_ns = api.nvim_create_namespace("codecompanion.chat.cleared_keys")
+local ID, MIN_GAP = 1, 2
+
+---The row under the cursor of the window with the chat, and what stands there for a cleared result.
+---@param chat CodeCompanion.Chat
+---@return integer? row
+---@return string? text
+local function find(chat)
+  local win = api.nvim_get_current_win()
+  if api.nvim_win_get_buf(win) ~= chat.bufnr then
+    return nil
+  end
+  local line = api.nvim_win_get_cursor(win)[1]
+  local closed_at = vim.fn.foldclosed(line)
+  local row = (closed_at > 0 and closed_at or line) - 1
+  if not api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1]:find("^▾ ") then
+    return nil -- most rows: marks need not be asked for
+  end
+  local item = marks.item_at(chat, row)
+  if not item or not item.cleared or marks.item_rows(chat, item) ~= row then
+    return nil
+  end
+  local text, room = blocks.cleared_keys(item.cleared), fit.room(win)
+  local fold = closed_at > 0 and folds.at(chat, row) or nil
+  local width = fold and fit.width(fold.text(room)) or vim.fn.virtcol({ row + 1, "$" }) - 1
+  -- it would cover what stands there
+  local has_room = width + MIN_GAP + api.nvim_strwidth(text) <= room
+  return row, has_room and text or nil
+end
+
+---Show the keys of a cleared result at the right end of its line while the cursor is on it: one mark that moves along.
+---@param chat CodeCompanion.Chat
+---@param is_leaving? boolean The window is left
+function M.show_keys(chat, is_leaving)
+  local row, text
+  if not is_leaving then
+    row, text = find(chat)
+  end
+  if not text then
+    if chat.keys_shown then
+      api.nvim_buf_del_extmark(chat.bufnr, M.keys_ns, ID)
+      chat.keys_shown = nil
+    end
+    return
+  end
+  chat.keys_shown = true
+  api.nvim_buf_set_extmark(chat.bufnr, M.keys_ns, row --[[@as integer]], 0, {
+    id = ID,
+    virt_text = { { text, "CodeCompanionHint" } },
+    virt_text_pos = "right_align",
+    hl_mode = "combine",
+    invalidate = true,
+    undo_restore = false,
+  })
+end
 
 ---Make the buffer say what the view looks like now.
 ---@param chat CodeCompanion.Chat
@@ -59,6 +119,7 @@ function M.update(chat, event)
       end
     end
   end
+  M.show_keys(chat)
   vim.cmd.redraw({ bang = false }) -- closed folds draw their line from the items
 end
 

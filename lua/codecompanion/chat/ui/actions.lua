@@ -131,9 +131,10 @@ function M.change_adapter(chat)
 end
 
 ---Open or close a fold; elsewhere the key stays what it is in Neovim, `<C-i>`.
-function M.toggle_fold()
+function M.toggle_fold(chat)
   if vim.fn.foldlevel(".") > 0 then
     vim.cmd("normal! za")
+    require("codecompanion.chat.draw.view_marks").show_keys(chat) -- an open line is another one
   else
     api.nvim_feedkeys((vim.v.count > 0 and vim.v.count or "") .. vim.keycode("<C-i>"), "n", false)
   end

@@ -54,6 +54,15 @@ function M.set(chat, life)
   end)
   on({ "CursorMoved", "CursorMovedI", "BufEnter", "WinEnter", "InsertLeave" }, function()
     require("codecompanion.chat.ui.guard").update(chat)
+    local view_marks = package.loaded["codecompanion.chat.draw.view_marks"] -- loaded once the host has said anything
+    if view_marks then
+      view_marks.show_keys(chat)
+    end
+  end)
+  on({ "WinLeave", "BufLeave" }, function()
+    if chat.keys_shown then
+      require("codecompanion.chat.draw.view_marks").show_keys(chat, true)
+    end
   end)
   on("InsertCharPre", function()
     require("codecompanion.chat.ui.guard").typed(chat)

@@ -277,6 +277,7 @@ function M.context_edited(chat, event)
   end
   card.made(chat, event.change_id)
   tools.cleared(chat, event.changed or {}, event.call_ids, event.cut or {})
+  view_marks.show_keys(chat)
   runs.take_out(chat, event.removed or {}, "edited")
   autocmds.fire(chat, "ChatEdited", event)
 end
