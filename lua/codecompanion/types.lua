@@ -173,11 +173,14 @@
 ---@field chat string
 ---@field text string
 
----Whole lines of the code that arrives for an edit in place; `edit_ended` brings all of them as they belong.
+---Lines of the code that arrives for an edit in place, indented as its file is; `edit_ended` brings all of them.
+---
+---The first `kept` of the lines that were told before stay, and `lines` follow them.
 ---@class CodeCompanion.Event.EditText
 ---@field type "edit_text"
 ---@field chat string
 ---@field lines string[]
+---@field kept integer
 ---@field placement "after"|"before"|"chat"|"new"|"replace"
 
 ---The reply to an edit in place: exactly one for each, after the end of its turn.

@@ -758,3 +758,23 @@ def test_only_the_intended_lines_of_a_file_change_whatever_the_options_of_its_bu
     here.wait_over()
     here.nvim.command("write")
     assert path.read_text().split("\n") == [*TWO_SPACES[:4], "    return a + 1", *TWO_SPACES[5:]]
+
+
+@pytest.mark.parametrize("spelled", ["with tabs", "dedented"])
+def test_a_reply_is_drawn_as_it_arrives_with_the_indentation_of_the_file(desk, tmp_path, spelled):
+    """Only the line that changes is marked, not every line until the reply is complete."""
+    lead = {"with tabs": "\t", "dedented": ""}[spelled]
+    old = [f"  value_{number} = {number}" for number in range(20)]
+    new = [line.replace("= 3", "= 33") for line in old]
+    said = code([lead + line.strip() for line in new])
+    gate = asyncio.Event()
+    here = desk(reply(said, gate=gate, gate_after=said.index("value_15") // 4))
+    (tmp_path / "work" / "two.lua").write_text("\n".join(["do", *old, "end", ""]))
+    here.nvim.command("edit two.lua | setlocal noexpandtab")
+    here.ask("2,21CodeCompanion make it 33")
+    here.nvim.wait_screen(r"value_3 = 33")
+    assert drawn(here) == [5]
+    assert "+   value_3 = 33" in here.nvim.wait_screen("value_3 = 33")
+    here.server.release(gate)
+    here.wait_proposed(1)
+    assert drawn(here) == [5]

@@ -101,6 +101,9 @@ local TAKEN = {
   end,
   edit_text = function(edit, event)
     edit.placement = event.placement
+    for at = #edit.arrived, event.kept + 1, -1 do
+      edit.arrived[at] = nil
+    end
     vim.list_extend(edit.arrived, event.lines)
     standing.draw_soon(edit)
   end,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from codecompanion.edit_in_place.indent_change import change_of
+from codecompanion.edit_in_place.indent_change import IndentChange, change_of
 from codecompanion.edit_in_place.numbered import without_numbers
 from codecompanion.edit_in_place.place import Placement, is_blank, marker_of
 from codecompanion.edit_in_place.quoted import moves_only, quoted
@@ -50,6 +50,26 @@ def indented(
         return lines
     change = change_of(found, place, may_change_steps=not is_about_white_space)
     return restored(change, found, place)
+
+
+def fitted_so_far(
+    code: tuple[str, ...], place: EditPlace, placement: Placement
+) -> tuple[tuple[str, ...], IndentChange, int]:
+    """Return lines of an arriving reply, its change of indentation, and how far into the region it is."""
+    lines = without_numbers(_without_tags(code, marker_of(place)), place.region)
+    if placement == "replace":
+        first = next((at for at, line in enumerate(lines) if not is_blank(line)), len(lines))
+        lines = lines[first:] if not place.region or not is_blank(place.region[0]) else lines
+    lines = _without_surroundings(lines, msgspec.structs.replace(place, after=()), placement)
+    found = quoted(lines, place.region if placement == "replace" else ())
+    last = max((at for at, partner in enumerate(found.partner) if partner >= 0), default=-1)
+    reached = (found.partner[last] + 1 if last >= 0 else 0) + len(lines) - last - 1
+    near = place
+    if placement == "replace" and reached:
+        found = quoted(lines, place.region[:reached])
+        near = msgspec.structs.replace(place, region=found.region, after=(*place.region[reached:], *place.after))
+    change = change_of(found, near)
+    return restored(change, found, near), change, reached
 
 
 def left_out(lines: tuple[str, ...], place: EditPlace) -> str:

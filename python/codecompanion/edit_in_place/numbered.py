@@ -11,6 +11,11 @@ _BARS = "|│→"
 """What stands between number and line where that can be nothing else: a colon is also one of the language."""
 
 
+def looks_numbered(line: str) -> bool:
+    """Return whether a line may begin with its number."""
+    return _NUMBERED.match(line) is not None
+
+
 def without_numbers(lines: tuple[str, ...], region: tuple[str, ...]) -> tuple[str, ...]:
     """Return the lines without numbers that count them, where the region has none."""
     found = [_NUMBERED.match(line) for line in lines]

@@ -205,9 +205,13 @@ class Text(Event, frozen=True, kw_only=True, tag="text"):
 
 
 class EditText(Event, frozen=True, kw_only=True, tag="edit_text"):
-    """Whole lines of the code that arrives for an edit in place; `edit_ended` brings all of them as they belong."""
+    """Lines of the code that arrives for an edit in place, indented as its file is; `edit_ended` brings all of them.
+
+    The first `kept` of the lines that were told before stay, and `lines` follow them.
+    """
 
     lines: tuple[str, ...]
+    kept: int = 0
     placement: Literal["replace", "after", "before", "new", "chat"] = "replace"
 
 

@@ -6,6 +6,7 @@ they mean for the buffer is told besides.
 
 from __future__ import annotations
 
+from codecompanion.edit_in_place.arriving import ArrivingCode
 from codecompanion.edit_in_place.reply import ReplyReader, read_reply
 from codecompanion.wire.events import (
     EditEnded,
@@ -28,7 +29,7 @@ class EditTurn:
 
     def __init__(self, chat_id: str, target: EditTarget) -> None:
         self._chat_id, self._target = chat_id, target
-        self._reader, self._stop = ReplyReader(), ""
+        self._reader, self._code, self._stop = ReplyReader(), ArrivingCode(target), ""
         self._outcome: EditEnded | None = None
 
     def take(self, event: Event) -> EditText | None:
@@ -39,12 +40,13 @@ class EditTurn:
             case ReplyStarted() if self._stop in _GOES_ON:
                 self._reader.go_on()
             case ReplyStarted():
-                self._reader = ReplyReader()
+                self._reader, self._code = ReplyReader(), ArrivingCode(self._target)
             case Text(text=text):
                 lines = self._reader.feed(text)
-                if lines:
-                    placement = self._reader.placement or "replace"
-                    return EditText(chat=self._chat_id, lines=lines, placement=placement)
+                placement = self._reader.placement or "replace"
+                news = self._code.take(lines, placement) if lines else None
+                if news is not None:
+                    return EditText(chat=self._chat_id, kept=news.kept, lines=news.lines, placement=placement)
             case ReplyFinished(stop=stop):
                 self._stop = stop
             case TurnFinished(reason="done"):
