@@ -76,13 +76,8 @@ function M.reopen()
   if #found == 0 then
     return say.line("Nothing was rejected that could be proposed again")
   end
-  local function propose(one)
-    if one and require("codecompanion.changes.in_file").propose(one.path, one.before, one.after) then
-      say.hint("Proposed again in its file; the model does not see what you decide here")
-    end
-  end
   if #found == 1 then
-    return propose(found[1])
+    return require("codecompanion.chat.question.rejected").propose(found[1])
   end
   require("codecompanion.screen.choose").select(found, {
     prompt = "Propose again",
@@ -90,7 +85,11 @@ function M.reopen()
     format_item = function(one)
       return one.title
     end,
-  }, propose)
+  }, function(one)
+    if one then
+      require("codecompanion.chat.question.rejected").propose(one)
+    end
+  end)
 end
 
 return M

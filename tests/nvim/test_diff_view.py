@@ -58,8 +58,8 @@ def test_a_tab_page_shows_the_proposal_with_what_it_removes(chat_everywhere: Cha
     chat = chat_everywhere
     open_view(chat)
     screen = chat.nvim.wait_screen(r"Edit .*src/stack.py  \+2 −1 · 2 hunks · g2 accept · g3 reject…")
-    assert "− " + "    return 2\n" in screen
-    assert "    return 22  +\n" in screen
+    assert "−     return 2\n" in screen
+    assert "+     return 22\n" in screen
     assert not chat.nvim.lua("return vim.wo.diff")
     assert chat.nvim.lua("return vim.bo.filetype") == "python"
     assert chat.nvim.request("nvim_get_current_line") == "import sys"
@@ -205,7 +205,7 @@ def test_a_new_file_and_a_deletion(chat: ChatDriver) -> None:
     propose(chat, name="delete_file", call_id="c2", after="")
     chat.nvim.feed("]aK")
     chat.nvim.wait_screen(r"src/stack.py  −9 · g2 accept")
-    assert "return 2  −" in chat.nvim.screen()
+    assert "−     return 2\n" in chat.nvim.screen()
     assert not chat.nvim.lua("return vim.bo.modifiable")
     chat.nvim.feed("g2")
     chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "approve")
@@ -305,6 +305,33 @@ def test_a_real_edit_is_changed_in_the_diff_and_written_so(nvim_factory, tmp_pat
         told = str([message.text for message in chat.view().messages if message.role == "tool"])
         assert "-uno" in told
         assert "+mine" in told
+
+
+def test_a_rejected_edit_is_proposed_again_by_u_on_its_line(nvim_factory, tmp_path: Path) -> None:
+    """In its file, with what was typed there since; the palette lists it as well."""
+    with ChatServerThread([edit("two", "TWO", "a.py"), reply("done")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
+        before = chat.finished()
+        chat.send("edit it")
+        chat.press_on_approval("g3")
+        chat.nvim.wait_screen("Reason for rejecting it")
+        chat.nvim.feed("<CR>")
+        chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
+        chat.nvim.lua("_G.chat_win = vim.api.nvim_get_current_win()")
+        chat.nvim.command("topleft split a.py")
+        chat.nvim.feed("ggOzero<Esc>")
+        chat.nvim.lua("vim.api.nvim_set_current_win(_G.chat_win)")
+        chat.nvim.feed("gg/insert_edit<CR>u")
+        chat.nvim.wait_lua("return vim.b.codecompanion_edit and vim.b.codecompanion_edit.changes == 1")
+        assert chat.nvim.lines() == ["zero", "one", "two"]
+        chat.nvim.feed("g2")
+        chat.nvim.wait_for(lambda: chat.nvim.lines() == ["zero", "one", "TWO"], "the accepted change")
+        assert (tmp_path / "work" / "a.py").read_text() == "one\ntwo\n"
+        chat.nvim.feed("u")
+        chat.nvim.wait_lua("return vim.b.codecompanion_edit ~= nil")
+        chat.nvim.lua("vim.ui.select = function(items, o, done) _G.names = vim.tbl_map(o.format_item, items) end")
+        chat.nvim.command("CodeCompanionActions")
+        assert "Reopen a rejected change" in str(chat.nvim.wait_lua("return _G.names"))
 
 
 def test_a_chat_that_is_closed_meanwhile_takes_its_questions_along(chat: ChatDriver) -> None:

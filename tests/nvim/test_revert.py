@@ -22,7 +22,7 @@ def test_the_fold_keeps_the_diff_and_gx_takes_the_change_back_and_brings_it_back
     assert "▎ 5 - line 5\n▎ 5 + five\n▎ 6 + and more\n" in user.chat.text()
     go_to_change(user)
     user.nvim.feed("K")
-    user.nvim.wait_screen(r"and more  \+")
+    user.nvim.wait_screen(r"\+ and more")
     user.nvim.feed("q")
     user.nvim.feed("gX")
     user.nvim.wait_screen(r"insert_edit a.txt · \+2 −1 · reverted")

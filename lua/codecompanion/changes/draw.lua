@@ -108,7 +108,8 @@ end
 ---@param last integer
 ---@param group string
 ---@param sign "+"|"−"
-local function mark(bufnr, first, last, group, sign)
+---@param in_gutter? boolean The sign is left of the line; by default, where the gutter is the user's, at its end
+local function mark(bufnr, first, last, group, sign, in_gutter)
   for row = first, last - 1 do
     api.nvim_buf_set_extmark(bufnr, M.namespace, row, 0, {
       end_row = row + 1,
@@ -116,7 +117,9 @@ local function mark(bufnr, first, last, group, sign)
       hl_eol = true,
       priority = 250,
       strict = false,
-      virt_text = { { " " .. sign, "CodeCompanionChangeHint" } },
+      virt_text = not in_gutter and { { " " .. sign, "CodeCompanionChangeHint" } } or nil,
+      sign_text = in_gutter and sign or nil,
+      sign_hl_group = in_gutter and "CodeCompanionChangeHint" or nil,
     })
   end
 end
@@ -173,6 +176,7 @@ end
 ---@field first integer 0-based row that the hunks count from
 ---@field hunks CodeCompanion.PlacedHunk[]
 ---@field hint string[] What is said below the first hunk: the first that fits
+---@field in_gutter? boolean The signs of its lines are in the sign column
 
 ---What is said below a hunk.
 ---@param shown CodeCompanion.ShownHunks
@@ -201,7 +205,8 @@ local function draw_in_old_text(bufnr, shown, room)
   for index, one in ipairs(shown.hunks) do
     local first = shown.first + one.first
     local last = first + one.count
-    mark(bufnr, first, last, one.is_conflict and "CodeCompanionConflict" or "CodeCompanionRemoved", "−")
+    local group = one.is_conflict and "CodeCompanionConflict" or "CodeCompanionRemoved"
+    mark(bufnr, first, last, group, "−", shown.in_gutter)
     local lines = other_lines(one.lines, "+", math.max(MIN_ROWS, room.rows - one.count), room)
     lines[#lines + 1] = hint_below(shown, index, room)
     put_below(bufnr, last - 1, lines)
@@ -231,7 +236,7 @@ function M.draw_result(bufnr, base, all)
     local room, offset = room_in(bufnr), 0
     for _, hunk in ipairs(all) do
       local first = hunk.first + offset
-      mark(bufnr, first, first + #hunk.lines, "CodeCompanionAdded", "+")
+      mark(bufnr, first, first + #hunk.lines, "CodeCompanionAdded", "+", true)
       local removed = vim.list_slice(base, hunk.first + 1, hunk.first + hunk.count)
       put_below(bufnr, first - 1, other_lines(removed, "−", math.huge, room))
       offset = offset + #hunk.lines - hunk.count

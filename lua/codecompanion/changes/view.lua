@@ -134,7 +134,7 @@ function View:_draw()
     local placed = vim.tbl_map(function(hunk)
       return { first = hunk.first, count = hunk.count, lines = hunk.lines, is_conflict = false }
     end, self.hunks)
-    draw.draw(self.bufnr, { { first = 0, hunks = placed, hint = {} } })
+    draw.draw(self.bufnr, { { first = 0, hunks = placed, hint = {}, in_gutter = true } })
   else
     draw.draw_result(self.bufnr, self.options.before.lines, self.hunks)
   end
@@ -423,7 +423,7 @@ function View:open()
   vim.cmd(("tab sbuffer %d"):format(self.bufnr))
   self.win = api.nvim_get_current_win()
   local wo = vim.wo[self.win]
-  wo.winfixbuf, wo.foldenable, wo.signcolumn, wo.list = true, false, "no", false
+  wo.winfixbuf, wo.foldenable, wo.signcolumn, wo.list = true, false, "yes:1", false
   if is_fresh then
     require("codecompanion.changes.highlights").define()
     self:_colour()

@@ -90,9 +90,13 @@ local function show(chat, rows)
       end)
     end)
   end
-  on("gX", "Revert this change, or reapply it", function(row)
-    take_back({ row.change_id })
-  end)
+  on(
+    { "gX", unpack(require("codecompanion.changes.keys").keys("reject_change", "n", bufnr)) },
+    "Revert this change, or reapply it",
+    function(row)
+      take_back({ row.change_id })
+    end
+  )
   on("F", "Revert all changes of this file", function(row)
     take_back(revert.of_file(rows, row.path))
   end)

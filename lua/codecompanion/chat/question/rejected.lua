@@ -1,5 +1,7 @@
 ---File changes of tool calls that the user rejected, kept until Neovim ends so that they can be proposed again.
 
+local say = require("codecompanion.say")
+
 local M = {}
 
 local MAX_KEPT = 20
@@ -7,6 +9,7 @@ local MAX_KEPT = 20
 local MAX_BYTES = 1024 * 1024
 
 ---@class CodeCompanion.Rejected
+---@field call_id string
 ---@field title string
 ---@field path string
 ---@field before string
@@ -22,13 +25,35 @@ function M.keep(event, text)
   if event.path == "" or event.before == after or event.name == "delete_file" or #event.before + #after > MAX_BYTES then
     return
   end
-  table.insert(kept, 1, { title = event.title, path = event.path, before = event.before, after = after })
+  table.insert(
+    kept,
+    1,
+    { call_id = event.call_id, title = event.title, path = event.path, before = event.before, after = after }
+  )
   kept[MAX_KEPT + 1] = nil
 end
 
 ---@return CodeCompanion.Rejected[]
 function M.list()
   return kept
+end
+
+---@param call_id string
+---@return CodeCompanion.Rejected?
+function M.of(call_id)
+  for _, one in ipairs(kept) do
+    if one.call_id == call_id then
+      return one
+    end
+  end
+end
+
+---Propose it again, in its file.
+---@param one CodeCompanion.Rejected
+function M.propose(one)
+  if require("codecompanion.changes.in_file").propose(one.path, one.before, one.after) then
+    say.hint("Proposed again in its file; the model does not see what you decide here")
+  end
 end
 
 return M

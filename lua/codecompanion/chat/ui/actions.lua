@@ -308,7 +308,14 @@ function M.toggle_live(chat)
   require("codecompanion.sources.live").toggle(chat, view.cursor_row())
 end
 
+---Undo the newest change of the context; on a change of a file that was rejected, propose it again in the file.
 function M.undo(chat)
+  local item = marks.item_at(chat, view.cursor_row())
+  local rejected = require("codecompanion.chat.question.rejected")
+  local one = item and item.call_id and rejected.of(item.call_id)
+  if one then
+    return rejected.propose(one)
+  end
   travel(chat, -1)
 end
 
