@@ -60,7 +60,8 @@ def start(nvim_factory: Callable[..., Nvim]) -> Start:
         }
         # An empty object of JSON is no list to Lua.
         made = f"vim.json.decode({lua_string(json.dumps(options))})"
-        init = f"{NO_PROVIDER}require('codecompanion').setup({made})\n{COUNT_TURNS}"
+        patient = "require('codecompanion.adapters.local_servers').LIMIT_MS = 10000"  # for a machine under load
+        init = f"{NO_PROVIDER}{patient}\nrequire('codecompanion').setup({made})\n{COUNT_TURNS}"
         return nvim_factory(init=init, size=more.pop("size", (100, 30)), **more)
 
     return start

@@ -33,7 +33,7 @@ TOOL = ToolSpec("weather", "Tell the weather", {"type": "object", "properties": 
 @pytest.fixture(scope="module")
 def child(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nvim]:
     """Return one Neovim for all tests of this file."""
-    environment = {"AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com/"}
+    environment = {"AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com/", "OLLAMA_HOST": ""}
     with Nvim(tmp_path_factory.mktemp("endpoints"), env=environment) as nvim:
         yield nvim
 

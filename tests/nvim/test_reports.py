@@ -213,7 +213,7 @@ def test_the_chart_is_drawn_with_its_colours_in_any_window(nvim_factory, tmp_pat
 
 def test_only_an_entry_for_a_server_that_runs_models_is_free_of_charge(nvim_factory, tmp_path):
     """R-359: any other loopback address may be a gateway to a paid provider; a budget says what it cannot count."""
-    for name in ("server", "gateway"):
+    for name in ("server", "gateway", "hidden"):
         (tmp_path / name).mkdir()
     with ChatServerThread([reply("One.", usage=USAGE)], key=KEY, models=("qwen3:14b",)) as server:
         chat = start_chat(nvim_factory, tmp_path / "server", server, extends="ollama", model="qwen3:14b")
@@ -224,7 +224,13 @@ def test_only_an_entry_for_a_server_that_runs_models_is_free_of_charge(nvim_fact
         budget = {"interactions": {"chat": {"opts": {"budget": 2}}}}
         chat = start_chat(nvim_factory, tmp_path / "gateway", server, options=budget)
         chat.say("Why is it red?")
-        assert "Price unknown: the budget of this chat ($2.00," in chat.text()
+        chat.nvim.wait_for(lambda: "Price unknown: the budget of this chat ($2.00," in chat.text())
         chat.send("/cost")
         wait_title(chat, "# Cost of this chat: price unknown")
         assert "price unknown of $2.00 (at least 0 %)" in " ".join(chat.text().split())
+    listing = {"/v1/models": {"object": "list", "data": [{"id": "gpt-5", "owned_by": "openai"}]}}
+    with ChatServerThread([reply("One.", usage=USAGE)], key=KEY, models=("gpt-5",), pages=listing) as server:
+        chat = start_chat(nvim_factory, tmp_path / "hidden", server, extends="vllm", model="gpt-5")
+        chat.say("Why is it red?")
+        chat.send("/cost")
+        wait_title(chat, "# Cost of this chat: price unknown")

@@ -32,7 +32,7 @@ from codecompanion.adapters.errors.retry import wait_before_retry
 from codecompanion.adapters.http.client import HttpClient, client_timeout, make_client
 from codecompanion.adapters.http.limits_reader import LimitsReader
 from codecompanion.adapters.http.reply_stream import read_reply
-from codecompanion.adapters.http.time_limits import ANSWER_LIMIT_S, max_silence_s
+from codecompanion.adapters.http.time_limits import ANSWER_LIMIT_S, is_loopback, max_silence_s
 from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import secrets_in_url
 from codecompanion.adapters.wire_format import KEY_TEMPLATE, HttpCall, WireFormat, origin_of
@@ -205,7 +205,9 @@ class HttpAdapter:
             return
         if self._asks_for_limits:
             await self._windows.ask()
-        if not self._wire.listing_tells:
+        settings = self._settings
+        may_be_gateway = settings.local_server and is_loopback(settings.base_url)  # its listing names the server
+        if not self._wire.listing_tells and not may_be_gateway:
             return
         try:
             async with asyncio.timeout(LISTING_LIMIT_S):
