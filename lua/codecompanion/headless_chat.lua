@@ -1,7 +1,7 @@
 ---A chat without a window: requests whose answer goes somewhere else than into a chat buffer, such as an edit in place,
 ---a command line or a commit message. It is a chat like any other: logged, counted, paid from the same budgets, on the
----same engine. One with a `purpose` (`requests.OpenChat`) has a system prompt of its own, no tools, and no place in the
----list of chats. Any can be opened as a chat by its id.
+---same engine. It is in the list of chats once the user has opened it as a chat; for what its `purpose` means see
+---`requests.OpenChat`.
 
 local choice = require("codecompanion.adapters.choice")
 local host = require("codecompanion.host")
@@ -10,11 +10,11 @@ local new_id = require("codecompanion.new_id")
 local M = {}
 
 ---@class CodeCompanion.HeadlessOptions
----@field purpose? CodeCompanion.Purpose nil: a chat of the list
+---@field purpose CodeCompanion.Purpose
 ---@field adapter? string|{ name: string, model?: string } The chat's adapter when nil
 ---@field on_event fun(event: table) Every event of the chat, and the end of the host
 
----@alias CodeCompanion.Purpose "command_line"|"commit_message"
+---@alias CodeCompanion.Purpose "command_line"|"commit_message"|"edit_in_place"
 
 ---@class CodeCompanion.HeadlessChat
 ---@field id string
@@ -79,7 +79,7 @@ end
 function Chat:submit(text, edit)
   local now = snapshot()
   if not self.is_open and not self:has_window() then
-    host.notify("open_chat", { chat = self.id, snapshot = now, resume = self.id })
+    host.notify("open_chat", { chat = self.id, snapshot = now, resume = self.id, purpose = self.options.purpose })
   end
   self.is_open = true
   listen(self)

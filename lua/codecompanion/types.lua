@@ -649,14 +649,15 @@
 ---
 ---`unconfirmed`: keys of submits of which the editor does not know whether they were stored. `copy`: which copy of
 ---the chat this is, unique among all editors; its own draft stands in its input. `shown`: what it shows of the reply
----that a host was receiving when it was killed. `purpose`: a new chat without a window, for requests of one kind: its
----system prompt is `prompts/purpose_<purpose>.md`, it has no tools, no rules and no gathered code, and stands in the
----list of chats only once the user gives it a title.
+---that a host was receiving when it was killed. `purpose`: a chat without a window, for requests of one kind. It is
+---in the list of chats only once the user gives it a title or opens it in a window. `edit_in_place` is a chat like any
+---other; with another purpose the system prompt is `prompts/purpose_<purpose>.md`, and there are no tools, no rules
+---and no gathered code.
 ---@class CodeCompanion.Request.OpenChat
 ---@field id? integer
 ---@field chat? string
 ---@field snapshot CodeCompanion.Wire.Snapshot
----@field purpose? ""|"command_line"|"commit_message"
+---@field purpose? ""|"command_line"|"commit_message"|"edit_in_place"
 ---@field adapter? string
 ---@field model? string
 ---@field resume? string

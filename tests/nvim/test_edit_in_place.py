@@ -35,6 +35,14 @@ def code(lines: list[str], placement: str = "replace") -> str:
     return f"placement: {placement}\n```python\n{body}\n```\n"
 
 
+def listed(nvim) -> list[str]:
+    """Return the titles of the chats that can be resumed."""
+    nvim.lua("require('codecompanion.host').request('list_sessions', {}, function(_, found) sessions = found end)")
+    found = nvim.wait_lua("return sessions ~= nil and { sessions }")[0]
+    nvim.lua("sessions = nil")
+    return [row["title"] for row in found]
+
+
 class Desk:
     """A file in a Neovim whose model answers as scripted."""
 
@@ -778,3 +786,28 @@ def test_a_reply_is_drawn_as_it_arrives_with_the_indentation_of_the_file(desk, t
     here.server.release(gate)
     here.wait_proposed(1)
     assert drawn(here) == [5]
+
+
+def test_an_edit_in_place_is_in_the_list_of_chats_once_it_was_opened_as_one(desk):
+    """A follow-up reopens the headless chat, which is no reason to list it."""
+    here = desk(reply(code(NEW)), reply(code(TWO)), reply("Because."))
+    here.edit("4,7CodeCompanion make it iterative")
+    here.wait_proposed()
+    assert listed(here.nvim) == []
+    here.nvim.feed("g3")
+    here.wait_over()
+    here.ask("4,7CodeCompanion call it number")
+    here.wait_proposed(2)
+    assert listed(here.nvim) == []
+    here.ask("CodeCompanion edits")
+    here.nvim.wait_lua("return vim.bo.filetype == 'codecompanion' and (vim.b.codecompanion_chat or {}).meter ~= nil")
+    here.nvim.wait_for(lambda: listed(here.nvim) == ["call it number"], "the chat that was opened")
+
+
+def test_the_command_line_and_commit_messages_are_not_in_the_list_of_chats(desk):
+    here = desk(reply("set number"))
+    here.nvim.command("edit fact.py")
+    here.ask("CodeCompanionCmd show line numbers")
+    here.nvim.wait_screen(":set number")
+    here.nvim.feed("<Esc>")
+    assert listed(here.nvim) == []

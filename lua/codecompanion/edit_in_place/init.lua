@@ -26,6 +26,7 @@ local function begin(bufnr, instruction, lines)
   edit.further_keys, edit.stop_key = own_keys.further(edit.actions), own_keys.of("stop")
   edit.further_hints = own_keys.hints()
   edit.conversation = require("codecompanion.headless_chat").open({
+    purpose = "edit_in_place",
     adapter = require("codecompanion.config").options.interactions.inline.adapter,
     on_event = function(event)
       asking.take(edit, event)
@@ -101,10 +102,7 @@ function M.open_chat()
   if edit and edit.conversation then
     return require("codecompanion.edit_in_place.actions").open_chat(edit)
   elseif not M.last_chat then
-    return say.line({
-      "No edit in place was made since Neovim was started; :CodeCompanionChat Resume lists older chats",
-      "No edit in place yet; :CodeCompanionChat Resume lists older chats",
-    })
+    return say.line("No edit in place was made since Neovim was started")
   end
   require("codecompanion.chat").resume(M.last_chat)
 end

@@ -272,7 +272,7 @@ class Runtime:
         if session is not None:
             self._chats[request.chat] = session
             self._warm_up(session)
-            if not request.purpose:
+            if request.purpose in ("", "edit_in_place"):
                 session.servers_known = self._start_in_background(self._servers.opened(session))
 
     def _warm_up(self, session: Session) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError, LeaseHeld
-from codecompanion.model.history import ChatCreated, CompactionFailed, LogEvent, MessageAdded
+from codecompanion.model.history import ChatCreated, ChatForked, CompactionFailed, LogEvent, MessageAdded, TitleSet
 from codecompanion.model.view import project
 from codecompanion.session.attachments.outside_rules import ask_about_outside_rules
 from codecompanion.session.compaction.record import STANDARD_CARD
@@ -35,7 +35,8 @@ async def open_new(services: Services, request: OpenChat) -> Session:
     chat = services.settings.chat
     adapter_name = request.adapter or chat.adapter
     session.control.use_model(adapter_name, request.model or (chat.model if adapter_name == chat.adapter else ""))
-    session.control.serve(request.purpose)
+    is_plain = request.purpose in ("", "edit_in_place")
+    session.control.serve("" if is_plain else request.purpose)
     await session.control.read_environment(session.root())
     await durable(services.store.acquire(request.chat))
     await session.log.write(
@@ -47,7 +48,7 @@ async def open_new(services: Services, request: OpenChat) -> Session:
             purpose=request.purpose,
         )
     )
-    if request.purpose:
+    if not is_plain:
         _announce(session, resumed=False)
         return session
     messages, problems = await session.context.rules.autoload(services.root(request.snapshot))
@@ -79,6 +80,8 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     log = ChatLog(store, chat_id, await asyncio.to_thread(project, events))
     await asyncio.to_thread(log.resume, events)
     mended = () if read_only else await _repair(services, log, events, request.shown)
+    if not read_only and not request.purpose and _is_unlisted(events):
+        await log.write(TitleSet(title=log.title, by_user=True))  # whoever opens a chat wants to find it again
     events = [*events, *mended]
     session = Session(services, log, request.snapshot)
     is_own = await _use_stored(session, events)
@@ -102,6 +105,14 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     ask_about_outside_rules(session)
     await _render_ahead(session)
     return session
+
+
+def _is_unlisted(events: Sequence[LogEvent]) -> bool:
+    """Return whether the chat had no window so far, and no title by the user."""
+    began = events[0].payload
+    payloads = [event.payload for event in events]
+    is_listed = any(isinstance(p, ChatForked) or (isinstance(p, TitleSet) and p.by_user) for p in payloads)
+    return isinstance(began, ChatCreated) and bool(began.purpose) and not is_listed
 
 
 async def _render_ahead(session: Session) -> None:
