@@ -338,7 +338,8 @@ def test_signs_of_a_diff_plugin_show_an_edit_once_it_is_accepted(tmp_path: Path,
         chat.nvim.command("set number | edit shop.py")
         chat.nvim.wait_screen(rf"^{sign} +10 .*/ 6")
         chat.nvim.feed(":4,6CodeCompanion let it begin anywhere<CR>")
-        screen = chat.nvim.wait_screen(r"\+ def total\(items, start=0\):")
+        chat.nvim.wait_screen(r"\+ def total\(items, start=0\):")
+        screen = chat.nvim.wait_screen(r"\S+ accept")
         assert signed(screen, sign) == [10]
         accept = re.search(r"(\S+) accept", screen)
         assert accept

@@ -16,6 +16,7 @@ class Grid:
         self.columns, self.rows = 0, 0
         self.cells: list[list[Cell]] = []
         self.highlights: dict[int, dict[str, Any]] = {0: {}}
+        self.terminal_highlights: dict[int, dict[str, Any]] = {0: {}}
         self.cursor = (0, 0)
         self.mode = "normal"
         self.default_colours = ((208, 208, 208), (16, 16, 16))
@@ -28,6 +29,15 @@ class Grid:
     def attributes(self, row: int, column: int) -> dict[str, Any]:
         """Return the highlight attributes of a cell (0-based)."""
         return self.highlights.get(self.cells[row][column][1], {})
+
+    def colours(self, row: int, column: int, *, true_colour: bool = True) -> tuple[int, int]:
+        """Return the colours of a cell as they are seen: foreground and background; -1 is the default one.
+
+        They are 24-bit numbers, or those of the 256 of a terminal.
+        """
+        attributes = (self.highlights if true_colour else self.terminal_highlights).get(self.cells[row][column][1], {})
+        ink, paper = attributes.get("foreground", -1), attributes.get("background", -1)
+        return (paper, ink) if attributes.get("reverse") else (ink, paper)
 
     def apply(self, events: list[list[Any]]) -> None:
         """Apply one redraw notification; events we have no use for are passed over."""
@@ -44,8 +54,8 @@ class Grid:
     def _grid_clear(self, _grid: int) -> None:
         self.cells = [[(" ", 0)] * self.columns for _ in range(self.rows)]
 
-    def _hl_attr_define(self, number: int, rgb: dict[str, Any], *_: Any) -> None:
-        self.highlights[number] = rgb
+    def _hl_attr_define(self, number: int, rgb: dict[str, Any], terminal: dict[str, Any], *_: Any) -> None:
+        self.highlights[number], self.terminal_highlights[number] = rgb, terminal
 
     def _default_colors_set(self, ink: int, paper: int, *_: Any) -> None:
         """Take the colours of text without any highlight, as (red, green, blue); -1 = the terminal's own."""

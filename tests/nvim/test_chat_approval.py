@@ -25,7 +25,8 @@ def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_e
     screen = chat.nvim.wait_screen(r"▎ run_command · needs your approval")
     assert "▎ rm -rf build" in screen
     assert "▎ g2 accept · g3 reject… · g1 always…\n" in screen
-    assert "⋯ waiting for your approval · ]a goes there" in screen
+    assert "⋯ ]a goes to the approval" in screen
+    assert screen.count("waiting for your approval") == 1  # in the status line
     chat.nvim.feed("]ag1")
     chat.nvim.wait_screen("Always allow exactly this command in this chat")
     assert chat.sent("approve") == []

@@ -43,7 +43,9 @@ function M.draw(chat)
   local text, room = status.activity(chat, is_asked_above), fit.narrowest(chat)
   if text ~= "" and header > 0 then
     local hint = stop_hint(chat)
-    if api.nvim_strwidth("⋯ " .. text .. hint) > room then
+    if is_asked_above and hint ~= "" and shown.shows_meter(chat) then
+      text, hint = keys.keys("next_approval", "n")[1] .. " goes to the approval", "" -- the bar says that it waits
+    elseif api.nvim_strwidth("⋯ " .. text .. hint) > room then
       text = status.activity(chat, true)
     end
     text = fit.cut("⋯ " .. text, math.max(room - api.nvim_strwidth(hint), 10)) -- how to stop it is seen in any case
