@@ -107,7 +107,7 @@ def test_an_unknown_subcommand_names_the_known_ones(nvim_factory: Callable[..., 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("CodeCompanion re", ["restart", "restore", "resume", "review"]),
+        ("CodeCompanion re", ["reject", "reopen", "restart", "restore", "resume", "review"]),
         ("CodeCompanion install ", ["mcp", "semantic"]),
         ("CodeCompanion complete ", ["off", "on", "status"]),
         ("CodeCompanionChat ", ["Add", "New", "Resume", "Toggle", "adapter=", "model=", "policy="]),
