@@ -144,7 +144,7 @@ def test_the_newline_at_the_end_belongs_to_its_hunk(chat: ChatDriver, before: st
     [
         ("ggOfirst<Esc>", "first\n" + AFTER),
         ("ggdG", ""),
-        ("Golast<Esc>:w<CR>", AFTER + "last\n"),
+        ("Go<C-u>last<Esc>:w<CR>", AFTER + "last\n"),
         ("ccimport json<Esc>u", None),
     ],
 )

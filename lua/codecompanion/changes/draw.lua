@@ -82,10 +82,11 @@ end
 ---@param sign "+"|"−"
 ---@param most integer How many rows there are for them
 ---@param room CodeCompanion.ChangeRoom
+---@param in_gutter? boolean As for `mark`
 ---@return CodeCompanion.VirtualLine[]
-local function other_lines(lines, sign, most, room)
+local function other_lines(lines, sign, most, room, in_gutter)
   local shown, group = {}, sign == "+" and "CodeCompanionAdded" or "CodeCompanionRemoved"
-  local before = padded((" "):rep(room.gutter - 2) .. sign, room.gutter)
+  local before = padded((in_gutter and "" or (" "):rep(room.gutter - 2)) .. sign, room.gutter)
   for at, line in ipairs(lines) do
     if #shown >= most and at < #lines - 1 then -- a notice takes a row as well
       local more = ("… %d more"):format(#lines - at + 1) .. keys.hint({ { "view_diff", "shows all" } }, " · ")
@@ -118,9 +119,11 @@ local function mark(bufnr, first, last, group, sign, in_gutter)
       priority = 250,
       strict = false,
       virt_text = not in_gutter and { { " " .. sign, "CodeCompanionChangeHint" } } or nil,
-      sign_text = in_gutter and sign or nil,
-      sign_hl_group = in_gutter and "CodeCompanionChangeHint" or nil,
     })
+    if in_gutter then -- a sign stands beside every line of its mark
+      local look = { sign_text = sign, sign_hl_group = "CodeCompanionChangeHint", strict = false }
+      api.nvim_buf_set_extmark(bufnr, M.namespace, row, 0, look)
+    end
   end
 end
 
@@ -238,7 +241,7 @@ function M.draw_result(bufnr, base, all)
       local first = hunk.first + offset
       mark(bufnr, first, first + #hunk.lines, "CodeCompanionAdded", "+", true)
       local removed = vim.list_slice(base, hunk.first + 1, hunk.first + hunk.count)
-      put_below(bufnr, first - 1, other_lines(removed, "−", math.huge, room))
+      put_below(bufnr, first - 1, other_lines(removed, "−", math.huge, room, true))
       offset = offset + #hunk.lines - hunk.count
     end
   end)

@@ -75,17 +75,21 @@ function View:_make_buffer()
   return bufnr
 end
 
----Colours of the language.
+---Colours of the language, and tabs and indentation as in the file where it is open. FileType is not fired: plugins
+---for the language, its servers and linters have nothing to do here, and some take seconds.
 function View:_colour()
-  local shown = self:_shown()
-  local filetype = self.options.filetype or vim.filetype.match({ filename = self.options.path, buf = self.bufnr }) or ""
-  if filetype == "" or #hunks.joined(shown) > MAX_COLOURED_BYTES then
-    return
-  elseif not self.options.is_editable then
-    return float.highlight(self.bufnr, filetype)
+  local file = self.options.path ~= "" and vim.fn.bufnr("^" .. vim.fn.escape(self.options.path, "[]{}*?,\\") .. "$")
+    or -1
+  if file > 0 and api.nvim_buf_is_loaded(file) then
+    for _, option in ipairs({ "tabstop", "shiftwidth", "softtabstop", "expandtab" }) do
+      vim.bo[self.bufnr][option] = vim.bo[file][option]
+    end
   end
-  vim.bo[self.bufnr].filetype = filetype
-  if vim.bo[self.bufnr].syntax == "" and not vim.treesitter.highlighter.active[self.bufnr] then
+  local filetype = self.options.filetype or vim.filetype.match({ filename = self.options.path, buf = self.bufnr }) or ""
+  if filetype ~= "" and #hunks.joined(self:_shown()) <= MAX_COLOURED_BYTES then
+    api.nvim_buf_call(self.bufnr, function()
+      vim.cmd("noautocmd let &l:filetype = " .. vim.fn.string(filetype))
+    end)
     float.highlight(self.bufnr, filetype)
   end
 end
