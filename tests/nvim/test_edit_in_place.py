@@ -762,7 +762,7 @@ def test_only_the_intended_lines_of_a_file_change_whatever_the_options_of_its_bu
     here.ask("4,6CodeCompanion add one")
     here.wait_proposed(1)
     assert drawn(here) == [5]
-    here.nvim.feed("ga")
+    here.nvim.feed("g2")
     here.wait_over()
     here.nvim.command("write")
     assert path.read_text().split("\n") == [*TWO_SPACES[:4], "    return a + 1", *TWO_SPACES[5:]]

@@ -31,8 +31,8 @@ class News(msgspec.Struct, frozen=True):
 class ArrivingCode:
     """Fits the lines of one reply as they arrive."""
 
-    def __init__(self, place: EditPlace) -> None:
-        self._place = place
+    def __init__(self, place: EditPlace, instruction: str = "") -> None:
+        self._place, self._instruction = place, instruction
         self._raw: list[str] = []
         self._told: tuple[str, ...] = ()
         self._fitted_to = 0
@@ -46,7 +46,9 @@ class ArrivingCode:
             return None
         if len(self._raw) >= self._fitted_to * _GROWTH:
             self._fitted_to = len(self._raw)
-            self._lines, self._change, self._next = fitted_so_far(tuple(self._raw), self._place, placement)
+            self._lines, self._change, self._next = fitted_so_far(
+                tuple(self._raw), self._place, placement, self._instruction
+            )
         now = (*self._lines, *self._since())
         told, self._told = self._told, now
         kept = _shared(told, now)

@@ -10,13 +10,25 @@ import msgspec
 from codecompanion.edit_in_place.indent_change import IndentChange, change_of
 from codecompanion.edit_in_place.numbered import without_numbers
 from codecompanion.edit_in_place.place import Placement, is_blank, marker_of
-from codecompanion.edit_in_place.quoted import moves_only, quoted
+from codecompanion.edit_in_place.quoted import Quoted, moves_only, quoted
 from codecompanion.edit_in_place.restoring import restored
 from codecompanion.wire.requests import EditPlace
 
 _MIN_ALONE = 8
 """So many characters make a single repeated line recognisable; `}` or `end` could be meant."""
 _WORD = re.compile(r"\w\w")
+_ABOUT_INDENTATION = re.compile(
+    r"\b(?:re|un|de|out)?-?(?:indent|dent(?:ed)?\b)|\bretab|\bexpandtab|white.?space"
+    r"|\b(?:to|into|with|use|using|by|instead of|not|replace|convert|change) (?:the )?(?:\w+ )?(?:tabs\b|spaces\b)"
+    r"|\beinr[uü]ck",
+    re.IGNORECASE,
+)
+"""Instructions after which another indentation is the intended one."""
+_ABOUT_WHITE_SPACE = re.compile(
+    _ABOUT_INDENTATION.pattern + r"|\btab|\bspac|\balign|format|\btrailing|\bpretty|\bstyle|\bleerzeichen|\bausricht",
+    re.IGNORECASE,
+)
+"""Instructions that may ask for other white space and nothing else."""
 _LEFT_OUT = re.compile(
     r"^(?:\S{0,4}\s*+)?(?:\.\.\.|…)?\s*+\(?(?:the\s+)?(?:rest|remainder|remaining|existing|other|unchanged|same|previous)\b"
     r"[^\n]{0,60}?(?:\.\.\.|…|unchanged|as before|here|remains?)[^\n]{0,20}$",
@@ -24,13 +36,8 @@ _LEFT_OUT = re.compile(
 )
 
 
-def fitted(
-    code: tuple[str, ...], place: EditPlace, placement: Placement, *, is_about_white_space: bool = False
-) -> tuple[str, ...]:
-    """Return the lines that belong in the file at `place`.
-
-    `is_about_white_space`: the instruction asks for other indentation, so the reply's is intended.
-    """
+def fitted(code: tuple[str, ...], place: EditPlace, placement: Placement, instruction: str = "") -> tuple[str, ...]:
+    """Return the lines that belong in the file at `place`; `instruction` is what the user asked for."""
     lines = _without_tags(tuple(line.rstrip("\r") for line in code), marker_of(place))
     if placement == "new":
         return lines
@@ -38,22 +45,23 @@ def fitted(
     if placement == "replace":
         lines = _as_blank_as(lines, place.region)
     lines = _without_surroundings(lines, place, placement)
-    return indented(lines, place, placement, is_about_white_space=is_about_white_space)
+    return _indented(quoted(lines, place.region if placement == "replace" else ()), place, instruction)[0]
 
 
-def indented(
-    lines: tuple[str, ...], place: EditPlace, placement: Placement, *, is_about_white_space: bool = False
-) -> tuple[str, ...]:
-    """Return the lines of a reply indented as the file is; lines of the file keep their bytes."""
-    found = quoted(lines, place.region if placement == "replace" else ())
-    if is_about_white_space and moves_only(found):
-        return lines
-    change = change_of(found, place, may_change_steps=not is_about_white_space)
-    return restored(change, found, place)
+def _indented(found: Quoted, place: EditPlace, instruction: str) -> tuple[tuple[str, ...], IndentChange]:
+    """Return the lines of a reply indented as the file is, and the change that this reverses.
+
+    Lines of the file keep their bytes, unless the instruction is about them and nothing else differs.
+    """
+    if moves_only(found) and _ABOUT_WHITE_SPACE.search(instruction):
+        return found.lines, IndentChange()
+    may = _ABOUT_INDENTATION.search(instruction) is None
+    change = change_of(found, place, may_change_steps=may)
+    return restored(change, found, place, may_change_steps=may), change
 
 
 def fitted_so_far(
-    code: tuple[str, ...], place: EditPlace, placement: Placement
+    code: tuple[str, ...], place: EditPlace, placement: Placement, instruction: str = ""
 ) -> tuple[tuple[str, ...], IndentChange, int]:
     """Return lines of an arriving reply, its change of indentation, and how far into the region it is."""
     lines = without_numbers(_without_tags(code, marker_of(place)), place.region)
@@ -68,8 +76,7 @@ def fitted_so_far(
     if placement == "replace" and reached:
         found = quoted(lines, place.region[:reached])
         near = msgspec.structs.replace(place, region=found.region, after=(*place.region[reached:], *place.after))
-    change = change_of(found, near)
-    return restored(change, found, near), change, reached
+    return *_indented(found, near, instruction), reached
 
 
 def left_out(lines: tuple[str, ...], place: EditPlace) -> str:

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import msgspec
+
+from codecompanion.edit_in_place.indent_change import change_of
+from codecompanion.edit_in_place.indentation import text_of
+from codecompanion.edit_in_place.quoted import quoted
+from codecompanion.edit_in_place.restoring import restored
+from codecompanion.wire.requests import EditPlace
+
 DIFFS = frozenset({"diff", "patch", "udiff"})
 
 
-def patched(diff: tuple[str, ...], region: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the region with the diff in it; None where a place of the diff is not in the region, or there twice."""
-    result = list(region)
-    for old, new in _hunks(diff):
+def patched(diff: tuple[str, ...], place: EditPlace) -> tuple[str, ...] | None:
+    """Return the region with the diff in it; None where a hunk fits nowhere in the region, or in several places.
+
+    Where a hunk fits but for its indentation, what it adds is indented as the file is.
+    """
+    result = list(place.region)
+    for old, said in _hunks(diff):
+        new: Sequence[str] = said
         at = _only_place(old, result)
         if at is None:
-            return None
+            at = _only_place([text_of(line) for line in old], [text_of(line) for line in result])
+            if at is None:
+                return None
+            new = _indented(old, said, tuple(result[at : at + len(old)]), place)
         result[at : at + len(old)] = new
-    return tuple(result) if tuple(result) != region else None
+    return tuple(result) if tuple(result) != place.region else None
+
+
+def _indented(old: list[str], new: list[str], lines: tuple[str, ...], place: EditPlace) -> tuple[str, ...]:
+    """Return the new lines of a hunk, indented as the lines that its old ones are."""
+    near = msgspec.structs.replace(place, region=lines)
+    change = change_of(quoted(tuple(old), lines), near)
+    return restored(change, quoted(tuple(new), lines), near)
 
 
 def _hunks(diff: tuple[str, ...]) -> list[tuple[list[str], list[str]]]:

@@ -58,8 +58,8 @@ SEVERAL = Reading("chat", note="The reply has several blocks of code, not one ed
 EXPLAINS = Reading("chat", note="The reply explains code instead of editing it.")
 
 
-def read_reply(text: str, place: EditPlace) -> Reading:
-    """Return what a complete reply is; `place` is where its code would go."""
+def read_reply(text: str, place: EditPlace, instruction: str = "") -> Reading:
+    """Return what a complete reply to an instruction is; `place` is where its code would go."""
     lines = _lines(_THOUGHTS.sub("", text, count=1))
     head, header = _header(lines)
     if header == "chat":
@@ -68,17 +68,17 @@ def read_reply(text: str, place: EditPlace) -> Reading:
     found = _from_json(body)
     if found is not None:
         placement, code = found
-        return IN_WORDS if placement == "chat" else _edit(placement, Block("", code, 0, 0), place)
+        return IN_WORDS if placement == "chat" else _edit(placement, Block("", code, 0, 0), place, instruction)
     block = _chosen(body, place, is_announced=header is not None)
-    return block if isinstance(block, Reading) else _edit(header or "replace", block, place)
+    return block if isinstance(block, Reading) else _edit(header or "replace", block, place, instruction)
 
 
-def _edit(placement: Placement, block: Block, place: EditPlace) -> Reading:
+def _edit(placement: Placement, block: Block, place: EditPlace, instruction: str) -> Reading:
     code = block.lines
     if block.language in DIFFS and place.filetype not in DIFFS:
-        whole = patched(code, place.region) if placement == "replace" else None
+        whole = patched(code, place) if placement == "replace" else None
         return OTHER_DIFF if whole is None else Reading("replace", whole)
-    code = fitted(code, place, placement)
+    code = fitted(code, place, placement, instruction)
     if placement != "replace" and not any(line.strip() for line in code):
         return NO_CODE
     missing = left_out(code, place) if placement == "replace" else ""

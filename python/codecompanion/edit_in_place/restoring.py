@@ -1,4 +1,4 @@
-"""The lines of a reply as they belong into the file, once it is known what was made of their indentation.
+"""The lines of a reply as they belong in the file, once it is known what was made of their indentation.
 
 A line of the file keeps its bytes: its alignment, its trailing white space. New and changed lines are indented by the
 reverse of the change, and lines that were wrapped or unwrapped stay as deep as the model has put them.
@@ -31,9 +31,14 @@ _HARD_BREAK = frozenset({"markdown", "md", "quarto", "rmd", "mdx", "vimwiki"})
 """White space at the end of a line has a meaning in these."""
 
 
-def restored(change: IndentChange, found: Quoted, place: EditPlace) -> tuple[str, ...]:
-    """Return the lines as they belong into the file."""
-    return _Restoring(change, found, place).lines()
+def restored(
+    change: IndentChange, found: Quoted, place: EditPlace, *, may_change_steps: bool = True
+) -> tuple[str, ...]:
+    """Return the lines as they belong in the file. `may_change_steps`: as for `change_of`."""
+    restoring = _Restoring(change, found, place)
+    if not may_change_steps:
+        restoring.foreign_step = 0
+    return restoring.lines()
 
 
 class _Restoring:
@@ -45,7 +50,7 @@ class _Restoring:
             self._leads[found.first] = change.in_reply(wanted_lead(place) if first is None else lead_of(first))
         self._style = file_style(place)
         self._own = self._own_lines()
-        self._foreign_step = self._step_of_foreign_lines()
+        self.foreign_step = self._step_of_foreign_lines()
         self._hunk: tuple[int, int] | None = None
         self._leads_of_hunk: dict[str, str] = {}
 
@@ -182,7 +187,7 @@ class _Restoring:
         return 0
 
     def _without_foreign(self, lead: str, result: list[str]) -> str:
-        step = self._foreign_step
+        step = self.foreign_step
         if step < 0:
             return lead.expandtabs(-step)
         if step == 0 or not self._may_have_tabs(result):

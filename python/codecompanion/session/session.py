@@ -71,7 +71,7 @@ class Session(Chat):
             self.must_be_idle("The chat of this edit is working; wait until its reply is complete.")
             from codecompanion.session.edit_in_place.edit_turn import EditTurn  # most chats have none
 
-            self._edit = EditTurn(self.chat_id, request.edit)
+            self._edit = EditTurn(self.chat_id, request.edit, request.text)
         self.queue.add(request)
         if self.task is not None:
             self.emit(Queued(chat=self.chat_id, submit_id=request.submit_id))

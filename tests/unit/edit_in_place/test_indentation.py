@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codecompanion.edit_in_place.fit import fitted
+from codecompanion.edit_in_place.patch import patched
 from codecompanion.wire.requests import EditPlace
 from tests.unit.edit_in_place.indented_edits import (
     FILETYPES,
@@ -67,9 +68,9 @@ def test_a_reply_that_changes_nothing_changes_no_byte(language, seed):
     if case is None or "surroundings" in how or ("numbered" in how and len(case.place.region) < 2):
         return
     place = case.place
-    if file.unit == "mixed" and any(" " * 8 in line for line in place.region):
-        return
     reply = tuple(spelled(file, place, place.region, how, random))
+    if file.unit == "mixed" and (any(" " * 8 in line for line in place.region) or "dedented" in how):
+        return  # a tab, and spaces that look like it; a tab that all lines begin with is less than their level
     if len(reply) > 1 or how in (("as it is",), ("dedented",)):
         got = fitted(reply, place, "replace")
         assert got == place.region, told(Case(file, place, "none", how, place.region, reply), got)
@@ -229,3 +230,45 @@ def test_a_large_reply_of_equal_lines_is_fitted_in_time():
     reply = tuple(line.strip() for line in region)
     assert fitted(reply, EditPlace(region=region), "replace") == region
     assert len(fitted(reply[::-1][1:], EditPlace(region=region), "replace")) == 19_999
+
+
+INDENTED = ("def f():", "  if x:", "    y()")
+
+
+@pytest.mark.parametrize(
+    ("instruction", "is_kept"),
+    [
+        ("use tabs", True),
+        ("convert the indentation to 4 spaces", True),
+        ("re-indent this", True),
+        ("format it", True),
+        ("align the comments", True),
+        ("rename the tab page", True),  # nothing but white space differs: then one word is enough
+        ("fix the bug", False),
+        ("", False),
+    ],
+)
+def test_white_space_alone_changes_where_the_instruction_is_about_it(instruction, is_kept):
+    reply = tuple(line.replace("  ", "\t") for line in INDENTED)
+    place = EditPlace(region=INDENTED, tabs=True)
+    assert fitted(reply, place, "replace", instruction) == (reply if is_kept else INDENTED)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "is_kept"), [("use tabs and call z", True), ("add a tab to the page", False), ("call z", False)]
+)
+def test_other_indentation_is_kept_with_other_text_only_where_it_was_asked_for(instruction, is_kept):
+    reply = (*(line.replace("  ", "\t") for line in INDENTED), "\t\tz()")
+    wanted = reply if is_kept else (*INDENTED, "    z()")
+    assert fitted(reply, EditPlace(region=INDENTED), "replace", instruction) == wanted
+
+
+@pytest.mark.parametrize("lead", ["", "\t"])
+def test_a_diff_that_is_indented_otherwise_fits(lead):
+    """Its lines of old say what was made of the indentation."""
+    inner = lead + ("\t" if lead else "    ")
+    diff = (f" {lead}if x:", f"-{inner}a()  ", f"+{inner}b()", f"+{inner}if y:", f"+{inner}{inner[len(lead) :]}c()")
+    region = ("def f():", "    if x:", "        a()", "    return x")
+    assert patched(diff, EditPlace(region=region)) == (
+        *region[:2], "        b()", "        if y:", "            c()", region[3],
+    )  # fmt: skip

@@ -27,9 +27,9 @@ _GOES_ON = ("length", "window", "paused")
 class EditTurn:
     """Reads the reply of one turn."""
 
-    def __init__(self, chat_id: str, target: EditTarget) -> None:
-        self._chat_id, self._target = chat_id, target
-        self._reader, self._code, self._stop = ReplyReader(), ArrivingCode(target), ""
+    def __init__(self, chat_id: str, target: EditTarget, instruction: str) -> None:
+        self._chat_id, self._target, self._instruction = chat_id, target, instruction
+        self._reader, self._code, self._stop = ReplyReader(), ArrivingCode(target, instruction), ""
         self._outcome: EditEnded | None = None
 
     def take(self, event: Event) -> EditText | None:
@@ -40,7 +40,7 @@ class EditTurn:
             case ReplyStarted() if self._stop in _GOES_ON:
                 self._reader.go_on()
             case ReplyStarted():
-                self._reader, self._code = ReplyReader(), ArrivingCode(self._target)
+                self._reader, self._code = ReplyReader(), ArrivingCode(self._target, self._instruction)
             case Text(text=text):
                 lines = self._reader.feed(text)
                 placement = self._reader.placement or "replace"
@@ -67,7 +67,7 @@ class EditTurn:
     def _read(self) -> EditEnded:
         if self._stop not in ("stop", "tool_calls"):
             return self._failed(CUT)
-        reading = read_reply(self._reader.text, self._target)
+        reading = read_reply(self._reader.text, self._target, self._instruction)
         if reading.placement == "chat":
             return EditEnded(chat=self._chat_id, outcome="answer", placement="chat", note=reading.note)
         return EditEnded(
