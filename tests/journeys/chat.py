@@ -6,8 +6,8 @@ import re
 
 from tests.journeys.terminal import WAIT_S, Terminal
 
-READY = r"ctx"
-"""The meter: the host has answered and the chat can be used."""
+READY = r"\d %"
+"""How full the context is: the host has answered and the chat can be used."""
 BUSY = r"⋯ "
 """The line that says what happens now."""
 ASKED = r"needs your approval|g2 accept"

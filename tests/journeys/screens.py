@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nvim"))
 
 from real_chat import KEY
 from tests.journeys import picture
-from tests.journeys.chat import command
+from tests.journeys.chat import READY, command
 from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 from tests.journeys.terminal import WAIT_S, ScreenError, Terminal
@@ -112,7 +112,7 @@ def first_contact(stage: Stage) -> None:
     terminal = stage.nvim("src/stack.py")
     terminal.wait("class Stack")
     terminal.keys(":CodeCompanionChat<CR>")
-    stage.shoot(terminal, "01-empty-chat", "ctx")
+    stage.shoot(terminal, "01-empty-chat", READY)
     terminal.keys("<Esc>g?")
     stage.shoot(terminal, "02-help")
     terminal.keys("q")
@@ -132,7 +132,7 @@ def edits(stage: Stage) -> None:
     terminal = stage.nvim("src/stack.py")
     terminal.wait("class Stack")
     terminal.keys(":CodeCompanionChat<CR>")
-    terminal.wait("ctx")
+    terminal.wait(READY)
     say(terminal, "read src/stack.py, notes.md and nothing.txt")
     stage.shoot(terminal, "10-tool-calls", "Finished|Done")
     say(terminal, "run `echo one && sleep 1 && seq 1 300; exit 3`")
@@ -178,7 +178,7 @@ def streaming(stage: Stage) -> None:
         stage.online(server.url)
         terminal = stage.nvim()
         terminal.keys(":CodeCompanionChat<CR>")
-        terminal.wait("ctx")
+        terminal.wait(READY)
         say(terminal, "Why does pop not remove the item?")
         terminal.wait("keep in mind")
         snapshot(stage, terminal, "20-streaming")
@@ -213,7 +213,7 @@ def trouble(stage: Stage) -> None:
         stage.online(server.url, opts={"max_retries": 1})
         terminal = stage.nvim()
         terminal.keys(":CodeCompanionChat<CR>")
-        terminal.wait("ctx")
+        terminal.wait(READY)
         say(terminal, "Hello")
         stage.shoot(terminal, "30-wrong-key", "✗")
         say(terminal, "Hello again")
@@ -230,7 +230,7 @@ def trouble(stage: Stage) -> None:
     stage.online("http://127.0.0.1:9/v1", opts={"max_retries": 0})
     terminal = stage.nvim()
     terminal.keys(":CodeCompanionChat<CR>")
-    terminal.wait("ctx")
+    terminal.wait(READY)
     say(terminal, "Anybody there?")
     stage.shoot(terminal, "35-no-network", "connect|reach|network", 20)
 
@@ -242,7 +242,7 @@ def mistakes(stage: Stage) -> None:
     terminal = stage.nvim("src/stack.py")
     stage.shoot(terminal, "40-setup-mistakes", "class Stack|ENTER")
     terminal.keys("<CR>:CodeCompanionChat<CR>")
-    stage.shoot(terminal, "41-chat-after-mistakes", "ctx", 10)
+    stage.shoot(terminal, "41-chat-after-mistakes", READY, 10)
     terminal.keys("<Esc>:checkhealth codecompanion<CR>")
     stage.shoot(terminal, "42-checkhealth", "codecompanion", 10)
 
@@ -254,7 +254,7 @@ def managed(stage: Stage) -> None:
     stage.offline({"interactions": {"chat": chat}}, context_window=16_000)
     terminal = stage.nvim()
     terminal.keys(":CodeCompanionChat<CR>")
-    terminal.wait("ctx")
+    terminal.wait(READY)
     for name in "abcd":
         say(terminal, f"read ledger_{name}.txt")
         terminal.wait(rf"`read_file` ledger_{name}", 20)
@@ -269,9 +269,9 @@ def managed(stage: Stage) -> None:
     terminal.keys(":CodeCompanionCompact<CR>")
     stage.shoot(terminal, "53-compact-question")
     terminal.keys("1<CR>" if "1: Yes" in terminal.screen() else "y")
-    terminal.wait("compacted|Summary of|Next Step|read the summary", 20)
+    terminal.wait("compacted|Summary · |Next Step|read the summary", 20)
     stage.shoot(terminal, "54-card")
-    terminal.keys("gg/compacted\\|Summary of<CR>")
+    terminal.keys("gg/compacted\\|Summary · <CR>")
     stage.shoot(terminal, "55-card-under-the-cursor")
     terminal.keys("zR")
     stage.shoot(terminal, "56-card-open")
@@ -296,7 +296,7 @@ def compacting(stage: Stage) -> None:
         stage.online(server.url)
         terminal = stage.nvim()
         terminal.keys(":CodeCompanionChat<CR>")
-        terminal.wait("ctx")
+        terminal.wait(READY)
         say(terminal, "one " * 60)
         terminal.wait("Read it")
         say(terminal, "two " * 60)
@@ -316,7 +316,7 @@ def pickers(stage: Stage) -> None:
     stage.offline(WINDOWS)
     terminal = stage.nvim("src/stack.py")
     terminal.keys(":CodeCompanionChat<CR>")
-    terminal.wait("ctx")
+    terminal.wait(READY)
     say(terminal, "What can you do?")
     terminal.wait("offline adapter")
     for name, keys, wanted in (
@@ -348,7 +348,7 @@ def layouts(stage: Stage) -> None:
         terminal = stage.nvim("src/stack.py")
         terminal.wait("class Stack")
         terminal.keys(":CodeCompanionChat<CR>")
-        terminal.wait("ctx")
+        terminal.wait(READY)
         say(terminal, "read notes.md and src/stack.py")
         stage.shoot(terminal, name, "Done")
         terminal.keys(":qa!<CR>")
@@ -363,7 +363,7 @@ def gathered_code(stage: Stage) -> None:
         stage.online(server.url, editing)
         terminal = stage.nvim("src/stack.py")
         terminal.keys(":CodeCompanionChat<CR>")
-        terminal.wait("ctx")
+        terminal.wait(READY)
         terminal.keys("<Esc>Gihow does #{<C-x><C-o>")
         stage.shoot(terminal, "83-codebase-completed", "codebase")
         terminal.keys("<Esc>S@src/<C-x><C-o>")

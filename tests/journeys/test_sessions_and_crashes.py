@@ -50,7 +50,7 @@ def test_a_session_file_brings_both_chats_back_after_a_power_cut(desk_at_work: D
 
     again = desk_at_work.nvim("-S", "week.vim")
     assert_second(again.wait(r"`read_file` src/stack\.py"))
-    again.wait(r"^▸ ✓ read_file src/stack.*(.*\n)*.*offline · offline  .*ctx")
+    again.wait(r"^▸ ✓ read_file src/stack.*(.*\n)*.*offline · ~?\d+ %")
     assert "half a thought" in again.wait("half a thought")
     again.keys("<Esc>gT")
     assert_first(again.wait(r"`read_file` notes\.md"))

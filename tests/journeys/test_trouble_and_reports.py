@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from real_chat import KEY
-from tests.journeys.chat import command, draft, open_chat, quit_all, say, send
+from tests.journeys.chat import READY, command, draft, open_chat, quit_all, say, send
 from tests.journeys.desk import Desk
 from tests.journeys.project import lay_out
 from tests.providers.chat.answers import failure, reply, silence
@@ -170,5 +170,5 @@ def test_a_mistake_in_setup_costs_one_line_and_no_prompt(desk: Desk, name: str) 
     screen = terminal.still()
     assert screen.count("codecompanion") <= 2, screen
     terminal.wait("N1 is closed in winter")
-    command(terminal, "CodeCompanionChat", "ctx")
+    command(terminal, "CodeCompanionChat", READY)
     quit_all(terminal)

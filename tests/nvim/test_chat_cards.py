@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from chat_driver import ChatDriver
+import re
+from collections.abc import Callable
+
+import pytest
+
+from chat_driver import ChatDriver, make_chat
 from codecompanion.session.history.card_sections import card_sections
 from codecompanion.wire import events
+from harness import Nvim
 
 SUMMARY = "\n\n".join(
     f"{number}. **{title}**\n- one\n- two"
@@ -50,10 +56,48 @@ def test_a_card_has_the_title_of_its_policy_and_may_be_folded(chat: ChatDriver) 
     turn(chat, 1)
     chat.push(card(1, title="History Summary", folded=True))
     screen = chat.nvim.wait_screen("History Summary")
-    assert "▸ History Summary · 42 messages · 108.4k → 14.9k tokens · automatic" in screen
+    assert "▸ History Summary · 42 messages · 108.4k → 14.9k    " in screen
+    assert "u undo · K details" in screen, "a closed card has its keys, too"
     assert "1. Request" not in screen
     chat.toggle_fold("History Summary")
     assert "1. **Request**" in chat.nvim.wait_screen("1. \\*\\*Request")
+
+
+TITLE = "▎ Summary · 42 messages · 108.4k → 14.9k"
+
+
+@pytest.mark.parametrize(("width", "keys"), [(40, "u undo"), (60, "u undo · K details"), (200, "u undo · K details")])
+def test_the_title_of_a_card_says_how_much_and_the_rest_is_under_k(
+    nvim_factory: Callable[..., Nvim], width: int, keys: str
+) -> None:
+    """Issue 19: who wrote it, why and in how long is under K; the keys stand at the right where there is room."""
+    chat = make_chat(nvim_factory, size=(200, 40))
+    turn(chat, 1)
+    chat.push(card(1))
+    chat.nvim.request("nvim_ui_try_resize", width, 40)
+    chat.nvim.wait_screen("^▎ Summary · 42 messages.*" + ("" if width < 60 else f" {keys}$"))
+    lines = chat.nvim.screen().split("\n")
+    at = next(number for number, line in enumerate(lines) if line.startswith("▎ Summary"))
+    shown = " ".join("".join(lines[at : at + 2] if width < 60 else lines[at]).split())
+    assert shown == f"{TITLE} {keys}".replace("  ", " ")
+    assert not re.search("claude-haiku|automatic|6.1 s", chat.nvim.screen())
+    chat.nvim.lua("vim.fn.search('Summary', 'bw')")
+    chat.nvim.feed("K")
+    screen = chat.nvim.wait_screen("written by claude-haiku in 6.1 s")
+    for fact in ("trigger: automatic", "replaces 42 messages (cycles 1 to 1)", "108.4k → 14.9k tokens, 93.5k saved"):
+        assert fact in " ".join(re.sub("[│╭╮╰╯─]", " ", screen).split()), fact
+    assert "**Request**" in screen or "Request" in screen, "the whole summary"
+
+
+def test_the_details_of_a_card_say_when_no_model_wrote_it(chat: ChatDriver) -> None:
+    """R-543: the failure of the model that was asked is not lost, and a card of an older log lacks nothing."""
+    turn(chat, 1)
+    chat.push(card(1, summariser="no model (claude-haiku failed)", trigger="reactive", messages=1, duration_ms=0))
+    chat.nvim.wait_screen("▎ Summary · 1 message · 108.4k → 14.9k")
+    chat.nvim.lua("vim.fn.search('Summary', 'bw')")
+    chat.nvim.feed("K")
+    screen = chat.nvim.wait_screen("written by code, without a model \\(claude-haiku failed\\)")
+    assert "trigger: the window was full" in screen
 
 
 def test_a_long_text_without_sections_does_not_take_the_screen(chat: ChatDriver) -> None:
@@ -61,13 +105,13 @@ def test_a_long_text_without_sections_does_not_take_the_screen(chat: ChatDriver)
     turn(chat, 1)
     text = "\n".join(f"[tool] TOOL_RESULT line {number}" for number in range(31))
     chat.push(card(1, summary=text + "\n\n## A heading of a tool"))
-    screen = chat.nvim.wait_screen("▸ Summary of 42 messages")
+    screen = chat.nvim.wait_screen("▸ Summary · 42 messages")
     assert "TOOL_RESULT" not in screen
     chat.push(events.ViewMarks(undone=("k1",), cleared=(), pinned=(), next_redo="k1"))
     chat.nvim.wait_screen("▸ undone")
     chat.push(events.ViewMarks(undone=(), cleared=(), pinned=(), next_undo="k1"))
-    assert "TOOL_RESULT" not in chat.nvim.wait_screen("▸ Summary of 42 messages")
-    chat.toggle_fold("Summary of 42")
+    assert "TOOL_RESULT" not in chat.nvim.wait_screen("▸ Summary · 42 messages")
+    chat.toggle_fold("Summary · 42")
     chat.nvim.wait_screen("▸ 2 sections|▸ 33 lines")
     chat.toggle_fold("TOOL_RESULT line 0")
     chat.nvim.wait_screen("TOOL_RESULT line 3")

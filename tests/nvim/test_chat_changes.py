@@ -135,17 +135,17 @@ def test_an_undone_card_is_shut_its_turns_are_open_and_redo_folds_them_again(cha
     chat.push(started(), compacted("## 1. Intent\nthe summary", *old))
     chat.nvim.wait_screen("▸ your messages 1–3 · 6 messages summarised")
     before = chat.text()
-    put_cursor(chat, "Summary of 42")
+    put_cursor(chat, "Summary · 42")
     chat.nvim.feed("u")
     chat.nvim.wait_for(lambda: chat.sent("undo_change"), "the request")
     assert chat.sent("undo_change")[0]["change_id"] == "k"
     chat.push(marks(undone=("k",), next_redo="k"))
-    screen = chat.nvim.wait_screen("▸ undone · <C-r> redo · Summary of 42 messages")
+    screen = chat.nvim.wait_screen("▸ undone · <C-r> redo · Summary · 42 messages")
     assert "the summary" not in screen
     assert "messages summarised" not in screen
     assert "old answer 1" in screen
     chat.push(marks(undone=("k",)))
-    assert "▸ undone · Summary of 42 messages" in chat.nvim.wait_screen("undone · Summary")
+    assert "▸ undone · Summary · 42 messages" in chat.nvim.wait_screen("undone · Summary")
     chat.push(marks(next_undo="k", gone=old))
     screen = chat.nvim.wait_screen("▸ your messages 1–3 · 6 messages summarised")
     assert "the summary" in screen
@@ -210,7 +210,7 @@ def test_a_restored_chat_shows_what_is_undone_and_pinned(chat: ChatDriver) -> No
     chat.push(marks(undone=("k", "e"), pinned=("m1",), next_redo="e"))
     chat.push(events.Restored(entries=entries, first=True, last=True))
     screen = chat.nvim.wait_screen("undone · <C-r> redo · ✂ 3 tool results cleared")
-    assert "▸ undone · Summary of 2 messages" in screen
+    assert "▸ undone · Summary · 2 messages" in screen
     assert "old answer" in screen
     assert re.search(r"## Me +⚑ pinned", screen)
     chat.push(marks(undone=("e",), next_undo="k", next_redo="e", gone=("m1", "m2")))

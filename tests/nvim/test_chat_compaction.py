@@ -73,7 +73,7 @@ def test_what_was_said_right_before_is_not_folded_away(chat: ChatDriver) -> None
         started(),
         compacted("Summary.", *old, "more"),
     )
-    screen = chat.nvim.wait_screen("Summary of 42 messages")
+    screen = chat.nvim.wait_screen("Summary · 42 messages")
     assert "the window is smaller than you said" in screen
     assert "and a hint" in screen
     assert "an old hint" not in screen
@@ -89,7 +89,7 @@ def test_a_compaction_by_the_provider_before_it_writes_stands_above_the_question
     chat.push(compacted(summary("## {number}. {title}"), *old, before=new))
     chat.push(events.Text(text="new answer"))
     lines = chat.text().splitlines()
-    card = next(i for i, line in enumerate(lines) if "Summary of 42 messages" in line)
+    card = next(i for i, line in enumerate(lines) if "Summary · 42 messages" in line)
     question = lines.index("new question")
     assert card < question < lines.index("new answer")
     headers = [line for line in lines[card:] if line.startswith("## ") and not line[3].isdigit()]
@@ -124,9 +124,7 @@ def test_the_summary_is_a_card_with_a_fold_per_section(chat: ChatDriver, form: s
     old = old_turns(chat)
     chat.push(started())
     chat.push(compacted(summary(form), *old))
-    screen = chat.nvim.wait_screen(
-        r"▾ Summary of 42 messages · 108\.4k → 14\.9k tokens · automatic · by claude-haiku · 6\.1 s"
-    )
+    screen = chat.nvim.wait_screen(r"▎ Summary · 42 messages · 108\.4k → 14\.9k +u undo · K details")
     for number, title in enumerate(TITLES, 1):
         folded = any(line.startswith(f"▸ {number}. {title}") for line in screen.split("\n"))
         assert folded == (number not in (1, 7, 8, 9)), (title, screen)
@@ -157,8 +155,8 @@ def test_a_message_that_waits_for_its_answer_stays_below_the_card(chat: ChatDriv
     chat.reply("the answer")
     lines = [line for line in chat.nvim.screen().split("\n") if line and not line.startswith("~")]
     assert lines[0].startswith("▸ your messages 1–3 · 6 messages summarised")
-    assert [line for line in lines if "pending question" in line or "Summary of" in line or "the answer" in line] == [
-        next(line for line in lines if "Summary of" in line),
+    assert [line for line in lines if "pending question" in line or "Summary · " in line or "the answer" in line] == [
+        next(line for line in lines if "Summary · " in line),
         "the pending question",
         "the answer",
     ]
@@ -194,10 +192,10 @@ def test_what_is_still_sent_is_in_no_fold(chat_everywhere: ChatDriver) -> None:
     chat = chat_everywhere
     old = old_turns(chat)
     chat.push(compacted("## 1. Intent\nshort", old[0], old[1], old[3], old[4], old[5], before=old[2]))
-    lines = [line for line in chat.nvim.wait_screen("Summary of").split("\n") if line and not line.startswith("~")]
+    lines = [line for line in chat.nvim.wait_screen("Summary · ").split("\n") if line and not line.startswith("~")]
     shown = [line for line in lines if not line.startswith(("##", "1.", "short"))]
     assert shown[0].startswith("▸ your message 1 · 2 messages summarised")
-    assert shown[1].startswith("▾ Summary of 42 messages")
+    assert shown[1].startswith("▎ Summary · 42 messages")
     assert [line for line in shown if "old" in line] == ["old question 1"]
     assert shown.index("old question 1") < next(
         place for place, line in enumerate(shown) if line.startswith("▸ your message 3 · 3 messages summarised")
@@ -239,7 +237,7 @@ def test_text_may_be_typed_and_sent_while_compacting(chat: ChatDriver) -> None:
     assert "queued" in chat.nvim.screen()
     chat.push(events.MessageSent(submit_id=submit_id, message_id="m", text="sent meanwhile", cycle=4))
     text = chat.text()
-    assert text.index("Summary of 42 messages") < text.index("sent meanwhile") < text.index("## Me\ndraft")
+    assert text.index("Summary · 42 messages") < text.index("sent meanwhile") < text.index("## Me\ndraft")
 
 
 def test_a_turn_that_a_compaction_falls_into_has_one_header(chat: ChatDriver) -> None:
@@ -258,4 +256,4 @@ def test_a_turn_that_a_compaction_falls_into_has_one_header(chat: ChatDriver) ->
     chat.reply("Done.", message_id="r10")
     text = chat.text()
     assert text.count("## CodeCompanion") == 4
-    assert text.index("Summary of 42 messages") < text.index("go on") < text.index("read_file a") < text.index("Done.")
+    assert text.index("Summary · 42 messages") < text.index("go on") < text.index("read_file a") < text.index("Done.")

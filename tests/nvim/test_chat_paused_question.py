@@ -37,7 +37,7 @@ def test_at_every_width_the_bar_says_what_is_waited_for(nvim_factory: Callable[.
     ask(chat)
     words = "waiting: compact?" if columns == 40 else "waiting for your answer: compact?"
     chat.nvim.wait_screen(rf"⋯ {re.escape(words)} · \]a goes there")
-    bar = next(line for line in chat.nvim.screen().split("\n") if "102%" in line and "## Me" not in line)
+    bar = next(line for line in chat.nvim.screen().split("\n") if "102 %" in line and "## Me" not in line)
     assert "waiting: compact?" in bar
     assert "paused" in bar
 

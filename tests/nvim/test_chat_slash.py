@@ -315,7 +315,7 @@ def test_changing_the_model(chat: ChatDriver) -> None:
     assert chat.sent("set_model")[0]["model"] == "offline"
     assert chat.nvim.lua("return _G.shown") == ["openai · gpt-4o · 128k · current", "offline · offline · 1M"]
     chat.push(events.ModelChanged(adapter="offline", model="offline", window=1000000))
-    chat.nvim.wait_for(lambda: " offline · offline" in chat.nvim.screen().split("\n")[-2], "the status line")
+    chat.nvim.wait_for(lambda: chat.nvim.screen().split("\n")[-2].startswith(" offline "), "the status line")
 
 
 def test_yolo_mode_is_visible(chat: ChatDriver) -> None:

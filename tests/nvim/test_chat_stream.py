@@ -47,7 +47,7 @@ def test_what_happens_is_said_above_the_input_and_in_the_status_line(chat: ChatD
     """The state in words, with the key that stops it."""
     start(chat)
     screen = chat.nvim.wait_screen("⋯ streaming · q to stop")
-    assert screen.split("\n")[-2].startswith(" openai · gpt-4o  streaming")
+    assert screen.split("\n")[-2].startswith(" streaming · gpt-4o")
     chat.push(events.TurnFinished(reason="done"))
     assert "streaming" not in chat.nvim.screen()
 

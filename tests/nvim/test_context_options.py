@@ -159,46 +159,82 @@ def test_the_inspector_says_what_is_assumed_of_a_window_and_where_to_set_it(conf
 
 
 def bars(config: Config, **more: Any) -> list[str]:
-    """Return the two halves of the bar at every width from 20 to 220, joined by `|`."""
+    """Return the bar at every width from 4 to 220."""
     meter = {"tokens": 35_800, "window": 128_000, "ratio": 0.2797, "exact": False, "edit_at": 83_200}
     chat = {"adapter": "openai", "model": "gpt-4o", "state": "idle", "label": "", "outgoing": {}, "approvals": {}}
     chat |= {"put_away": {}, "title": "Why does foo() return nil on an empty table?", "bufnr": 1} | more
     chat["meter"] = meter | {"compact_at": 108_800} | chat.get("meter", {})
     found: list[str] = config.nvim.lua(
-        "local chat, found = ..., {}\nfor width = 20, 220 do\n"
-        "  local left, right = require('codecompanion.chat.buffer.bar').halves(chat, width)\n"
-        "  found[#found + 1] = left .. '|' .. table.concat(vim.tbl_map(function(c) return c[1] end, right))\nend\n"
+        "local chat, found = ..., {}\nfor width = 4, 220 do\n"
+        "  local chunks = require('codecompanion.chat.buffer.bar').chunks(chat, width)\n"
+        "  found[#found + 1] = table.concat(vim.tbl_map(function(c) return c[1] end, chunks))\nend\n"
         "return found",
         chat,
     )
     return found
 
 
-IN_ORDER = [" 27%", "ctx~ 35.8k/128.0k", "openai · gpt-4o", "edit 65% · compact 85%", "▕", "Why does foo"]
+TITLE = "Why does foo() return nil on an empty table?"
+HALF_FULL = {"ratio": 0.62, "exact": True}
 
 
-def test_the_bar_of_a_chat_gives_way_in_order(config: Config) -> None:
-    """The title goes before the bar, that before the marks, these before the model; nothing is wider than its room."""
-    lines = bars(config)
-    firsts = [next(w for w, line in enumerate(lines, 20) if part in f" {line}") for part in IN_ORDER if part != "▕"]
-    assert firsts == sorted(firsts)
-    for width, line in enumerate(lines, 20):
-        assert len(line) - 1 <= width or width < len("ctx~ 35.8k/128.0k 27%")
-        if "Why does" in line:
-            assert "edit 65% · compact 85%" in line, width
-            assert "▕" in line, width
-    assert "Why does foo() return nil on an empty table? · openai · gpt-4o|edit 65%" in lines[120 + 4 - 20]
-    assert lines[100 - 20].startswith("Why does foo() return … · openai · gpt-4o|edit 65% · compact 85%   ctx~")
+@pytest.mark.parametrize(
+    ("more", "at"),
+    [
+        ({}, {200: f"{TITLE} · gpt-4o · ~27 %", 40: "Why does foo() return … · gpt-4o · ~27 %", 20: "gpt-4o · ~27 %"}),
+        (
+            {"meter": HALF_FULL},
+            {
+                120: f"{TITLE} · gpt-4o · 62 % · edit 65 % · compact 85 %",
+                80: "Why does foo() return nil on an empt… · gpt-4o · 62 % · edit 65 % · compact 85 %",
+                40: "Why does foo() return n… · gpt-4o · 62 %",
+            },
+        ),
+        ({"meter": {"ratio": 0.49}}, {200: f"{TITLE} · gpt-4o · ~49 %"}),
+        ({"meter": {"window": 32_000, "assumed": True}}, {80: f"{TITLE} · gpt-4o · ~27 % of 32k?"}),
+        (
+            {"state": "streaming", "label": "running grep_search"},
+            {
+                200: "running grep_search · gpt-4o · ~27 %",
+                30: "running grep_search · ~27 %",
+                20: "running … · ~27 %",
+            },
+        ),
+        ({"model": "", "title": "openai"}, {80: "openai · ~27 %"}),
+        ({"yolo": True}, {60: "YOLO · Why does foo() return nil on an emp… · gpt-4o · ~27 %", 20: "YOLO · ~27 %"}),
+        ({"model": "accounts/fireworks/models/" + "long-" * 9, "title": ""}, {24: "accounts/firewo… · ~27 %"}),
+    ],
+)
+def test_the_bar_of_a_chat_says_little(config: Config, more: dict[str, Any], at: dict[int, str]) -> None:
+    """Issue 19: title, model, percentage; the state in place of the title; the thresholds from 50 % on."""
+    lines = bars(config, **more)
+    assert {width: lines[width - 4] for width in at} == at
+
+
+@pytest.mark.parametrize("more", [{}, {"meter": HALF_FULL}, {"meter": {"paused": True}}, {"yolo": True}])
+@pytest.mark.parametrize("state", [{}, {"state": "streaming", "label": "waiting for the model"}])
+def test_the_bar_gives_way_in_order(config: Config, more: dict[str, Any], state: dict[str, Any]) -> None:
+    """The title is shortened, then the thresholds and the model go; the percentage stays; nothing is there twice."""
+    lines = bars(config, **more, **state)
+    for width, line in enumerate(lines, 4):
+        assert len(line) <= width, (width, line)
+        assert "%" in line or width < 5, (width, line)
+        parts = line.split(" · ")
+        assert len(parts) == len(set(parts)), (width, line)
+    narrowest = [next((w for w, line in enumerate(lines, 4) if part in line), 999) for part in
+                 (" %", "gpt-4o", "Why doe", "edit 65 %")]  # fmt: skip
+    assert (narrowest[2] == 999) is bool(state), "the state in place of the title"
+    assert narrowest == sorted(narrowest) or state
 
 
 @pytest.mark.parametrize("more", [{}, {"state": "streaming", "label": "running grep_search"}])
 def test_that_compaction_is_paused_is_said_at_every_width(config: Config, more: dict[str, Any]) -> None:
     """R-545: from 40 columns on, also while something runs."""
-    for width, line in enumerate(bars(config, meter={"paused": True}, **more), 20):
+    for width, line in enumerate(bars(config, meter={"paused": True}, **more), 4):
         if width >= 36:
             assert "paused" in line, (width, line)
             assert more.get("label", "") in line
-        assert len(line) - 1 <= width or width < 36
+        assert len(line) <= width
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_a_question_with_tools_from_the_keys_to_the_wire_and_back(nvim_factory, 
         assert "Both are fine." in screen
         assert "read_file a.txt" in screen
         assert "<rules>AGENTS.md</rules>" in screen
-        assert "ctx 1.9k/128.0k" in screen
+        assert "· 1 %" in screen
         request = sent(server)
         assert [m["role"] for m in request] == ["system", "user", "user", "assistant", "tool", "tool"]
         assert request[2]["content"] == "## Compare\na.txt and b.txt\n```\nplease\n```"
@@ -89,7 +89,7 @@ def test_the_context_is_edited_then_compacted_and_never_overflows(nvim_factory, 
         assert any(str(m["content"]).startswith(SUMMARY_PREFIX) for m in final)
         assert "Rule one." in final[1]["content"]
         text = chat.text()
-        assert "Summary of" in text
+        assert "Summary · " in text
         assert "question 0" in text
         assert chat.nvim.lua("return _G.cc_edits") == kinds.count("edited")
         assert violations(chat.view().messages) == []

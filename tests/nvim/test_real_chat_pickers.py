@@ -17,7 +17,7 @@ def test_an_adapter_that_is_not_set_up_does_not_hide_the_others(nvim_factory, tm
         chat.nvim.feed("<Esc>ga")
         chat.nvim.wait_screen(r"loop · test-model · 128k · current")
         chat.nvim.feed("/offline<CR><CR>")
-        chat.nvim.wait_screen(r"offline · offline +.*ctx")
+        chat.nvim.wait_screen(r"\n (.* · )?offline · ~?\d+ %")
         assert "✗" not in chat.text()
 
 

@@ -103,7 +103,7 @@ def test_a_compaction_is_undone_on_its_card_and_what_it_removed_is_recalled(chat
     chat.say("question about foxes")
     before = messages(chat)
     type_command(chat, "CodeCompanionCompact!")
-    screen = chat.nvim.wait_screen("Summary of 4 messages")
+    screen = chat.nvim.wait_screen("Summary · 4 messages")
     compacted = messages(chat)
     assert "messages summarised" in screen
     (chat.root / "work" / "big.txt").write_text("changed\n")
@@ -115,15 +115,15 @@ def test_a_compaction_is_undone_on_its_card_and_what_it_removed_is_recalled(chat
     chat.nvim.feed("q")
     chat.nvim.wait_screen("r restore")
     chat.nvim.feed("q")
-    put_cursor(chat, "Summary of 4")
+    put_cursor(chat, "Summary · 4")
     chat.nvim.feed("u")
     screen = chat.nvim.wait_screen("Undid: 4 messages restored")
     assert messages(chat) == before
-    assert "▸ undone · <C-r> redo · Summary of 4 messages" in screen
+    assert "▸ undone · <C-r> redo · Summary · 4 messages" in screen
     assert "messages summarised" not in screen
     assert "\nquestion about foxes" in screen
     assert "▸ ✓ read_file big.txt" in screen, "what was folded inside still is"
-    put_cursor(chat, "Summary of 4")
+    put_cursor(chat, "Summary · 4")
     chat.nvim.feed("<C-r>")
     chat.nvim.wait_screen("messages summarised")
     chat.nvim.wait_for(lambda: "\nquestion about foxes" not in chat.nvim.screen(), "the folded messages")

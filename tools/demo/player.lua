@@ -99,7 +99,7 @@ function M.play(steps, tell)
   unsubscribe()
   vim.cmd.normal({ "G", bang = true })
   tell("screen", { rows = screen() })
-  if vim.fn.search("Summary of", "bw") > 0 then
+  if vim.fn.search("Summary · ", "bw") > 0 then
     vim.cmd.normal({ "zz", bang = true })
     tell("screen", { rows = screen() })
   end

@@ -79,9 +79,12 @@ function M.cut_words(text, width)
   if cut == text or cut == "" then
     return cut
   end
-  local whole = M.head(text, width - 1)
+  local whole = M.head(text, width - 2)
   local words = text:sub(#whole + 1, #whole + 1):find("^%s") and whole or whole:match("^(.*%S)%s+%S*$")
-  return words and api.nvim_strwidth(words) * 2 >= width and (words:gsub("[%s,;:]+$", "") .. " …") or cut
+  if not words or api.nvim_strwidth(words) * 2 < width then
+    return cut
+  end
+  return (words:gsub("[%s,;:]+$", ""):gsub(" ·$", "")) .. " …"
 end
 
 ---Cut a text in its middle: how it begins and how it ends says more than what lies between.

@@ -1,19 +1,22 @@
----The bar of a chat window: title, model and what happens on the left, how full the context is on the right.
+---The bar of a chat window: `fix the slice · gpt-4.1 · 4 %`; while something runs, its state in place of the title. The
+---thresholds follow from 50 % on.
 ---
----What gives way first where there is not enough room: the title, shortened and then whole, the bar of the meter, the
----marks of editing and compaction, what asks in spite of YOLO, the model. What happens, that compaction is paused and
----the percentage stay; that it is YOLO as long as there is room: the header of the input says it, too.
+---In a narrow window the title is shortened, then the thresholds, the title and the model are left out, in this order.
+---The state, that compaction is paused and the percentage stay.
 
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
+local numbers = require("codecompanion.screen.numbers")
 local registry = require("codecompanion.chat.state.registry")
 local status = require("codecompanion.chat.state.status")
 
 local M = {}
 
-local MIN_NAME, MIN_TITLE, MAX_TITLE = 8, 16, 50
----Cells beside the two halves: a blank at the edge and two between them; a status line also has the place in the text.
-local BESIDE, BESIDE_PLACE, PLACE = 4, 9, "  %P "
+---The fewest cells that still say something.
+local MIN_TITLE, MIN_NAME, MIN_STATE, MAX_TITLE = 8, 8, 8, 50
+local BETWEEN = " · "
+---Cells beside the text: one at each edge; a status line also has the place in the buffer.
+local BESIDE, BESIDE_PLACE, PLACE = 2, 7, "  %P "
 
 ---@param text string
 ---@return string
@@ -21,10 +24,14 @@ local function escaped(text)
   return (text:gsub("%%", "%%%%"))
 end
 
----The groups of the meter where the background is that of a status line; none below 80 %.
+---The groups of the percentage, by where it is shown; none below 80 %.
 local IN_STATUSLINE = {
   CodeCompanionMeterHigh = "CodeCompanionStatusHigh",
   CodeCompanionMeterFull = "CodeCompanionStatusFull",
+}
+local IN_WINBAR = {
+  CodeCompanionMeterHigh = "CodeCompanionMeterHigh",
+  CodeCompanionMeterFull = "CodeCompanionMeterFull",
 }
 
 ---@param chunks { [1]: string, [2]: string }[]
@@ -32,52 +39,108 @@ local IN_STATUSLINE = {
 ---@return string
 local function as_line(chunks, in_winbar)
   return table.concat(vim.tbl_map(function(chunk)
-    local group = in_winbar and chunk[2] or IN_STATUSLINE[chunk[2]]
+    local group = (in_winbar and IN_WINBAR or IN_STATUSLINE)[chunk[2]]
     return group and ("%%#%s#%s%%*"):format(group, escaped(chunk[1])) or escaped(chunk[1])
   end, chunks))
 end
 
----@param ... string
----@return string
-local function joined(...)
-  return table.concat(
-    vim.tbl_filter(function(part)
-      return part ~= ""
-    end, { ... }),
-    "  "
-  )
+---@class CodeCompanion.BarPart
+---@field [1] string
+---@field [2]? string Highlight group
+---@field min? integer It may be cut to this many cells; nil: it is shown whole
+---@field is_state? boolean It is cut between words
+
+---@param text string
+---@param min? integer
+---@param group? string
+---@return CodeCompanion.BarPart
+local function part(text, min, group)
+  return { text, group or "", min = min and math.min(min, api.nvim_strwidth(text)) or nil }
 end
 
----The two halves of a bar of so many cells.
+---The parts in this many cells, the one that may be cut taking what the others leave; nil where they do not fit.
+---@param parts CodeCompanion.BarPart[] Those without text are left out
+---@param width integer
+---@return { [1]: string, [2]: string }[]?
+local function arranged(parts, width)
+  local shown, left, flexible = {}, width, nil
+  for _, one in ipairs(parts) do
+    if one[1] ~= "" then
+      left = left - (#shown > 0 and api.nvim_strwidth(BETWEEN) or 0) - (one.min and 0 or api.nvim_strwidth(one[1]))
+      shown[#shown + 1] = one
+      flexible = one.min and one or flexible
+    end
+  end
+  if left < (flexible and flexible.min or 0) then
+    return nil
+  end
+  local chunks = {}
+  for _, one in ipairs(shown) do
+    if #chunks > 0 then
+      chunks[#chunks + 1] = { BETWEEN, "" }
+    end
+    local cut = one.is_state and fit.cut_words or fit.cut
+    chunks[#chunks + 1] = { one == flexible and cut(one[1], left) or one[1], one[2] }
+  end
+  return chunks
+end
+
+---How full the context is: `~` where it is estimated, `of 32k?` where the window is only assumed (R-303, R-506).
+---@param meter table
+---@return string
+local function percentage(meter)
+  local text = ("%s%d %%"):format(meter.exact and "" or "~", numbers.percent(meter.ratio))
+  return meter.assumed and ("%s of %s?"):format(text, numbers.short_window(meter.window)) or text
+end
+
+---What a bar of this many cells shows.
 ---@param chat CodeCompanion.Chat
 ---@param width integer
----@return string left
----@return { [1]: string, [2]: string }[] right
-function M.halves(chat, width)
-  local ways, core = status.meter_ways(chat)
-  local name = chat.adapter ~= "" and chat.adapter .. (chat.model ~= "" and " · " .. chat.model or "")
-    or "CodeCompanion"
-  local room, activity = width - fit.width(ways[core]), status.activity(chat, true)
-  local happens = activity
-  if chat.yolo then
-    local whole = joined(require("codecompanion.chat.state.yolo").label(), activity)
-    local brief = joined("YOLO", activity)
-    local fits_whole = api.nvim_strwidth(joined(name, whole)) <= room
-    local fits_brief = activity == "" or api.nvim_strwidth(brief) <= room
-    happens = fits_whole and whole or fits_brief and brief or activity
-  end
-  if api.nvim_strwidth(joined(name, happens)) > room then
-    -- rather no name than a stump
-    name = happens == "" and room >= MIN_NAME and fit.cut(name, room) or ""
-  end
-  local left = fit.cut(joined(name, happens), math.max(width - fit.width(ways[#ways]), 1))
-  local right = status.fitting(ways, width - api.nvim_strwidth(left)) or ways[#ways]
+---@return { [1]: string, [2]: string }[]
+function M.chunks(chat, width)
+  local meter, state = chat.meter, status.activity(chat, true)
+  local model = chat.model ~= "" and chat.model or chat.adapter ~= "" and chat.adapter or "CodeCompanion"
   local title = vim.trim((chat.title:gsub("%s+", " ")))
-  local spare = width - api.nvim_strwidth(left .. " · ") - fit.width(right)
-  if title ~= "" and name ~= "" and right == ways[1] and spare >= MIN_TITLE then
-    left = fit.cut(title, math.min(spare, MAX_TITLE)) .. " · " .. left
+  title = (state ~= "" or title == model) and "" or fit.cut(title, MAX_TITLE)
+  local whole = chat.yolo and part(require("codecompanion.chat.state.yolo").label()) or part("")
+  local brief = part(chat.yolo and "YOLO" or "")
+  local group = meter and status.meter_group(meter)
+  local full = part(meter and percentage(meter) or "", nil, group)
+  local limits = part(meter and status.thresholds(meter) or "")
+  local paused = meter and meter.paused and part("paused " .. full[1], nil, group) or full
+  local named = part(model)
+  local ways
+  if state == "" then
+    local short = part(title, MIN_TITLE)
+    ways = {
+      { whole, part(title), named, full, limits },
+      { brief, short, named, full, limits },
+      { brief, short, named, paused },
+      { brief, named, paused },
+      { brief, part(model, MIN_NAME), paused },
+      { brief, paused },
+      { paused },
+    }
+  else
+    local happens, cut = part(state), part(state, MIN_STATE)
+    cut.is_state = true
+    ways = {
+      { whole, happens, named, full, limits },
+      { brief, happens, named, full, limits },
+      { brief, happens, named, paused },
+      { brief, happens, paused },
+      { happens, paused },
+      { cut, paused },
+      { cut, full },
+    }
   end
-  return left, right
+  for _, way in ipairs(ways) do
+    local chunks = arranged(way, width)
+    if chunks then
+      return chunks
+    end
+  end
+  return fit.cut_chunks({ { full[1], full[2] } }, width)
 end
 
 ---The bar of a window. Neovim asks with every key that is typed: what is made of the same is not made again.
@@ -99,16 +162,15 @@ function M.text(win, in_winbar)
     end
   end
   if not made then
-    local left, right = M.halves(chat, width - (in_winbar and BESIDE or BESIDE_PLACE))
-    left = left == "" and "" or " " .. left
-    local text = "%<" .. escaped(left) .. "%=  " .. as_line(right, in_winbar) .. (in_winbar and " " or PLACE)
+    local chunks = M.chunks(chat, width - (in_winbar and BESIDE or BESIDE_PLACE))
+    local text = "%< " .. as_line(chunks, in_winbar) .. "%=" .. (in_winbar and " " or PLACE)
     made = { of = of, text = text }
     chat.bar = made
   end
   return made.text
 end
 
----The status line of a chat window, where the user has none of their own: model, what happens, how full the context is.
+---The status line of a chat window, where the user has none of their own.
 ---@return string
 function M.line()
   return M.text(vim.g.statusline_winid or api.nvim_get_current_win(), false)

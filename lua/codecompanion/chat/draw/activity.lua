@@ -61,8 +61,7 @@ function M.draw(chat)
   end
   room = room - api.nvim_strwidth(buffer.input_header()) - 2
   local chunks, yolo = {}, { "YOLO", "CodeCompanionWarning" }
-  local elsewhere = shown.shows_meter(chat) and not status.is_high(chat)
-  if options.display().show_meter and not elsewhere then
+  if options.display().show_meter and not shown.shows_meter(chat) then
     chunks = vim.list_slice(status.meter_chunks(chat, room - (chat.yolo and 7 or 0)))
   end
   if chat.yolo then

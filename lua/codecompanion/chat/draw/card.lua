@@ -93,8 +93,8 @@ end
 ---@param event table compacted event, or an entry of the log
 ---@return CodeCompanion.Block
 function M.compacted(chat, event)
-  return summary.block(event, smallest(chat), function(id, title)
-    return M.title(chat, id, title)
+  return summary.block(event, smallest(chat), function(id, title, width)
+    return M.title(chat, id, title, width)
   end)
 end
 
@@ -118,6 +118,18 @@ local function suffix(chat, change)
   local undo = keys.keys("undo", "n")[1]
   local is_next = not change.undone and chat.next_undo == change.id
   return is_next and undo and ("%s undo"):format(undo) or ""
+end
+
+---The keys of a card whose change can be undone, the fullest wording first.
+---@param chat CodeCompanion.Chat
+---@param change CodeCompanion.Change
+---@return string[]
+local function card_keys(chat, change)
+  local undo, show = suffix(chat, change), keys.keys("show_original", "n")[1]
+  if undo == "" then
+    return {}
+  end
+  return show and { ("%s · %s details"):format(undo, show), undo } or { undo }
 end
 
 ---The edits that are told below a row, in the order they were made.
@@ -176,16 +188,6 @@ local function draw_edit(chat, change)
   end
 end
 
----Draw the lines of edits again: a window has another width.
----@param chat CodeCompanion.Chat
-function M.refit(chat)
-  for _, change in pairs(chat.changes) do
-    if change.kind == "edited" then
-      draw_edit(chat, change)
-    end
-  end
-end
-
 ---What a card that stands for nothing in the next request is painted with, nil for one that counts.
 ---@param change CodeCompanion.Change
 ---@return string?
@@ -218,19 +220,27 @@ local function draw_card(chat, change)
   end
   api.nvim_buf_clear_namespace(chat.bufnr, M.ns, first, last)
   -- closed, the title line is drawn by its fold, which asks for the same words
-  local before, after = prefix(chat, change), suffix(chat, change)
+  local before, after = prefix(chat, change), card_keys(chat, change)
   if before ~= "" then
-    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, #"▾ ", {
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, #summary.BAR, {
       virt_text = { { before, "CodeCompanionTokens" } },
       virt_text_pos = "inline",
       hl_mode = "combine",
     })
   end
-  local below = { tier_line(change.event), after ~= "" and after or nil }
-  if next(below) then
-    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
-      virt_lines = { { { "  " .. table.concat(vim.tbl_values(below), " · "), "CodeCompanionHint" } } },
-    })
+  local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
+  for index, wording in ipairs(after) do
+    local pos, chunks = fit.beside(before .. line, { { wording, "CodeCompanionHint" } }, fit.narrowest(chat))
+    if pos == "right_align" or index == #after then
+      local opts = { virt_text = chunks, virt_text_pos = pos, hl_mode = "combine" }
+      api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, pos == "inline" and #line or 0, opts)
+      break
+    end
+  end
+  local tier = tier_line(change.event)
+  if tier then
+    local opts = { virt_lines = { { { "  " .. tier, "CodeCompanionHint" } } } }
+    api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, opts)
   end
   if dimmed(change) then
     api.nvim_buf_set_extmark(chat.bufnr, M.ns, first, 0, {
@@ -272,20 +282,39 @@ function M.show(chat, change)
   end
 end
 
+---Draw again what depends on the width of the windows.
+---@param chat CodeCompanion.Chat
+function M.refit(chat)
+  for _, change in pairs(chat.changes) do
+    if change.kind ~= "cleared" then
+      M.show(chat, change)
+    end
+  end
+end
+
 ---The title of a closed card.
 ---@param chat CodeCompanion.Chat
 ---@param id? string
 ---@param title string
+---@param width? integer Cells there are
 ---@return { [1]: string, [2]: string }[]
-function M.title(chat, id, title)
+function M.title(chat, id, title, width)
   local change = id and chat.changes[id]
   if not change then
     return { { title, "CodeCompanionCompacted" } }
   end
-  return {
+  local chunks = {
     { prefix(chat, change), "CodeCompanionTokens" },
     { title, dimmed(change) or "CodeCompanionCompacted" },
   }
+  for _, wording in ipairs(width and card_keys(chat, change) or {}) do
+    local gap = width - fit.width(chunks) - api.nvim_strwidth(wording)
+    if gap >= 2 then
+      chunks[3] = { (" "):rep(gap) .. wording, "CodeCompanionHint" }
+      break
+    end
+  end
+  return chunks
 end
 
 ---An undone card is closed, one that counts again is as it was drawn.

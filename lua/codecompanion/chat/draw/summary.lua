@@ -1,9 +1,13 @@
 ---What the card of a compaction says: a title, and the summary with one fold per section (R-543). Text in, a block out.
 
+local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
 local numbers = require("codecompanion.screen.numbers")
 
 local M = {}
+
+---What an open card begins with.
+M.BAR = "▎ "
 
 ---More lines than this that no section folds (a transcript in a summary's place) are drawn as a closed card.
 local MAX_OPEN_LINES = 30
@@ -43,32 +47,62 @@ local function amount(lines, part)
   return filled > 0 and (" · %d line%s"):format(filled, filled == 1 and "" or "s") or ""
 end
 
-local TRIGGERS = { proactive = "automatic", reactive = "window full", manual = "by hand" }
+local TRIGGERS = { proactive = "automatic", reactive = "the window was full", manual = "manual" }
 local STANDARD_TITLE = "Session context compacted"
 
 ---@param event table compacted event or entry, which leaves out what is 0
 ---@return string
-local function title(event)
-  local messages = event.messages or 0
-  local count = ("%d message%s"):format(messages, messages == 1 and "" or "s")
+local function name_of(event)
   local name = blocks.one_line(event.title or "")
-  local parts = { "Summary of " .. count }
-  if name ~= "" and name ~= STANDARD_TITLE then
-    parts = { name, count }
+  return (name == "" or name == STANDARD_TITLE) and "Summary" or name
+end
+
+---@param event table compacted event or entry, which leaves out what is 0
+---@return string
+local function title(event)
+  local parts = { name_of(event) }
+  if (event.messages or 0) > 0 then
+    parts[2] = numbers.counted(event.messages, "message")
   end
-  parts[#parts + 1] = ("%s → %s tokens"):format(
-    numbers.short(event.tokens_before or 0),
-    numbers.short(event.tokens_after or 0)
-  )
-  parts[#parts + 1] = TRIGGERS[event.trigger]
+  if (event.tokens_before or 0) > 0 then
+    parts[#parts + 1] = ("%s → %s"):format(numbers.short(event.tokens_before), numbers.short(event.tokens_after or 0))
+  end
+  return table.concat(parts, " · ")
+end
+
+---What the title leaves out: who wrote the summary, why, how long it took, what it saved.
+---@param event table compacted event or entry, which leaves out what is 0
+---@return string[]
+local function facts(event)
   local by = blocks.one_line(event.summariser or "")
   if vim.startswith(by, "no model") then
-    parts[#parts + 1] = "without a model" .. by:sub(#"no model" + 1)
-  elseif by ~= "" then
-    parts[#parts + 1] = "by " .. by
+    by = "code, without a model" .. by:sub(#"no model" + 1)
   end
-  parts[#parts + 1] = numbers.duration(event.duration_ms or 0)
-  return table.concat(parts, " · ")
+  local took = (event.duration_ms or 0) > 0 and " in " .. numbers.duration(event.duration_ms) or ""
+  local found = { by ~= "" and ("- written by %s%s"):format(by, took) or nil }
+  found[#found + 1] = TRIGGERS[event.trigger] and "- trigger: " .. TRIGGERS[event.trigger] or nil
+  local messages, cycles = event.messages or 0, event.cycles or { 0, 0 }
+  if messages > 0 then
+    local which = cycles[2] > 0 and (" (cycles %d to %d)"):format(math.max(cycles[1], 1), cycles[2]) or ""
+    found[#found + 1] = ("- replaces %s%s"):format(numbers.counted(messages, "message"), which)
+  end
+  local before, after = event.tokens_before or 0, event.tokens_after or 0
+  if before > 0 then
+    local saved = numbers.short(math.max(before - after, 0))
+    found[#found + 1] = ("- %s → %s tokens, %s saved"):format(numbers.short(before), numbers.short(after), saved)
+  end
+  return found
+end
+
+---All there is to a card, as Markdown.
+---@param event table compacted event or entry
+---@return { title: string, text: string, filetype: string, state: string }
+function M.details(event)
+  local lines, text = facts(event), event.summary or event.text or ""
+  if text ~= "" then
+    vim.list_extend(lines, #lines > 0 and { "", text } or { text })
+  end
+  return { title = name_of(event), text = table.concat(lines, "\n"), filetype = "markdown", state = "" }
 end
 
 ---The folds of a card below its title: one per section, and one around them all.
@@ -113,12 +147,12 @@ end
 ---The card of a compaction. Nobody said it: it has no header.
 ---@param event table
 ---@param rows integer Of the smallest window that shows it
----@param heading fun(id: string?, title: string): { [1]: string, [2]: string }[] Of the closed card, as it is now
+---@param heading fun(id: string?, title: string, width?: integer): { [1]: string, [2]: string }[] Of the closed card
 ---@return CodeCompanion.Block
 function M.block(event, rows, heading)
   local text = title(event)
   local id = event.compaction_id or event.change_id
-  local lines = { "▾ " .. text }
+  local lines = { M.BAR .. text }
   local summary = blocks.split(((event.summary or event.text or ""):gsub("%s+$", "")))
   vim.list_extend(lines, summary)
   local parts = sections(summary, event.sections)
@@ -138,8 +172,8 @@ function M.block(event, rows, heading)
         closed = event.undone == true or folded,
         change = id,
         key = "card:" .. (id or ""),
-        text = function()
-          local chunks = heading(id, text)
+        text = function(width)
+          local chunks = heading(id, text, width and width - api.nvim_strwidth("▸ "))
           table.insert(chunks, 1, { "▸ ", "CodeCompanionFoldMark" })
           return chunks
         end,

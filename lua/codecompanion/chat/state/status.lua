@@ -15,6 +15,7 @@ local SHOWN_WAIT_S = 3
 M.ns = api.nvim_create_namespace("codecompanion.chat.status")
 
 local HIGH, FULL = 0.80, 0.95
+local SHOWS_THRESHOLDS = 0.50
 local CELLS = 10
 
 ---A bar of ten cells between two edges: a full cell for every 10 %, half a cell from 5 % on (R-303). What is left is
@@ -39,30 +40,26 @@ end
 
 ---@param meter table
 ---@return string group
-local function meter_group(meter)
+function M.meter_group(meter)
   if meter.ratio >= FULL then
     return "CodeCompanionMeterFull"
   end
   return meter.ratio >= HIGH and "CodeCompanionMeterHigh" or "CodeCompanionMeter"
 end
 
----Whether the context is so full that the meter changes its colour.
----@param chat CodeCompanion.Chat
----@return boolean
-function M.is_high(chat)
-  return chat.meter ~= nil and chat.meter.ratio >= HIGH
-end
-
+---Where editing and compaction start, from half a window on.
 ---@param meter table
 ---@return string
-local function thresholds(meter)
+function M.thresholds(meter)
   if meter.paused then
     return "compaction paused"
+  elseif meter.ratio < SHOWS_THRESHOLDS then
+    return ""
   end
   local parts = {}
   for _, at in ipairs({ { "edit", meter.edit_at or 0 }, { "compact", meter.compact_at or 0 } }) do
     if at[2] > 0 and meter.window > 0 then
-      parts[#parts + 1] = ("%s %d%%"):format(at[1], math.floor(at[2] / meter.window * 100 + 0.5))
+      parts[#parts + 1] = ("%s %d %%"):format(at[1], math.floor(at[2] / meter.window * 100 + 0.5))
     end
   end
   return table.concat(parts, " · ")
@@ -77,7 +74,7 @@ function M.meter_ways(chat)
   if not meter then
     return { {} }, 1
   end
-  local group, marks = meter_group(meter), thresholds(meter)
+  local group, marks = M.meter_group(meter), M.thresholds(meter)
   local text, bar = { M.meter_text(meter), group }, { " " .. M.gauge(meter.ratio), group }
   local percent = { numbers.percent(meter.ratio) .. "%", group }
   local ways = { { text, bar }, { text }, { percent } }

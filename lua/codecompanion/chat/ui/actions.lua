@@ -173,6 +173,10 @@ function M.show_original(chat)
   if item and item.gathered then
     return require("codecompanion.chat.lists.gathered").shown(chat, item.message_id)
   end
+  local compaction = item and chat.changes[item.compaction_id]
+  if compaction then
+    return float.show(require("codecompanion.chat.draw.summary").details(compaction.event))
+  end
   local attached = require("codecompanion.chat.draw.context").item_at(chat, row)
   local id = attached and attached.id or item and (item.call_id or item.message_id)
   local answer = not id and require("codecompanion.chat.draw.replaced").at(chat, row)

@@ -121,17 +121,16 @@ return {
     name = "show_meter",
     type = "boolean",
     default = true,
-    description = "Show how full the context is at the header of the input, if no bar of the chat does, and always"
-      .. " from 80 % on.",
+    description = "Show how full the context is at the header of the input, if no bar of the chat does.",
   },
   {
     name = "winbar",
     type = "string",
     enum = { "auto", "always", "never" },
     default = "auto",
-    description = "Show model, state and meter in the 'winbar' of chat windows. `auto`: if the status line does not,"
-      .. " that is in a float, with 'laststatus' 0, 1 or 3, or with your own status line. Your own 'winbar' is never"
-      .. " changed.",
+    description = "Show title or state, model and how full the context is in the 'winbar' of chat windows. `auto`: if"
+      .. " the status line does not, that is in a float, with 'laststatus' 0, 1 or 3, or with your own status line."
+      .. " Your own 'winbar' is never changed.",
   },
   {
     name = "tabline",
