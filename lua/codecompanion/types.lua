@@ -30,13 +30,17 @@
 ---@field result any
 ---@field error string
 
----One sentence for the user. One that is told `while_paused` goes when the meter says that nothing is paused.
+---One sentence for the user.
+---
+---One that is told `while_paused` is removed when the meter says that nothing is paused, one that is told
+---`until_compacted` when a compaction succeeds.
 ---@class CodeCompanion.Event.Notice
 ---@field type "notice"
 ---@field chat string
 ---@field level "DEBUG"|"INFO"|"WARN"|"ERROR"
 ---@field text string
 ---@field while_paused boolean
+---@field until_compacted boolean
 
 ---A submit that was stored before the host could say so.
 ---@class CodeCompanion.Wire.StoredSubmit

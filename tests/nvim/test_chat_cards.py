@@ -70,7 +70,7 @@ TITLE = "▎ Summary · 42 messages · 108.4k → 14.9k"
 def test_the_title_of_a_card_says_how_much_and_the_rest_is_under_k(
     nvim_factory: Callable[..., Nvim], width: int, keys: str
 ) -> None:
-    """Issue 19: who wrote it, why and in how long is under K; the keys stand at the right where there is room."""
+    """Who wrote it, why and in how long is under K; the keys stand at the right where there is room."""
     chat = make_chat(nvim_factory, size=(200, 40))
     turn(chat, 1)
     chat.push(card(1))

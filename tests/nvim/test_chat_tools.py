@@ -117,7 +117,7 @@ WHY = "not now, the test server is busy with something else"
 def test_a_call_that_failed_or_was_rejected_says_why_in_one_line(
     chat: ChatDriver, status: str, title: str, summary: str, preview: str, lines: dict[int, str]
 ) -> None:
-    """Issue 19: `· failed` alone sends the reader into the fold; a reason is cut at a word and whole under K."""
+    """`· failed` alone sends the reader into the fold; a reason is cut at a word and whole under K."""
     chat.accept("go")
     chat.push(
         events.ToolFinished(

@@ -206,7 +206,7 @@ HALF_FULL = {"ratio": 0.62, "exact": True}
     ],
 )
 def test_the_bar_of_a_chat_says_little(config: Config, more: dict[str, Any], at: dict[int, str]) -> None:
-    """Issue 19: title, model, percentage; the state in place of the title; the thresholds from 50 % on."""
+    """Title, model, percentage; the state in place of the title; the thresholds from 50 % on."""
     lines = bars(config, **more)
     assert {width: lines[width - 4] for width in at} == at
 

@@ -101,5 +101,5 @@ def test_a_narrow_status_line_keeps_the_meter(nvim_factory, tmp_path):
     with ChatServerThread([silence()], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(40, 24))
         chat.send("go")
-        chat.nvim.wait_screen(r"waiting for the model.* · ~?\d %  All")
+        chat.nvim.wait_screen(r"waiting for the model.* · ~?\d % +All")
         chat.nvim.feed("<Esc>q")

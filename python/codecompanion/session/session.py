@@ -310,7 +310,7 @@ class Session(Chat):
             # A provider's own summary is not a message that can be answered.
             await self._go_on(compacted=True)
         elif wish == "ask":
-            self.notice(Severity.INFO, "Compacted. Send a message to continue.")
+            self.notice(Severity.INFO, 'Send a message to continue (on_compact = "ask").')
 
     @property
     def _waits_for_compaction(self) -> bool:

@@ -58,11 +58,16 @@ class Reply(Event, frozen=True, kw_only=True, tag="reply"):
 
 
 class Notice(Event, frozen=True, kw_only=True, tag="notice"):
-    """One sentence for the user. One that is told `while_paused` goes when the meter says that nothing is paused."""
+    """One sentence for the user.
+
+    One that is told `while_paused` is removed when the meter says that nothing is paused, one that is told
+    `until_compacted` when a compaction succeeds.
+    """
 
     level: Severity
     text: str
     while_paused: bool = False
+    until_compacted: bool = False
 
 
 class StoredSubmit(msgspec.Struct, frozen=True):

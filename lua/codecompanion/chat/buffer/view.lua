@@ -182,4 +182,18 @@ function M.cursor_row()
   return api.nvim_win_get_cursor(0)[1] - 1
 end
 
+---Show the line of a closed fold from its beginning: a window that began within a long line ('smoothscroll') would
+---show the rest of its cells.
+---@param chat CodeCompanion.Chat
+function M.unskip_folds(chat)
+  for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
+    api.nvim_win_call(win, function()
+      local top = vim.fn.winsaveview()
+      if top.skipcol > 0 and vim.fn.foldclosed(top.topline) ~= -1 then
+        vim.fn.winrestview({ skipcol = 0 })
+      end
+    end)
+  end
+end
+
 return M

@@ -48,7 +48,8 @@ function M.draw(chat)
     elseif api.nvim_strwidth("⋯ " .. text .. hint) > room then
       text = status.activity(chat, true)
     end
-    text = fit.cut("⋯ " .. text, math.max(room - api.nvim_strwidth(hint), 10)) -- how to stop it is seen in any case
+    -- how to stop it is seen in any case
+    text = fit.cut_words("⋯ " .. text, math.max(room - api.nvim_strwidth(hint), 10))
     api.nvim_buf_set_extmark(chat.bufnr, status.ns, header - 1, 0, {
       id = ACTIVITY,
       virt_text = { { text, "CodeCompanionActivity" }, { hint, "CodeCompanionHint" } },

@@ -6,11 +6,15 @@ local anchors = require("codecompanion.chat.buffer.anchors")
 local buffer = require("codecompanion.chat.buffer.text")
 local marks = require("codecompanion.chat.buffer.marks")
 local session = require("codecompanion.chat.state.session")
+local severity = require("codecompanion.severity")
 
 local M = {}
 
 local MAX = 200
 local AT_END = "end"
+
+---What makes a notice untrue: the input was sent, a reply comes, the same question is answered, the chat is compacted.
+---@alias CodeCompanion.NoticeEnd "input"|"reply"|"answer"|"compaction"
 
 ---@class CodeCompanion.Notice
 ---@field text string
@@ -18,7 +22,7 @@ local AT_END = "end"
 ---@field hint? string What can be done about it, as long as nothing comes after it
 ---@field after string What it stands below: the key of a message, a call or a card, "" above all of them
 ---@field opening? boolean It is said whenever the chat is opened in the host
----@field holds_until? "input"|"reply" What was not sent is sent then
+---@field holds_until? CodeCompanion.NoticeEnd What makes it untrue
 ---@field while_paused? boolean It holds as long as nothing is edited or compacted by itself
 ---@field mark? integer Extmark of its line, once it is drawn
 
@@ -88,7 +92,15 @@ function M.remember_away(chat, text, level, while_paused)
   chat.notices[#chat.notices + 1] = { text = text, level = level, after = AT_END, while_paused = while_paused }
 end
 
----Take the line of a notice away, and the blank one below it.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@return integer? mark Of the header of the model in this row
+local function header_at(chat, row)
+  local found = row >= 0 and api.nvim_buf_get_extmarks(chat.bufnr, marks.roles, { row, 0 }, { row, 0 }, {})[1]
+  return found and chat.roles[found[1]] == "llm" and found[1] or nil
+end
+
+---Remove the line of a notice, the blank one below it, and a header of the model that heads nothing else.
 ---@param chat CodeCompanion.Chat
 ---@param notice CodeCompanion.Notice
 local function erase(chat, notice)
@@ -97,10 +109,18 @@ local function erase(chat, notice)
     return -- it is not drawn
   end
   local row = at[1]
-  if row + 2 == anchors.position(chat, "tail") then
+  local is_last, header = row + 2 == anchors.position(chat, "tail"), header_at(chat, row - 1)
+  if header and (is_last or header_at(chat, row + 2)) then
+    api.nvim_buf_del_extmark(chat.bufnr, marks.roles, header)
+    chat.roles[header] = nil
+    chat.header = chat.header and not is_last
+    buffer.remove(chat, row - 1, row + 2)
+  else
+    buffer.remove(chat, row, row + 2)
+  end
+  if is_last then
     chat.tail_kind = nil
   end
-  buffer.remove(chat, row, row + 2)
 end
 
 ---Take away what does not hold any more.
@@ -125,10 +145,10 @@ function M.pause_is_over(chat)
   end)
 end
 
----A sentence that has just been said holds until the input is sent, or until a reply comes.
+---A sentence that was drawn just now is removed when that happens.
 ---@param chat CodeCompanion.Chat
 ---@param text string
----@param what "input"|"reply"
+---@param what CodeCompanion.NoticeEnd
 function M.holds_until(chat, text, what)
   local newest = chat.notices[#chat.notices]
   if newest and newest.text == text then
@@ -136,13 +156,23 @@ function M.holds_until(chat, text, what)
   end
 end
 
----The input was sent, or a reply comes: what was not sent before has been by now.
+---Remove what is untrue now.
 ---@param chat CodeCompanion.Chat
----@param what "input"|"reply"
-function M.was_sent(chat, what)
+---@param what CodeCompanion.NoticeEnd
+function M.happened(chat, what)
   take_away(chat, function(notice)
     return notice.holds_until == what
   end)
+end
+
+---Another question is asked: how the one before ended stays below it.
+---@param chat CodeCompanion.Chat
+function M.question_changed(chat)
+  for _, notice in ipairs(chat.notices) do
+    if notice.holds_until == "answer" then
+      notice.holds_until = nil
+    end
+  end
 end
 
 ---The chat is asked for again: what was said of its owner does not hold any more, or is said again.
@@ -229,7 +259,7 @@ end
 ---@param event table restored
 ---@return table[] entries
 function M.merge(chat, event)
-  local found, notes, current = {}, {}, nil
+  local found, notes, current, drawn = {}, {}, nil, chat.restore.noted
   local said = event.last and said_below(chat, { "" }) or {}
   for _, entry in ipairs(event.entries) do
     local keys = keys_of(entry)
@@ -251,6 +281,13 @@ function M.merge(chat, event)
     end
   end
   local newest = event.first and found[#found]
+  if newest and newest.kind == "note" and newest.ended and not newest.notice then
+    -- how the newest turn ended: removed when the same question is answered
+    local level = newest.severity or severity[newest.level] or severity.INFO
+    newest.notice = { text = newest.text or "", level = level, after = current or "", holds_until = "answer" }
+    chat.notices[#chat.notices + 1] = newest.notice
+    drawn[newest.notice] = true
+  end
   for _, entry in ipairs(found) do
     if entry ~= newest or chat.state ~= "idle" then
       entry.hint = nil

@@ -94,6 +94,7 @@ function M.code_gathered(chat, event)
 end
 
 function M.message_sent(chat, event)
+  notices.question_changed(chat)
   outgoing.drop(chat, event.submit_id)
   draft.save(chat) -- it is none any more
   autocmds.fire(chat, "ChatSubmitted", event)
@@ -103,6 +104,11 @@ function M.submit_failed(chat, event)
   outgoing.drop(chat, event.submit_id)
   give_back(chat, event.text)
   say.line(event.error, severity.WARN)
+end
+
+function M.reply_started(chat)
+  notices.happened(chat, "reply")
+  notices.happened(chat, "answer")
 end
 
 function M.tool_started(chat, event)
@@ -124,6 +130,7 @@ end
 
 function M.compacted(chat, event)
   chat.compaction, chat.warning_level = nil, nil
+  notices.happened(chat, "compaction")
   autocmds.fire(chat, "ChatCompacted", event)
 end
 
@@ -170,6 +177,9 @@ function M.notice(chat, event)
   if event.level == "ERROR" or event.level == "WARN" then
     local level = severity[event.level]
     notices.remember_away(chat, event.text, level, event.while_paused)
+    if event.until_compacted then
+      notices.holds_until(chat, event.text, "compaction")
+    end
     say.line(event.text, level)
   end
 end

@@ -61,12 +61,13 @@ function M.turn_finished(chat, event)
   -- a message that is still on its way is not stored: it comes back into the input, and there is nothing to ask again
   local asks_again = #chat.outgoing == 0 and notices.asks_again() or nil
   if event.error ~= "" then
-    say.chat(chat, event.error, severity.ERROR, event.reason == "failed" and asks_again or nil)
-    if event.unsent then
-      notices.holds_until(chat, event.error, "reply")
-    end
+    local is_failure = event.reason == "failed" or event.unsent
+    local hint = event.reason == "failed" and asks_again or nil
+    say.chat(chat, event.error, is_failure and severity.ERROR or severity.WARN, hint)
+    notices.holds_until(chat, event.error, event.unsent and "reply" or "answer")
   elseif event.reason == "stopped" and not event.unsent then -- else what came back has said so
     say.chat(chat, "Stopped.", severity.INFO, asks_again)
+    notices.holds_until(chat, "Stopped.", "answer")
   end
   attention.finished(chat, event)
 end

@@ -150,6 +150,7 @@ function M.message_sent(chat, event)
   chat.just_cleared, chat.just_detached = nil, nil
   stream.finish(chat)
   chat.header = false
+  notices.question_changed(chat)
   outgoing.sent(chat, event)
   autocmds.fire(chat, "ChatSubmitted", event)
 end
@@ -178,13 +179,14 @@ function M.submit_failed(chat, event)
   notices.holds_until(chat, event.error, "input")
   input_hint.draw(chat)
   if view.input_fills_window(chat) then
-    say.line({ event.error, "Not sent; why is said above your message." }, level)
+    say.line({ event.error, "Not sent; see the reason above your message." }, level)
   end
 end
 
 function M.reply_started(chat, event)
   activity.stop_retry(chat)
-  notices.was_sent(chat, "reply")
+  notices.happened(chat, "reply")
+  notices.happened(chat, "answer")
   chat.parts = {}
   ensure_header(chat, event.adapter, event.model)
 end
@@ -297,6 +299,7 @@ end
 function M.compacted(chat, event)
   stream.finish(chat)
   chat.compaction, chat.warning_level = nil, nil
+  notices.happened(chat, "compaction")
   compacted.show(chat, event)
   card.made(chat, event.compaction_id)
   autocmds.fire(chat, "ChatCompacted", event)
@@ -304,7 +307,9 @@ end
 
 function M.compaction_failed(chat, event)
   chat.compaction = nil
+  notices.happened(chat, "compaction") -- the newest failure is enough
   say.chat(chat, event.reason, event.cancelled and severity.INFO or severity.WARN)
+  notices.holds_until(chat, event.reason, "compaction")
   autocmds.fire(chat, "ChatCompactFailed", event)
 end
 
@@ -378,6 +383,9 @@ end
 
 function M.notice(chat, event)
   say.chat(chat, event.text, severity[event.level], nil, event.while_paused)
+  if event.until_compacted then
+    notices.holds_until(chat, event.text, "compaction")
+  end
 end
 
 M.host_exit = ends.host_exit
@@ -386,6 +394,7 @@ M.host_exit = ends.host_exit
 ---@param chat CodeCompanion.Chat
 function M.after(chat)
   activity.draw(chat)
+  view.unskip_folds(chat)
   status.publish(chat)
 end
 

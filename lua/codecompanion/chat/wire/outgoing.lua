@@ -51,7 +51,7 @@ end
 ---@param text string
 ---@return CodeCompanion.Outgoing
 function M.add(chat, text)
-  notices.was_sent(chat, "input")
+  notices.happened(chat, "input")
   chat.submit_id = chat.submit_id + 1
   local outgoing = { submit_id = chat.submit_id, key = chat.nonce .. ":" .. chat.submit_id, text = text }
   draw_block(chat, outgoing, #chat.outgoing == 0)

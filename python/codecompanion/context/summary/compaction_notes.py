@@ -43,7 +43,7 @@ def notes_on(report: StageReport) -> str:
     was_wanted = report.asked or (report.not_asked and report.work.summary)
     why = why_not_by_model(report) if was_wanted else ""
     if why:
-        notes.append(f"The summary was written without a model: {why}.")
+        notes.append(without_a_model(why))
     if details.unverified:
         names = (details.unverified_names or ())[:_SHOWN]
         rest = f" and {details.unverified - len(names)} more" if details.unverified > len(names) else ""
@@ -53,6 +53,11 @@ def notes_on(report: StageReport) -> str:
     if details.orders_left_out:
         notes.append("Orders to a model that stood in the summary were left out; you had not given them.")
     return " ".join(notes)
+
+
+def without_a_model(why: str) -> str:
+    """Return the sentence about a summary that no model wrote although one was asked."""
+    return f"The summary was written without a model: {why.rstrip('.')}."
 
 
 def _last_problem(report: StageReport) -> str:

@@ -64,8 +64,8 @@ class Compactor(msgspec.Struct):
     new_record: Callable[[], CompactionRecord]
     announcer: Announcer
     effects: EffectRunner
-    was_refused: bool = False
-    """Whether a provider refused a request for a summary as such."""
+    refusal: str = ""
+    """Why a provider refused a request for a summary as such, "" when none did."""
 
     @property
     def timeout_s(self) -> float:
@@ -200,7 +200,7 @@ class _Run:
         if reply.error and self._left_s <= 0:
             reply = msgspec.structs.replace(reply, error=too_long)
         thinking[summariser.label] = max(thinking.get(summariser.label, 0), reply.thinking_tokens)
-        owner.was_refused = owner.was_refused or reply.refused
+        owner.refusal = owner.refusal or (reply.error if reply.refused else "")
         ended: list[EventPayload] = [call.ended("failed" if reply.error else reply.stop, reply.error)]
         if reply.usage is not None:
             reported = services.passes_reported(name, model, self.record.id, [reply.usage])
@@ -303,7 +303,9 @@ class _Run:
         record.show(change)
         notes = notes_on(report)
         if notes:
-            self._owner.services.emit(Notice(chat=self._owner.log.chat_id, level=Severity.WARN, text=notes))
+            self._owner.services.emit(
+                Notice(chat=self._owner.log.chat_id, level=Severity.WARN, text=notes, until_compacted=True)
+            )
         announcer.tell(named)
         self._owner.effects.after_soon(report.stage.effects.after, report)
 

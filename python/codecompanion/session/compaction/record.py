@@ -23,6 +23,11 @@ from codecompanion.wire.events import Compacted, CompactionFailed, CompactionSta
 STANDARD_CARD = Card()
 
 
+def failure(card: Card, reason: str) -> str:
+    """Return the sentence about a compaction that changed nothing."""
+    return f"{card.failed}: {reason.rstrip('.')}. Nothing was changed."
+
+
 class CompactionRecord(msgspec.Struct):
     """A compaction on its way, and the next one after it. `id` is also the id of the change that ends it well.
 
@@ -73,7 +78,7 @@ class CompactionRecord(msgspec.Struct):
         try:
             await self.log.write(began, *named)
         except CodeCompanionError as error:
-            text = f"{card.failed}: {str(error).rstrip('.')}. Nothing was changed."
+            text = failure(card, str(error))
             self.services.emit(Notice(chat=self.log.chat_id, level=Severity.WARN, text=text))
             raise
         self.is_open = True
@@ -88,8 +93,7 @@ class CompactionRecord(msgspec.Struct):
         if not self.is_open:
             return
         self.is_open = False
-        what = "Compaction stopped" if cancelled else f"{self.card.failed}: {reason.rstrip('.')}"
-        text = f"{what}. Nothing was changed."
+        text = "Compaction stopped. Nothing was changed." if cancelled else failure(self.card, reason)
         try:
             await self.log.write(
                 history.CompactionFailed(compaction_id=self.id, reason=reason, cancelled=cancelled), *also

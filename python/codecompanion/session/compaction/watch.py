@@ -17,7 +17,6 @@ from codecompanion.context.summary.compaction_notes import why_not_by_model
 from codecompanion.context.work import Measure
 from codecompanion.formats.plural import counted
 from codecompanion.session.turn.guards import CompactionGuard
-from codecompanion.wire.events import Severity
 
 _NOT_TRIED = frozenset({"nothing_to_summarise", "window_not_full", "in_tool_loop"})
 """Why a stage had nothing to do yet: that is no try that failed."""
@@ -50,8 +49,9 @@ class Standing(msgspec.Struct, frozen=True):
 class CompactionWatch:
     """The guards of one chat. Each says once that it has begun to pause, until something has helped again."""
 
-    def __init__(self, notice: Callable[[Severity, str], None]) -> None:
-        self._notice = notice
+    def __init__(self, warn: Callable[[str, bool], None]) -> None:
+        """`warn` shows a sentence to the user; True = it is removed when a compaction succeeds."""
+        self._warn = warn
         self.compactions = CompactionGuard()
         self.writer = CompactionGuard()
         self.writer_is_proven = False
@@ -78,7 +78,8 @@ class CompactionWatch:
             stage = next((stage for stage in standing.policy.stages if stage.id == report.stage.id), None)
             if stage is None or not stage.summarises or report.curtailed or report.reason in _NOT_TRIED:
                 continue
-            self.keep(standing.problem(report, stage), report.after, standing)
+            problem = standing.problem(report, stage)
+            self.keep(problem, report.after, standing, was_told=report.outcome == "failed" and report.asked)
             if (report.asked or report.not_asked) and report.work is not None:
                 self._keep_writer(why_not_by_model(report), report.before, standing)
 
@@ -88,24 +89,25 @@ class CompactionWatch:
             if report.asked and report.event == "context_compacted":
                 self._keep_writer(why_not_by_model(report), report.before, standing)
 
-    def keep(self, problem: str, after: Measure, standing: Standing) -> None:
-        """Take in one automatic compaction; `problem` "" = it helped."""
+    def keep(self, problem: str, after: Measure, standing: Standing, *, was_told: bool) -> None:
+        """Take in one automatic compaction; `problem` "" = it helped. `was_told`: the user has just read it."""
         self.compactions = _judged(self.compactions, problem, after, standing)
         if self.compactions.pauses == 1:
-            self._notice(
-                Severity.WARN,
-                f"Automatic compaction is paused after {counted(standing.policy.cooldown.failures, 'try', 'tries')}:"
-                f" {problem.rstrip('.')}. It tries again later, less and less often; /compact works now.",
+            why = "" if was_told else f": {problem.rstrip('.')}"
+            self._warn(
+                f"Automatic compaction is paused after {counted(standing.policy.cooldown.failures, 'try', 'tries')}"
+                f"{why}. It retries later, less and less often; /compact works now.",
+                was_told,
             )
 
     def _keep_writer(self, why: str, before: Measure, standing: Standing) -> None:
         self.writer = _judged(self.writer, why, before, standing)
         if self.writer.pauses == 1:
-            self._notice(
-                Severity.WARN,
+            self._warn(
                 "Summaries are written without a model for now: it failed"
                 f" {counted(standing.policy.cooldown.failures, 'time')} in a row. It is asked again later, less and"
                 " less often; /compact asks it now.",
+                False,
             )
 
 

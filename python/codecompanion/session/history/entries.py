@@ -106,7 +106,7 @@ class _Drawing:
                 for call in message.tool_calls:
                     self._calls[call.id] = (call.name, recorded_title(call), message.id)
                 if message.role == "assistant":
-                    self._forget_unsent()
+                    self._forget_failures()
                 if not (is_old and message.id in unseen):
                     self.shown += self._message_entries(message)
                 elif is_typed_by_user(message):
@@ -132,7 +132,9 @@ class _Drawing:
             case history.PolicyEvent(name="session_restored", fields=fields) if not is_old:
                 self.shown.append(Entry(kind="note", text=str(fields.get("note", ""))))
             case history.TurnEnded(reason="failed" | "limit", error=error) if error and not is_old:
-                self.shown.append(Entry(kind="note", text=error, level=Severity.ERROR, ended=payload.reason))
+                is_failure = payload.reason == "failed" or error.startswith(NOT_SENT)
+                level = Severity.ERROR if is_failure else Severity.WARN
+                self.shown.append(Entry(kind="note", text=error, level=level, ended=payload.reason))
             case history.TurnEnded(reason="stopped") if not is_old:
                 self.shown.append(Entry(kind="note", text="Stopped.", ended="stopped"))
             case history.TurnEnded(reason="interrupted") if not is_old:
@@ -140,10 +142,12 @@ class _Drawing:
             case _:
                 pass
 
-    def _forget_unsent(self) -> None:
-        """Take back that a message was not sent: it has an answer."""
-        while self.shown and self.shown[-1].kind == "note" and self.shown[-1].text.startswith(NOT_SENT):
-            self.shown.pop()
+    def _forget_failures(self) -> None:
+        """Remove how earlier tries to answer the same question ended: it has an answer."""
+        at = len(self.shown)
+        while at and self.shown[at - 1].kind == "note":
+            at -= 1
+        self.shown[at:] = [note for note in self.shown[at:] if not note.ended and not note.text.startswith(NOT_SENT)]
 
     def _end_changes(self) -> None:
         """Say at the end of a turn what it did to files, when that is more than one."""

@@ -11,7 +11,7 @@ from codecompanion.errors import CodeCompanionError, ConfigError, InputError, Le
 from codecompanion.model.history import ChatCreated, ChatForked, CompactionFailed, LogEvent, MessageAdded, TitleSet
 from codecompanion.model.view import project
 from codecompanion.session.attachments.outside_rules import ask_about_outside_rules
-from codecompanion.session.compaction.record import STANDARD_CARD
+from codecompanion.session.compaction.record import STANDARD_CARD, failure
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.redraw import restored
 from codecompanion.session.services import Services
@@ -148,7 +148,7 @@ def _tell_interrupted(session: Session, mended: Sequence[LogEvent]) -> None:
     if any(isinstance(event.payload, CompactionFailed) for event in mended):
         stages = session.control.policy.stages
         card = next((stage.card for stage in stages if stage.event == "context_compacted"), STANDARD_CARD)
-        session.control.notice(Severity.WARN, f"{card.failed}: it was interrupted. Nothing was changed.")
+        session.control.notice(Severity.WARN, failure(card, "it was interrupted"), until_compacted=True)
 
 
 async def _use_stored(session: Session, events: list[LogEvent]) -> bool:

@@ -31,7 +31,7 @@ from codecompanion.session.state import State, Stop
 from codecompanion.session.turn.exchange import Exchange
 from codecompanion.session.turn.guards import over_request_limit, repeated_call
 from codecompanion.session.window.paused_and_full import Answer, PausedAndFull
-from codecompanion.session.window.too_large import IS_BACK, NOT_SENT, largest_part
+from codecompanion.session.window.too_large import IS_BACK, NOT_SENT, can_be_compacted, largest_part
 from codecompanion.waiting import to_the_end
 from codecompanion.wire.events import Severity, TurnFinished
 
@@ -145,7 +145,7 @@ class Turn:
         wish = chat.services.settings.chat.on_compact
         if not compacted or self.asking.allowed or wish in ("auto", "submit") or chat.queue:
             return None
-        return Stop(f'Compacted (on_compact = "{wish}"). Send a message to continue.')
+        return Stop(f'Waiting for you (on_compact = "{wish}"). /continue lets the model answer.')
 
     async def _ended(self, finished: Finished) -> Stop | None:
         """Return how the turn ends with a reply without calls.
@@ -290,4 +290,5 @@ class Turn:
 def _unsendable(error: ContextOverflow, chat: Chat) -> ContextOverflow:
     """Return the error with what the user can do when nothing more can be taken out."""
     what, advice = largest_part(chat.control, chat.log.view.messages)
-    return ContextOverflow(f"{error} Nothing more can be removed: {what}. {advice}")
+    more = what[:1].upper() + what[1:] if can_be_compacted(advice) else f"Nothing more can be removed: {what}"
+    return ContextOverflow(f"{error} {more}. {advice}")

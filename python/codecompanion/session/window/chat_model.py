@@ -218,6 +218,9 @@ class ChatModel:
         """Return what an automatic compaction is judged by now."""
         return Standing(self.policy, self.room, self.log.view.cycle, self.meter.measure(()).tokens)
 
-    def notice(self, level: Severity, text: str, *, while_paused: bool = False) -> None:
-        """Tell the user something in one sentence; what holds only `while_paused` is taken away afterwards."""
-        self.services.emit(Notice(chat=self.chat_id, level=level, text=text, while_paused=while_paused))
+    def notice(self, level: Severity, text: str, *, while_paused: bool = False, until_compacted: bool = False) -> None:
+        """Tell the user something in one sentence; see `Notice` for when it is removed."""
+        told = Notice(
+            chat=self.chat_id, level=level, text=text, while_paused=while_paused, until_compacted=until_compacted
+        )
+        self.services.emit(told)

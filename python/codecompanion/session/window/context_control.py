@@ -13,13 +13,14 @@ from typing import Any, Literal
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.context.policy.schema import StageEvent
 from codecompanion.context.report import Preparation, Prepared
+from codecompanion.context.summary.compaction_notes import without_a_model
 from codecompanion.errors import ConfigError, ContextOverflow, EncryptedRefused, RequestRejected
 from codecompanion.model.messages import Usage
 from codecompanion.session.accounts.usage_check import sentence
 from codecompanion.session.compaction.announcer import Announcer
 from codecompanion.session.compaction.compaction import Compactor, Summariser
 from codecompanion.session.compaction.effects import EffectRunner
-from codecompanion.session.compaction.record import CompactionRecord
+from codecompanion.session.compaction.record import CompactionRecord, failure
 from codecompanion.session.compaction.recovery_record import RecoveryRecord
 from codecompanion.session.compaction.summary_sources import SummarySources
 from codecompanion.session.compaction.watch import CompactionWatch
@@ -53,8 +54,8 @@ class ContextControl(ChatModel):
     def __init__(self, services: Services, log: ChatLog, on_compacting: Callable[[bool], None]) -> None:
         super().__init__(services, log)
         self._on_compacting = on_compacting
-        self._summary_refused = False
-        """Whether a provider refused the last request for a summary, for whatever reason it gave."""
+        self._refusal = ""
+        """Why a provider refused the last request for a summary, "" when it did not."""
         self.effects = EffectRunner(
             self.chat_id,
             log,
@@ -66,7 +67,9 @@ class ContextControl(ChatModel):
             every_messages=lambda: services.settings.chat.checkpoint_every_messages,
         )
         self.sources = SummarySources(log)
-        self.watch = CompactionWatch(self.notice)
+        self.watch = CompactionWatch(
+            lambda text, until_compacted: self.notice(Severity.WARN, text, until_compacted=until_compacted)
+        )
         self.window = WindowWatch(self)
         self.shaper = RequestShaper(self, ChatEnv(self, self.sources, self.effects, self.watch))
         self.pause = Pause(self, self.shaper.env)
@@ -159,14 +162,28 @@ class ContextControl(ChatModel):
         await forget_foreign_blocks(self.log, "")
         await self.sources.read(self.policy, due=True)
         prepared = await self.run(self.plans.compaction(instructions))
-        if self._summary_refused and not prepared.changed:
+        if self._refusal and not prepared.changed:
             # Lesson 48: what the provider does not take must not keep the chat from getting smaller.
-            prepared = await self.run(self.plans.without_model())
-        for report in prepared.reports:
-            if report.outcome == "skipped":
-                self.notice(Severity.INFO, f"Nothing was compacted: {report.detail}.")
-        outcomes = {report.outcome for report in prepared.reports}
-        return "changed" if "changed" in outcomes else "failed" if "failed" in outcomes else "skipped"
+            refusal, without = self._refusal, await self.run(self.plans.without_model())
+            if without.changed:  # else the failure is all there is to tell
+                self.notice(Severity.WARN, without_a_model(refusal), until_compacted=True)
+                return "changed"
+            return "failed"
+        return self._outcome(prepared)
+
+    def _outcome(self, prepared: Prepared) -> Outcome:
+        """Return how a compaction that the user asked for ended, and tell the user why when nobody has yet."""
+        if prepared.changed:
+            return "changed"
+        failed = [report for report in prepared.reports if report.outcome == "failed"]
+        if failed:
+            if not any(report.asked for report in failed):
+                self.notice(Severity.WARN, failure(failed[-1].stage.card, failed[-1].detail), until_compacted=True)
+            return "failed"
+        why = dict.fromkeys(report.detail for report in prepared.reports if report.outcome == "skipped")
+        if why:
+            self.notice(Severity.INFO, f"Nothing was compacted: {'; '.join(why)}.")
+        return "skipped"
 
     async def recover(self, overflow: ContextOverflow, attempt: int = 1) -> bool:
         """Make the request smaller that the provider refused (R-535); return whether it is strictly smaller now.
@@ -260,7 +277,7 @@ class ContextControl(ChatModel):
         try:
             prepared = await compactor.run(preparation, self.policy)
         finally:
-            self._summary_refused = compactor.was_refused
+            self._refusal = compactor.refusal
         self.watch.see_writer(prepared)
         return prepared
 

@@ -143,9 +143,9 @@ class NativeSide:
         if "context_compacted" in self._pause.paused:
             return
         compaction, after = await self.compact("proactive", ""), chat.measured()
-        problem = str(compaction.error or "")
-        standing = chat.standing()
-        self._watch.keep(problem or (standing.no_help(after) if after.tokens >= compact_at else ""), after, standing)
+        error, standing = str(compaction.error or ""), chat.standing()
+        problem = error or (standing.no_help(after) if after.tokens >= compact_at else "")
+        self._watch.keep(problem, after, standing, was_told=bool(error))
 
     @property
     def _stands_on_demanded(self) -> bool:
@@ -169,7 +169,7 @@ class NativeSide:
         if compacted:
             after = chat.measured()
             standing = chat.standing()
-            self._watch.keep(standing.no_help(after) if after.tokens >= at > 0 else "", after, standing)
+            self._watch.keep(standing.no_help(after) if after.tokens >= at > 0 else "", after, standing, was_told=False)
 
     def expect(self, *, missed: bool) -> None:
         """Take over when an endpoint misses one compaction after the other: it ignores the threshold."""

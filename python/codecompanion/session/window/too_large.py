@@ -12,6 +12,7 @@ from codecompanion.model.messages import GATHERED_TAG, RULES_TAG, Message, goes_
 from codecompanion.session.window.chat_model import ChatModel
 
 IS_BACK = "Your message is back in the input."
+COMPACT = "Automatic compaction is off: /compact makes room."
 NOT_SENT = "Not sent"
 """How a sentence begins that is true only until the message is sent after all."""
 
@@ -45,12 +46,17 @@ def largest_part(chat: ChatModel, messages: Messages) -> tuple[str, str]:
     rules = sum(message.tokens for message in messages if message.tag == RULES_TAG)
     largest = max((m for m in messages if m.tag != RULES_TAG), key=lambda m: m.tokens, default=None)
     if not chat.compacts_automatically and len(messages) > 1:
-        return f"the chat takes {size_of(messages):,}", "Automatic compaction is off: /compact makes room."
+        return f"the chat takes {size_of(messages):,}", COMPACT
     if fixed > max(rules, largest.tokens if largest else 0):
         return f"system prompt and tools take {fixed:,}", "Choose a model with a larger window (ga), or fewer tools."
     if largest is None or rules > largest.tokens:
         return f"the rules take {rules:,}", "Detach some (/rules), or choose a model with a larger window (ga)."
     return f"{_named(largest)} takes {largest.tokens:,}", _advice(largest)
+
+
+def can_be_compacted(advice: str) -> bool:
+    """Return whether the advice of `largest_part` is to compact."""
+    return advice == COMPACT
 
 
 def size_of(messages: Messages) -> int:

@@ -11,7 +11,7 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter
 
 @pytest.mark.parametrize(("tag", "count"), [(LOOKING_TAG, 2), (REVERTED_TAG, 2), (SUMMARY_TAG, 2), (UPDATE_TAG, 3)])
 async def test_the_card_counts_the_messages_that_a_reader_meets(tmp_path, tag, count):
-    """Seen: "38 messages summarised" right above "Summary of 41 messages": three lines of ours, never shown."""
+    """Seen: "38 messages summarised" right above "Summary · 41 messages": three lines of ours, never shown."""
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     session = await bench.open()
     record = CompactionRecord(bench.services, session.log, lambda is_on: None)

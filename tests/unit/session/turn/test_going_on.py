@@ -9,6 +9,7 @@ import pytest
 from codecompanion.adapters.base import CompactionBegun, CompactionDone, Finished, TextDelta
 from codecompanion.context.grounding.recall_keys import without_span
 from codecompanion.errors import InputError, Overloaded
+from codecompanion.model.history import TurnEnded
 from codecompanion.model.messages import GO_ON_TAG, Message, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
 from codecompanion.session.history.entries import ASKED_TO_GO_ON, entries
@@ -71,7 +72,7 @@ async def test_answering_again_needs_a_question(tmp_path):
 
 
 async def test_going_on_can_be_tried_again(tmp_path):
-    """Lesson 39: the first try may fail; what asks for more is said once."""
+    """Lesson 39: the first try may fail; what asks for more is said once, and a failure goes when the answer comes."""
     adapter = ScriptedAdapter("s", [HALF, (Overloaded("s: busy"),), says(" whole")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -81,8 +82,10 @@ async def test_going_on_can_be_tried_again(tmp_path):
     await bench.idle(session)
     assert [m.tag for m in session.log.view.messages] == [None, None, GO_ON_TAG, None]
     assert texts(session)[-1] == " whole"
-    shown = [(entry.kind, entry.text) for entry in entries(await session.log.events())]
-    assert shown[2:4] == [("note", ASKED_TO_GO_ON), ("note", "s: busy")], "what the model reads has a line"
+    events = await session.log.events()
+    shown = [(entry.kind, entry.text) for entry in entries(events)]
+    assert shown[2:] == [("note", ASKED_TO_GO_ON), ("reply", " whole")], "what the model reads has a line"
+    assert "s: busy" in [e.payload.error for e in events if isinstance(e.payload, TurnEnded)], "the log keeps it"
     assert [n.text for n in bench.of(Notice)].count(ASKED_TO_GO_ON) == 1
 
 

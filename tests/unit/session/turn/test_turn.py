@@ -579,6 +579,28 @@ async def test_a_failing_summariser_changes_nothing(tmp_path):
     assert isinstance(bench.store.load_events("chat-1")[-1].payload, history.CompactionFailed)
 
 
+async def test_a_refused_summary_that_is_written_without_a_model_is_told_as_one_thing(tmp_path):
+    """Lesson 48. Seen: "Nothing was changed" and twice "Nothing was compacted" beside the new card."""
+    bench = Bench(tmp_path, long_chat((RequestRejected("s: refused."),)), settings={"on_compact": "stop"})
+    session = await bench.open()
+    await talk(bench, session, 1)
+    session.compact("")
+    await bench.idle(session)
+    assert [event.summariser for event in bench.of(Compacted)] == ["no model"]
+    assert [(notice.text, notice.until_compacted) for notice in bench.of(Notice)] == [
+        ("The summary was written without a model: s: refused.", True)
+    ]
+
+
+async def test_a_compaction_with_nothing_to_do_says_so_once_for_all_stages(tmp_path):
+    """A policy with two stages for `/compact` has one reason."""
+    bench = Bench(tmp_path, long_chat(says("SUMMARY")), settings={"on_compact": "stop", "policy": "codebuddy"})
+    session = await bench.open()
+    session.compact("")
+    await bench.idle(session)
+    assert len([notice for notice in bench.of(Notice) if "compacted" in notice.text]) == 1
+
+
 async def test_useless_compactions_rest_after_three_tries(tmp_path):
     """R-532, lesson 40: no endless loop, one sentence that explains it."""
     adapter = long_chat((NetworkFailed("s: down."),))
@@ -590,7 +612,8 @@ async def test_useless_compactions_rest_after_three_tries(tmp_path):
     notices = [n.text for n in bench.of(Notice) if "is paused" in n.text]
     assert 3 <= len(tries) <= 8
     assert len(notices) == 1
-    assert "s: down" in notices[0]
+    assert "s: down" not in notices[0], "the failure right above it says why"
+    assert all("s: down" in failed.reason for failed in bench.of(CompactionFailed))
 
 
 async def test_a_summariser_that_fails_again_and_again_is_asked_less_and_less(tmp_path):
