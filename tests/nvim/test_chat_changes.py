@@ -218,6 +218,45 @@ def test_a_restored_chat_shows_what_is_undone_and_pinned(chat: ChatDriver) -> No
     assert "old answer" not in screen
 
 
+SOON = "This has just appeared"
+
+
+def test_a_key_does_nothing_with_what_has_just_come_under_the_cursor(chat: ChatDriver) -> None:
+    """`u` that was meant for nothing would undo an edit, `r` and `gX` change what nobody has read; held keys, too."""
+    unread = "require('codecompanion.chat.buffer.unread')"
+    chat.nvim.lua(f"{unread}.UNREAD_MS = 1e9")
+    tool(chat, "c1")
+    put_cursor(chat, "read_file c1.txt")
+    chat.push(edited("c1"))
+    chat.nvim.wait_screen("✂ 1 tool result cleared")
+    for key in ("r", "r", "gX", "K"):
+        chat.nvim.command("echo ''")
+        chat.nvim.feed(key)
+        chat.nvim.wait_screen(SOON)
+    chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", chat.text().split("\n").index("## Me"))
+    chat.push(edited("c1", change_id="e2"))
+    chat.nvim.command("echo ''")
+    chat.nvim.feed("uu")
+    chat.nvim.wait_screen(SOON)
+    verbs = ("restore_message", "undo_change", "show_original", "revert_changes")
+    assert [verb for verb in verbs if chat.sent(verb)] == []
+    chat.nvim.lua(f"{unread}.UNREAD_MS = 0")
+    chat.nvim.feed("u")
+    chat.nvim.wait_for(lambda: chat.sent("undo_change"), "the undo")
+    put_cursor(chat, "read_file c1.txt")
+    chat.nvim.feed("r")
+    chat.nvim.wait_for(lambda: chat.sent("restore_message"), "the restoring")
+
+
+def test_a_key_acts_at_once_on_what_the_cursor_was_moved_to(chat: ChatDriver) -> None:
+    chat.nvim.lua("require('codecompanion.chat.buffer.unread').UNREAD_MS = 1e9")
+    tool(chat, "c1")
+    chat.push(edited("c1"))
+    put_cursor(chat, "read_file c1.txt")
+    chat.nvim.feed("r")
+    chat.nvim.wait_for(lambda: chat.sent("restore_message"), "the restoring")
+
+
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_a_cleared_line_shows_its_keys_only_under_the_cursor(nvim_factory: Any, columns: int) -> None:
     """R-516: folded or open, and without moving any text."""

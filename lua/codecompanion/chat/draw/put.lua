@@ -9,6 +9,7 @@ local folds = require("codecompanion.chat.buffer.folds")
 local hint = require("codecompanion.chat.buffer.hint")
 local marks = require("codecompanion.chat.buffer.marks")
 local paint = require("codecompanion.chat.buffer.paint")
+local unread = require("codecompanion.chat.buffer.unread")
 
 local M = {}
 
@@ -74,6 +75,11 @@ function M.decorate(chat, row, block)
   if block.markdown then
     local from, to = block.markdown[1], block.markdown[2]
     paint.add_text(chat, row + from, vim.list_slice(block.lines, from + 1, to))
+  end
+  for _, thing in ipairs({ block.item or false, block.change or false }) do
+    if thing then
+      thing.drawn = unread.stamp(chat)
+    end
   end
   if block.item and #block.lines > 0 then
     marks.set_item(chat, row, row + #block.lines, block.item)

@@ -8,6 +8,7 @@ local draw = require("codecompanion.chat.draw.put")
 local fit = require("codecompanion.screen.fit")
 local marks = require("codecompanion.chat.buffer.marks")
 local numbers = require("codecompanion.screen.numbers")
+local unread = require("codecompanion.chat.buffer.unread")
 
 local M = {}
 
@@ -101,7 +102,7 @@ local function set_note(chat, item, field, value)
     return
   end
   local before = blocks.note(item)
-  item[field] = value
+  item[field], item.drawn = value, unread.stamp(chat)
   if before then
     remove_note(chat, first, before)
   end

@@ -27,6 +27,7 @@ local made = 0
 ---@field read_only boolean
 ---@field shown? string What is shown of the reply that a host was receiving when it ended
 ---@field clearing? boolean The user has asked to clear it
+---@field being_drawn? CodeCompanion.Drawn What is drawn now
 ---@field keys_shown? boolean The line under the cursor shows the keys of a cleared result
 ---@field just_cleared? boolean It was cleared, and nothing has been sent since
 ---@field yolo boolean

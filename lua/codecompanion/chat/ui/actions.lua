@@ -11,6 +11,7 @@ local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
 local submit = require("codecompanion.chat.ui.submit")
 local travel = require("codecompanion.chat.ui.travel")
+local unread = require("codecompanion.chat.buffer.unread")
 local view = require("codecompanion.chat.buffer.view")
 
 ---@type table<string, fun(chat: CodeCompanion.Chat)>
@@ -154,7 +155,9 @@ function M.show_original(chat)
   local row = view.cursor_row()
   local item = marks.item_at(chat, row)
   local float = require("codecompanion.screen.float")
-  if item and item.approval then
+  if item and not item.approval and unread.is_unread(chat, item) then
+    return
+  elseif item and item.approval then
     return require("codecompanion.chat.question.approval").act(chat, "show")
   end
   if item and item.change then
@@ -233,7 +236,9 @@ end
 ---Take back what a tool did to a file; on one that is taken back, bring it back.
 function M.revert_change(chat)
   local item = marks.item_at(chat, view.cursor_row())
-  if item and item.change then
+  if unread.is_unread(chat, item) then
+    return
+  elseif item and item.change then
     return require("codecompanion.files.revert").revert(chat, { item.change.change_id })
   end
   local next_one = chat.has_changed_files and keys.keys("next_change", "n")[1]
@@ -260,7 +265,9 @@ end
 ---Put what was taken out back into the context; in the input the key does what it always does.
 function M.restore(chat)
   local id = removed_item(chat)
-  if id then
+  if id and unread.is_unread(chat, marks.item_at(chat, view.cursor_row())) then
+    return
+  elseif id then
     require("codecompanion.chat.wire.history").restore(chat, id)
   elseif view.cursor_row() < anchors.position(chat, "input") then
     say.hint("Nothing to restore here: this was not removed.")

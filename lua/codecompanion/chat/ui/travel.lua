@@ -25,7 +25,9 @@ end
 ---@param step -1|1
 return function(chat, step)
   local change = require("codecompanion.chat.draw.view_marks").at(chat, view.cursor_row())
-  if change then
+  if change and require("codecompanion.chat.buffer.unread").is_unread(chat, change) then
+    return
+  elseif change then
     local history = require("codecompanion.chat.wire.history")
     return (step < 0 and history.undo or history.redo)(chat, change.id)
   end
