@@ -216,7 +216,8 @@ class _Trials:
         lowest = min((lead_of(line) for line in self._said), key=columns)
         pairs = [(self._wanted, lowest)]
         if not self._place_only:
-            pairs += [pair for pair, _ in Counter(move[:2] for move in self._evidence[False].moves).most_common()]
+            counts = Counter(move[:2] for move in self._evidence[False].moves)
+            pairs += sorted(counts, key=counts.__getitem__, reverse=True)
         seen = set()
         for in_file, in_reply in pairs[:_MAX_SHIFTS]:
             shift = _shift(change, in_file, in_reply)

@@ -144,7 +144,7 @@ class _Restoring:
         if self._hunk != (above, below):
             self._hunk, self._leads_of_hunk = (above, below), {}
             counts = Counter(lead_of(line) for line in region[above + 1 : below] if not is_blank(line))
-            for own, _ in counts.most_common():
+            for own in sorted(counts, key=counts.__getitem__, reverse=True):
                 self._leads_of_hunk.setdefault(change.in_reply(own), own)
         if lead in self._leads_of_hunk:
             return self._leads_of_hunk[lead]
