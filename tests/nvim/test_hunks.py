@@ -214,3 +214,112 @@ def test_a_hunk_that_meets_an_edit_of_the_user_is_never_applied_by_itself(nvim: 
 def nvim(nvim_factory: Callable[..., Nvim]) -> Nvim:
     """Return a Neovim with the plugin on its path."""
     return nvim_factory()
+
+
+IN_VIEW = """
+local hunks = require("codecompanion.changes.hunks")
+local found = {}
+for _, case in ipairs(vim.json.decode(...)) do
+  local view = require("codecompanion.changes.view").open({
+    title = "Edit", path = "/tmp/x.txt", is_editable = true, actions = {},
+    before = hunks.text(case.before), after = hunks.text(case.after),
+  })
+  local one = { hunks = vim.tbl_map(function(hunk) return { hunk.first, hunk.count, #hunk.lines } end, view.hunks) }
+  local kept = {}
+  for index in ipairs(view.hunks) do
+    kept[index] = case.bits % 2 ^ index >= 2 ^ (index - 1)
+  end
+  for index = #kept, 1, -1 do -- from the last one up: those above keep their place
+    if not kept[index] then
+      vim.api.nvim_win_set_cursor(view.win, { view:_row_of(index) + 1, 0 })
+      view:_skip({ index })
+    end
+  end
+  one.result = view:edited_text() or case.after
+  vim.cmd("silent! undo 0")
+  one.undone = view:edited_text() or case.after
+  view:wipe()
+  found[#found + 1] = one
+end
+return vim.json.encode(found)
+"""
+
+
+def test_skipped_in_the_view_the_result_is_the_patch_of_the_others(nvim: Nvim) -> None:
+    """The way the user's keys take, in a real buffer with its undo; everything undone, it is the proposal again."""
+    chosen, cases = random.Random(11), []
+    for _ in range(pairs() // 25):
+        before = some_text(chosen)
+        after = changed(chosen, before) if chosen.random() < 0.9 else some_text(chosen)
+        if before != after:
+            cases.append({"before": before, "after": after, "bits": chosen.getrandbits(12)})
+    found = json.loads(nvim.lua(IN_VIEW, json.dumps(cases)))
+    for case, one in zip(cases, found, strict=True):
+        assert one["result"] == patched(case["before"], one["hunks"], case["bits"], case["after"]), (case, one)
+        assert one["undone"] == case["after"], (case, one)
+
+
+IN_BUFFER = """
+local standing = require("codecompanion.changes.standing")
+local actions = require("codecompanion.changes.actions")
+local proposals = require("codecompanion.changes.proposal")
+local found = {}
+for _, case in ipairs(vim.json.decode(...)) do
+  local bufnr = vim.api.nvim_create_buf(true, false)
+  vim.api.nvim_set_current_buf(bufnr)
+  vim.bo.undolevels = -1
+  vim.api.nvim_buf_set_lines(bufnr, 0, -1, false, case.before)
+  vim.bo.undolevels = 1000
+  vim.bo.modified = false
+  local edit = standing.propose(bufnr, 0, #case.before, case.before, case.after, actions)
+  local all = edit.proposal.now.hunks
+  local one = { hunks = vim.tbl_map(function(hunk) return { hunk.first, hunk.count, #hunk.lines } end, all) }
+  for _, index in ipairs(case.order) do
+    local placed = vim.iter(proposals.refresh(edit.proposal)):find(function(each) return each.index == index end)
+    if placed then
+      local decide = case.bits % 2 ^ index >= 2 ^ (index - 1) and proposals.accept or proposals.reject
+      decide(edit.proposal, { placed })
+    end
+  end
+  one.result = vim.api.nvim_buf_get_lines(bufnr, 0, -1, false)
+  one.left = #proposals.refresh(edit.proposal)
+  vim.cmd("silent! undo 0")
+  one.undone, one.open = vim.api.nvim_buf_get_lines(bufnr, 0, -1, false), #proposals.refresh(edit.proposal)
+  one.is_modified = vim.bo.modified
+  vim.cmd("silent! redo " .. #all)
+  vim.cmd("silent! undo " .. vim.fn.undotree().seq_last)
+  one.redone, one.left_again = vim.api.nvim_buf_get_lines(bufnr, 0, -1, false), #proposals.refresh(edit.proposal)
+  vim.bo.modified = false
+  vim.api.nvim_buf_delete(bufnr, { force = true })
+  found[#found + 1] = one
+end
+return vim.json.encode(found)
+"""
+
+
+def test_decided_one_by_one_in_a_buffer_the_text_is_the_patch_of_what_was_accepted(nvim: Nvim) -> None:
+    """In any order; an undo of all of it opens every hunk again, a redo decides them as before."""
+    chosen, cases = random.Random(12), []
+    for _ in range(pairs() // 25):
+        before = lines_in(some_text(chosen)) or [""]
+        after = lines_in(changed(chosen, "\n".join(before) + "\n"))
+        if before != after and after:
+            order = chosen.sample(range(1, 13), 12)
+            cases.append({"before": before, "after": after, "bits": chosen.getrandbits(12), "order": order})
+    found = json.loads(nvim.lua(IN_BUFFER, json.dumps(cases)))
+    for case, one in zip(cases, found, strict=True):
+        before, after = ("".join(f"{line}\n" for line in case[key]) for key in ("before", "after"))
+        count = len(one["hunks"])
+        if count > 12:
+            continue
+        wanted = lines_in(patched(before, one["hunks"], case["bits"], after)) or [""]
+        assert one["result"] == wanted, (case, one)
+        assert (one["left"], one["open"], one["left_again"]) == (0, count, 0), (case, one)
+        assert one["undone"] == case["before"], (case, one)
+        assert one["redone"] == wanted, (case, one)
+        assert not one["is_modified"], (case, one)
+
+
+def lines_in(text: str) -> list[str]:
+    """Return the lines as a buffer has them."""
+    return text.removesuffix("\n").split("\n") if text else []

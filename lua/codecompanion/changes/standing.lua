@@ -309,6 +309,7 @@ end
 
 ---@param edit CodeCompanion.StandingEdit
 function M.add(edit)
+  M.settle(edit.bufnr)
   local here = by_buffer[edit.bufnr]
   if not here then
     here = { edits = {} }

@@ -32,7 +32,7 @@ local undo_tree = require("codecompanion.changes.undo_tree")
 ---@field win? integer While it is open
 ---@field from? integer Window that the user came from
 ---@field hunks CodeCompanion.Hunk[] Between `before` and the text as it is now
----@field eols table<integer, boolean> Whether the text ends with a newline, by the undo state that set it
+---@field ends table<integer, CodeCompanion.Text> The text after a skip, by its undo state: what lines do not say
 ---@field actions table<string, fun(rows?: { [1]: integer, [2]: integer })> What the verbs do here
 ---@field note? string Said in place of the keys: it is over
 local View = {}
@@ -99,26 +99,25 @@ function View:is_open()
   return self.win ~= nil and api.nvim_win_is_valid(self.win)
 end
 
----Whether the text ends with a newline now: as it came, or as the newest skipped hunk at its end has left it.
----@return boolean
-function View:_eol()
-  local eol, newest = self.options.after.eol ~= false, 0
-  local changes = next(self.eols) ~= nil and undo_tree.changes(self.bufnr) or {}
-  for state, value in pairs(self.eols) do
-    if state > newest and changes[state] == "made" then
-      eol, newest = value, state
-    end
-  end
-  return eol
-end
-
+---The text as it is now. Whether it ends with a newline, and whether one empty line is a text, the lines of a buffer do
+---not say: it is as it came, or as the newest skip has left it.
 ---@return CodeCompanion.Text
 function View:_text()
+  local newest, state = self.options.after, 0
   if not self.options.is_editable or not self.bufnr or not api.nvim_buf_is_loaded(self.bufnr) then
-    return self.options.after
+    return newest
+  end
+  local changes = next(self.ends) ~= nil and undo_tree.changes(self.bufnr) or {}
+  for at, text in pairs(self.ends) do
+    if at > state and changes[at] == "made" then
+      newest, state = text, at
+    end
   end
   local lines = api.nvim_buf_get_lines(self.bufnr, 0, -1, false)
-  return { lines = #lines == 1 and lines[1] == "" and {} or lines, eol = self:_eol() }
+  if #lines == 1 and lines[1] == "" then
+    lines = undo_tree.state(self.bufnr) == state and newest.lines or {}
+  end
+  return { lines = lines, eol = newest.eol ~= false }
 end
 
 ---The proposal as the user left it, nil when it is as it came.
@@ -249,23 +248,21 @@ function View:_skip(indices)
   local before = self.options.before
   undo_tree.close_block(self.bufnr)
   undo_tree.forget()
-  local was_empty, eol = #self:_text().lines == 0, nil
+  local was_empty, left = #self:_text().lines == 0, {}
+  for index, hunk in ipairs(self.hunks) do
+    left[#left + 1] = not vim.list_contains(indices, index) and hunk or nil
+  end
   for at = #indices, 1, -1 do
     local hunk = self.hunks[indices[at]]
     local first, count = self:_place(indices[at])
     local lines = vim.list_slice(before.lines, hunk.first + 1, hunk.first + hunk.count)
     api.nvim_buf_set_lines(self.bufnr, first, first + count, false, lines)
-    if hunk.eol ~= nil then
-      eol = before.eol ~= false
-    end
   end
   if was_empty then -- what is put into an empty buffer comes above its one empty line
     api.nvim_buf_set_lines(self.bufnr, -2, -1, false, {})
   end
   undo_tree.close_block(self.bufnr)
-  if eol ~= nil then
-    self.eols[undo_tree.state(self.bufnr)] = eol
-  end
+  self.ends[undo_tree.state(self.bufnr)] = hunks.apply(before, left)
   self:_draw()
 end
 
@@ -421,7 +418,7 @@ function View:open()
   self.from = api.nvim_get_current_win()
   local is_fresh = not self.bufnr or not api.nvim_buf_is_valid(self.bufnr)
   if is_fresh then
-    self.bufnr, self.eols = self:_make_buffer(), {}
+    self.bufnr, self.ends = self:_make_buffer(), {}
     by_buffer[self.bufnr] = self
   end
   vim.cmd(("tab sbuffer %d"):format(self.bufnr))
@@ -481,7 +478,7 @@ end
 ---@param options CodeCompanion.ChangeViewOptions
 ---@return CodeCompanion.ChangeView
 function M.new(options)
-  return setmetatable({ options = options, hunks = {}, eols = {} }, View)
+  return setmetatable({ options = options, hunks = {}, ends = {} }, View)
 end
 
 ---Show a change.
