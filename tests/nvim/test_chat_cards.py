@@ -185,10 +185,13 @@ def test_the_user_is_told_once_how_full_the_window_is(chat: ChatDriver) -> None:
     ]
 
 
-def test_of_a_request_that_was_made_to_fit_both_sizes_are_told(chat: ChatDriver) -> None:
-    """Issue 9: a request that fitted was called "382 % full"."""
+def test_a_request_that_was_made_to_fit_is_told_by_its_card_alone(chat: ChatDriver) -> None:
+    """Seen: a request that fitted was called "382 % full", later "382 % → 79 %" beside the sizes in the buffer."""
     chat.nvim.lua("Told = {}; vim.notify = function(text) Told[#Told + 1] = text end")
     fields = {"warningLevel": "critical", "usageTokens": 31_300, "budgetTokens": 8_192, "compacted": True, "tier": 0}
     chat.push(events.PolicyEvent(name="context_window_status", fields={**fields, "sentTokens": 6_553}))
+    chat.push(events.PolicyEvent(name="context_window_status", fields={**fields, "warningLevel": "warning"}))
     chat.nvim.wait_lua("return #Told >= 1")
-    assert chat.nvim.lua("return Told")[0].endswith("The context was made to fit: 382 % → 79 % of the window")
+    assert [text.split(": ")[1] for text in chat.nvim.lua("return Told")] == [
+        "The context window is 382 % full (warning)"
+    ], "only what nothing was done about"

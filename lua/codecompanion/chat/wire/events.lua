@@ -313,7 +313,8 @@ function M.compaction_failed(chat, event)
   autocmds.fire(chat, "ChatCompactFailed", event)
 end
 
----How full the context is, in the policy's own words; the user is told when that changes, once.
+---How full the context is, by the levels of the policy; a new level is shown once. What was done about it is in the
+---buffer.
 ---@param chat CodeCompanion.Chat
 ---@param fields table
 local function warn_of_window(chat, fields)
@@ -324,9 +325,7 @@ local function warn_of_window(chat, fields)
       return fields.budgetTokens > 0 and math.floor(tokens / fields.budgetTokens * 100) or 0
     end
     local before, sent = percent(fields.usageTokens), percent(fields.sentTokens or fields.usageTokens)
-    if fields.compacted and sent < before then
-      say.line(("The context was made to fit: %d %% → %d %% of the window"):format(before, sent), severity.INFO)
-    else
+    if not fields.compacted or sent >= before then
       say.line(("The context window is %d %% full (%s)"):format(before, level), severity.WARN)
     end
   end
