@@ -284,7 +284,8 @@ end
 collectgarbage()
 collectgarbage()
 local handles = {}
-vim.uv.walk(function(handle)
+local walk = vim.fn.has("nvim-0.11") == 1 and vim.uv.walk or function() end -- 0.10 stops at handles of its own
+walk(function(handle)
   if not handle:is_closing() then
     table.insert(handles, handle:get_type() .. (handle:is_active() and " active" or ""))
   end
