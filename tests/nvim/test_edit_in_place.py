@@ -97,7 +97,7 @@ def test_a_selection_is_changed_as_said_in_one_step(desk):
     here.edit("4,7CodeCompanion make it iterative")
     here.wait_proposed()
     assert here.lines() == OLD
-    screen = here.nvim.wait_screen(r"\+ +    result = 1")
+    screen = here.nvim.wait_screen(r"    result = 1  \+")
     assert "g2 accept" in screen
     assert "def fact(n):" in screen
     here.nvim.feed("g2")
@@ -308,7 +308,7 @@ def test_the_last_line_of_a_buffer_comes_back_too(desk):
     here.wait_over()
     here.nvim.feed("u")
     here.wait_proposed(1)
-    here.nvim.wait_screen(r"\+ fact\(4\)")
+    here.nvim.wait_screen(r"fact\(4\)  \+")
     here.nvim.feed("g2")
     here.wait_over()
     assert here.lines() == [*OLD, "fact(4)"]
@@ -350,7 +350,7 @@ def test_lines_of_one_buffer_are_edited_side_by_side(desk):
     here.nvim.wait_screen("Lines 4-7 have a proposal already · g2 accepts it")
     here.nvim.feed("u")
     here.nvim.wait_for(lambda: here.lines() == OLD, "the old text")
-    here.nvim.wait_screen(r"\+ import os, sys")
+    here.nvim.wait_screen(r"import os, sys  \+")
     here.nvim.feed("9Gg2")
     here.nvim.wait_screen("2 edits are proposed in this buffer, none on this line")
     here.nvim.feed("ggg25Gg2")
@@ -385,7 +385,7 @@ def test_a_key_stops_the_reply_and_nothing_is_changed(desk, key):
     gate = asyncio.Event()
     here = desk(reply(code(NEW), gate=gate, gate_after=24))
     here.edit("4,7CodeCompanion make it iterative")
-    here.nvim.wait_screen(r"\+ +def fact|result")
+    here.nvim.wait_screen(r"def fact|result")
     here.nvim.feed(key)
     here.wait_over()
     assert here.lines() == OLD
@@ -556,7 +556,7 @@ def test_lines_above_the_first_one_are_seen(desk):
     here = desk(reply(code(["x = 1", "y = 2"], "before")))
     here.edit("1CodeCompanion add x")
     here.wait_proposed(1)
-    here.nvim.wait_screen(r"\+ x = 1\n\+ y = 2\n")
+    here.nvim.wait_screen(r"x = 1  \+\ny = 2  \+\n")
 
 
 def test_without_a_selection_it_is_about_what_is_around_the_cursor(desk):
@@ -687,12 +687,12 @@ def test_new_lines_below_the_last_line_of_the_window_are_scrolled_to(desk):
     here.nvim.feed("G")
     here.ask(".CodeCompanion return both")
     here.wait_proposed()
-    here.nvim.wait_screen(r"\+ return 2\n +g2 accept")
+    here.nvim.wait_screen(r"return 2  \+\ng2 accept")
     here.nvim.feed("grggzt22G")
     here.ask("21,22CodeCompanion number it")
     here.wait_proposed()
     here.nvim.feed("gg]c")
-    here.nvim.wait_screen(r"\+ new 2\n +g2 accept")
+    here.nvim.wait_screen(r"new 2  \+\ng2 accept")
 
 
 def test_what_is_folded_away_is_opened_to_be_seen(desk):
@@ -782,7 +782,7 @@ def test_a_reply_is_drawn_as_it_arrives_with_the_indentation_of_the_file(desk, t
     here.ask("2,21CodeCompanion make it 33")
     here.nvim.wait_screen(r"value_3 = 33")
     assert drawn(here) == [5]
-    assert "+   value_3 = 33" in here.nvim.wait_screen("value_3 = 33")
+    assert "  value_3 = 33  +" in here.nvim.wait_screen("value_3 = 33")
     here.server.release(gate)
     here.wait_proposed(1)
     assert drawn(here) == [5]

@@ -41,8 +41,8 @@ local function room_in(bufnr)
   local info = win and vim.fn.getwininfo(win)[1]
   local gutter = info and info.textoff or 0
   return {
-    width = math.max(MIN_WIDTH, (info and info.width or vim.o.columns) - math.max(gutter, 2)),
-    gutter = math.max(gutter, 2),
+    width = math.max(MIN_WIDTH, (info and info.width or vim.o.columns) - gutter),
+    gutter = gutter,
     rows = (info and info.height or vim.o.lines) - ROWS_BESIDE,
     wraps = win == nil or vim.wo[win].wrap,
     tabstop = vim.bo[bufnr].tabstop,
@@ -86,18 +86,26 @@ end
 ---@return CodeCompanion.VirtualLine[]
 local function other_lines(lines, sign, most, room, in_gutter)
   local shown, group = {}, sign == "+" and "CodeCompanionAdded" or "CodeCompanionRemoved"
-  local before = padded((in_gutter and "" or (" "):rep(room.gutter - 2)) .. sign, room.gutter)
+  local space = (" "):rep(room.gutter)
+  local has_gutter = room.gutter >= 2 -- else the text would not begin where that of the buffer does
+  local before = has_gutter and padded((in_gutter and "" or (" "):rep(room.gutter - 2)) .. sign, room.gutter) or space
   for at, line in ipairs(lines) do
     if #shown >= most and at < #lines - 1 then -- a notice takes a row as well
       local more = ("… %d more"):format(#lines - at + 1) .. keys.hint({ { "view_diff", "shows all" } }, " · ")
-      shown[#shown + 1] = { { (" "):rep(room.gutter) .. more, "CodeCompanionChangeHint" } }
+      shown[#shown + 1] = { { space .. more, "CodeCompanionChangeHint" } }
       break
     end
     local text = visible(line, room.tabstop)
     local rows = room.wraps and fit.rows(text, room.width) or { text }
     for index, row in ipairs(rows) do
-      local mark = index == 1 and before or (" "):rep(room.gutter)
-      shown[#shown + 1] = { { mark, "CodeCompanionChangeHint" }, { padded(row, room.width), group } }
+      local note = (not has_gutter and index == #rows) and "  " .. sign or "" -- as after a line of the buffer
+      local left = room.width - api.nvim_strwidth(row .. note)
+      shown[#shown + 1] = {
+        { index == 1 and before or space, "CodeCompanionChangeHint" },
+        { row, group },
+        left >= 0 and { note, { group, "CodeCompanionChangeHint" } } or { "", group },
+        { (" "):rep(left >= 0 and left or room.width - api.nvim_strwidth(row)), group },
+      }
     end
   end
   return shown
