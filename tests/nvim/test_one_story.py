@@ -195,12 +195,12 @@ def nothing_to_compact(chat: RealChat) -> None:
 
 def undone(chat: RealChat) -> None:
     manual(chat)
-    press(chat, ":CodeCompanionUndo<CR>", "Undid")
+    press(chat, ":CodeCompanionUndo<CR>", "Undone|undone;")
 
 
 def redone(chat: RealChat) -> None:
     undone(chat)
-    press(chat, ":CodeCompanionRedo<CR>", "Redid|Redone|again")
+    press(chat, ":CodeCompanionRedo<CR>", "Redone")
 
 
 def asks(chat: RealChat) -> None:
@@ -239,7 +239,7 @@ def reads_twice(chat: RealChat) -> None:
 
 def reads_and_undoes(chat: RealChat) -> None:
     reads_twice(chat)
-    press(chat, ":CodeCompanionUndo<CR>", "Undid")
+    press(chat, ":CodeCompanionUndo<CR>", "Undone|undone;")
 
 
 def asks_again_and_fails(chat: RealChat) -> None:
@@ -388,9 +388,9 @@ SCENES = [
         "compaction undone",
         undone,
         ("▸ undone · <C-r> redo · Summary · N messages · N → N",),
-        told="Undid: N messages restored (cycles N to N).",
+        told="Compaction undone; N messages are back.",
     ),
-    Scene("compaction redone", redone, (OLD, CARD), told="Redid: N messages compacted (cycles N to N)."),
+    Scene("compaction redone", redone, (OLD, CARD), told="Redone: N messages compacted (cycles N to N)."),
     # ---- compaction before a request
     Scene("compacts by itself", talks(5), (OLD, CARD), **SMALL),
     Scene(
@@ -486,7 +486,7 @@ SCENES = [
             READ,
             "· Editing and compaction are paused until you /compact, redo or choose a policy.",
         ),
-        told="Undid: N tool result restored.",
+        told="Undone: N tool result restored.",
         replies=READS,
         editing=2000,
     ),

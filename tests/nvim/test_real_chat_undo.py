@@ -69,7 +69,7 @@ def test_an_edit_is_undone_redone_and_restored_with_keys_also_behind_a_killed_ho
     edited = messages(chat)
     assert sum(m.edited for m in edited) == len(changes(chat)) == 1
     type_command(chat, "CodeCompanionUndo")
-    screen = chat.nvim.wait_screen("Undid: 1 tool result restored")
+    screen = chat.nvim.wait_screen("Undone: 1 tool result restored")
     assert "K original" not in screen
     assert "undone · <C-r> redo · ✂ 1 tool result cleared" in screen
     assert list(messages(chat)) == originals(chat)
@@ -117,7 +117,7 @@ def test_a_compaction_is_undone_on_its_card_and_what_it_removed_is_recalled(chat
     chat.nvim.feed("q")
     put_cursor(chat, "Summary · 4")
     chat.nvim.feed("u")
-    screen = chat.nvim.wait_screen("Undid: 4 messages restored")
+    screen = chat.nvim.wait_screen("Compaction undone; 4 messages are back")
     assert messages(chat) == before
     assert "▸ undone · <C-r> redo · Summary · 4 messages" in screen
     assert "messages summarised" not in screen

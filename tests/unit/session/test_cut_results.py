@@ -39,5 +39,5 @@ async def test_a_result_that_was_cut_is_told_as_cut_everywhere(tmp_path):
     assert (shown["tool"].cleared, shown["tool"].kept_percent) == (True, (percent,))
     assert (shown["edited"].messages, shown["edited"].kept_percent) == (0, (percent,))
     answer = await again.edits.carry_out(UndoChange(chat="chat-1", change_id=edited.change_id))
-    assert answer == "Undid: 1 tool result restored."
+    assert answer == "Undone: 1 tool result restored."
     assert bench.of(ViewMarks)[-1].cut == {}

@@ -329,7 +329,7 @@ def outcome(change: ViewChanged, *, undone: bool = False) -> str:
                 return f"{counted(cut, 'tool result')} cut"
             return f"{cleared_words(cleared, report.code)} cleared{f', {cut:,} cut' if cut else ''}"
         case "compacted":
-            messages = counted(number if report.messages is None else report.messages, "message")
+            messages = counted(summarised(change), "message")
             return f"{messages} {'restored' if undone else 'compacted'}{_cycles(*report.cycles)}"
         case "detached":
             names = ", ".join(report.names) or counted(number, "attachment")
@@ -347,6 +347,11 @@ def outcome(change: ViewChanged, *, undone: bool = False) -> str:
             return f"{title} {'removed again' if undone else 'restored'}"
         case _:
             return f"{change.kind} {'undone' if undone else 'done'}".replace("_", " ")
+
+
+def summarised(change: ViewChanged) -> int:
+    """Return how many messages a compaction took out, as its card says."""
+    return len(change.removed) if change.report.messages is None else change.report.messages
 
 
 def _cycles(first: int, last: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.errors import InputError
+from codecompanion.formats.plural import counted
 from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import ChangeKind, Insertion, ViewChanged
 from codecompanion.model.messages import PIN_TAG, Message, goes_along, with_changes
@@ -22,7 +23,7 @@ from codecompanion.session.chat import Chat
 from codecompanion.session.history.gone import WIPED
 from codecompanion.session.history.put_back import find, logged, restoration
 from codecompanion.session.history.redraw import redraw
-from codecompanion.session.history.undo import PAUSED_BY, chain_of, outcome
+from codecompanion.session.history.undo import PAUSED_BY, chain_of, outcome, summarised
 from codecompanion.waiting import to_the_end
 from codecompanion.wire import requests
 from codecompanion.wire.events import ContextEdited, Severity
@@ -68,13 +69,16 @@ class ViewEdits:
         change = chain_of(await self.log.events()).to_undo(change_id)
         await to_the_end(self._take_back(change, redo=False))
         await self._tell_outlook(change)
-        return f"Undid: {outcome(change, undone=True)}."
+        if change.kind == "compacted":
+            number = counted(summarised(change), "message")
+            return f"Compaction undone; {number} {'is' if summarised(change) == 1 else 'are'} back."
+        return f"Undone: {outcome(change, undone=True)}."
 
     async def _redo(self, change_id: str) -> str:
         change = chain_of(await self.log.events()).to_redo(change_id)
         self._refuse_foreign(change)
         await to_the_end(self._take_back(change, redo=True))
-        return f"Redid: {outcome(change)}."
+        return f"Redone: {outcome(change)}."
 
     async def _take_back(self, change: ViewChanged, *, redo: bool) -> None:
         if redo:

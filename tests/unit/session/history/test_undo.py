@@ -100,7 +100,7 @@ async def test_an_undone_edit_leaves_the_view_as_it_was(tmp_path):
     said = ""
     while cleared(session):
         said = await ask(session, undo())
-    assert said == "Undid: 1 tool result restored."
+    assert said == "Undone: 1 tool result restored."
     assert list(session.log.view.messages) == list(originals.values())
     assert stored_view(bench) == session.log.view
     assert bench.of(ViewMarks)[-1].cleared == ()
@@ -217,7 +217,7 @@ async def test_a_clear_can_be_undone(tmp_path):
     await session.clear()
     assert session.log.view.messages == ()
     bench.events.clear()
-    assert "Undid: 12 messages restored after /clear" in await ask(session, undo())
+    assert "Undone: 12 messages restored after /clear" in await ask(session, undo())
     assert session.log.view.messages == before
     drawn = [entry for piece in bench.of(Restored) for entry in piece.entries]
     assert len(drawn) == 9
