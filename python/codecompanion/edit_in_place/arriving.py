@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
-from codecompanion.edit_in_place.fit import fitted_so_far
+from codecompanion.edit_in_place.fit import fitted_so_far, may_change_steps
 from codecompanion.edit_in_place.indent_change import IndentChange
+from codecompanion.edit_in_place.indentation import file_style
 from codecompanion.edit_in_place.numbered import looks_numbered, without_numbers
 from codecompanion.edit_in_place.place import Placement
 from codecompanion.edit_in_place.quoted import quoted
@@ -17,6 +18,8 @@ from codecompanion.edit_in_place.restoring import restored
 from codecompanion.wire.requests import EditPlace
 
 _GROWTH = 1.1
+_NEAR = 20
+"""Lines of the region in which those that have just arrived are looked for."""
 _MAX_HEAD = 30
 """Lines above the region that are recognised at the beginning of a reply before all of them have arrived."""
 
@@ -32,37 +35,41 @@ class ArrivingCode:
     """Fits the lines of one reply as they arrive."""
 
     def __init__(self, place: EditPlace, instruction: str = "") -> None:
-        self._place, self._instruction = place, instruction
+        self._place, self._instruction, self._style = place, instruction, file_style(place)
         self._raw: list[str] = []
-        self._told: tuple[str, ...] = ()
+        self._told: list[str] = []
         self._fitted_to = 0
         """Raw lines that were there when all of them were fitted."""
-        self._change, self._lines, self._next = IndentChange(), tuple[str, ...](), 0
+        self._change, self._reached = IndentChange(), 0
 
     def take(self, lines: tuple[str, ...], placement: Placement) -> News | None:
         """Take in whole lines of the reply; return what is to be drawn otherwise, None for nothing."""
         self._raw.extend(lines)
         if placement in ("new", "chat") or self._may_be_left_out():
             return None
+        told = len(self._told)
         if len(self._raw) >= self._fitted_to * _GROWTH:
             self._fitted_to = len(self._raw)
-            self._lines, self._change, self._next = fitted_so_far(
+            now, self._change, self._reached = fitted_so_far(
                 tuple(self._raw), self._place, placement, self._instruction
             )
-        now = (*self._lines, *self._since())
-        told, self._told = self._told, now
-        kept = _shared(told, now)
-        return News(kept, now[kept:]) if now != told else None
+            kept = _shared(self._told, now)
+            new = now[kept:]
+        else:
+            kept, new = told, self._next(len(lines), placement)
+        self._told[kept:] = new
+        return News(kept, new) if new or kept < told else None
 
-    def _since(self) -> tuple[str, ...]:
-        """Return the lines that came after all were fitted, indented as those were."""
-        if self._fitted_to == len(self._raw):
-            return ()
+    def _next(self, count: int, placement: Placement) -> tuple[str, ...]:
+        """Return the last lines that have arrived, indented as those before them."""
         # With the line before them: one number alone counts nothing.
-        lines = without_numbers(tuple(self._raw[self._fitted_to - 1 :]), self._place.region)[1:]
-        near = self._place.region[self._next : self._next + 2 * len(lines)]
+        lines = without_numbers(tuple(self._raw[-count - 1 :]), self._place.region)[1:]
+        region = self._place.region if placement == "replace" else ()
+        found = quoted(lines, region[self._reached : self._reached + _NEAR + 2 * count])
+        self._reached += max(found.partner) + 1
         change = msgspec.structs.replace(self._change, has_lost_first=False)
-        return restored(change, quoted(lines, near), self._place)
+        may = may_change_steps(self._instruction)
+        return restored(change, found, self._place, may_change_steps=may, style=self._style)
 
     def _may_be_left_out(self) -> bool:
         """Return whether the beginning is yet no more than lines above the region, or the number of a line."""
@@ -78,7 +85,7 @@ class ArrivingCode:
         return any(above[at : at + count] == said for at in range(len(above) - count + 1))
 
 
-def _shared(old: tuple[str, ...], new: tuple[str, ...]) -> int:
+def _shared(old: list[str], new: tuple[str, ...]) -> int:
     size = 0
     while size < len(old) and size < len(new) and old[size] == new[size]:
         size += 1

@@ -48,6 +48,11 @@ def fitted(code: tuple[str, ...], place: EditPlace, placement: Placement, instru
     return _indented(quoted(lines, place.region if placement == "replace" else ()), place, instruction)[0]
 
 
+def may_change_steps(instruction: str) -> bool:
+    """Return whether tabs for spaces, or other steps, are a habit of the model and not what it was asked for."""
+    return _ABOUT_INDENTATION.search(instruction) is None
+
+
 def _indented(found: Quoted, place: EditPlace, instruction: str) -> tuple[tuple[str, ...], IndentChange]:
     """Return the lines of a reply indented as the file is, and the change that this reverses.
 
@@ -55,7 +60,7 @@ def _indented(found: Quoted, place: EditPlace, instruction: str) -> tuple[tuple[
     """
     if moves_only(found) and _ABOUT_WHITE_SPACE.search(instruction):
         return found.lines, IndentChange()
-    may = _ABOUT_INDENTATION.search(instruction) is None
+    may = may_change_steps(instruction)
     change = change_of(found, place, may_change_steps=may)
     return restored(change, found, place, may_change_steps=may), change
 

@@ -11,6 +11,7 @@ from collections import Counter
 
 from codecompanion.edit_in_place.indent_change import IndentChange, wanted_lead
 from codecompanion.edit_in_place.indentation import (
+    Style,
     columns,
     compact,
     file_style,
@@ -32,23 +33,31 @@ _HARD_BREAK = frozenset({"markdown", "md", "quarto", "rmd", "mdx", "vimwiki"})
 
 
 def restored(
-    change: IndentChange, found: Quoted, place: EditPlace, *, may_change_steps: bool = True
+    change: IndentChange,
+    found: Quoted,
+    place: EditPlace,
+    *,
+    may_change_steps: bool = True,
+    style: Style | None = None,
 ) -> tuple[str, ...]:
-    """Return the lines as they belong in the file. `may_change_steps`: as for `change_of`."""
-    restoring = _Restoring(change, found, place)
+    """Return the lines as they belong in the file.
+
+    `may_change_steps`: as for `change_of`. `style`: that of the file, where it is known.
+    """
+    restoring = _Restoring(change, found, place, style or file_style(place))
     if not may_change_steps:
         restoring.foreign_step = 0
     return restoring.lines()
 
 
 class _Restoring:
-    def __init__(self, change: IndentChange, found: Quoted, place: EditPlace) -> None:
+    def __init__(self, change: IndentChange, found: Quoted, place: EditPlace, style: Style) -> None:
         self._change, self._found, self._place = change, found, place
         self._leads = [lead_of(line) for line in found.lines]
         if change.has_lost_first:
             first = next(filter(is_indented_code, found.region), None)
             self._leads[found.first] = change.in_reply(wanted_lead(place) if first is None else lead_of(first))
-        self._style = file_style(place)
+        self._style = style
         self._own = self._own_lines()
         self.foreign_step = self._step_of_foreign_lines()
         self._hunk: tuple[int, int] | None = None

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codecompanion.edit_in_place import arriving as arriving_code
+from codecompanion.edit_in_place import restoring
 from codecompanion.edit_in_place.arriving import ArrivingCode
 from codecompanion.edit_in_place.place import Placement
 from codecompanion.wire.requests import EditPlace
@@ -76,17 +78,22 @@ def test_what_is_added_is_indented_and_a_new_buffer_is_not_drawn():
 
 
 def test_a_long_reply_is_not_fitted_again_for_each_line(monkeypatch):
-    import codecompanion.edit_in_place.arriving as module
-
-    lines = 0
-    fit = module.fitted_so_far
+    lines = styles = 0
+    fit, style = arriving_code.fitted_so_far, restoring.file_style
 
     def counted(code, *more):
         nonlocal lines
         lines += len(code)
         return fit(code, *more)
 
-    monkeypatch.setattr(module, "fitted_so_far", counted)
+    def counted_style(place):
+        nonlocal styles
+        styles += 1
+        return style(place)
+
+    monkeypatch.setattr(arriving_code, "fitted_so_far", counted)
+    monkeypatch.setattr(restoring, "file_style", counted_style)
     region = tuple(f"    line_{at}()" for at in range(1_000))
     assert told(EditPlace(region=region), *line_by_line(tuple(map(str.strip, region))))[-1] == region
     assert lines < 15 * len(region)
+    assert styles < 100  # reading how the file is indented takes as long as the file
