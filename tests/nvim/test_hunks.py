@@ -224,15 +224,15 @@ for _, case in ipairs(vim.json.decode(...)) do
     title = "Edit", path = "/tmp/x.txt", is_editable = true, actions = {},
     before = hunks.text(case.before), after = hunks.text(case.after),
   })
-  local one = { hunks = vim.tbl_map(function(hunk) return { hunk.first, hunk.count, #hunk.lines } end, view.hunks) }
+  local one = { hunks = vim.tbl_map(function(hunk) return { hunk.first, hunk.count, #hunk.lines } end, view.proposed.hunks) }
   local kept = {}
-  for index in ipairs(view.hunks) do
+  for index in ipairs(view.proposed.hunks) do
     kept[index] = case.bits % 2 ^ index >= 2 ^ (index - 1)
   end
   for index = #kept, 1, -1 do -- from the last one up: those above keep their place
     if not kept[index] then
-      vim.api.nvim_win_set_cursor(view.win, { view:_row_of(index) + 1, 0 })
-      view:_skip({ index })
+      vim.api.nvim_win_set_cursor(view.win, { view.proposed:row_of(index) + 1, 0 })
+      view.proposed:skip({ index })
     end
   end
   one.result = view:edited_text() or case.after
