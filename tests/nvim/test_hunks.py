@@ -224,9 +224,10 @@ for _, case in ipairs(vim.json.decode(...)) do
     title = "Edit", path = "/tmp/x.txt", is_editable = true, actions = {},
     before = hunks.text(case.before), after = hunks.text(case.after),
   })
-  local one = { hunks = vim.tbl_map(function(hunk) return { hunk.first, hunk.count, #hunk.lines } end, view.proposed.hunks) }
+  local all = view.proposed.hunks
+  local one = { hunks = vim.tbl_map(function(hunk) return { hunk.first, hunk.count, #hunk.lines } end, all) }
   local kept = {}
-  for index in ipairs(view.proposed.hunks) do
+  for index in ipairs(all) do
     kept[index] = case.bits % 2 ^ index >= 2 ^ (index - 1)
   end
   for index = #kept, 1, -1 do -- from the last one up: those above keep their place
