@@ -41,7 +41,7 @@ function M.run(name, range)
   if chat and verb == "skip_hunk" then
     return say.hint("Open the diff of the approval to skip a hunk")
   elseif chat then
-    local win = vim.fn.win_findbuf(chat.bufnr)[1]
+    local win = require("codecompanion.chat.buffer.shown").visible(chat)[1]
     if win then
       return api.nvim_win_call(win, function()
         require("codecompanion.chat.question.keys").run(chat.bufnr, verb)

@@ -20,7 +20,7 @@ local function end_edits()
   local standing = package.loaded["codecompanion.changes.standing"]
   for _, bufnr in ipairs(standing and vim.api.nvim_list_bufs() or {}) do
     for _, edit in ipairs(standing.live(bufnr)) do
-      standing.finish(edit, "The plugin was reloaded; the proposal was dropped.")
+      standing.finish(edit, "Plugin reloaded: the proposed edit was discarded.")
     end
   end
   local questions = package.loaded["codecompanion.headless_question"]

@@ -1904,6 +1904,9 @@
 ---@field retry? CodeCompanion.Options.interactions.inline.keymaps.retry|false
 ---@field follow_up? CodeCompanion.Options.interactions.inline.keymaps.follow_up|false
 ---@field open_chat? CodeCompanion.Options.interactions.inline.keymaps.open_chat|false
+---@field accept_change? CodeCompanion.Options.interactions.inline.keymaps.accept_change|false
+---@field reject_change? CodeCompanion.Options.interactions.inline.keymaps.reject_change|false
+---@field always_accept? CodeCompanion.Options.interactions.inline.keymaps.always_accept|false
 
 ---Show the keys
 ---@class CodeCompanion.Options.interactions.inline.keymaps.options
@@ -1955,6 +1958,36 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
+---Accept all hunks, in place of the key in `interactions.shared.keymaps`
+---@class CodeCompanion.Options.interactions.inline.keymaps.accept_change
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.accept_change.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.accept_change.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Reject all hunks, in place of the key in `interactions.shared.keymaps`
+---@class CodeCompanion.Options.interactions.inline.keymaps.reject_change
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.reject_change.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.reject_change.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
+---Always accept, in place of the key in `interactions.shared.keymaps`
+---@class CodeCompanion.Options.interactions.inline.keymaps.always_accept
+---@field modes? CodeCompanion.Options.interactions.inline.keymaps.always_accept.modes
+
+---Keys by mode; they replace the default keys.
+---@class CodeCompanion.Options.interactions.inline.keymaps.always_accept.modes
+---@field n? string|string[]
+---@field i? string|string[]
+---@field v? string|string[]
+
 ---Proposed changes, wherever they are shown, see |codecompanion-changes|.
 ---@class CodeCompanion.Options.interactions.shared
 ---@field keymaps? CodeCompanion.Options.interactions.shared.keymaps
@@ -1982,7 +2015,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Reject the change or the call
+---Reject the change or the call; in Visual mode the selected hunks
 ---@class CodeCompanion.Options.interactions.shared.keymaps.reject_change
 ---@field modes? CodeCompanion.Options.interactions.shared.keymaps.reject_change.modes
 

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from codecompanion.wire import events
-from harness import NO_PROVIDER, Nvim, lua_string
+from harness import NO_PROVIDER, NO_READING, Nvim, lua_string
 
 FAKE_HOST = Path(__file__).with_name("fake_host.lua")
 
 INIT = f"""
-{NO_PROVIDER}vim.o.termguicolors = true
+{NO_PROVIDER}{NO_READING}vim.o.termguicolors = true
 package.preload["codecompanion.host"] = function() return dofile({lua_string(str(FAKE_HOST))}) end
 """
 

@@ -28,6 +28,12 @@ from tests.patience import PATIENCE_S
 NO_PROVIDER = "vim.g.loaded_python3_provider = 0\n"
 """For init files of tests that are not about it: the first Python file that is shown would start three Pythons to find
 out whether the provider works, 0.8 s of CPU."""
+NO_READING = """
+vim.api.nvim_create_autocmd("FileType", { pattern = "codecompanion", once = true, callback = function()
+  require("codecompanion.chat.question.follow").UNREAD_MS = 0
+end })
+"""
+"""For init files: an approval is answered at once. Tests about the time it takes to read one set it themselves."""
 REPO = Path(__file__).resolve().parents[2]
 LOGINS = ("COPILOT_GITHUB_TOKEN", "CODESPACES", "GITHUB_TOKEN")
 NOBODY = "127.0.0.1:9"

@@ -10,7 +10,7 @@ from typing import Any
 from codecompanion.model.history import LogEvent
 from codecompanion.model.view import View, project
 from codecompanion.store.opening import open_store
-from harness import NO_PROVIDER, Nvim, lua_string
+from harness import NO_PROVIDER, NO_READING, Nvim, lua_string
 from tests.forked_python import forked_python, process_of
 from tests.providers.loopback.server import LoopbackServer
 
@@ -50,7 +50,7 @@ def init_lua(
     text = lua_string(json.dumps(config))
     more = lua_string(json.dumps(options or {}))
     return (
-        f"vim.o.termguicolors = true\n{NO_PROVIDER}"
+        f"vim.o.termguicolors = true\n{NO_PROVIDER}{NO_READING}"
         f"require('codecompanion').setup(vim.tbl_deep_extend('force', vim.json.decode({text}),"
         f" vim.json.decode({more})))\n"
     )

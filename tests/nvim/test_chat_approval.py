@@ -68,6 +68,43 @@ def test_an_approval_out_of_sight_is_gone_to_first(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
 
 
+def test_an_approval_whose_text_is_below_the_window_is_shown_first(chat: ChatDriver) -> None:
+    """Its first line alone says nothing of what would run."""
+    chat.accept("go")
+    chat.reply("\n\n".join(f"paragraph {number}" for number in range(60)), end=False)
+    ask(chat, body="make\n" * 8 + "rm -rf ~")
+    row = chat.nvim.lua("return vim.fn.search('^▎ run_command', 'nw')")
+    chat.nvim.lua("vim.fn.winrestview({ topline = ... - vim.api.nvim_win_get_height(0) + 1, lnum = ... - 5 })", row)
+    assert "rm -rf ~" not in chat.nvim.screen()
+    chat.nvim.feed("g2")
+    chat.nvim.wait_screen("read it, then press the key again")
+    chat.nvim.wait_screen(r"rm -rf ~")
+    assert answered(chat) == []
+
+
+def test_keys_typed_ahead_run_nothing_that_could_not_be_read(chat: ChatDriver) -> None:
+    """Twice on a block out of sight; at once after the one under the cursor is gone; from another tab page."""
+    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 3600e3")
+    chat.accept("go")
+    chat.reply("\n\n".join(f"paragraph {number}" for number in range(80)), end=False)
+    ask(chat, "c1", body="first")
+    chat.nvim.feed("ggg2g2")
+    chat.nvim.wait_screen("read it, then press the key again")
+    ask(chat, "c2", body="second")
+    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 0")
+    chat.nvim.feed("]a")
+    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 3600e3")
+    chat.push(events.ApprovalClosed(call_id="c1", decision="cancel"))
+    chat.nvim.feed("g2")
+    chat.nvim.settle()
+    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 0")
+    chat.nvim.command("tabnew")
+    chat.nvim.command("CodeCompanion accept")
+    chat.nvim.settle()
+    assert answered(chat) == []
+    assert "second" in chat.nvim.screen()
+
+
 def test_of_several_approvals_each_says_which_it_is_and_the_one_under_the_cursor_is_answered(chat: ChatDriver) -> None:
     """From elsewhere the key goes to the first one."""
     no_pause(chat)
@@ -163,10 +200,10 @@ def test_who_has_moved_is_taken_nowhere(chat: ChatDriver, moved: str) -> None:
 
 def test_a_key_meant_for_the_last_one_runs_nothing(chat: ChatDriver) -> None:
     """`g2` pressed twice, or held down: what has just come under the cursor is to be read first."""
-    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 3600e3")
     chat.accept("go")
     ask(chat, "c1")
     chat.nvim.feed("]ag2")
+    chat.nvim.lua("require('codecompanion.chat.question.follow').UNREAD_MS = 3600e3")
     chat.push(events.ApprovalClosed(call_id="c1", decision="once"))
     ask(chat, "c2", body="rm -rf ~")
     for key in ("g2", "g2", "g1"):
@@ -581,7 +618,7 @@ def test_what_runs_without_asking_is_listed_and_taken_back(chat: ChatDriver) -> 
     chat.answer("revoke_grant", "run_command asks again: make test")
     chat.nvim.command("CodeCompanion approvals")
     screen = chat.nvim.wait_screen("Runs without asking in this chat")
-    assert "insert_edit  every call, but for files that run code" in screen
+    assert "insert_edit  every call, except files that run code" in screen
     assert "run_command  make <U+202E>tset" in screen
     assert "run_command  git status …  · from your configuration" in screen
     place = chat.nvim.lua("return vim.api.nvim_win_get_position(0)")

@@ -111,6 +111,47 @@ def test_selected_hunks_are_skipped_together(chat: ChatDriver) -> None:
     assert accepted(chat) == BEFORE
 
 
+def test_in_visual_mode_only_the_selected_hunks_are_accepted(chat: ChatDriver) -> None:
+    """Also by the command with a range; a selection without a hunk accepts nothing."""
+    open_view(chat)
+    chat.nvim.feed("4GVjg2")
+    chat.nvim.wait_screen("No hunk in the selection")
+    assert chat.sent("approve") == []
+    chat.nvim.feed("2GVg2")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    assert chat.sent("approve")[0]["text"] == AFTER.replace("return 22", "return 2")
+
+
+@pytest.mark.parametrize("keys", [":e!<CR>", ":edit!<CR>"])
+def test_reading_the_view_again_is_the_proposal_as_it_came(chat: ChatDriver, keys: str) -> None:
+    """It emptied the text, and accepting it the file."""
+    open_view(chat)
+    chat.nvim.feed("ccmine<Esc>g5" + keys)
+    chat.nvim.wait_for(lambda: chat.nvim.lines() == AFTER.rstrip("\n").split("\n"), "the proposal")
+    assert accepted(chat) is None
+
+
+@pytest.mark.parametrize("keys", [":bd!<CR>", ":bunload!<CR>", ":bw!<CR>"])
+def test_a_view_whose_buffer_is_unloaded_keeps_what_was_edited(chat: ChatDriver, keys: str) -> None:
+    """The block says so, and what is accepted is what it says."""
+    open_view(chat)
+    chat.nvim.feed("g5" + keys)
+    chat.nvim.wait_for(lambda: tabs(chat) == 1 and in_chat(chat), "the chat")
+    chat.nvim.wait_screen("with your changes")
+    chat.nvim.feed("K")
+    chat.nvim.wait_for(lambda: tabs(chat) == 2, "the diff")
+    assert chat.nvim.lines() == BEFORE.replace("return 2", "return 22").rstrip("\n").split("\n")
+    assert accepted(chat) == BEFORE.replace("return 2", "return 22")
+
+
+@pytest.mark.parametrize("levels", [-1, 0, 1])
+def test_the_end_of_the_text_is_known_without_undo(chat: ChatDriver, levels: int) -> None:
+    chat.nvim.command(f"set undolevels={levels}")
+    open_view(chat, before="b\nc", after="b\nc\n")
+    chat.nvim.feed("g5")
+    assert accepted(chat) == "b\nc"
+
+
 def test_skipping_the_only_hunk_is_said_on_the_block(chat: ChatDriver) -> None:
     text = "".join(f"line {number}\n" for number in range(60))
     open_view(chat, before=text, after=text.replace("line 33", "LINE 33"))
@@ -332,6 +373,66 @@ def test_a_rejected_edit_is_proposed_again_by_u_on_its_line(nvim_factory, tmp_pa
         chat.nvim.lua("vim.ui.select = function(items, o, done) _G.names = vim.tbl_map(o.format_item, items) end")
         chat.nvim.command("CodeCompanionActions")
         assert "Reopen a rejected change" in str(chat.nvim.wait_lua("return _G.names"))
+
+
+def test_a_rejected_edit_is_proposed_in_a_file_that_is_open_by_a_link(nvim_factory, tmp_path: Path) -> None:
+    """The name of the buffer is another one than that of the file."""
+    with ChatServerThread([edit("two", "TWO", "a.py"), reply("done")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
+        (tmp_path / "work" / "link.py").symlink_to(tmp_path / "work" / "a.py")
+        chat.nvim.lua("_G.chat_win = vim.api.nvim_get_current_win()")
+        chat.nvim.command("topleft split link.py")
+        chat.nvim.lua("vim.api.nvim_set_current_win(_G.chat_win)")
+        before = chat.finished()
+        chat.send("edit it")
+        chat.press_on_approval("g3")
+        chat.nvim.wait_screen("Reason for rejecting it")
+        chat.nvim.feed("<CR>")
+        chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
+        chat.nvim.command("CodeCompanion reopen")
+        chat.nvim.wait_lua("return vim.b.codecompanion_edit and vim.b.codecompanion_edit.changes == 1")
+        chat.nvim.feed("g2")
+        assert chat.nvim.lines() == ["one", "TWO"]
+
+
+def test_a_rejection_in_an_empty_buffer_leaves_it_empty(nvim_factory, tmp_path: Path) -> None:
+    """Its one line is none: `:w` wrote a newline."""
+    with ChatServerThread([reply("placement: replace\n```python\nprint(1)\n\nprint(2)\n```\n")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, files=[("empty.py", "")], opened=False)
+        chat.nvim.command(f"edit {tmp_path}/work/empty.py")
+        chat.nvim.feed(":CodeCompanion print one and two<CR>")
+        chat.nvim.wait_lua("return vim.b.codecompanion_edit and vim.b.codecompanion_edit.state == 'proposed'")
+        assert chat.nvim.lua("return vim.b.codecompanion_edit.changes") == 1
+        chat.nvim.feed("g3")
+        chat.nvim.wait_lua("return vim.b.codecompanion_edit == nil")
+        chat.nvim.command("write")
+        assert (tmp_path / "work" / "empty.py").read_bytes() == b""
+        chat.nvim.command("CodeCompanion reopen")
+        chat.nvim.wait_lua("return vim.b.codecompanion_edit ~= nil")
+        chat.nvim.feed("g2")
+        assert chat.nvim.lines() == ["print(1)", "", "print(2)"]
+
+
+def test_the_block_shows_what_the_user_made_of_the_proposal(chat: ChatDriver) -> None:
+    """Its lines and its size are those that would be written."""
+    open_view(chat)
+    chat.nvim.wait_screen("2 hunks")
+    chat.nvim.feed("g5")
+    chat.nvim.feed("]cA # mine<Esc>q")
+    chat.nvim.wait_for(lambda: in_chat(chat), "the chat")
+    screen = chat.nvim.wait_screen(r"Edit src/stack.py   \+1 −1 .*with your changes")
+    assert "import sys" not in screen
+    assert "return 22 # mine" in screen
+    chat.nvim.feed("Gg2")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    assert chat.sent("approve")[0]["text"] == BEFORE.replace("return 2", "return 22 # mine")
+
+
+def test_k_opens_the_only_approval_from_the_input(chat: ChatDriver) -> None:
+    chat.accept("go")
+    propose(chat)
+    chat.nvim.feed("GK")
+    chat.nvim.wait_for(lambda: tabs(chat) == 2, "the tab page of the diff")
 
 
 def test_a_chat_that_is_closed_meanwhile_takes_its_questions_along(chat: ChatDriver) -> None:

@@ -211,6 +211,84 @@ def test_always_asks_for_the_scope_and_an_undo_ends_it(desk):
     assert here.lines()[3] == TWO[0]
 
 
+def test_an_undo_of_what_always_was_pressed_on_asks_again(desk):
+    here = desk(reply(code(TWO)), reply(code(["def fact(m):"])))
+    here.edit("4,7CodeCompanion call it number")
+    here.wait_proposed(2)
+    here.nvim.feed("g1")
+    here.nvim.wait_screen("Accept this and later edits in place in fact.py")
+    here.nvim.feed("<CR>")
+    here.wait_over()
+    here.nvim.feed("u")
+    here.wait_proposed(2)
+    here.nvim.feed("g3")
+    here.wait_over()
+    here.ask("4CodeCompanion call it m")
+    here.wait_proposed(1)
+    assert here.lines() == OLD
+
+
+def test_a_selection_without_a_hunk_decides_nothing(desk):
+    """Although there is only one hunk, which keys outside of a selection are about."""
+    here = desk(reply(code([*OLD[3:6], TWO[3]])))
+    here.edit("4,7CodeCompanion call it number")
+    here.wait_proposed(1)
+    for keys in ("ggVg2", "ggVg5", "ggVg3"):
+        here.nvim.feed(keys)
+        here.nvim.wait_screen("No hunk in the selection")
+        here.nvim.feed("<Esc>:<CR>")
+        assert here.state()["changes"] == 1
+    here.nvim.feed("7GVg3")
+    here.wait_over()
+    assert here.lines() == OLD
+
+
+def test_the_view_of_another_proposal_decides_nothing(desk):
+    """Asked again meanwhile, or typed into: what is decided is what is shown."""
+    here = desk(reply(code(TWO)), reply(code(NEW)))
+    here.edit("4,7CodeCompanion call it number")
+    here.wait_proposed(2)
+    here.nvim.feed("gK")
+    here.nvim.wait_screen("Edit in place fact.py")
+    here.nvim.lua("vim.ui.input = function(_, done) done('make it iterative') end")
+    here.nvim.feed("gtg<CR>")
+    here.wait_proposed(1)
+    here.nvim.feed("gtg2")
+    here.nvim.wait_screen("The proposal or the text has changed since, nothing was decided")
+    here.nvim.feed("q")
+    assert here.lines() == OLD
+    here.nvim.feed("gK")
+    here.nvim.wait_screen("Edit in place fact.py")
+    here.nvim.feed("g2")
+    here.wait_over()
+    assert here.lines() == EDITED
+    assert here.nvim.lua("return vim.fn.tabpagenr('$')") == 1
+
+
+def test_line_ends_that_were_changed_since_count_as_a_change(desk):
+    here = desk(reply(code(TWO)))
+    here.edit("4,7CodeCompanion call it number")
+    here.wait_proposed(2)
+    here.nvim.feed("g3")
+    here.wait_over()
+    here.nvim.feed(":set ff=dos<CR>u")
+    here.wait_proposed(2)
+    assert here.nvim.lua("return vim.bo.modified")
+
+
+def test_keys_of_edits_in_place_can_be_others_than_those_of_approvals(desk):
+    """As in a configuration of an older codecompanion.nvim."""
+    keymaps = {"accept_change": {"modes": {"n": "ga"}}, "reject_change": {"modes": {"n": "gr"}}}
+    here = desk(reply(code(TWO)), options={"interactions": {"inline": {"keymaps": keymaps}}})
+    here.edit("4,7CodeCompanion call it number")
+    here.wait_proposed(2)
+    here.nvim.wait_screen("ga accept · gr reject · g5 skip hunk")
+    here.nvim.feed("ga")
+    here.wait_over()
+    assert here.lines() == [*OLD[:3], *TWO, *OLD[7:]]
+    assert here.nvim.lua("return vim.fn.maparg('ga', 'n')") == ""
+
+
 def test_changes_are_decided_one_by_one(desk):
     here = desk(reply(code(TWO)))
     here.edit("4,7CodeCompanion call it number")
@@ -728,7 +806,7 @@ def test_a_buffer_that_is_loaded_again_or_wiped_ends_its_edit(desk):
     here.wait_proposed()
     here.nvim.command("edit!")
     here.wait_over()
-    here.nvim.wait_for(lambda: "The buffer was loaded again" in here.nvim.messages(), "what became of it")
+    here.nvim.wait_for(lambda: "Buffer reloaded: the proposed edit" in here.nvim.messages(), "what became of it")
     assert here.lines() == OLD
     here.nvim.lua("vim.cmd('4,7CodeCompanion make it iterative')")
     here.wait_proposed()
@@ -737,7 +815,7 @@ def test_a_buffer_that_is_loaded_again_or_wiped_ends_its_edit(desk):
     here.nvim.lua("vim.cmd('edit! fact.py | 4,7CodeCompanion make it iterative')")  # before anything is tidied
     here.wait_proposed()
     here.nvim.command("enew | bwipeout! fact.py")
-    closed = "The buffer was closed; its edit in place was dropped."
+    closed = "Buffer closed: the proposed edit was discarded."
     here.nvim.wait_for(lambda: closed in here.nvim.messages(), "what became of it")
     here.edit("4,7CodeCompanion why not")
     assert here.lines() == OLD

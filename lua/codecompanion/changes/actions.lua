@@ -50,7 +50,9 @@ local function chosen_hunks(edit, rows)
   if rows then
     return proposals.at(edit.proposal, rows[1], rows[2])
   end
-  return proposals.at(edit.proposal, api.nvim_win_get_cursor(0)[1] - 1)
+  local row, placed = api.nvim_win_get_cursor(0)[1] - 1, edit.proposal.placed
+  local found = proposals.at(edit.proposal, row, row)
+  return #found == 0 and #placed == 1 and { placed[1] } or found
 end
 
 ---@param edit CodeCompanion.StandingEdit
@@ -85,10 +87,12 @@ function M.accept_change(edit, rows)
   say_accepted(edit, #wanted)
 end
 
----Reject what is open; a reply that is still arriving is stopped.
-function M.reject_change(edit)
+---Reject what is open, of selected rows the hunks they have; a reply that is still arriving is stopped.
+function M.reject_change(edit, rows)
   if edit.is_asking then
     return edit.actions.stop()
+  elseif rows then
+    return M.skip_hunk(edit, rows)
   end
   proposals.refresh(edit.proposal)
   local is_part = proposals.has(edit.proposal, "accepted")
@@ -104,7 +108,8 @@ function M.skip_hunk(edit, rows)
   end
   local unwanted = chosen_hunks(edit, rows)
   if #unwanted == 0 then
-    return say.hint("No hunk on this line" .. keys.hint({ { "next_hunk", "goes to the next one" } }, " · "))
+    local go = keys.hint({ { "next_hunk", "goes to the next one" } }, " · ")
+    return say.hint(rows and "No hunk in the selection" or "No hunk on this line" .. go)
   end
   proposals.reject(edit.proposal, unwanted)
   if #(proposals.refresh(edit.proposal) or {}) == 0 then
@@ -135,6 +140,7 @@ function M.always_accept(edit)
   }, function(scope)
     if scope and standing.is_alive(edit) then
       standing.always_accept(scope.bufnr)
+      edit.is_automatic = true
       M.accept_change(edit)
     end
   end)
@@ -185,7 +191,8 @@ function M.previous_hunk(edit)
   go(edit, -1)
 end
 
----The whole change, in a view of its own; what is decided there is decided here.
+---The whole change, in a view of its own. What is decided there is decided here, unless the proposal or the text is
+---another one by then.
 function M.view_diff(edit)
   if not is_proposed(edit) then
     return
@@ -195,20 +202,25 @@ function M.view_diff(edit)
   local proposed = vim.list_slice(now, 1, first)
   vim.list_extend(proposed, proposals.result(edit.proposal))
   vim.list_extend(proposed, now, last + 1)
-  require("codecompanion.changes.view").open({
+  local seen, tick = edit.proposal.now, api.nvim_buf_get_changedtick(edit.bufnr)
+  local view
+  local function deciding(decide)
+    return function()
+      local is_same = standing.is_alive(edit) and not edit.is_asking and edit.proposal.now == seen
+      if not is_same or api.nvim_buf_get_changedtick(edit.bufnr) ~= tick then
+        return view:over("The proposal or the text has changed since, nothing was decided")
+      end
+      view:close()
+      decide(edit)
+    end
+  end
+  view = require("codecompanion.changes.view").open({
     title = "Edit in place",
     path = api.nvim_buf_get_name(edit.bufnr),
     filetype = vim.bo[edit.bufnr].filetype,
     before = { lines = now },
     after = { lines = proposed },
-    actions = {
-      accept_change = function()
-        M.accept_change(edit)
-      end,
-      reject_change = function()
-        M.reject_change(edit)
-      end,
-    },
+    actions = { accept_change = deciding(M.accept_change), reject_change = deciding(M.reject_change) },
   })
 end
 

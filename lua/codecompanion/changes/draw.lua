@@ -189,21 +189,23 @@ end
 ---@field hint string[] What is said below the first hunk: the first that fits
 ---@field in_gutter? boolean The signs of its lines are in the sign column
 
----What is said below a hunk.
----@param shown CodeCompanion.ShownHunks
----@param index integer
+---What is said below a hunk that overlaps a change of the user's.
+---@return string[] In fewer and fewer words
+local function conflict_hint()
+  local accept = keys.selecting()
+  local choice =
+    keys.hint({ accept and { "=" .. accept, "takes the new ones" } or nil, { "skip_hunk", "keeps yours" } })
+  return { "You changed these lines too · " .. choice, "You changed these" }
+end
+
+---A line below a hunk: the first text that fits.
+---@param texts string[]
+---@param group string
 ---@param room CodeCompanion.ChangeRoom
 ---@return CodeCompanion.VirtualLine?
-local function hint_below(shown, index, room)
-  local hint, group = index == 1 and shown.hint or {}, "CodeCompanionChangeHint"
-  if shown.hunks[index].is_conflict then
-    local accept = keys.selecting()
-    local choice =
-      keys.hint({ accept and { "=" .. accept, "takes the new ones" } or nil, { "skip_hunk", "keeps yours" } })
-    hint, group = { "You changed these lines too · " .. choice, "You changed these" }, "CodeCompanionConflict"
-  end
-  for at, text in ipairs(hint) do
-    if api.nvim_strwidth(text) <= room.width or at == #hint then
+local function hint_below(texts, group, room)
+  for at, text in ipairs(texts) do
+    if api.nvim_strwidth(text) <= room.width or at == #texts then
       return { { (" "):rep(room.gutter) .. fit.cut(text, room.width), group } }
     end
   end
@@ -219,7 +221,8 @@ local function draw_in_old_text(bufnr, shown, room)
     local group = one.is_conflict and "CodeCompanionConflict" or "CodeCompanionRemoved"
     mark(bufnr, first, last, group, "−", shown.in_gutter)
     local lines = other_lines(one.lines, "+", math.max(MIN_ROWS, room.rows - one.count), room)
-    lines[#lines + 1] = hint_below(shown, index, room)
+    lines[#lines + 1] = one.is_conflict and hint_below(conflict_hint(), "CodeCompanionConflict", room) or nil
+    lines[#lines + 1] = index == 1 and hint_below(shown.hint, "CodeCompanionChangeHint", room) or nil
     put_below(bufnr, last - 1, lines)
   end
 end

@@ -17,7 +17,7 @@ local M = {}
 ---@field eol? boolean Whether the text ends with a newline after it; nil: it does not touch the end of the text
 
 ---@class CodeCompanion.PlacedHunk
----@field index integer Which of the hunks it is
+---@field indices integer[] Which of the hunks it is; several that meet the same change of the user are one
 ---@field first integer Lines of `mine` above it
 ---@field count integer Lines of `mine` that it replaces
 ---@field lines string[] The lines that replace them
@@ -54,6 +54,10 @@ end
 ---@param theirs CodeCompanion.Text
 ---@return CodeCompanion.Hunk[]
 function M.between(base, theirs)
+  if #base.lines == 1 and base.lines[1] == "" and #theirs.lines > 1 then
+    -- an empty buffer: its line is none of the text, and not one of two hunks' context
+    return { { first = 0, count = 1, lines = vim.list_slice(theirs.lines), eol = theirs.eol ~= false } }
+  end
   local diff = vim.text and vim.text.diff or vim.diff
   local options = { result_type = "indices", algorithm = "histogram" }
   local found = {}
@@ -106,45 +110,78 @@ local function is_same(a, b)
   return a.first == b.first and a.count == b.count and vim.deep_equal(a.lines, b.lines)
 end
 
----One hunk among the changes of the user.
----@param base string[]
----@param hunk CodeCompanion.Hunk
+---Hunks that meet the same change of the user, to be decided together; one that meets none is alone.
+---@class CodeCompanion.HunkGroup
+---@field indices integer[]
+---@field hunks CodeCompanion.Hunk[]
+---@field mine CodeCompanion.Hunk[] The changes of the user that they meet
+
+---@param hunks CodeCompanion.Hunk[]
 ---@param mine CodeCompanion.Hunk[]
----@return { first: integer, count: integer, lines: string[], is_conflict: boolean }? placed nil: the user has made it
-local function placed(base, hunk, mine)
-  local offset, grown, is_conflict = 0, 0, false
-  local first, last = hunk.first, hunk.first + hunk.count
+---@return CodeCompanion.HunkGroup[] Without hunks that the user has made as well
+local function grouped(hunks, mine)
+  local groups = {}
+  for index, hunk in ipairs(hunks) do
+    local meets, is_made = {}, false
+    for _, other in ipairs(mine) do
+      is_made = is_made or is_same(other, hunk)
+      meets[#meets + 1] = overlap(other, hunk) and other or nil
+    end
+    local last = groups[#groups]
+    local shared = last and #meets > 0 and last.mine[#last.mine] == meets[1]
+    if not is_made and shared then
+      vim.list_extend(last.indices, { index })
+      vim.list_extend(last.hunks, { hunk })
+      vim.list_extend(last.mine, meets, 2)
+    elseif not is_made then
+      groups[#groups + 1] = { indices = { index }, hunks = { hunk }, mine = meets }
+    end
+  end
+  return groups
+end
+
+---@param base string[]
+---@param group CodeCompanion.HunkGroup
+---@param mine CodeCompanion.Hunk[]
+---@return CodeCompanion.PlacedHunk
+local function placed(base, group, mine)
+  local first, last, grown, offset = math.huge, 0, 0, 0
+  for _, hunk in ipairs(vim.list_extend(vim.list_slice(group.hunks), group.mine)) do
+    first, last = math.min(first, hunk.first), math.max(last, hunk.first + hunk.count)
+  end
   for _, other in ipairs(mine) do
-    if is_same(other, hunk) then
-      return nil
-    elseif overlap(other, hunk) then
-      is_conflict = true
-      first, last = math.min(first, other.first), math.max(last, other.first + other.count)
+    if vim.list_contains(group.mine, other) then
       grown = grown + #other.lines - other.count
-    elseif other.first + other.count <= hunk.first then
+    elseif other.first + other.count <= group.hunks[1].first then
       offset = offset + #other.lines - other.count
     end
   end
-  local lines = vim.list_extend(vim.list_slice(base, first + 1, hunk.first), hunk.lines)
-  vim.list_extend(lines, base, hunk.first + hunk.count + 1, last)
-  return { first = first + offset, count = last - first + grown, lines = lines, is_conflict = is_conflict }
+  local lines, at = {}, first + 1
+  for _, hunk in ipairs(group.hunks) do
+    vim.list_extend(lines, base, at, hunk.first)
+    vim.list_extend(lines, hunk.lines)
+    at = hunk.first + hunk.count + 1
+  end
+  return {
+    indices = group.indices,
+    first = first + offset,
+    count = last - first + grown,
+    lines = vim.list_extend(lines, base, at, last),
+    is_conflict = #group.mine > 0,
+  }
 end
 
----Where hunks of the base are in the text as it is now, from top to bottom.
+---Where hunks of the base are in the text as it is now, from top to bottom. Hunks that meet the same change of the
+---user are one: to take them is to take its place.
 ---@param base string[]
 ---@param hunks CodeCompanion.Hunk[] From top to bottom
 ---@param mine string[]
 ---@return CodeCompanion.PlacedHunk[]
 function M.place(base, hunks, mine)
-  local of_user, found = M.between({ lines = base }, { lines = mine }), {}
-  for index, hunk in ipairs(hunks) do
-    local one = placed(base, hunk, of_user)
-    if one then
-      one.index = index
-      found[#found + 1] = one
-    end
-  end
-  return found
+  local of_user = M.between({ lines = base }, { lines = mine })
+  return vim.tbl_map(function(group)
+    return placed(base, group, of_user)
+  end, grouped(hunks, of_user))
 end
 
 ---A text of which only the beginning has arrived, with the rest of the base: below its end nothing is decided yet.

@@ -2,7 +2,11 @@
 ---ones, a rejected change that is reopened.
 
 local api = vim.api
+local buffers = require("codecompanion.files.buffers")
 local hunks = require("codecompanion.changes.hunks")
+local present = require("codecompanion.changes.present")
+local proposals = require("codecompanion.changes.proposal")
+local say = require("codecompanion.say")
 local show = require("codecompanion.files.show")
 local standing = require("codecompanion.changes.standing")
 
@@ -17,7 +21,7 @@ local M = {}
 function M.propose(path, from, to)
   show.file(path)
   local bufnr = api.nvim_get_current_buf()
-  if vim.fs.normalize(api.nvim_buf_get_name(bufnr)) ~= vim.fs.normalize(path) then
+  if buffers.path_of(bufnr) ~= buffers.real_path(path) then
     return nil -- it was said why
   end
   local count = api.nvim_buf_line_count(bufnr)
@@ -26,9 +30,13 @@ function M.propose(path, from, to)
   base = #base == 0 and is_empty and { "" } or base
   local actions = require("codecompanion.changes.actions")
   local edit = standing.propose(bufnr, 0, count, base, theirs, actions)
-  if standing.is_alive(edit) then
-    actions.next_hunk(edit)
+  if not standing.is_alive(edit) then
+    say.hint("Nothing to decide: the file has these lines already")
+    return nil
   end
+  api.nvim_win_set_cursor(0, { math.min(proposals.rows(edit.proposal)[1] + 1, count), 0 })
+  vim.cmd.normal({ "zvzz", bang = true })
+  present.reveal(edit)
   return edit
 end
 

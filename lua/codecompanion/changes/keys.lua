@@ -35,6 +35,7 @@ end
 ---@return boolean
 local function is_taken(key, mode, bufnr)
   local wanted = vim.keycode(key)
+  mode = mode == "v" and "x" or mode
   for _, maps in ipairs({ api.nvim_buf_get_keymap(bufnr, mode), api.nvim_get_keymap(mode) }) do
     for _, map in ipairs(maps) do
       if vim.startswith(map.lhsraw or vim.keycode(map.lhs), wanted) and not vim.startswith(map.desc or "", OURS) then
@@ -56,7 +57,7 @@ local function free(key, mode, bufnr)
     return key
   end
   for _, form in ipairs(last and ALTERNATIVES or {}) do
-    local other = form:format(last)
+    local other = vim.fn.keytrans(vim.keycode(form:format(last)))
     if not is_taken(other, mode, bufnr) then
       return other
     end
@@ -136,6 +137,14 @@ function M.described(bufnr)
   return rows
 end
 
+---@param name? string
+---@return boolean
+local function is_verb(name)
+  return vim.iter(verbs()):any(function(verb)
+    return verb[1] == name
+  end)
+end
+
 ---What a mapping of a verb says of itself.
 ---@param name string
 ---@return string
@@ -147,6 +156,13 @@ function M.desc(name)
   end
   return OURS .. name
 end
+
+---@class CodeCompanion.FurtherKey
+---@field mode string
+---@field lhs string
+---@field action fun()
+---@field text string
+---@field verb? string
 
 ---@alias CodeCompanion.SetKeys { mode: string, lhs: string, before: table? }[]
 
@@ -183,14 +199,20 @@ end
 ---@param bufnr integer
 ---@param actions table<string, fun(rows?: { [1]: integer, [2]: integer })> By verb; a verb without one gets no key. In
 ---Visual mode they get the selected rows
----@param further? { mode: string, lhs: string, action: fun(), text: string }[]
+---@param further? CodeCompanion.FurtherKey[] One of a verb takes the place of the verb's own
 ---@return CodeCompanion.SetKeys set To be given to `restore`
 function M.set(bufnr, actions, further)
-  local wanted, known = vim.list_slice(further or {}), {}
+  local known = {}
+  local wanted = vim.tbl_filter(function(one)
+    return not is_verb(one.verb)
+  end, further or {})
   for _, verb in ipairs(verbs()) do
     for _, mode in ipairs({ "n", "v" }) do
       local action = actions[verb[1]]
-      known[mode .. verb[1]] = M.keys(verb[1], mode, bufnr)
+      local own = vim.tbl_filter(function(one)
+        return one.verb == verb[1] and one.mode == mode
+      end, further or {})
+      known[mode .. verb[1]] = #own > 0 and { own[1].lhs } or M.keys(verb[1], mode, bufnr)
       for _, lhs in ipairs(action and known[mode .. verb[1]] or {}) do
         wanted[#wanted + 1] = {
           mode = mode == "v" and "x" or mode,

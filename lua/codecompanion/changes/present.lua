@@ -120,7 +120,8 @@ function M.reveal(edit)
   end
   draw.unfold(edit.bufnr, { first = first, hunks = edit.proposal.placed, hint = {} })
   if api.nvim_get_current_buf() == edit.bufnr then
-    local one = proposals.at(edit.proposal, api.nvim_win_get_cursor(0)[1] - 1)[1] or edit.proposal.placed[1]
+    local row = api.nvim_win_get_cursor(0)[1] - 1
+    local one = proposals.at(edit.proposal, row, row)[1] or edit.proposal.placed[1]
     if one then
       draw.reveal(first + one.first, math.max(0, first + one.first + one.count - 1))
     end

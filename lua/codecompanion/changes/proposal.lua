@@ -33,6 +33,7 @@ local M = {}
 ---@field rows_before { [1]: integer, [2]: integer } Of the region, in exactly these states
 ---@field rows_after { [1]: integer, [2]: integer }
 ---@field saves? integer How often the file had been written, where the text did not change and was not 'modified'
+---@field format? table<string, any> What is written with it: line ends, encoding
 ---@field is_undone boolean
 
 ---The base with the hunks that are accepted.
@@ -75,6 +76,14 @@ function M.new(place, base, theirs, older)
   return proposal
 end
 
+---What is written with the text of a buffer, and counts as a change of it.
+---@param bufnr integer
+---@return table<string, any>
+local function format_of(bufnr)
+  local bo = vim.bo[bufnr]
+  return { bo.fileformat, bo.fileencoding, bo.bomb, bo.endofline, bo.binary }
+end
+
 ---Take in what was undone and redone.
 ---@param proposal CodeCompanion.Proposal
 local function follow_undo(proposal)
@@ -93,11 +102,8 @@ local function follow_undo(proposal)
     step.is_undone = is_undone
     proposal.now = is_undone and proposal.now or step.after
     rows = now == step.state_before and step.rows_before or now == step.state_after and step.rows_after or rows
-    if
-      step.saves
-      and (now == step.state_before or now == step.state_after)
-      and undo_tree.saves(bufnr) == step.saves
-    then
+    local is_there = now == step.state_before or now == step.state_after
+    if is_there and step.saves == undo_tree.saves(bufnr) and vim.deep_equal(step.format, format_of(bufnr)) then
       vim.bo[bufnr].modified = false -- a rejection is a step of undo, but the text is that of the file
     end
   end
@@ -151,7 +157,9 @@ function M.refresh(proposal)
   local open, indices = open_hunks(proposal.now)
   proposal.placed = hunks.place(with_accepted(proposal.now), open, region.lines(proposal.region))
   for _, one in ipairs(proposal.placed) do
-    one.index = indices[one.index]
+    one.indices = vim.tbl_map(function(index)
+      return indices[index]
+    end, one.indices)
   end
   return proposal.placed
 end
@@ -198,7 +206,9 @@ local function decide(proposal, about, decision, first, last, change)
   local place = proposal.region
   local decided = vim.deepcopy(proposal.now.decided)
   for _, one in ipairs(about) do
-    decided[one.index] = decision
+    for _, index in ipairs(one.indices) do
+      decided[index] = decision
+    end
   end
   undo_tree.forget()
   undo_tree.close_block(place.bufnr)
@@ -256,12 +266,17 @@ function M.reject(proposal, unwanted)
   local was_modified = vim.bo[bufnr].modified
   local step = decide(proposal, unwanted, "rejected", first, last, function()
     local row = math.min(first + unwanted[1].first, api.nvim_buf_line_count(bufnr) - 1)
-    pcall(api.nvim_buf_set_text, bufnr, row, 0, row, 0, { "" })
+    local is_empty = api.nvim_buf_call(bufnr, function()
+      return vim.fn.line2byte(1) == -1
+    end)
+    if not is_empty then -- an empty text would have a line then
+      pcall(api.nvim_buf_set_text, bufnr, row, 0, row, 0, { "" })
+    end
     return last
   end)
   if step and not was_modified then
     vim.bo[bufnr].modified = false
-    step.saves = undo_tree.saves(bufnr)
+    step.saves, step.format = undo_tree.saves(bufnr), format_of(bufnr)
   end
 end
 
@@ -295,21 +310,20 @@ local function rows_of_hunk(top, one)
   return first, first + one.count - 1
 end
 
----The open hunks on rows of the buffer; the only one there is where none is on them.
+---The open hunks on rows of the buffer.
 ---@param proposal CodeCompanion.Proposal
 ---@param from integer 0-based row
----@param to? integer Row of the last line; that of the first one when not given
+---@param to integer Row of the last line
 ---@return CodeCompanion.PlacedHunk[]
 function M.at(proposal, from, to)
   local top = region.rows(proposal.region)
   if not top then
     return {}
   end
-  local found = vim.tbl_filter(function(one)
+  return vim.tbl_filter(function(one)
     local first, last = rows_of_hunk(top, one)
-    return first <= (to or from) and from <= last
+    return first <= to and from <= last
   end, proposal.placed)
-  return #found == 0 and #proposal.placed == 1 and { proposal.placed[1] } or found
 end
 
 ---The first rows of its open hunks, from top to bottom.

@@ -11,11 +11,15 @@ local undo_tree = require("codecompanion.changes.undo_tree")
 ---@field is_editable boolean
 ---@field bufnr integer
 ---@field hunks CodeCompanion.Hunk[] Between `before` and the text as it is now
+---@field start CodeCompanion.Text What its buffer began with: the proposal, or what was edited when it was unloaded
 ---@field ends table<integer, CodeCompanion.Text> The text after a skip, by its undo state: what lines do not say
+---@field kept? CodeCompanion.Text What it was when its buffer was unloaded
 local Proposed = {}
 Proposed.__index = Proposed
 
 local M = {}
+
+local MIN_UNDO = 1000
 
 ---Whether the text that is shown is the one before the change: nothing is left of a deleted file.
 ---@return boolean
@@ -32,9 +36,11 @@ end
 ---not say: it is as it came, or as the newest skip has left it.
 ---@return CodeCompanion.Text
 function Proposed:text()
-  local newest, state = self.after, 0
-  if not self.is_editable or not api.nvim_buf_is_loaded(self.bufnr) then
-    return newest
+  local newest, state = self.start, 0
+  if not self.is_editable then
+    return self.after
+  elseif not api.nvim_buf_is_loaded(self.bufnr) then
+    return self.kept or self.start
   end
   local changes = next(self.ends) ~= nil and undo_tree.changes(self.bufnr) or {}
   for at, text in pairs(self.ends) do
@@ -125,23 +131,44 @@ function Proposed:skip(indices)
   self:refresh()
 end
 
+---Fill the buffer, without a step of undo.
+---@param text CodeCompanion.Text
+function Proposed:_fill(text)
+  local bo = vim.bo[self.bufnr]
+  self.start, self.ends = text, {}
+  bo.modifiable, bo.undolevels = true, -1
+  api.nvim_buf_set_lines(self.bufnr, 0, -1, false, text.lines)
+  -- what lines do not say is found by the state of undo, so there is undo here in any case
+  bo.undolevels = math.max(MIN_UNDO, api.nvim_get_option_value("undolevels", { scope = "global" }))
+  bo.modifiable, bo.modified = self.is_editable, false
+end
+
+---Take the text as it was proposed, without any edit: `:e!`.
+function Proposed:as_it_came()
+  self.kept = nil
+  self:_fill(self:shown())
+end
+
+---The buffer is about to be unloaded: what was edited stays.
+function Proposed:keep()
+  self.kept = self:text()
+end
+
 ---@param before CodeCompanion.Text
 ---@param after CodeCompanion.Text
 ---@param is_editable boolean
 ---@param path string "" for a text without a file
+---@param kept? CodeCompanion.Text What the user had made of it before
 ---@return CodeCompanion.ProposedText
-function M.new(before, after, is_editable, path)
+function M.new(before, after, is_editable, path, kept)
   local bufnr, shown_path = api.nvim_create_buf(false, true), vim.fn.fnamemodify(path, ":~:.")
-  local self = { before = before, after = after, is_editable = is_editable, bufnr = bufnr, hunks = {}, ends = {} }
+  local self = { before = before, after = after, is_editable = is_editable, bufnr = bufnr, hunks = {} }
   setmetatable(self, Proposed)
   local name, bo = ("proposal://%s"):format(shown_path ~= "" and shown_path or "[No Name]"), vim.bo[bufnr]
   pcall(api.nvim_buf_set_name, bufnr, vim.fn.bufexists(name) == 0 and name or ("%s#%d"):format(name, bufnr))
   bo.swapfile, bo.bufhidden = false, is_editable and "hide" or "wipe"
-  bo.undolevels = -1
-  api.nvim_buf_set_lines(bufnr, 0, -1, false, self:shown().lines)
-  bo.undolevels = api.nvim_get_option_value("undolevels", { scope = "global" })
-  bo.buftype, bo.modified = is_editable and "acwrite" or "nofile", false
-  bo.modifiable = is_editable
+  bo.buftype = is_editable and "acwrite" or "nofile"
+  self:_fill(kept or self:shown())
   return self
 end
 

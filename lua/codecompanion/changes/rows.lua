@@ -10,6 +10,7 @@ local M = {}
 
 M.BAR = "▎ "
 local MAX_CONTEXT = 3
+local MIN_CELLS = 8
 ---Of rows that are left out, which are at least this many, the last third of the room shows the end.
 local MIN_SPLIT = 6
 local NO_NEWLINE = "  (no newline at the end)"
@@ -135,10 +136,47 @@ end
 
 ---@class CodeCompanion.ShownRows
 ---@field lines string[] Each begins with the bar
----@field marks { row: integer, from: integer, to: integer, group: string, eol?: boolean }[]
+---@field marks CodeCompanion.BlockMark[]
 ---@field left_out integer Rows that had no room
 ---@field hidden integer Characters that do not show by themselves, spelled out
 ---@field is_cut boolean A line is not whole
+
+---A row as lines: one too long for the window goes on in the next ones, each with the bar.
+---@param row CodeCompanion.ChangeRow
+---@param digits integer
+---@param room CodeCompanion.RowRoom
+---@return { lines: string[], marks: CodeCompanion.BlockMark[], height: integer, sign: string } made
+---@return integer hidden
+---@return boolean is_cut
+local function made_of(row, digits, room)
+  local before = ("%s%s %s "):format(M.BAR, ("%" .. digits .. "s"):format(row.number or ""), row.sign)
+  local cells = math.max(MIN_CELLS, room.width - api.nvim_strwidth(before))
+  local shown = visible.line((row.text:gsub("\n", "\0")))
+  local text, is_cut = bounded(shown.text, cells * (room.wraps and math.max(2, math.floor(room.rows / 3)) or 1))
+  local parts = room.wraps and fit.rows(text, cells) or { text }
+  local made = { lines = {}, marks = {}, height = #parts, sign = row.sign }
+  local group = row.sign == "+" and "CodeCompanionAdded" or row.sign == "-" and "CodeCompanionRemoved" or nil
+  local from = 0
+  for index, part in ipairs(parts) do
+    local lead = index == 1 and before or M.BAR .. (" "):rep(#before - #M.BAR)
+    local function mark(first, last, name, eol)
+      made.marks[#made.marks + 1] = { row = index - 1, from = first, to = last, group = name, eol = eol }
+    end
+    made.lines[index] = lead .. part
+    if group then
+      mark(#M.BAR, #lead + #part, group, true)
+    end
+    mark(0, group and #M.BAR or #lead, "CodeCompanionChangeHint")
+    for _, range in ipairs(is_cut and {} or shown.marks) do
+      local first, last = math.max(range[1], from), math.min(range[2], from + #part)
+      if first < last then
+        mark(#lead + first - from, #lead + last - from, "CodeCompanionInvisible")
+      end
+    end
+    from = from + #part
+  end
+  return made, shown.count, is_cut
+end
 
 ---Lay rows out, as many as there is room for: the beginning, and of a long change the end as well.
 ---@param rows CodeCompanion.ChangeRow[]
@@ -150,42 +188,31 @@ function M.layout(rows, room, more)
   for _, row in ipairs(rows) do
     digits = math.max(digits, #tostring(row.number or 0))
   end
-  local made, hidden, is_cut = {}, 0, false
-  local indent = api.nvim_strwidth(M.BAR) + digits + 3
-  local cells = room.wraps and math.max(room.width * 2, math.floor(room.rows / 3) * room.width) or room.width
+  local made, found = {}, { lines = {}, marks = {}, hidden = 0, is_cut = false }
   for index, row in ipairs(rows) do
-    local before = ("%s%s %s "):format(M.BAR, ("%" .. digits .. "s"):format(row.number or ""), row.sign)
-    local shown = visible.line(row.text:gsub("\n", "\0"))
-    local text, cut = bounded(shown.text, cells - indent)
-    hidden, is_cut = hidden + shown.count, is_cut or cut
-    made[index] = { line = before .. text, sign = row.sign, from = #before, shown = cut and {} or shown.marks }
-    made[index].height = room.wraps and fit.height(made[index].line, room.width) or 1
+    local hidden, is_cut
+    made[index], hidden, is_cut = made_of(row, digits, room)
+    found.hidden, found.is_cut = found.hidden + hidden, found.is_cut or is_cut
   end
   local first, last = M.fitting(made, room.rows)
-  local found = { lines = {}, marks = {}, left_out = last - first - 1, hidden = hidden, is_cut = is_cut }
+  found.left_out = last - first - 1
   local function put(one)
-    local row = #found.lines
-    found.lines[row + 1] = one.line
-    local group = one.sign == "+" and "CodeCompanionAdded" or one.sign == "-" and "CodeCompanionRemoved"
-    if group then
-      found.marks[#found.marks + 1] = { row = row, from = #M.BAR, to = #one.line, group = group, eol = true }
+    for _, mark in ipairs(one.marks) do
+      found.marks[#found.marks + 1] = vim.tbl_extend("force", mark, { row = mark.row + #found.lines })
     end
-    local hint = { row = row, from = 0, to = group and #M.BAR or one.from, group = "CodeCompanionChangeHint" }
-    found.marks[#found.marks + 1] = hint
-    for _, range in ipairs(one.shown or {}) do
-      local from, to = one.from + range[1], one.from + range[2]
-      found.marks[#found.marks + 1] = { row = row, from = from, to = to, group = "CodeCompanionInvisible" }
-    end
+    vim.list_extend(found.lines, one.lines)
   end
   for index = 1, first do
     put(made[index])
   end
   if found.left_out > 0 then
     local line = ("%s… %d more%s"):format(M.BAR, found.left_out, more or "")
-    put({ line = line, sign = "…", from = #line })
+    put({ lines = { line }, marks = { { row = 0, from = 0, to = #line, group = "CodeCompanionChangeHint" } } })
   end
   for index = last, #made do
-    put(made[index])
+    if index > last or found.left_out == 0 or made[index].sign ~= "…" then
+      put(made[index])
+    end
   end
   return found
 end

@@ -147,7 +147,7 @@ local function refresh(bufnr)
       edit.is_decided = not first or not last or M.meeting(bufnr, first, last) ~= nil
       if edit.is_automatic and not edit.is_decided then
         edit.is_automatic, accepting[bufnr], accepting[0] = nil, nil, nil
-        say.hint("Edits in place are asked about again")
+        say.hint("Edits in place ask again")
       end
     end
     local placed = not edit.is_decided and present.placed(edit) or nil
@@ -160,7 +160,7 @@ local function refresh(bufnr)
     end
   end
   for _, edit in ipairs(ended) do
-    end_of(edit, false, "The lines of this edit are gone from the buffer; nothing was changed.")
+    end_of(edit, false, "The lines of this edit are gone; nothing was changed.")
   end
   for _, edit in ipairs(decided) do
     end_of(edit, true)
@@ -276,9 +276,9 @@ end
 function M.settle(bufnr)
   local here = gone[bufnr]
   gone[bufnr] = nil
-  local what = api.nvim_buf_is_loaded(bufnr) and "loaded again" or "closed"
+  local what = api.nvim_buf_is_loaded(bufnr) and "reloaded" or "closed"
   for _, edit in ipairs(here and here == by_buffer[bufnr] and here.edits or {}) do
-    local text = ("The buffer was %s; its edit in place was dropped."):format(what)
+    local text = ("Buffer %s: the proposed edit was discarded."):format(what)
     end_of(edit, false, not edit.is_decided and text or nil)
   end
 end

@@ -45,6 +45,8 @@ local by_buffer = setmetatable({}, { __mode = "v" })
 local GROUP = "codecompanion.changes.view."
 local MAX_COLOURED_BYTES = 1024 * 1024
 local REDRAW_MS, REST = 30, 4
+---How many hints are shown in any case, and cells of the path: it gives way first.
+local NEEDED_HINTS, MIN_PATH = 3, 12
 ---Rows that are left above the first hunk.
 local ROWS_ABOVE = 3
 
@@ -132,9 +134,11 @@ function View:_label()
   local width, options = api.nvim_win_get_width(self.win), self.options
   local size = self:_size()
   local name = vim.fn.fnamemodify(options.path, ":~:.")
-  local room = width - api.nvim_strwidth(("%s  %s "):format(options.title, size)) - 2
-  local text = (" %s %s  %s"):format(options.title, fit.path(name, math.max(12, room)), size)
-  for _, hint in ipairs(self:_hints()) do
+  local hints = self:_hints()
+  local needed = table.concat(vim.list_slice(hints, 1, NEEDED_HINTS), " · ")
+  local room = width - api.nvim_strwidth((" %s   %s · %s "):format(options.title, size, needed))
+  local text = (" %s %s  %s"):format(options.title, fit.path(name, math.max(MIN_PATH, room)), size)
+  for _, hint in ipairs(hints) do
     local longer = text .. " · " .. hint
     if api.nvim_strwidth(longer) >= width then
       break
@@ -186,6 +190,27 @@ function View:skip_hunk(rows)
   say.hint(count .. " · u takes " .. (#indices == 1 and "it" or "them") .. " in again")
 end
 
+---Accept the selected hunks alone: the others are skipped first.
+---@param rows { [1]: integer, [2]: integer }
+function View:_accept_only(rows)
+  if not self.options.is_editable then
+    return say.hint("Single hunks are decided in the buffer itself")
+  end
+  self:_draw()
+  local wanted, others = self.proposed:on_rows(rows[1], rows[2]), {}
+  if #wanted == 0 then
+    return say.hint("No hunk in the selection")
+  end
+  for index in ipairs(self.proposed.hunks) do
+    others[#others + 1] = not vim.list_contains(wanted, index) and index or nil
+  end
+  if #others > 0 then
+    self.proposed:skip(others)
+    self:_draw()
+  end
+  self.options.actions.accept_change()
+end
+
 ---@param step 1|-1
 function View:_go(step)
   self:_draw()
@@ -214,7 +239,12 @@ function View:_map_keys()
     end,
   }
   for verb, action in pairs(self.options.actions or {}) do
-    actions[verb] = function()
+    actions[verb] = function(rows)
+      if rows and verb == "accept_change" then
+        return self:_accept_only(rows)
+      elseif rows and verb == "reject_change" then
+        return self:skip_hunk(rows)
+      end
       action()
     end
   end
@@ -238,7 +268,15 @@ function View:_watch()
   local function on(events, callback)
     api.nvim_create_autocmd(events, { group = group, buffer = self.bufnr, callback = callback })
   end
+  on("BufReadCmd", function() -- `:e!`: without what was edited
+    self.proposed:as_it_came()
+    self:_colour()
+    self:_draw_soon()
+  end)
   if self.options.is_editable then
+    on("BufUnload", function()
+      self.proposed:keep()
+    end)
     on("BufWriteCmd", function()
       vim.bo[self.bufnr].modified = false
       if self.options.on_write then
@@ -305,10 +343,14 @@ function View:open()
     return api.nvim_set_current_win(self.win)
   end
   self.from = api.nvim_get_current_win()
-  local is_fresh = not self.bufnr or not api.nvim_buf_is_valid(self.bufnr)
+  local is_fresh = not self.bufnr or not api.nvim_buf_is_loaded(self.bufnr)
   if is_fresh then
+    if self.bufnr and api.nvim_buf_is_valid(self.bufnr) then -- unloaded
+      api.nvim_buf_delete(self.bufnr, { force = true })
+    end
     local options = self.options
-    self.proposed = proposed_text.new(options.before, options.after, options.is_editable == true, options.path)
+    local kept = self.proposed and self.proposed.kept
+    self.proposed = proposed_text.new(options.before, options.after, options.is_editable == true, options.path, kept)
     self.bufnr = self.proposed.bufnr
     by_buffer[self.bufnr] = self
   end
@@ -343,7 +385,7 @@ function View:close()
   end
 end
 
----Say in place of the keys that nothing is decided here any more.
+---Show in place of the keys that nothing is decided here any more.
 ---@param note string
 function View:over(note)
   self.note = note

@@ -18,9 +18,6 @@ local MOVED = {
   { "display.chat.show_references", "display.chat.show_context" },
   { "interactions.chat.variables", "interactions.chat.editor_context" },
   { "interactions.shared.editor_context", "interactions.chat.editor_context" },
-  { "interactions.inline.keymaps.accept_change", "interactions.shared.keymaps.accept_change" },
-  { "interactions.inline.keymaps.reject_change", "interactions.shared.keymaps.reject_change" },
-  { "interactions.inline.keymaps.always_accept", "interactions.shared.keymaps.always_accept" },
   { "interactions.chat.keymaps.auto_tool_mode", "interactions.chat.keymaps.yolo_mode" },
   { "interactions.chat.tools.cmd_runner", "interactions.chat.tools.run_command" },
   {

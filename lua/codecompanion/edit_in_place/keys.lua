@@ -41,7 +41,8 @@ function M.further(actions)
   for _, field in ipairs(described()) do
     for _, mode in ipairs({ "n", "i", "v" }) do
       for _, lhs in ipairs(keys_of(field.name, mode)) do
-        found[#found + 1] = { mode = mode, lhs = lhs, action = actions[field.name], text = field.description }
+        local action, text = actions[field.name], field.description
+        found[#found + 1] = { mode = mode, lhs = lhs, action = action, text = text, verb = field.name }
       end
     end
   end

@@ -16,7 +16,6 @@ M.TITLE = "CodeCompanion review · g? keys"
 local VERBS = {
   { "accept_change", "keep", "Keep this place (✓), in Visual mode the selected ones; again takes that back" },
   { "reject_change", "revert", "Revert this place; again brings it back" },
-  { "view_diff", "diff", "Show the whole change" },
 }
 
 ---What was reviewed, by chat, change and place. What is reverted the host knows.
@@ -77,7 +76,7 @@ end
 ---@param places CodeCompanion.ReviewPlace[]
 local function toggle(chat, places)
   local open = vim.iter(places):any(function(one)
-    return not one.reverted and not reviewed[key(chat, one.change_id, one.hunk)]
+    return one.reverted or not reviewed[key(chat, one.change_id, one.hunk)]
   end)
   for _, one in ipairs(places) do
     if not one.reverted then
@@ -120,7 +119,7 @@ local function described(bufnr)
     found[#found + 1] = shown ~= "" and { shown, verb[3] } or nil
   end
   return vim.list_extend(found, {
-    { "gX", "As on a call in the chat: revert this place" },
+    { "K", "Show the whole change" },
     { "<CR>", "Go to the place" },
     { "g?", "Show these keys" },
   })

@@ -47,6 +47,7 @@ local notes_ns = api.nvim_create_namespace("codecompanion.chat.approval.notes")
 ---@field answered? boolean
 ---@field came_at? integer Milliseconds: when it appeared, or the cursor was taken to it; nil once it was gone to
 ---@field view? CodeCompanion.ChangeView
+---@field drawn_text? string What the block shows in place of the proposal as it came
 ---@field entered? table<string, string> What was filled into a form
 
 ---@param chat CodeCompanion.Chat
@@ -98,6 +99,22 @@ local function ask_for(opts, given)
   end)
 end
 
+---Scroll so far that a whole block is seen, if it was not: then it is to be read before a key answers it.
+---@param chat CodeCompanion.Chat
+---@param row integer Its first one, which stays in the window
+local function show_end(chat, row)
+  for _, approval in ipairs(chat.approvals) do
+    local first, last = marks.item_rows(chat, approval.item)
+    if first == row and last and last > vim.fn.line("w$") then
+      approval.came_at = (vim.uv or vim.loop).now()
+      local rows = math.min(last - vim.fn.line("w$"), vim.fn.winline() - 1)
+      if rows > 0 then
+        vim.cmd.normal({ rows .. "\5", bang = true }) -- CTRL-E
+      end
+    end
+  end
+end
+
 ---Go to the next question, from the last one to the first.
 ---@param chat CodeCompanion.Chat
 ---@return boolean found
@@ -105,7 +122,6 @@ function M.go_to_next(chat)
   local cursor = view.cursor_row()
   local first, after
   for _, approval in ipairs(chat.approvals) do
-    approval.came_at = nil -- who goes there has seen it
     local row = marks.item_rows(chat, approval.item)
     if row and (not first or row < first) then
       first = row
@@ -120,6 +136,7 @@ function M.go_to_next(chat)
     api.nvim_win_set_cursor(0, { target + 1, 0 })
     vim.cmd("normal! zv")
     keys.forget_pointing()
+    show_end(chat, target)
   end
   return target ~= nil
 end
@@ -136,7 +153,7 @@ local function scopes_of(event)
   if kind then
     return { { text = kind.always } }
   elseif event.filetype ~= "sh" then
-    local but = event.path ~= "" and ", but for files that run code" or ""
+    local but = event.path ~= "" and ", except files that run code" or ""
     return { { text = ("Always allow %s in this chat%s"):format(event.name, but) } }
   end
   local found = { { text = "Always allow exactly this command in this chat" } }
@@ -299,10 +316,36 @@ local function annotate(chat)
   end
 end
 
+---Draw a block again with what accepting it would write.
+---@param chat CodeCompanion.Chat
+---@param approval CodeCompanion.Approval
+local function redraw(chat, approval)
+  local text = approval.view and diff_view().edited_text(approval)
+  text = text ~= approval.event.before and text or nil -- all of it skipped: the note says so
+  local first, last = marks.item_rows(chat, approval.item)
+  if text == approval.drawn_text or not first or not last then
+    return
+  end
+  approval.drawn_text = text
+  local event = text and vim.tbl_extend("force", approval.event, { after = text }) or approval.event
+  local block = require("codecompanion.chat.question.block").block(chat, event)
+  buffer.edit(chat, function()
+    buffer.insert(chat, first, block.lines)
+    buffer.remove(chat, first + #block.lines, last + #block.lines)
+    draw.decorate(chat, first, block)
+  end)
+  chat.items[approval.item.id] = nil
+  approval.item = block.item
+end
+
 ---The user has changed the proposal in its view, or left that.
 ---@param chat CodeCompanion.Chat
-function M.mark_edited(chat)
-  annotate(chat)
+---@param approval CodeCompanion.Approval
+function M.mark_edited(chat, approval)
+  if vim.list_contains(chat.approvals, approval) and api.nvim_buf_is_loaded(chat.bufnr) then
+    redraw(chat, approval)
+    annotate(chat)
+  end
 end
 
 ---Let the user know of a question, once.
@@ -339,10 +382,11 @@ function M.requested(chat, event)
     approval = { call_id = event.call_id, event = event }
   end
   chat.put_away[event.call_id] = nil
-  approval.item, approval.before = block.item, before
+  approval.item, approval.before, approval.drawn_text = block.item, before, nil
   chat.approvals[#chat.approvals + 1] = approval
   approval.came_at = (vim.uv or vim.loop).now()
   keys.update(chat, M)
+  redraw(chat, approval)
   annotate(chat)
   announce(chat, event)
   if chat.seeks_approval and api.nvim_get_current_buf() == chat.bufnr then
@@ -388,6 +432,9 @@ local function take_away(chat, call_id)
       diff_view().closed(approval)
       break
     end
+  end
+  for _, approval in ipairs(chat.approvals) do -- one may be the only one now, which a key answers from anywhere
+    approval.came_at = (vim.uv or vim.loop).now()
   end
   keys.update(chat, M)
   annotate(chat)

@@ -92,13 +92,17 @@ function M.run_map(bufnr, key)
   end
 end
 
----Whether the first line of a block is in the current window.
+---Whether a block can be read in the current window: all of it, or its end where it is taller than the window.
 ---@param chat CodeCompanion.Chat
 ---@param approval table
 ---@return boolean
 local function is_in_sight(chat, approval)
-  local row = marks.item_rows(chat, approval.item)
-  return row ~= nil and row + 1 >= vim.fn.line("w0") and row + 1 <= vim.fn.line("w$")
+  local first, last = marks.item_rows(chat, approval.item) -- the row after it
+  if not first or not last then
+    return false
+  end
+  local is_tall = last - first > api.nvim_win_get_height(0)
+  return (is_tall or first + 1 >= vim.fn.line("w0")) and last <= vim.fn.line("w$")
 end
 
 ---Do what a verb does to the question that is meant: the one under the cursor, or the only one that is open.
@@ -119,6 +123,9 @@ function M.run(bufnr, verb)
     return acts.act(chat, verb, open[1])
   end
   acts.go_to_next(chat)
+  for _, approval in ipairs(open) do
+    approval.came_at = (vim.uv or vim.loop).now() -- to be read first
+  end
   M.point(
     #open == 1 and "Here is the approval: read it, then press the key again"
       or ("%d approvals are open; keys answer the one under the cursor"):format(#open)

@@ -187,6 +187,10 @@ function M.show_original(chat)
   if id and id ~= "" then
     return session.request(chat, "show_original", { item = id }, float.show)
   end
+  local waiting = require("codecompanion.chat.state.questions").waiting(chat)
+  if #waiting == 1 then
+    return require("codecompanion.chat.question.approval").act(chat, "show", waiting[1])
+  end
   say.hint("Nothing more to show here.")
 end
 

@@ -9,6 +9,9 @@ local KEYS = {
   { "retry", { n = "g<CR>" }, "Ask again in other words, about the lines as they are" },
   { "follow_up", { n = "g." }, "Say what the proposal should be like instead" },
   { "open_chat", {}, "Open the chat of the edit (:CodeCompanion edits)" },
+  { "accept_change", {}, "Accept all hunks, in place of the key in `interactions.shared.keymaps`" },
+  { "reject_change", {}, "Reject all hunks, in place of the key in `interactions.shared.keymaps`" },
+  { "always_accept", {}, "Always accept, in place of the key in `interactions.shared.keymaps`" },
 }
 
 return {
