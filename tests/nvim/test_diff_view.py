@@ -265,7 +265,7 @@ def test_answered_in_the_chat_meanwhile_the_tab_page_goes(chat: ChatDriver) -> N
 
 def buffers_left(chat: ChatDriver) -> list[str]:
     names: list[str] = chat.nvim.lua(
-        "return vim.tbl_filter(function(n) return n:find('^%a+://') and not n:find('^codecompanion') end,"
+        "return vim.tbl_filter(function(n) return n:find('[proposal]', 1, true) end,"
         " vim.tbl_map(vim.api.nvim_buf_get_name, vim.api.nvim_list_bufs()))"
     )
     return names

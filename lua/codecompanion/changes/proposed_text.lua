@@ -161,11 +161,13 @@ end
 ---@param kept? CodeCompanion.Text What the user had made of it before
 ---@return CodeCompanion.ProposedText
 function M.new(before, after, is_editable, path, kept)
-  local bufnr, shown_path = api.nvim_create_buf(false, true), vim.fn.fnamemodify(path, ":~:.")
+  local bufnr, file = api.nvim_create_buf(false, true), vim.fn.fnamemodify(path, ":t")
   local self = { before = before, after = after, is_editable = is_editable, bufnr = bufnr, hunks = {} }
   setmetatable(self, Proposed)
-  local name, bo = ("proposal://%s"):format(shown_path ~= "" and shown_path or "[No Name]"), vim.bo[bufnr]
-  pcall(api.nvim_buf_set_name, bufnr, vim.fn.bufexists(name) == 0 and name or ("%s#%d"):format(name, bufnr))
+  local name, bo = ("[proposal] %s"):format(file ~= "" and file or "[No Name]"), vim.bo[bufnr]
+  if not pcall(api.nvim_buf_set_name, bufnr, name) then -- another proposal for it is open
+    pcall(api.nvim_buf_set_name, bufnr, ("%s#%d"):format(name, bufnr))
+  end
   bo.swapfile, bo.bufhidden = false, is_editable and "hide" or "wipe"
   bo.buftype = is_editable and "acwrite" or "nofile"
   self:_fill(kept or self:shown())

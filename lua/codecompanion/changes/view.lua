@@ -358,6 +358,9 @@ function View:open()
   self.win = api.nvim_get_current_win()
   local wo = vim.wo[self.win]
   wo.winfixbuf, wo.foldenable, wo.signcolumn, wo.list = true, false, "yes:1", false
+  if vim.go.statusline == api.nvim_get_option_info2("statusline", {}).default then
+    wo.statusline = "%=%l,%c  %P " -- the bar above says which file it is
+  end
   if is_fresh then
     require("codecompanion.changes.highlights").define()
     self:_colour()
