@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
 from chat_driver import ChatDriver
@@ -58,11 +59,17 @@ class Story:
         """Let the editor have what was told; every result is seen by itself afterwards."""
         self.told.append("flush")
         batch, self.waiting = self.waiting, []
+        types = self.random.random() < 0.5
+        if types:
+            self.told.append("types")
+            self.chat.nvim.feed("Gi")
         if self.random.random() < 0.5:
             self.chat.push(*batch)
         else:
             self.chat.push_soon(*batch)
             self.chat.drain()
+        if types:
+            self.chat.nvim.feed("<Esc>")
         rows = self.chat.nvim.lua(LINES)
         for number, (level, closed, text) in enumerate(rows, 1):
             is_hidden = closed not in (-1, number) if text.startswith("▾ tool") else closed != -1
@@ -107,3 +114,25 @@ def test_each_result_has_its_own_fold(chat: ChatDriver, seed: int) -> None:
     for call in list(story.running):
         story.end(call)
     story.flush()
+
+
+@pytest.mark.parametrize("status", ["ok", "error"])
+@pytest.mark.parametrize("where", ["Gi", ":new<CR>i", "GR"])
+def test_a_call_that_starts_in_insert_mode_is_below_the_fold_of_the_one_before(
+    chat_everywhere: ChatDriver, where: str, status: str
+) -> None:
+    """Vim takes a line that is appended in Insert mode into the fold above it."""
+    chat = chat_everywhere
+    chat.accept("go")
+    chat.nvim.feed(where)
+    chat.push(events.ReplyStarted(adapter="a", model="m"))
+    chat.push(events.ToolStarted(call_id="c1", name="tool", title="tool c1", reply_id="r1"))
+    chat.push(msgspec.structs.replace(finished("c1", 30), status=status))
+    chat.push(events.ReplyStarted(adapter="a", model="m"))
+    chat.push(events.ToolStarted(call_id="c2", name="insert_edit", title="insert_edit a.lua", reply_id="r2"))
+    chat.nvim.feed("<Esc>")
+    chat.push(msgspec.structs.replace(finished("c2", 3), title="insert_edit a.lua"))
+    assert [line for line in chat.nvim.screen().split("\n") if line.startswith("▸")] == [
+        "▸ ✓ tool c1 · ok" if status == "ok" else "▸ ✗ tool c1 · failed: ok",
+        "▸ ✓ insert_edit a.lua · ok",
+    ], chat.nvim.screen()

@@ -98,7 +98,8 @@ end
 
 ---Put whole lines above `row`. Not with nvim_buf_set_lines(): from 0.11 on it leaves a fold that begins at `row`
 ---where it was, so that the fold swallows the new lines. appendbufline() does not, but forgets the current window's
----view.
+---view. While the user is in Insert mode, in whatever window, Vim adds a single appended line to the fold that ends
+---above it: such a line is appended together with another, which is deleted again.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@param lines string[]
@@ -106,7 +107,11 @@ function M.insert(chat, row, lines)
   M.edit(chat, function()
     local win = api.nvim_get_current_win()
     local top = api.nvim_win_get_buf(win) == chat.bufnr and vim.fn.line("w0") or 0
-    vim.fn.appendbufline(chat.bufnr, row, M.for_vim(lines))
+    local joins_fold = #lines == 1 and api.nvim_get_mode().mode:find("^[iR]") ~= nil
+    vim.fn.appendbufline(chat.bufnr, row, M.for_vim(joins_fold and { lines[1], "" } or lines))
+    if joins_fold then
+      api.nvim_buf_set_lines(chat.bufnr, row + 1, row + 2, false, {})
+    end
     if top > row then
       vim.fn.winrestview({ topline = top + #lines })
     end
