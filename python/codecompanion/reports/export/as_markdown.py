@@ -24,8 +24,10 @@ _NEW_FENCE = regex(r"([\s>]*)(`{3,}|~{3,})")
 _RUNS = regex(r"`+")
 _CODE = regex(r"(?<!`)(`{1,3})(?!`)([^`\n]*[<&][^`\n]*)\1(?!`)")
 _ENTITY = regex(r"&(?=#?\w+;)")
-_LOADED = regex(r"!(?=\[)")
-_SCHEME = regex(r"\](?=\s*[(:]\s*<?\s*(?:javascript|vbscript|data|file)\s*:)", re.IGNORECASE)
+_NOT_ESCAPED = r"(?<!\\)((?:\\\\)*)"
+"""An even number of backslashes: with another one what follows would have its meaning back."""
+_LOADED = regex(rf"{_NOT_ESCAPED}!(?=\[)")
+_SCHEME = regex(_NOT_ESCAPED + r"\](?=\s*[(:]\s*<?\s*(?:javascript|vbscript|data|file)\s*:)", re.IGNORECASE)
 _NO_TEXT = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _MEANING = frozenset("<&!`~#=-]")
 """A line without any of these can neither open markup nor be a heading."""
@@ -159,5 +161,5 @@ def _without_markup(line: str) -> str:
 
 def _text_only(text: str) -> str:
     text = _ENTITY.sub("&amp;", text)
-    text = _SCHEME.sub(r"\\]", _LOADED.sub(r"\\!", text))
+    text = _SCHEME.sub(r"\1\\]", _LOADED.sub(r"\1\\!", text))
     return text.replace("<", "&lt;")

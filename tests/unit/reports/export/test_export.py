@@ -9,7 +9,7 @@ from datetime import UTC
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -173,6 +173,10 @@ def test_no_text_breaks_out_of_the_page(text: str) -> None:
 
 
 @given(NASTY)
+@example("\\![x](http://evil.example/a.png)")
+@example("\\\\![x](http://evil.example/a.png)")
+@example("[x\\](javascript:alert(1))")
+@example("[x\\\\](javascript:alert(1))")
 def test_no_text_breaks_out_of_the_markdown(text: str) -> None:
     """Read by a CommonMark parser: our headings, our markup, no image that is loaded, no link that runs."""
     text_of = markdown_of(chat_of(text))
