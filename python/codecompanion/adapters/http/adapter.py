@@ -23,6 +23,7 @@ from codecompanion.adapters.base import (
     AdapterSettings,
     ChatRequest,
     CompactionDone,
+    Finished,
     RetryScheduled,
     SecretReader,
     StreamEvent,
@@ -77,6 +78,9 @@ class HttpAdapter:
         self._key: str | None = None
         self._asks_for_limits = bool(settings.limits_path) and not settings.context_window
         self._windows = LimitsReader(self._fetch_limits, lambda model: wire.limits(model) is not None)
+        self._may_be_gateway = settings.local_server and is_loopback(settings.base_url)
+        self._is_listed = False
+        self._listing: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         """Show the name only: the settings may hold keys in headers."""
@@ -114,6 +118,7 @@ class HttpAdapter:
         limit = self._settings.timeout_s
         deadline = self._clock() + limit if limit else math.inf
         attempt, lessons = 1, 0
+        reading: asyncio.Task[None] | None = None
         while True:
             yielded = False
             try:
@@ -121,6 +126,10 @@ class HttpAdapter:
                     async for event in events:
                         if not yielded and self._asks_for_limits:
                             self._windows.ask_in_background(request.model)
+                        if reading is None and self._may_be_gateway and not self._is_listed:
+                            reading = self._reading_listing()
+                        if reading is not None and isinstance(event, Finished):
+                            await asyncio.wait([reading])  # what the reply costs depends on who has answered
                         yielded = True
                         yield event
                 return
@@ -205,19 +214,29 @@ class HttpAdapter:
             return
         if self._asks_for_limits:
             await self._windows.ask()
-        settings = self._settings
-        may_be_gateway = settings.local_server and is_loopback(settings.base_url)  # its listing names the server
-        if not self._wire.listing_tells and not may_be_gateway:
-            return
+        if self._wire.listing_tells or self._may_be_gateway:
+            await asyncio.wait([self._reading_listing()])
+
+    def _reading_listing(self) -> asyncio.Task[None]:
+        """Return the task that reads the listing now: in it a server on this machine names itself."""
+        if self._listing is None or self._listing.done():
+            self._listing = asyncio.get_running_loop().create_task(self._read_listing())
+        return self._listing
+
+    async def _read_listing(self) -> None:
         try:
             async with asyncio.timeout(LISTING_LIMIT_S):
                 await self.list_models()
+            self._is_listed = True
         except (errors.AdapterError, TimeoutError) as error:
             _log.info("the models could not be listed: %s", error)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._windows.aclose()
+        if self._listing is not None:
+            self._listing.cancel()
+            await asyncio.wait([self._listing])
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
