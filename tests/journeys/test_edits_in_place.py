@@ -34,9 +34,9 @@ def test_an_edit_is_looked_at_decided_and_undone(desk: Desk) -> None:
         assert "return n * fact(n - 1)  −" in screen
         # one change is left out, the other is taken, and taken back
         terminal.keys("4G]c")
-        terminal.wait("change 2 of 2")
+        terminal.wait("hunk 2 of 2")
         terminal.keys("[c")
-        terminal.wait("change 1 of 2")
+        terminal.wait("hunk 1 of 2")
         terminal.keys("g5")
         terminal.wait(r"g2 accept · g3 reject", gone="Return n!")
         terminal.keys("g2")

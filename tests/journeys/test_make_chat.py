@@ -59,7 +59,7 @@ def test_the_chat_fits_the_terminal_and_follows_its_size(desk: Desk, size: tuple
     for columns, lines in ((100, 30), (60, 16), size):
         terminal.resize(columns, lines)
         terminal.wait(lambda _: "offline" in terminal.rows()[-2])
-        assert "which models you can use" in " ".join(assert_whole(terminal).split())
+        assert "or one per line" in " ".join(assert_whole(terminal).split())
     terminal.keys("gg0")
     terminal.wait(r"question 0|messages 1|compacted")
 

@@ -221,7 +221,7 @@ def test_clear_and_help(chat: ChatDriver) -> None:
     """One asks the host, the other shows keys and commands."""
     send(chat, "/clear")
     assert len(chat.sent("clear")) == 1
-    chat.nvim.request("nvim_ui_try_resize", 100, 50)
+    chat.nvim.request("nvim_ui_try_resize", 100, 60)
     send(chat, "/help")
     screen = chat.nvim.wait_screen("/compact")
     assert "Send the message" in screen

@@ -55,7 +55,7 @@ def test_a_servers_words_are_shown_and_do_nothing(nvim_factory, tmp_path):
         chat.press_on_approval("g2")
         check(chat, r"2 in all\):")
         chat.nvim.feed("<Esc>")
-        chat.press_on_approval("gr")
+        chat.press_on_approval("g3")
         check(chat, r"It is a text\.")
         chat.wait_state("idle")
         chat.nvim.command("CodeCompanion mcp")

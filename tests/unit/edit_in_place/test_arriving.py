@@ -5,8 +5,6 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from codecompanion.edit_in_place import arriving as arriving_code
 from codecompanion.edit_in_place import restoring
@@ -15,6 +13,9 @@ from codecompanion.edit_in_place.place import Placement
 from codecompanion.wire.requests import EditPlace
 from tests.unit.edit_in_place.indented_edits import FILETYPES, is_determined, random_case, sample
 
+SEEDS = (*range(100), 32768)
+MAX_WRONG = 0.02
+"""Measured with these seeds: 0.3 % of 85,690 lines, from none (C, Lua) to 1.6 % (YAML); of 400 seeds 0.2 %."""
 REGION = ("    x = 1", "    if x:", "        y()", "    return x")
 
 
@@ -34,15 +35,21 @@ def line_by_line(reply: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("language", FILETYPES)
-@settings(derandomize=True, max_examples=15)
-@given(seed=st.integers(0, 10**9))
-def test_hardly_a_line_is_drawn_otherwise_than_it_will_be_proposed(language, seed):
-    case = random_case(sample(language), Random(seed))
-    if case is None or not is_determined(case) or "surroundings" in case.spelling:
-        return
-    for shown in told(case.place, *line_by_line(case.reply)):
-        wrong = sum(mine.rstrip() != right.rstrip() for mine, right in zip(shown, case.intended, strict=False))
-        assert wrong <= max(2, len(shown) // 4), (case, shown)
+def test_hardly_a_line_is_drawn_otherwise_than_it_will_be_proposed(language):
+    """Of all lines that are drawn. A share: the first lines of a reply can fit several places until the next arrives.
+
+    The seeds are numbers of ours. What Hypothesis draws depends on the modules that other tests have imported.
+    """
+    drawn = wrong = 0
+    for seed in SEEDS:
+        case = random_case(sample(language), Random(seed))
+        if case is None or not is_determined(case) or "surroundings" in case.spelling:
+            continue
+        for shown in told(case.place, *line_by_line(case.reply)):
+            drawn += len(shown)
+            wrong += sum(mine.rstrip() != right.rstrip() for mine, right in zip(shown, case.intended, strict=False))
+    assert drawn > 1000
+    assert wrong <= drawn * MAX_WRONG, f"{wrong} of {drawn}"
 
 
 @pytest.mark.parametrize(
