@@ -339,6 +339,22 @@ def test_a_resource_is_mentioned_in_a_message(nvim_factory, tmp_path):
         assert "Water the plants." in json.dumps(sent)
 
 
+def test_an_input_stays_on_the_screen_when_the_one_before_it_ends_late(nvim_factory):
+    """`<Esc>` and the next key can be typed before Neovim has cleared the command line."""
+    nvim = nvim_factory()
+    nvim.lua(
+        "vim.keymap.set('n', 'X', function()\n"
+        "  require('codecompanion.screen.choose').forget_prompt()\n"
+        "  vim.schedule(function() _G.cleared = true end)\n"
+        "  vim.fn.input('Your name: ', 'Eve')\n"
+        "end)"
+    )
+    nvim.feed("X")
+    nvim.wait_lua("return _G.cleared")
+    nvim.lua("vim.wait(0)")
+    assert "Your name: Eve" in nvim.screen()
+
+
 def test_values_a_server_asks_for_are_typed_one_by_one(nvim_factory, tmp_path):
     """An elicitation: a block, an input for each field, the values at the server."""
     record = tmp_path / "record"

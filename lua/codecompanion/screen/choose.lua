@@ -229,10 +229,12 @@ function M.select_many(items, options, on_choice)
   end)
 end
 
----Neovim leaves the question of its own `vim.ui.input` on the command line.
+---Neovim leaves the question of its own `vim.ui.input` on the command line. The next one may be there by now: it stays.
 function M.forget_prompt()
   vim.schedule(function() -- a silent map would keep it from being written over
-    say.nothing()
+    if not vim.api.nvim_get_mode().mode:find("^[cr]") then
+      say.nothing()
+    end
   end)
 end
 
