@@ -321,5 +321,5 @@ def test_narrow_windows_show_the_useful_half(start: Start, gate: Path) -> None:
     nvim.wait_screen(r"downloading 37 · \d+ s")
     assert "Messages you send now are queued." in nvim.screen()
     send(nvim, "hello there")
-    nvim.wait_screen(r"⋯ Installing Python packages …")
+    nvim.wait_screen(r"⋯ Installing: downloading 37 · \d+ s")
     assert "Messages you send now" not in nvim.screen()

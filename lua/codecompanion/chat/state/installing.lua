@@ -16,11 +16,16 @@ function M.waits(chat)
 end
 
 ---`Installing Python packages: 12 of 37 downloaded · 14 s`
+---@param brief? boolean `Installing: 12 of 37 downloaded · 14 s`
 ---@return string
-function M.text()
+function M.text(brief)
   local now = M.progress()
-  local seconds = now and math.floor((vim.uv.now() - now.began) / 1000)
-  return now and ("%s · %d s"):format(require("codecompanion.install").describe(), seconds) or ""
+  if not now then
+    return ""
+  end
+  local seconds = math.floor((vim.uv.now() - now.began) / 1000)
+  local what = require("codecompanion.install").describe()
+  return ("%s · %d s"):format(brief and what:gsub(" Python packages", "", 1) or what, seconds)
 end
 
 return M

@@ -172,7 +172,7 @@ function M.activity(chat, brief)
   elseif chat.label ~= "" then
     return chat.label .. M.waited(chat)
   elseif installing.waits(chat) then
-    return installing.text()
+    return installing.text(brief)
   end
   return chat.state == "idle" and "" or chat.state:gsub("_", " ") .. M.waited(chat)
 end
