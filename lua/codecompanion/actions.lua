@@ -79,7 +79,7 @@ end
 ---@param has_model boolean
 ---@return CodeCompanion.Action
 local function choose_model(has_model)
-  local description = has_model and "Each adapter with what it needs" or "No model is set up yet: see what each needs"
+  local description = has_model and "Adapters and their requirements" or "No model is set up yet: see what each one needs"
   return of_command("Choose a model", description, "CodeCompanion adapter")
 end
 
@@ -112,11 +112,11 @@ local function commands(context)
   end
   vim.list_extend(found, {
     of_command("New chat", "Ask anything", "CodeCompanionChat New"),
-    of_command("Resume a chat", "Choose one that is stored", "CodeCompanionChat Resume"),
+    of_command("Resume a chat", "Open a stored chat", "CodeCompanionChat Resume"),
     of_command("Command line from words", "It is shown, not run", "CodeCompanionCmd"),
   })
   if require("codecompanion.decide").can_reopen() then
-    found[#found + 1] = of_command("Reopen a rejected change", "It is proposed again", "CodeCompanion reopen")
+    found[#found + 1] = of_command("Reopen a rejected change", "Propose it again", "CodeCompanion reopen")
   end
   if require("codecompanion.chat").current() then
     vim.list_extend(found, {

@@ -212,6 +212,8 @@ local function key_of(settings)
     return true, "needs no key"
   elseif source == "function" then
     return nil, "the key comes from a function"
+  elseif kind == "literal" then
+    return false, ("env.api_key is `%s…`, which is not an environment variable"):format(rest)
   elseif kind == "cmd" then
     return nil, "the key comes from a command"
   elseif kind == "file" then

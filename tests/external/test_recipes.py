@@ -68,7 +68,7 @@ def test_every_plugin_that_the_help_requires_is_run_here() -> None:
 
 def test_lualine_shows_what_a_chat_does_and_its_title(start: Callable[..., ChatDriver]) -> None:
     """A `%` of the meter and of the title is evaluated by lualine as any status line does; no fact is shown twice."""
-    chat = start(LUALINE, before=recipe("lualine") + recipe("title"))
+    chat = start(LUALINE, before=recipe("lualine"))
     chat.push(events.Meter(tokens=1000, window=4000, ratio=0.25, exact=True, edit_at=0, compact_at=0))
     chat.nvim.wait_screen(r"NORMAL .*Chat .*(Bot|All)")
     chat.push(events.TitleChanged(title=TITLE))

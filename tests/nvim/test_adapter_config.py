@@ -211,6 +211,7 @@ def test_a_key_in_the_configuration_itself_is_refused_and_never_shown(child: Nvi
     assert "adapters.http.mine.env.api_key: is not the name of an environment variable" in adapters.said
     assert key not in adapters.said
     assert key not in json.dumps(adapters.hello)
+    assert adapters.entry("mine").key == f"literal:{key[:3]}"
 
 
 def test_a_key_function_is_only_called_when_its_adapter_is_used(child: Nvim) -> None:

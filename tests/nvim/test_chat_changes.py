@@ -64,7 +64,7 @@ def test_keys_of_changes_say_that_there_are_none(chat: ChatDriver) -> None:
     for key, said in (
         ("]e", "No file change in this chat"),
         ("[e", "No file change in this chat"),
-        ("gX", "No file change here"),
+        ("gX", "No file change on this line"),
         ("j0gR", "No file here to open, and none changed in this chat"),
     ):
         chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row + 1)

@@ -140,7 +140,7 @@ def test_compact_says_what_will_happen_and_takes_one_key(chat: ChatDriver) -> No
     chat.answer("forecast_compaction", {"before": 8200, "after": 2040, "pins": 2, "rules": 1, "why": ""})
     send(chat, "/compact")
     chat.nvim.wait_screen(
-        r"Compact now\? 8\.2k → about 2\.0k · keeps 2 pins, 1 rule  \[y\]es  \[g\]o on afterwards  \[n\]o"
+        r"Compact now\? 8\.2k → about 2\.0k · keeps 2 pins, 1 rule  \[y\]es  then \[c\]ontinue  \[n\]o"
     )
     chat.nvim.feed("n")
     chat.nvim.wait_for(lambda: "Compact now" not in chat.nvim.screen(), "the end of the question")
@@ -169,7 +169,7 @@ def test_compact_is_asked_and_answered_from_insert_mode(chat: ChatDriver) -> Non
     """One key there, too; other keys do nothing, and insert mode is back afterwards."""
     chat.nvim.feed("i/compact<C-s>")
     chat.nvim.wait_screen(r"Compact now\?")
-    chat.nvim.feed("xZg")
+    chat.nvim.feed("xZc")
     chat.nvim.wait_for(lambda: chat.sent("compact"), "compact")
     assert chat.sent("compact")[0]["go_on"] is True
     chat.nvim.feed("more")
@@ -207,7 +207,7 @@ def test_the_question_fits_forty_columns(nvim_factory: Callable[..., Nvim]) -> N
     chat.answer("forecast_compaction", {"before": 8200, "after": 2040, "pins": 2, "rules": 1, "why": ""})
     send(chat, "/compact")
     screen = chat.nvim.wait_screen("about 2.0k")
-    for answer in ("[y]es", "[g]o on afterwards", "[n]o"):
+    for answer in ("[y]es", "then [c]ontinue", "[n]o"):
         assert answer in screen
 
 

@@ -119,8 +119,8 @@ def test_compact_with_instructions_by_slash_command(nvim_factory, tmp_path):
         chat.say("first")
         before = chat.finished()
         chat.send("/compact keep the file names")
-        chat.nvim.wait_screen(r"Compact now\? .*o on afterwards")
-        chat.nvim.feed("g")
+        chat.nvim.wait_screen(r"Compact now\? .*ontinue")
+        chat.nvim.feed("c")
         chat.nvim.wait_for(lambda: chat.finished() > before, "the model going on")
         assert "keep the file names" in sent(server, 1)[0]["content"]
         (summary,) = [m["content"] for m in sent(server, 2)[1:]]

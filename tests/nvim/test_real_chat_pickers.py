@@ -21,7 +21,7 @@ def test_an_adapter_that_is_not_set_up_does_not_hide_the_others(nvim_factory, tm
         assert "✗" not in chat.text()
 
 
-@pytest.mark.parametrize("key", ["y", "g"])
+@pytest.mark.parametrize("key", ["y", "c"])
 def test_an_idle_chat_is_compacted_and_answered_only_when_that_was_chosen(nvim_factory, tmp_path, key):
     """R-528, R-533: the question has figures, one key answers it."""
     long = "A long answer about stacks. " * 300
@@ -30,15 +30,15 @@ def test_an_idle_chat_is_compacted_and_answered_only_when_that_was_chosen(nvim_f
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
         chat.say("Explain stacks")
         chat.send("/compact")
-        chat.nvim.wait_screen(r"Compact now\? \S+ → about \S+ +\[y\]es  \[g\]o on afterwards  \[n\]o")
+        chat.nvim.wait_screen(r"Compact now\? \S+ → about \S+ +\[y\]es  then \[c\]ontinue  \[n\]o")
         chat.nvim.feed(key)
-        chat.nvim.wait_for(lambda: len(server.requests) >= (3 if key == "g" else 2), "the requests")
+        chat.nvim.wait_for(lambda: len(server.requests) >= (3 if key == "c" else 2), "the requests")
         chat.nvim.wait_for(lambda: "A stack." in chat.text(), "the card")
-        if key == "g":
+        if key == "c":
             chat.nvim.wait_for(lambda: "I go on." in chat.text(), "the answer")
         chat.wait_state("idle")
-        assert ("I go on." in chat.text()) is (key == "g")
-        assert len(server.requests) == (3 if key == "g" else 2)
+        assert ("I go on." in chat.text()) is (key == "c")
+        assert len(server.requests) == (3 if key == "c" else 2)
 
 
 def test_a_cleared_chat_says_how_it_comes_back_and_does(nvim_factory, tmp_path):

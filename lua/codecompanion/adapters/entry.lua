@@ -11,7 +11,7 @@ local sorted = require("codecompanion.config.sorted")
 ---@field name string
 ---@field kind "openai"|"openai_compatible"|"openai_responses"|"anthropic"|"copilot"|"chatgpt"|"offline"
 ---@field formatted_name string
----@field key string Where the key is: ENV_NAME, `cmd:…`, `file:…`, "function" or "" for none
+---@field key string Where the key is: ENV_NAME, `cmd:…`, `file:…`, "function", "" for none; `literal:…` is refused
 ---@field model string "" = the first the endpoint lists
 ---@field address string As it was written
 
@@ -75,6 +75,9 @@ function Resolving:env(key)
   return value
 end
 
+---How many bytes of a text that may be a key are told: enough to find it in a configuration.
+local SHOWN_OF_LITERAL = 3
+
 ---@param place string Where the built-in adapter has its key
 ---@return string place Of this entry's
 function Resolving:key_place(place)
@@ -97,6 +100,7 @@ function Resolving:key_place(place)
       "is not the name of an environment variable; keys do not belong in a configuration: expected a variable's name,"
         .. ' "cmd:…", "file:…" or a function'
     )
+    return "literal:" .. key:sub(1, SHOWN_OF_LITERAL):gsub("[^%w_-]", "")
   end
   return place
 end

@@ -17,7 +17,7 @@ local M = {}
 
 local WIDEST = 100
 
----`[y]es`, `[g]o on afterwards`
+---`[y]es`, `then [c]ontinue`
 ---@param answer CodeCompanion.Answer
 ---@return string
 local function shown(answer)

@@ -198,7 +198,7 @@ async def test_what_is_always_allowed_is_listed_kept_and_taken_back(tmp_path):
     again = await bench.resume()
     assert again is not None
     assert (again.desk.approvals.always, again.desk.approvals.prefixes) == (left.always, left.prefixes)
-    assert bench.of(Notice)[-1].text == '2 approvals "always" still hold in this chat; /approvals lists them.'
+    assert bench.of(Notice)[-1].text == "2 permanent approvals from before apply to this chat; /approvals lists them."
     for row in rows[0], rows[2]:
         again.grants.carry_out(RevokeGrant(grant=row["grant"]))
     await again.close()

@@ -40,14 +40,14 @@ end
 local function ask(chat, on_yes, on_no, on_nothing, on_refused)
   local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
   if chat.state == "idle" then
-    table.insert(answers, 2, { key = "g", label = "go on afterwards" })
+    table.insert(answers, 2, { key = "c", label = "then continue" })
   end
   local is_needless = false
   local asked = confirm.ask(question(chat), answers, function(key)
     if is_needless then
       return
-    elseif key == "y" or key == "g" then
-      on_yes(key == "g")
+    elseif key == "y" or key == "c" then
+      on_yes(key == "c")
     else
       on_no()
     end

@@ -194,14 +194,15 @@ function M.show_original(chat)
   say.hint("Nothing more to show here.")
 end
 
+local DIRECTION = { [1] = " below", [-1] = " above" }
+
 ---@param chat CodeCompanion.Chat
 ---@param step 1|-1
 local function file_change(chat, step)
   for _ = 1, vim.v.count1 do
     local row = require("codecompanion.files.marks").next_row(chat, view.cursor_row(), step)
     if not row then
-      local where = chat.has_changed_files and (step > 0 and " below" or " above") or " in this chat"
-      return say.hint("No file change" .. where)
+      return say.hint("No file change" .. (chat.has_changed_files and DIRECTION[step] or " in this chat"))
     end
     vim.cmd("normal! m'")
     api.nvim_win_set_cursor(0, { row + 1, 0 })
@@ -245,8 +246,15 @@ function M.revert_change(chat)
   elseif item and item.change then
     return require("codecompanion.files.revert").revert(chat, { item.change.change_id })
   end
-  local next_one = chat.has_changed_files and keys.keys("next_change", "n")[1]
-  say.hint("No file change here" .. (next_one and ("; %s goes to the next one"):format(next_one) or ""))
+  local hint = "No file change on this line"
+  for step, name in pairs({ [1] = "next_change", [-1] = "previous_change" }) do
+    local key = keys.keys(name, "n")[1]
+    if key and require("codecompanion.files.marks").next_row(chat, view.cursor_row(), step) then
+      hint = ("%s; %s goes to the one%s"):format("No file change on this line", key, DIRECTION[step])
+      break
+    end
+  end
+  say.hint(hint)
 end
 
 function M.system_prompt(chat)

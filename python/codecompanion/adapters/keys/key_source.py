@@ -19,6 +19,8 @@ COMMAND_LIMIT_S = 30.0
 """A command may ask for a passphrase in its own window; longer than this it hangs."""
 FROM_FUNCTION = "function"
 """`AdapterSettings.key` of a key that a function of the configuration makes; it arrives in `given`."""
+LITERAL = "literal"
+"""Kind of an `AdapterSettings.key` that names no place: at most the first three characters of the text follow."""
 _MAX_KEY_LENGTH = 16_384
 _LINE_BREAKS = regex(r"[\r\n]")
 
@@ -82,6 +84,9 @@ class KeyReader:
             return self._run(rest.strip(), settings)
         if colon and kind == "file":
             return self._open(rest.strip(), settings)
+        if colon and kind == LITERAL:
+            why = f"env.api_key is “{rest}…”, and there is no environment variable of that name"
+            raise _missing(settings, f"{why} (:help codecompanion-keys)")
         key = self._environ.get(settings.key, "")
         if not key.strip():
             raise _missing(settings, f"the environment variable {settings.key} is not set")
@@ -137,6 +142,8 @@ def key_label(settings: AdapterSettings) -> str:
         return f"the command `{rest.strip()}`"
     if colon and kind == "file":
         return f"the file {rest.strip()}"
+    if colon and kind == LITERAL:
+        return "env.api_key"
     return "the function env.api_key" if settings.key == FROM_FUNCTION else settings.key
 
 

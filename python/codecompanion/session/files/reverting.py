@@ -173,7 +173,9 @@ class Reverter:
         which = "your change" if is_whole and not step.is_back else "a part of your change"
         await self._tell_model(name, which, back=step.is_back)
         self.tell(events)
-        text = _sentence([name if is_whole else f"one place of {name}"], [], verb)
+        # A place that completes a change again is named as it was when it was reverted.
+        is_one_place = not is_whole or (step.is_back and not change.reverted)
+        text = _sentence([f"one place of {name}" if is_one_place else name], [], verb)
         return {"text": text, "reverted": 1, "conflicts": []}
 
     async def _revert_steps(self, steps: Sequence[ToRevert], *, markers: bool) -> tuple[list[ToRevert], list[Conflict]]:

@@ -79,8 +79,9 @@ class Grants:
             self._desk.approvals, always=frozenset(kept.always), prefixes=frozenset(kept.prefixes)
         )
         count = len(kept.always) + len(kept.prefixes)
-        said = f'{counted(count, "approval")} "always" still {"holds" if count == 1 else "hold"} in this chat;'
-        self._services.emit(Notice(chat=self._chat_id, level=Severity.INFO, text=f"{said} /approvals lists them."))
+        said = f"{counted(count, 'permanent approval')} from before {'applies' if count == 1 else 'apply'} to this chat"
+        lists = f"/approvals lists {'it' if count == 1 else 'them'}"
+        self._services.emit(Notice(chat=self._chat_id, level=Severity.INFO, text=f"{said}; {lists}."))
 
     def _root(self) -> str:
         return str(Workspace(self._workspace()).root)

@@ -152,3 +152,12 @@ def test_keys_are_heard_before_an_adapter_needs_them(tmp_path: Path) -> None:
     reader.give({"two": "given-2"})
     reader.look_in_files([entry(f"file:{tmp_path}/key"), entry(f"file:{tmp_path}/none"), entry("PLAIN")])
     assert heard == ["given-1", "given-2", SECRET]
+
+
+def test_a_key_written_into_the_configuration_is_refused_by_its_beginning() -> None:
+    """No request is sent without a key; the help on keys is named."""
+    with pytest.raises(MissingKey) as caught:
+        KeyReader(environ={})(entry("literal:sk-"))
+    assert "env.api_key is “sk-…”, and there is no environment variable of that name" in str(caught.value)
+    assert ":help codecompanion-keys" in str(caught.value)
+    assert (key_label(entry("literal:sk-")), key_variable(entry("literal:sk-"))) == ("env.api_key", "")

@@ -191,6 +191,9 @@ async def test_a_change_counts_as_reverted_when_its_last_place_is_taken_back(tmp
     assert answer["text"] == "Reverted one place of b.txt."
     assert not await _is_reverted(session, change)
     assert "reverted a part of your change of `b.txt`" in _told(session)[-1]
+    answer = await session.changes.carry_out(RevertChanges(changes=(change,), hunk=0))
+    assert answer["text"] == "Reapplied one place of b.txt."
+    await session.changes.carry_out(RevertChanges(changes=(change,), hunk=0))
     answer = await session.changes.carry_out(RevertChanges(changes=(change,), hunk=1))
     assert answer["text"] == "Reverted b.txt."
     assert path.read_text() == BEFORE
