@@ -79,7 +79,7 @@ end
 ---@param has_model boolean
 ---@return CodeCompanion.Action
 local function choose_model(has_model)
-  local description = has_model and "Adapters and their requirements" or "No model is set up yet: see what each one needs"
+  local description = has_model and "Adapters and their requirements" or "No model is set up yet"
   return of_command("Choose a model", description, "CodeCompanion adapter")
 end
 
