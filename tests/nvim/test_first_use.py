@@ -64,7 +64,7 @@ def test_the_chat_says_how_far_the_installation_is(start: Start, gate: Path) -> 
     """What is being done and for how long, where the user looks; it goes when it is over."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanionChat")
-    nvim.wait_screen(r"Installing Python packages: downloading 37 · \d+ s")
+    nvim.wait_screen(r"Installing: downloading 37 · \d+ s")
     nvim.wait_screen(r"downloading 37 · ([2-9]|\d\d+) s")
     assert "to stop" not in nvim.screen(), "there is nothing of the chat's to stop"
     assert "Installing" in nvim.lua("return require('codecompanion').statusline()")
