@@ -328,8 +328,8 @@ def test_at_40_columns_nothing_ends_in_a_prompt_or_in_half_a_word(nvim_factory: 
 
 
 def test_answers_of_a_question_stand_together(nvim_factory: Callable[..., Nvim]) -> None:
-    """At 80 columns `[n]o` stood alone on the second line."""
-    chat = make_chat(nvim_factory, size=(80, 24))
+    """Where the answers do not fit beside the question, `[n]o` stood alone on the second line."""
+    chat = make_chat(nvim_factory, size=(72, 24))
     chat.answer("forecast_compaction", {"before": 11_400, "after": 3_400, "pins": 0, "rules": 1, "why": ""})
     chat.push(METER)
     chat.nvim.command("CodeCompanionCompact")
