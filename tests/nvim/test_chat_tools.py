@@ -111,6 +111,13 @@ WHY = "not now, the test server is busy with something else"
         ("error", "demo ", "failed", "", {80: "▸ ✗ demo · failed"}),
         ("rejected", "demo", "rejected", "The user rejected this call.", {80: "▸ ⊘ demo · rejected"}),
         ("error", "demo", "failed", "漢字" * 60, {40: "▸ ✗ demo · 漢字漢字漢字漢字漢字漢字漢字…"}),
+        (
+            "error",
+            "insert_edit lua/a.lua",
+            "failed",
+            "lua/a.lua does not contain the old text.",
+            {80: "▸ ✗ insert_edit lua/a.lua · failed: does not contain the old text"},
+        ),
         ("error", "demo", "failed", "a\x1b[31mb\x00c", {80: "▸ ✗ demo · failed: a^[[31mb^@c"}),
     ],
 )

@@ -260,11 +260,16 @@ end
 
 local MAX_REASON_BYTES = 200
 
----Why a call failed: the first line of its error, without the full stop, bounded.
+---Why a call failed: the first line of its error, without the full stop and the file that the title names, bounded.
 ---@param text? string
+---@param title string
 ---@return string
-local function reason_of(text)
+local function reason_of(text, title)
   local line = vim.trim(M.plain((vim.trim(text or ""):match("^[^\r\n]*"):gsub("%s+", " ")))):gsub("%.$", "")
+  local file = title:match("%s(%S+)$")
+  if file and #line > #file + 1 and vim.startswith(line, file) then
+    line = line:sub(#file + 1):gsub("^:?%s+", "")
+  end
   if #line > MAX_REASON_BYTES then
     line = line:sub(1, MAX_REASON_BYTES + vim.str_utf_end(line, MAX_REASON_BYTES)) .. "…"
   end
@@ -277,7 +282,7 @@ end
 local function summary_of(tool)
   local summary, status = M.one_line(tool.summary or ""), tool.status
   if status == "error" and (summary == "" or summary == "failed") then
-    local reason = reason_of(tool.preview)
+    local reason = reason_of(tool.preview, tool.title)
     summary = reason == "" and "failed" or "failed: " .. reason
   elseif status == "error" and not vim.startswith(summary, "failed") then
     summary = "failed: " .. summary

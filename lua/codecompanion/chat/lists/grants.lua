@@ -34,7 +34,7 @@ local function footer(rows, width)
   local hides = vim.iter(ipairs(lines_of(rows))):any(function(index, line)
     return rows[index].what:find("\n", 1, true) ~= nil or api.nvim_strwidth(line) > width
   end)
-  return hides and { "x take back", "K show all of it", "q close" } or { "x take back", "q close" }
+  return hides and { "x revoke", "K show all of it", "q close" } or { "x take back", "q close" }
 end
 
 ---@param chat CodeCompanion.Chat
@@ -59,7 +59,7 @@ local function show(chat, rows)
   local on = scratch.keys(bufnr, win, function(line)
     return rows[line]
   end)
-  on("x", "Take back", function(row)
+  on("x", "Revoke", function(row)
     session.request(chat, "revoke_grant", { grant = row.grant }, function(sentence)
       say.line(sentence)
       load(chat, function(left)
