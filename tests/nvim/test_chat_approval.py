@@ -638,10 +638,10 @@ def test_the_list_offers_to_show_all_of_a_command_only_where_it_hides_some(
 ) -> None:
     chat.answer("list_grants", [{"grant": "a", "tool": "run_command", "what": what, "configured": False}])
     chat.nvim.command("CodeCompanion approvals")
-    screen = chat.nvim.wait_screen("x take back")
+    screen = chat.nvim.wait_screen("x revoke")
     assert ("K show all of it" in screen) == is_offered
     chat.nvim.feed("K")
-    chat.nvim.wait_for(lambda: "x take back" not in chat.nvim.screen().split("\n")[-1] and
+    chat.nvim.wait_for(lambda: "x revoke" not in chat.nvim.screen().split("\n")[-1] and
                        len(chat.nvim.lua("return vim.api.nvim_list_wins()")) == 3, "all of it")  # fmt: skip
 
 
