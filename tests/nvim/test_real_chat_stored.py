@@ -87,7 +87,7 @@ def leave_and_come_back(chat: RealChat, first: str) -> None:
     chat.nvim.wait_lua("return require('codecompanion.chat').current().attached == 'yes'")
     store = open_store(chat.root / "data" / "nvim" / "codecompanion")
     assert rows(chat)[first]  # the host has done what came before
-    assert store.foreign_lease(first)
+    chat.nvim.wait_for(lambda: store.foreign_lease(first) is not None, "the chat to be ours again")
     chat.nvim.lua(chats + "chats.close()")
     chat.nvim.wait_for(lambda: store.foreign_lease(first) is None, "the chat given back")
     store.close()
