@@ -14,7 +14,7 @@ HISTORIES ?= 16667
 # Without cached bytecode every process compiles what it imports: the suite takes half as long again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo chat test check journeys screens pictures external test-peers test-mcp test-semantic fuzz lint format types doc doc-check lock bench ci clean
+.PHONY: help setup demo chat test check journeys screens pictures external attack test-peers test-mcp test-semantic fuzz lint format types doc doc-check lock bench ci clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -53,6 +53,10 @@ pictures: setup ## take the pictures of README and documents again, into doc/pic
 external: export EXTERNAL = all
 external: setup ## all recorded sessions, where they are; make test plays a sample of them
 	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) tests/external $(T)
+
+attack: export ATTACKS ?= full
+attack: setup ## every attack of tests/attacks, with a table tried / held; ATTACKS=short is what make test runs
+	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) tests/attacks $(T)
 
 test-peers: setup ## the plugin against servers written by others: aimock, LiteLLM (installs them; needs node)
 	@.ci/peers

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.amounts import PROFILE
+from tests.attacks.table import print_table
 from tests.forked_python import share_one
 from tests.machine_state import clean_the_environment
 from tests.rewritten import rewrite_share
@@ -46,3 +47,7 @@ def pytest_collection_finish() -> None:
     """Take what was collected, 10,000 items, out of the walks of the garbage collector."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    print_table(terminalreporter)

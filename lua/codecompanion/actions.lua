@@ -43,12 +43,12 @@ local function prompts(context)
   for _, prompt in ipairs(library.list()) do
     if library.fits(prompt, context) then
       local slash = prompt.alias ~= "" and "/" .. prompt.alias .. " · " or ""
-      local asks = prompt.state ~= "allowed" and "asks first · " or ""
+      local waits = prompt.state ~= "allowed" and "not trusted · " or ""
       found[#found + 1] = {
         group = "prompt",
         name = prompt.name,
         description = prompt.description ~= "" and prompt.description or prompt.beginning or "",
-        from = asks .. slash .. prompt.label,
+        from = waits .. slash .. prompt.label,
         run = function()
           require("codecompanion.use_prompt").run(prompt, context)
         end,

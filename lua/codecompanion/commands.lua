@@ -301,7 +301,8 @@ end
 ---@param lead string
 ---@return string[]
 function M.complete_revert(lead)
-  return vim.list_extend(starting_with({ "turn" }, lead), vim.fn.getcompletion(lead, "file"))
+  local files = require("codecompanion.literal").beginning_with(lead, vim.fn.getcwd())
+  return vim.list_extend(starting_with({ "turn" }, lead), files)
 end
 
 ---`:CodeCompanionChanges[!]`

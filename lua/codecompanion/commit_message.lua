@@ -167,21 +167,16 @@ function M.run()
   end
   local bufnr = commit_buffer()
   local typed = bufnr and typed_in(bufnr) or ""
-  staged_files.secrets(function(problem, secret)
-    if problem then
-      return fail(problem)
-    elseif not secret then
+  staged_files.read(function(problem, staged)
+    if not staged then
+      return fail(problem or "the host did not answer")
+    elseif staged.diff == "" then
       return say.line("Nothing is staged; `git add` first", severity.WARN)
-    elseif #secret > 0 then
-      local names = table.concat(secret, ", ")
+    elseif #staged.secret > 0 then
+      local names = table.concat(staged.secret, ", ")
       say.line(("%s is staged: a file of keys or passwords. Its text is not sent"):format(names), severity.WARN)
     end
-    staged_files.read(secret, function(trouble, staged)
-      if not staged then
-        return fail(trouble --[[@as string]])
-      end
-      ask(bufnr, staged, typed)
-    end)
+    ask(bufnr, staged, typed)
   end)
 end
 

@@ -2,7 +2,6 @@
 
 local host = require("codecompanion.host")
 local say = require("codecompanion.say")
-local severity = require("codecompanion.severity")
 
 local M = {}
 
@@ -21,7 +20,7 @@ local function read(arguments)
   if not form then
     form = path:lower():match("%.md$") and "md" or "html"
   end
-  return form, path ~= "" and vim.fn.fnamemodify(vim.fs.normalize(path), ":p") or ""
+  return form, path ~= "" and require("codecompanion.literal").absolute(path) or ""
 end
 
 ---@param chat { id: string }
@@ -29,10 +28,7 @@ end
 function M.run(chat, arguments)
   local form, path = read(arguments)
   local payload = { chat = chat.id, form = form, path = path, cwd = vim.fn.getcwd() }
-  host.request("export_chat", payload, function(err, result)
-    if err then
-      return say.line(err, severity.ERROR)
-    end
+  host.ask("export_chat", payload, function(result)
     local shown = vim.fn.fnamemodify(result.path, ":~:.")
     local said = ("Exported to %s (%d kB)"):format(shown, result.kilobytes)
     say.line({ said .. ". Keys are hidden; read it before you share it.", said })

@@ -189,6 +189,10 @@ local function check_host()
       health.warn(line, finding.advice ~= "" and finding.advice or nil)
     end
   end
+  local trust = require("codecompanion.trust").examine(HOST_WAIT_MS)
+  if trust then
+    health.info("workspace trust: " .. trust)
+  end
   local index, is_usable = require("codecompanion.index").examine(HOST_WAIT_MS)
   if is_usable then
     health.info("code index: " .. index)
@@ -343,6 +347,12 @@ local function check_folder(path, what, lost)
   end
   uv.fs_close(descriptor)
   uv.fs_unlink(probe)
+  local status = uv.fs_stat(path)
+  local others = status and bit.band(status.mode, 18) ~= 0 -- group or others may write
+  if others and bit.band(status.mode, 512) == 0 then -- not sticky
+    local fix = ("`chmod go-w %s`, unless you share it on purpose"):format(path)
+    return health.warn(("%s: other users can replace files in %s"):format(what, path), fix)
+  end
   health.ok(("%s: %s"):format(what, path))
 end
 

@@ -196,8 +196,12 @@ local function launch()
   if state.status ~= "starting" or wire.channel() then
     return -- stopped meanwhile, or started by the one before
   end
-  local process = require("codecompanion.host.process")
-  if require("codecompanion.config").options.host == "python3" then
+  local process, options = require("codecompanion.host.process"), require("codecompanion.config").options
+  local sandbox = options.sandbox
+  if (type(sandbox) == "table" and sandbox.mode or sandbox) ~= "off" then
+    require("codecompanion.host.own_memory").close()
+  end
+  if options.host == "python3" then
     return with_adapter(function()
       start_with(process.connect_classic)
     end)
@@ -262,6 +266,19 @@ function M.request(verb, payload, callback)
     M.start()
   end
   return request
+end
+
+---Send a request whose failure is a line to the user; `done` gets the result of one that worked.
+---@param verb string
+---@param payload table
+---@param done fun(result: any)
+function M.ask(verb, payload, done)
+  M.request(verb, payload, function(err, result)
+    if err then
+      return say.line(err, severity.ERROR)
+    end
+    done(result)
+  end)
 end
 
 ---Called by Python, which paces itself by what it returns.

@@ -58,10 +58,7 @@ function M.run(arguments)
     return say.line(":CodeCompanion index takes --rebuild, status, or nothing", severity.ERROR)
   end
   local payload = { cwd = vim.fn.getcwd(), start = what == nil, rebuild = what == "--rebuild" }
-  host.request("index_project", payload, function(err, found)
-    if err then
-      return say.line(err, severity.ERROR)
-    end
+  host.ask("index_project", payload, function(found)
     local sentence = M.sentence(found)
     local level = found.phase == "unusable" and severity.WARN or severity.INFO
     local whole = found.left_out ~= "" and ("%s. %s"):format(sentence, found.left_out) or sentence

@@ -303,7 +303,7 @@ end
 function M.resolve(done, is_told)
   local configured = (require("codecompanion.config").options.python or {}).host_prog
   if configured then
-    local path = vim.fn.exepath(vim.fn.expand(configured))
+    local path = vim.fn.exepath(vim.fs.normalize(configured))
     if path == "" then
       return done(("python.host_prog is not executable: %s"):format(configured))
     end
@@ -317,7 +317,7 @@ function M.resolve(done, is_told)
     return done(nil, current.python)
   end
   local provider = vim.g.python3_host_prog
-  provider = type(provider) == "string" and vim.fn.exepath(vim.fn.expand(provider)) or ""
+  provider = type(provider) == "string" and vim.fn.exepath(vim.fs.normalize(provider)) or ""
   if current or provider == "" then
     return install_for_use(done, is_told)
   end

@@ -1,41 +1,16 @@
 ---What is staged in the repository of the current folder, for a model: the diff without the text of files of keys, cut
----to what there is room for, and the newest commits.
----
----Git is asked in the editor, because `git commit` may have told its editor of another index (`git commit -a`); it runs
----nothing of the repository's.
+---to what there is room for, and the newest commits. The host reads it: the editor starts no git.
 
 local M = {}
 
-local GIT =
-  { "git", "--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null" }
-local GIT_MS = 10000
-local SUBJECTS = 12
 local CHARS_PER_TOKEN, SHARE = 3, 0.5 -- of the context window, for the diff
 local MIN_CHARS, MAX_CHARS = 2000, 150000
 
 ---@class CodeCompanion.Staged
----@field diff string
+---@field diff string "" = nothing is staged
 ---@field stat string
 ---@field subjects string Of the newest commits
-
----@param arguments string[]
----@param done fun(problem?: string, output: string)
-local function git(arguments, done)
-  local command = vim.list_extend(vim.list_extend({}, GIT), arguments)
-  local options = { text = true, timeout = GIT_MS, env = { LC_ALL = "C", GIT_TERMINAL_PROMPT = "0" } }
-  local ok, problem = pcall(vim.system, command, options, function(result)
-    vim.schedule(function()
-      if result.code == 0 then
-        return done(nil, result.stdout or "")
-      end
-      local text = vim.trim((result.stderr or ""):match("^[^\n]*") or "")
-      done(text ~= "" and text or "git did not answer in time", "")
-    end)
-  end)
-  if not ok then
-    done(tostring(problem):find("ENOENT", 1, true) and "there is no git" or tostring(problem), "")
-  end
-end
+---@field secret string[] Files that hold keys or passwords by their name; their text is left out
 
 ---@param diff string
 ---@return { name: string, lines: string[], chars: integer }[]
@@ -114,55 +89,16 @@ function M.text(staged, window)
   return stat .. "\n\n" .. text, ("The diff is large: %d of %d files were cut for the model."):format(cut, count)
 end
 
----Ask which staged files hold keys or passwords by their name; their text is not for a model.
----@param done fun(problem?: string, secret?: string[]) Neither: nothing is staged
-function M.secrets(done)
-  local names = { "diff", "--cached", "--no-ext-diff", "--name-only", "--no-renames", "-z" }
-  git(names, function(problem, output)
-    local staged = vim.split(output, "\0", { plain = true, trimempty = true })
-    if problem then
-      return done(problem)
-    elseif #staged == 0 then
-      return done(nil, nil)
-    end
-    require("codecompanion.host").request("find_secret_files", { names = staged }, function(err, secret)
-      done(err, secret or {})
-    end)
-  end)
-end
-
----@param secret string[]
----@return string[] arguments That keep the text of these files out of a diff
-local function without(secret)
-  if #secret == 0 then
-    return {}
-  end
-  local arguments = { "--", ":(top)" }
-  for _, name in ipairs(secret) do
-    arguments[#arguments + 1] = ":(top,exclude,literal)" .. name
-  end
-  return arguments
-end
-
----Read what is staged.
----@param secret string[] Files whose text is left out
+---Read what is staged. `git commit` may have told its editor of another index (`git commit -a`) or repository.
 ---@param done fun(problem?: string, staged?: CodeCompanion.Staged)
-function M.read(secret, done)
-  local shown = { "diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-color", "-M" }
-  git(vim.list_extend(shown, without(secret)), function(problem, diff)
-    if problem then
-      return done(problem)
-    end
-    for _, name in ipairs(secret) do
-      diff = diff .. ("diff --git a/%s b/%s\n(its text is left out: a file of keys or passwords)\n"):format(name, name)
-    end
-    git({ "diff", "--cached", "--no-ext-diff", "--no-color", "-M", "--stat=80" }, function(_, stat)
-      git({ "log", "-n", tostring(SUBJECTS), "--no-merges", "--format=%s" }, function(_, subjects)
-        -- No subjects in a repository without a commit.
-        done(nil, { diff = diff, stat = vim.trim(stat), subjects = vim.trim(subjects) })
-      end)
-    end)
-  end)
+function M.read(done)
+  local told = vim.env
+  require("codecompanion.host").request("read_staged", {
+    cwd = vim.fn.getcwd(),
+    index = told.GIT_INDEX_FILE or "",
+    git_dir = told.GIT_DIR or "",
+    work_tree = told.GIT_WORK_TREE or "",
+  }, done)
 end
 
 return M

@@ -94,6 +94,15 @@ return {
       require("codecompanion.mcp").open(chat and chat.id)
     end,
   },
+  trust = {
+    description = "show what the folder brings that instructs the model or starts programs; `folder` trusts it,"
+      .. " `file {path}` a file until it changes, `revoke [path]` takes it back",
+    arguments = { "file", "folder", "revoke" },
+    run = function(arguments)
+      local chat = require("codecompanion.chat.state.registry").by_buffer()
+      require("codecompanion.trust").run(arguments, chat and chat.id)
+    end,
+  },
   index = {
     description = "index the code below the current folder; `--rebuild`: from scratch; `status`",
     arguments = { "--rebuild", "status" },
@@ -139,6 +148,13 @@ return {
         return say.line("No chat is open; :CodeCompanionChat opens one")
       end
       require("codecompanion.chat.lists.grants").open(chat)
+    end,
+  },
+  audit = {
+    description = "show what ran for the chat, `all`: for every chat; `export {file}`: as JSON lines",
+    arguments = { "all", "export" },
+    run = function(arguments)
+      require("codecompanion.audit").run(require("codecompanion.chat").current(), arguments)
     end,
   },
   export = {
@@ -231,7 +247,7 @@ return {
       if not (vim.uv or vim.loop).fs_stat(path) then
         return say.line("The log is empty: " .. path)
       end
-      vim.cmd.tabedit(vim.fn.fnameescape(path))
+      require("codecompanion.literal").open(path, "tabedit")
       vim.bo.readonly, vim.bo.autoread = true, true
       vim.cmd.normal({ "G", bang = true })
     end,
@@ -257,7 +273,7 @@ return {
       if not path then
         return say.line("doc/codecompanion.txt is missing; install the plugin again", severity.ERROR)
       end
-      vim.cmd.split(vim.fn.fnameescape(path))
+      require("codecompanion.literal").open(path, "split")
       vim.bo.filetype, vim.bo.readonly, vim.bo.modifiable = "help", true, false
     end,
   },

@@ -270,12 +270,14 @@
 ---
 ---A change of a file also carries its absolute `path` and whole texts with Unix line ends: `before` and `after` are ""
 ---where there is no file, and both for a file too large to be compared in the editor. `why`: it is asked whatever was
----granted, and `always` grants nothing. `prefix`: what `always` could cover of a command, "" when nothing could.
----`kind` "rules": no call, but files that rules lead to; nothing waits for the answer, and turns do not end it.
----"compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason` says what the
----summary should take care of. "mcp": servers of a file that would be started; nothing waits. "sampling": a server
----wants a reply of the model; "elicitation": values of the user, `form` is a JSON list of `{name, label, default,
----choices}` and the answer's `text` a JSON object of texts by name.
+---granted, and `always` grants nothing; `again`: why an earlier grant covers it no more. `covers`: which commands
+---`always` could cover besides the exact one, in words that follow "Always allow"; "" when none.
+---`narrowed`: which text in the context keeps anything from being granted, in one line.
+---`kind` "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason` says
+---what the summary should take care of. "sampling": a server wants a reply of the model; "elicitation": values of the
+---user, `form` is a JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON
+---object of texts by name. `place`: where a command runs (`ApprovalQuestion`), `note`: why it wants the network, in a
+---sentence; `retry`: it failed in the sandbox and would run again there.
 ---@class CodeCompanion.Event.ApprovalRequested
 ---@field type "approval_requested"
 ---@field chat string
@@ -288,9 +290,14 @@
 ---@field before string
 ---@field after string
 ---@field why string
----@field prefix string
----@field kind "call"|"compact"|"elicitation"|"mcp"|"rules"|"sampling"
+---@field again string
+---@field covers string
+---@field narrowed string
+---@field kind "call"|"compact"|"elicitation"|"sampling"
 ---@field form string
+---@field place ""|"inside"|"network"|"none"|"off"|"outside"
+---@field note string
+---@field retry boolean
 
 ---The question was answered (or the turn cancelled): the block goes away.
 ---@class CodeCompanion.Event.ApprovalClosed
@@ -572,16 +579,12 @@
 ---@field chat string
 ---@field server string
 
----The user answered about a file of MCP servers until this Neovim ends; the editor tells it the next host.
----
----`sha256` "": what was said of the file until Neovim ends counts no more.
----@class CodeCompanion.Event.McpAnswered
----@field type "mcp_answered"
+---What of the chat's folder is not loaded until the user trusts it, in words; "" = nothing waits any more.
+---@class CodeCompanion.Event.TrustWaits
+---@field type "trust_waits"
 ---@field chat string
----@field root string
----@field path string
----@field sha256 string
----@field allowed boolean
+---@field waits string
+---@field count integer
 
 ---Something that is wanted needs the packages of an extra (`:CodeCompanion install`).
 ---@class CodeCompanion.Event.PackagesMissing
@@ -589,20 +592,12 @@
 ---@field chat string
 ---@field extra string
 
----What the user said of a file of MCP servers until this Neovim ends: about a folder, a file and its content.
----@class CodeCompanion.Wire.McpAnswer
----@field root string
----@field path string
----@field sha256 string
----@field allowed boolean
-
 ---First request: the user's settings (see `settings.py`), folders, the Neovim version, shell and language.
 ---
 ---`shell` is the value of Neovim's option, `language` the configured one or the locale, "" = unknown.
 ---`adapters`: the user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none.
 ---`environment`: what the process was started without, because programs of the same user could read it there.
 ---`mistakes`: what the editor found wrong with the settings that a chat has to say before it is used.
----`mcp_answers`: what hosts before this one were told of files of MCP servers (`mcp_answered`).
 ---@class CodeCompanion.Request.Hello
 ---@field id? integer
 ---@field chat? string
@@ -620,7 +615,6 @@
 ---@field secrets? table<string, string>
 ---@field environment? table<string, string>
 ---@field mistakes? string[]
----@field mcp_answers? CodeCompanion.Wire.McpAnswer[]
 
 ---A listed buffer of the snapshot: name, whether it has unsaved changes, its `b:changedtick`.
 ---@class CodeCompanion.Wire.Buffer
@@ -787,7 +781,7 @@
 ---Answer an approval. `always` counts for this tool (for a shell: this command) in this chat.
 ---
 ---`text`: the proposal (`after`) as the user left it; it is written instead, and the model is shown the difference.
----`prefix` with `always`: commands that begin like this run without asking in this chat.
+---`family` with `always`: the commands that `ApprovalRequested.covers` names run without asking in this chat.
 ---@class CodeCompanion.Request.Approve
 ---@field id? integer
 ---@field chat? string
@@ -795,7 +789,7 @@
 ---@field decision "always"|"cancel"|"once"|"reject"
 ---@field reason? string
 ---@field text? string|nil
----@field prefix? string
+---@field family? boolean
 
 ---The answer to an `ask` event; `error` says why it could not be done.
 ---@class CodeCompanion.Request.Answer
@@ -896,6 +890,18 @@
 ---@field cwd? string
 ---@field limit? integer
 
+---→ `{text, chats: [{chat, title, time, messages, lost}]}`: what checkpoints have and the database lacks.
+---
+---`text` is one sentence, "" when nothing is missing; `time` in ms; `lost` -1: the chat is there, but ends earlier.
+---@class CodeCompanion.Request.ListMissing
+---@field id? integer
+---@field chat? string
+
+---→ one sentence. Bring back every missing chat from its checkpoint.
+---@class CodeCompanion.Request.BringBack
+---@field id? integer
+---@field chat? string
+
 ---→ one sentence. Give the stored chat `chat` another title; it need not be open.
 ---@class CodeCompanion.Request.RenameSession
 ---@field id? integer
@@ -981,8 +987,8 @@
 ---→ `{prompts: [{name, description, alias, messages, origin, label, path, sha256, state, …}], problems}`.
 ---
 ---The prompt files of `own_folder` and `folders`, and those of the project below `cwd`. `state` of a project's is
----"allowed", "refused" or "unasked"; `messages` of those that are not allowed are empty, `beginning` says how the text
----begins. `problems`: a sentence for each file that cannot be used; `notes` of a prompt: what of it is not.
+---"allowed" or "waits" for the user's trust (`show_trust`); `messages` of those are empty. `problems`: a sentence for
+---each file that cannot be used; `notes` of a prompt: what of it is not.
 ---@class CodeCompanion.Request.ListPrompts
 ---@field id? integer
 ---@field chat? string
@@ -990,18 +996,40 @@
 ---@field own_folder? string
 ---@field folders? string[]
 
----A prompt file of a project, as it was shown.
----@class CodeCompanion.Wire.PromptPermit
+---→ `{folder, why, since, inode, files, others, waiting, silenced, problem}`: a folder's files, all decisions.
+---
+---The folder is that of the chat, `cwd` where the host has no such chat open; `why` it is trusted: "" (it is not),
+---"user", "setup" (`trust.folders`) or "off" (`trust.enabled`). `files`: `{kind, label, path, sha256, text, does,
+---is_trusted, runs, leads_out, cut}`, `others`: `{path, kind, since, here}` of every decision. `folders` and
+---`own_folder` are those of prompts (`list_prompts`).
+---@class CodeCompanion.Request.ShowTrust
+---@field id? integer
+---@field chat? string
+---@field cwd? string
+---@field folders? string[]
+---@field own_folder? string
+
+---A file of a folder, as it was shown.
+---@class CodeCompanion.Wire.ShownFile
 ---@field path string
 ---@field sha256 string
 
----→ one sentence. The user allows these files of the project with this content, or refuses them.
----@class CodeCompanion.Request.PermitPrompts
+---→ one sentence. Trust a folder or files, take that back, or say no more of what waits (`silence`).
+---
+---`folder` and `inode`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: those that are trusted
+---as they were shown; with what "folder", those of it that start programs. `path`: a file that is trusted as it is
+---now, or what `revoke` is about, "" = the folder.
+---@class CodeCompanion.Request.ChangeTrust
 ---@field id? integer
 ---@field chat? string
----@field cwd string
----@field files CodeCompanion.Wire.PromptPermit[]
----@field allowed boolean
+---@field what "files"|"folder"|"revoke"|"silence"
+---@field cwd? string
+---@field folder? string
+---@field inode? integer
+---@field files? CodeCompanion.Wire.ShownFile[]
+---@field path? string
+---@field folders? string[]
+---@field own_folder? string
 
 ---→ `{written: why}`: what a text from outside mentions beyond the project below `cwd`, or of secret files.
 ---@class CodeCompanion.Request.CheckMentions
@@ -1051,6 +1079,13 @@
 ---@field chat? string
 ---@field turn? integer|nil
 ---@field width? integer
+
+---→ `{title, text, said}`: what ran, as Markdown, of the chat `of` or of all; with `file` it is written there.
+---@class CodeCompanion.Request.ShowAudit
+---@field id? integer
+---@field chat? string
+---@field of? string
+---@field file? string
 
 ---→ `{text, tools}`: the system prompt and the tool names of the next request.
 ---@class CodeCompanion.Request.ShowSystemPrompt
@@ -1208,22 +1243,19 @@
 ---Return the MCP servers of a folder, a table each: state, tools with their sizes, resources, prompts, log.
 ---
 ---The folder (`root`) is that of the chat, `cwd` where the host has no such chat open. And the files that bring some
----(`files`): path, names of the servers, what was answered, what is wrong with it.
+---(`files`): path, names of the servers, whether it is trusted, what is wrong with it.
 ---@class CodeCompanion.Request.ShowMcp
 ---@field id? integer
 ---@field chat? string
 ---@field cwd? string
 
 ---Start, stop or restart an MCP server, or offer one of its tools (by the server's own name) or no longer.
----
----`ask`: forget what was answered about the servers of `file`, and ask in the chat.
 ---@class CodeCompanion.Request.ChangeMcp
 ---@field id? integer
 ---@field chat? string
----@field what "ask"|"offer"|"restart"|"start"|"stop"|"withhold"
+---@field what "offer"|"restart"|"start"|"stop"|"withhold"
 ---@field server? string
 ---@field tool? string
----@field file? string
 ---@field cwd? string
 
 ---Return the text of a resource (`uri`), or of a prompt with its arguments filled in (`prompt`), of a server.
@@ -1251,11 +1283,22 @@
 ---@field start? boolean
 ---@field rebuild? boolean
 
----→ those of the names of files that say that they hold keys or passwords (R-266).
----@class CodeCompanion.Request.FindSecretFiles
+---→ `{diff, stat, subjects, secret}`: what is staged; `diff` "" = nothing is. `secret`: files left out (R-266).
+---
+---`index`, `git_dir` and `work_tree`: where `git commit` told its editor that they are, "" = as in the folder.
+---@class CodeCompanion.Request.ReadStaged
 ---@field id? integer
 ---@field chat? string
----@field names string[]
+---@field cwd string
+---@field index? string
+---@field git_dir? string
+---@field work_tree? string
+
+---→ the names of the files git lists below a folder, a NUL before each, "" where it lists none.
+---@class CodeCompanion.Request.ListNames
+---@field id? integer
+---@field chat? string
+---@field cwd string
 
 ---Files (absolute paths) that the editor has written, or found changed: their indexes look at them first.
 ---@class CodeCompanion.Request.FilesChanged
@@ -1345,7 +1388,7 @@
 ---| CodeCompanion.Event.LoginCode
 ---| CodeCompanion.Event.RequestFailed
 ---| CodeCompanion.Event.McpChanged
----| CodeCompanion.Event.McpAnswered
+---| CodeCompanion.Event.TrustWaits
 ---| CodeCompanion.Event.PackagesMissing
 
 ---The payload of each verb.
@@ -1378,6 +1421,8 @@
 ---@field close_chat CodeCompanion.Request.CloseChat
 ---@field save_draft CodeCompanion.Request.SaveDraft
 ---@field list_sessions CodeCompanion.Request.ListSessions
+---@field list_missing CodeCompanion.Request.ListMissing
+---@field bring_back CodeCompanion.Request.BringBack
 ---@field rename_session CodeCompanion.Request.RenameSession
 ---@field export_chat CodeCompanion.Request.ExportChat
 ---@field delete_session CodeCompanion.Request.DeleteSession
@@ -1390,7 +1435,8 @@
 ---@field login CodeCompanion.Request.Login
 ---@field list_rules CodeCompanion.Request.ListRules
 ---@field list_prompts CodeCompanion.Request.ListPrompts
----@field permit_prompts CodeCompanion.Request.PermitPrompts
+---@field show_trust CodeCompanion.Request.ShowTrust
+---@field change_trust CodeCompanion.Request.ChangeTrust
 ---@field check_mentions CodeCompanion.Request.CheckMentions
 ---@field inspect CodeCompanion.Request.Inspect
 ---@field preview CodeCompanion.Request.Preview
@@ -1398,6 +1444,7 @@
 ---@field show_original CodeCompanion.Request.ShowOriginal
 ---@field show_cost CodeCompanion.Request.ShowCost
 ---@field show_trace CodeCompanion.Request.ShowTrace
+---@field show_audit CodeCompanion.Request.ShowAudit
 ---@field show_system_prompt CodeCompanion.Request.ShowSystemPrompt
 ---@field undo_change CodeCompanion.Request.UndoChange
 ---@field redo_change CodeCompanion.Request.RedoChange
@@ -1422,7 +1469,8 @@
 ---@field change_mcp CodeCompanion.Request.ChangeMcp
 ---@field read_mcp CodeCompanion.Request.ReadMcp
 ---@field index_project CodeCompanion.Request.IndexProject
----@field find_secret_files CodeCompanion.Request.FindSecretFiles
+---@field read_staged CodeCompanion.Request.ReadStaged
+---@field list_names CodeCompanion.Request.ListNames
 ---@field files_changed CodeCompanion.Request.FilesChanged
 ---@field complete_code CodeCompanion.Request.CompleteCode
 ---@field cancel_completion CodeCompanion.Request.CancelCompletion
@@ -1438,6 +1486,8 @@
 ---@field prompt_library? CodeCompanion.Options.prompt_library
 ---@field models? CodeCompanion.Options.models
 ---@field workspace? CodeCompanion.Options.workspace
+---@field sandbox? string|table
+---@field trust? CodeCompanion.Options.trust
 ---@field display? CodeCompanion.Options.display
 ---@field host? "private"|"python3"
 ---@field python? CodeCompanion.Options.python
@@ -1541,6 +1591,7 @@
 ---@field redo? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field system_prompt? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field yolo_mode? CodeCompanion.Options.interactions.chat.keymaps.key|false
+---@field trust? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field next_approval? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field [string] CodeCompanion.Options.interactions.chat.keymaps.key|false
 
@@ -2273,6 +2324,11 @@
 ---Project that tools can read and change.
 ---@class CodeCompanion.Options.workspace
 ---@field root? string|(fun(): string)
+
+---Folders whose files may instruct the model and start programs, see |codecompanion-trust|.
+---@class CodeCompanion.Options.trust
+---@field enabled? boolean
+---@field folders? string[]
 
 ---Appearance.
 ---@class CodeCompanion.Options.display

@@ -31,9 +31,11 @@ from codecompanion.settings_sections import (
     McpSettings,
     RuleGroup,
     RulesSettings,
+    SandboxSettings,
     Section,
     ToolSettings,
     ToolsSettings,
+    TrustSettings,
     WorkspaceSettings,
 )
 
@@ -50,6 +52,8 @@ class Settings(Section, frozen=True):
     completion: CompletionSettings
     mcp: McpSettings
     workspace: WorkspaceSettings
+    trust: TrustSettings
+    sandbox: SandboxSettings
     log_level: LogLevel
 
 

@@ -184,10 +184,29 @@ class CompletionSettings(Section, frozen=True):
     timeout_s: float
 
 
+class SandboxSettings(Section, frozen=True):
+    """Where commands run (issue 20): `auto` takes the sandbox that there is, `required` runs none without one.
+
+    `write` and `read` are more paths they reach, `~` the home folder; `network` True = commands need not ask for it.
+    """
+
+    mode: Literal["auto", "required", "off"]
+    write: tuple[str, ...]
+    read: tuple[str, ...]
+    network: bool
+
+
 class WorkspaceSettings(Section, frozen=True):
     """The project the tools may touch. `root` "" = the working folder of the editor."""
 
     root: str
+
+
+class TrustSettings(Section, frozen=True):
+    """Workspace trust (issue 20): patterns of folders that are trusted from the start; `enabled` False = all are."""
+
+    enabled: bool
+    folders: tuple[str, ...]
 
 
 class DiversitySettings(Section, frozen=True):

@@ -15,12 +15,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from codecompanion.adapters.anthropic_messages.gate import check_body as check_anthropic
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.http.adapter import HttpAdapter
+from codecompanion.adapters.openai_chat.gate import check_body as check_chat
+from codecompanion.adapters.openai_responses.gate import check_body as check_responses
 from codecompanion.adapters.registry import make_wire
-from tests.adapters.body_checks.anthropic import check_body as check_anthropic
-from tests.adapters.body_checks.chat import check_body as check_chat
-from tests.adapters.body_checks.responses import check_body as check_responses
 from tests.adapters.switch_dialects import (
     VLLM,
     Dialect,

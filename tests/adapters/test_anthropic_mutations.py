@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from codecompanion.adapters.anthropic_messages.gate import check_body
 from codecompanion.model.messages import ImagePart
 from tests.adapters.anthropic_chat import chat_with
 from tests.adapters.anthropic_mutations import mutate
-from tests.adapters.body_checks.anthropic import check_body
 from tests.providers.anthropic.answers import Call, Redacted, Reply, Text, Thinking, reply
 from tests.providers.anthropic.refusals import Refused
 from tests.providers.anthropic.rules.request import Memory, Rulebook, check_request

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 
 from codecompanion.adapters.base import AdapterSettings
+from codecompanion.adapters.openai_chat.gate import check_body
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
 from codecompanion.model.messages import Message, ToolCall
-from tests.adapters.body_checks.chat import check_body
 from tests.adapters.chat_mutations import Body, mutants
 from tests.providers.chat.rules import refusal_of
 from tests.unit.adapters.openai_responses.conversations import agent_loop, chats, reply, request, result, user

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.completion.client import MAX_REPLY_BYTES, CompletionClient, settings_of
+from codecompanion.adapters.completion.client import CompletionClient, settings_of
 from codecompanion.adapters.completion.endpoints import CodeReply, CodeRequest, endpoint_named, without_path
 from codecompanion.adapters.keys.key_source import KeyReader
 from codecompanion.errors import (
@@ -214,7 +214,7 @@ HTML = b"<html><head><title>Log in</title></head></html>"
         (json_answer({"error": {"message": "out of memory"}}), AdapterError, "out of memory"),
         (json_answer({"error": "loading"}, status=503), AdapterError, "loading"),
         (json_answer({"detail": "no"}, status=404), AdapterError, "404"),
-        (plain(b"x" * (MAX_REPLY_BYTES + 1), content_type="application/json"), MalformedReply, "larger than 1 MB"),
+        (plain(b"x" * (1_000_001), content_type="application/json"), MalformedReply, "larger than 1 MB"),
         (Answer(parts=(b'{"content"', DROP)), AdapterError, ""),
         (Answer(status=301, headers=(("Location", "http://elsewhere/"),)), AdapterError, "elsewhere"),
     ],

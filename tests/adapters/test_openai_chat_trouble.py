@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from codecompanion.adapters.base import RetryScheduled
-from codecompanion.adapters.http import reply_stream
+from codecompanion.adapters.http import adapter as adapter_module
 from codecompanion.errors import (
     AuthenticationFailed,
     ContextOverflow,
@@ -19,6 +19,7 @@ from codecompanion.errors import (
     RequestRejected,
     StreamCut,
 )
+from codecompanion.formats.byte_limits import ByteLimits
 from tests.adapters.conftest import KEY, MakeAdapter, collect, request, user
 from tests.patience import PATIENCE_S
 from tests.providers.chat.answers import Answer, failure, plain, reply, silence
@@ -217,7 +218,8 @@ async def test_a_reply_without_bounds_is_ended(
     make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """An endpoint that never stops must not fill the memory, whatever it sends."""
-    monkeypatch.setattr(reply_stream, "MAX_REPLY_BYTES", 1 << 20)
+    small = ByteLimits(what="the reply", wire_bytes=1_000_000, decoded_bytes=1_000_000)
+    monkeypatch.setattr(adapter_module, "REPLY", small)
     start = b"data: " if kind == "text/event-stream" else b'{"a": "'
     async with ChatServer([Answer(content_type=kind, parts=(start, *((b"a" * 100_000,) * 500)))]) as server:
         outcome = await collect(make_adapter(server.url, max_retries=0))

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from codecompanion.adapters.base import ChatRequest, CompactionBegun, CompactionDone
+from codecompanion.adapters.openai_responses.gate import check_body
 from codecompanion.errors import AdapterError, ContextOverflow, EncryptedRefused, StreamCut
 from codecompanion.model.messages import (
     CompactionPart,
@@ -19,7 +20,6 @@ from codecompanion.model.messages import (
     ToolCall,
     with_changes,
 )
-from tests.adapters.body_checks.responses import check_body
 from tests.adapters.responses_chat import RULES, Chat, open_adapter
 from tests.providers.loopback.answers import CLOSE, DROP, failure
 from tests.providers.responses.answers import Call, Compacted, Text, Thought, reply

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from codecompanion.adapters.openai_responses.gate import check_body
 from codecompanion.model.messages import Message
-from tests.adapters.body_checks.responses import check_body
 from tests.adapters.responses_mutations import Body, ledger_of, mutants, refusal_of
 from tests.providers.loopback.wire_schemas import schema_problems
 from tests.unit.adapters.openai_responses.conversations import (

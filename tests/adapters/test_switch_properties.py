@@ -15,15 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from codecompanion.adapters.anthropic_messages.gate import check_body as check_anthropic
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
+from codecompanion.adapters.openai_chat.gate import check_body as check_chat
+from codecompanion.adapters.openai_responses.gate import check_body as check_responses
 from codecompanion.adapters.registry import make_wire
 from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
 from codecompanion.context.server_side import replace_by_block
 from codecompanion.model.messages import SUMMARY_TAG, Message, ToolSpec
 from codecompanion.placeholders import SUMMARY_PREFIX, TOOL_RESULT_CLEARED
-from tests.adapters.body_checks.anthropic import check_body as check_anthropic
-from tests.adapters.body_checks.chat import check_body as check_chat
-from tests.adapters.body_checks.responses import check_body as check_responses
 from tests.adapters.switch_histories import HOST, History, histories
 from tests.adapters.switch_provider import PNG
 from tests.adapters.switch_reading import Wire, find_loss, read_body

@@ -49,8 +49,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
             chat = start_chat(factory, tmp_path, server, env=env, files=files, opened=False)
             chat.nvim.lua(OWN_ENVIRONMENT)
             chat.nvim.command("CodeCompanionChat")
-            chat.nvim.wait_screen(r"let \.mcp\.json start|were not\s+installed|could not|cannot be|failed")
-            if "let .mcp.json" not in chat.nvim.screen():
+            chat.nvim.wait_screen(r"Not loaded until you trust it|were not\s+installed|could not|cannot be|failed")
+            if "Not loaded until" not in chat.nvim.screen():
                 pytest.skip(f"there is no environment, so nothing to add to: {chat.nvim.messages()}")
             assert len(environments(chat.nvim)) == 1
             return chat
@@ -74,10 +74,9 @@ def test_a_chat_installs_what_its_servers_need_and_calls_their_tool(start: Start
     with ChatServerThread(answers(), key=KEY) as server:
         chat = start(server)
         before = chat.job_pid()
-        chat.press_on_approval("g2")
+        chat.trust()
         chat.send(NAMES_IT)
         chat.nvim.wait_screen(r"the MCP server odd needs packages that are not there yet")
-        chat.nvim.wait_screen(r"MCP servers that start once the packages for them are installed: odd")
         chat.nvim.wait_screen(
             r"The packages are installed; the Python host starts again with them\.|were not installed"
         )
@@ -107,7 +106,7 @@ def test_without_a_network_it_is_said_and_the_chat_goes_on(start: Start) -> None
         index = "http://127.0.0.1:9/simple"
         chat.nvim.lua("vim.env.UV_CACHE_DIR, vim.env.UV_DEFAULT_INDEX = ...", str(empty), index)
         before = chat.job_pid()
-        chat.press_on_approval("g2")
+        chat.trust()
         chat.send(NAMES_IT)
         chat.nvim.wait_screen(r"the MCP server odd needs packages that are not there yet")
         why = "The package index does not answer: the Python packages were not installed."

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.body_checks.chat import check_body
+from codecompanion.adapters.openai_chat.gate import check_body
 from tests.adapters.chat_mutations import mutants
 from tests.providers.chat.rules import refusal_of
 

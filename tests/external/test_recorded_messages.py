@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from codecompanion.adapters.anthropic_messages.decode import MessagesDecoder
+from codecompanion.adapters.anthropic_messages.gate import check_body
 from codecompanion.adapters.base import (
     CompactionBegun,
     CompactionDone,
@@ -23,7 +24,6 @@ from codecompanion.adapters.base import (
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_status
 from codecompanion.errors import AdapterError, ModelNotFound, StreamCut
 from codecompanion.model.messages import Usage
-from tests.adapters.body_checks.anthropic import check_body
 
 WIRE = Path(__file__).resolve().parents[3] / "shared" / "data" / "wire"
 pytestmark = pytest.mark.skipif(not WIRE.is_dir(), reason=f"the recorded traffic in {WIRE} is not on this machine")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
+from codecompanion.adapters.openai_responses.gate import Endpoint, check_body
 from codecompanion.adapters.openai_responses.wire import OpenAIResponses
 from codecompanion.model.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolSpec
-from tests.adapters.body_checks.responses import Endpoint, check_body
 from tests.adapters.responses_mutations import ledger_of, mutants, refusal_of
 from tests.providers.loopback.wire_schemas import schema_problems
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.body_checks.anthropic import check_body as check_messages
-from tests.adapters.body_checks.chat import check_body as check_chat
-from tests.adapters.body_checks.responses import check_body as check_responses
+from codecompanion.adapters.anthropic_messages.gate import check_body as check_messages
+from codecompanion.adapters.openai_chat.gate import check_body as check_chat
+from codecompanion.adapters.openai_responses.gate import check_body as check_responses
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "data" / "wire" / "recorded.jsonl"
 pytestmark = pytest.mark.skipif(not RECORDED.is_file(), reason=f"{RECORDED} is not on this machine")

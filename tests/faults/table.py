@@ -7,6 +7,8 @@ sentence whose useful half comes first, or nothing. The file is long because it 
 
 from __future__ import annotations
 
+import zlib
+
 from tests.faults.faults import Call, Refuses, Row, Says, Sends, WireName
 from tests.patience import PATIENCE_S
 from tests.summaries import nine_sections
@@ -199,6 +201,44 @@ STATUS = (
         kind="status", name="502 as a web page", answered=False, arrives=4, because=REFUSED,
         answers=(Refuses(502, body=b"<html><title>502 Bad Gateway</title></html>"),) * 9,
         says="the provider failed (502)", expect="told in a sentence without the page",
+    ),
+)
+
+# ---- stream: more arrives than any reply has (issue 20; tests/attacks/test_bytes.py has all of them)
+
+PACKED = {
+    "gzip": zlib.compress(bytes(60_000_000), wbits=31),
+    "deflate": zlib.compress(bytes(60_000_000)),
+    "br": b"?" * 1_000,
+    "zstd": b"?" * 1_000,
+}
+TOO_MUCH = (
+    *(
+        Row(
+            kind="stream", name=f"a bomb of zeros in {coding}", answered=False,
+            answers=(Sends(packed, headers={"Content-Encoding": coding}),),
+            says="compressed more than 200 times" if len(packed) > 1_000 else "it is encoded as",
+            expect="ended at the limit, told, and not asked for again",
+        )
+        for coding, packed in PACKED.items()
+    ),
+    *(
+        Row(
+            kind="status", name=f"400 with a bomb of zeros in {coding}", answered=False,
+            answers=(Refuses(400, headers={"Content-Encoding": coding}, body=packed),),
+            says="the provider refused the request (400)", expect="told by its status; the body is read to its limit",
+        )
+        for coding, packed in PACKED.items()
+    ),
+    Row(
+        kind="stream", name="600 tool calls in one reply", answered=False, wires=("chat", "messages"),
+        answers=(Says(calls=tuple(Call("read_file", '{"path": "x.txt"}', f"c{k}") for k in range(600))),),
+        says="the reply has more than 500 tool calls", expect="none of them runs",
+    ),
+    Row(
+        kind="stream", name="a part of the reply has lists without end", answered=False, kept=True,
+        answers=(Says(LONG, insert=b'data: {"usage": [' + b"[]," * 500_000 + b"[]]}\n\n"),),
+        says="a part of the reply has more than 400,000", expect="told; what arrived before is kept",
     ),
 )
 
@@ -575,5 +615,5 @@ USAGE = (
 )
 
 TABLE: tuple[Row, ...] = (
-    *STATUS, *STREAM, *TOOL, *SERVER, *SUMMARY, *OTHER_POLICIES, *CLOCK, *DISK, *WINDOW, *USAGE,
+    *STATUS, *TOO_MUCH, *STREAM, *TOOL, *SERVER, *SUMMARY, *OTHER_POLICIES, *CLOCK, *DISK, *WINDOW, *USAGE,
 )

@@ -48,14 +48,14 @@ class Story:
 
     async def play(self, monkeypatch: pytest.MonkeyPatch) -> Story:
         async with self._chat() as (bench, session, host):
-            for name in ("save_permits", "save_grants"):
-                monkeypatch.setattr(bench.store, name, lambda *given, name=name: self.kept.append(name))
+            monkeypatch.setattr(bench.store, "save_grants", lambda *given: self.kept.append("grants"))
+            monkeypatch.setattr(bench.services.trust, "_change", lambda *given: self.kept.append("trust"))
             session.submit(submit("what is this?"))
             await self._approve(bench, session, 1)
             await self._approve(bench, session, 2)
             await bench.until(lambda: len(bench.of(ApprovalRequested)) == 3)
             self.asked = bench.of(ApprovalRequested)
-            await session.desk.take(Approve(call_id=self.asked[2].call_id, decision="reject"))
+            session.desk.answer(Approve(call_id=self.asked[2].call_id, decision="reject"))
             await bench.idle(session)
             item = EditorItem("#{it}", "mcp", "odd:note://x", comes="by_host")
             session.submit(msgspec.structs.replace(submit("what is #{it}?", 2), items=(item,)))

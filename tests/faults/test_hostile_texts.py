@@ -42,8 +42,8 @@ class Played:
 
     async def play(self, monkeypatch: pytest.MonkeyPatch) -> Played:
         """Let the text come, and watch what is kept besides the log."""
-        for name in ("save_permits", "save_grants"):
-            monkeypatch.setattr(self.bench.store, name, self._watched(name))
+        monkeypatch.setattr(self.bench.store, "save_grants", self._watched("save_grants"))
+        monkeypatch.setattr(self.bench.services.trust, "_change", self._watched("trust"))
         session = await self.bench.open()
         await self.bring(self.bench, session, self.text)
         self.messages = session.log.view.messages

@@ -1,4 +1,4 @@
-"""A project that brings an MCP server: asked, called with approval, seen on its page, gone with Neovim (issue 12)."""
+"""A project that brings an MCP server: trusted, called with approval, seen on its page, gone with Neovim (issue 12)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,27 @@ from tests.providers.chat.thread import ChatServerThread
 
 
 def test_a_project_with_a_server(desk: Desk) -> None:
-    """`.mcp.json` → the question → a call with approval → its result → the page → quit, and no process is left."""
-    record = desk.project / "record"
-    run = f"echo $$ > pid; RECORD={record} exec {sys.executable} {HOSTILE}"
+    """The line → its page → trusted → a call with approval → its result → the page → quit; no process is left."""
+    record, own_pid = (
+        desk.project.parent / "record",
+        desk.project.parent / "pid",
+    )  # else they were part of what is trusted
+    run = f"echo $$ > {own_pid}; RECORD={record} exec {sys.executable} {HOSTILE}"
     entry = {"command": "sh", "args": ["-c", run]}
     desk.write(".mcp.json", json.dumps({"mcpServers": {"notes": entry}}))
     call = reply(calls=[Call("notes__echo", json.dumps({"text": "water the plants"}), "c1")])
     with ChatServerThread([call, reply("It says: water the plants.")], key=KEY) as server:
-        desk.configure(server.url)
+        desk.configure(server.url, {"trust": {}})
         terminal = desk.nvim(size=(100, 40))
         open_chat(terminal)
-        screen = terminal.wait(r"let \.mcp\.json start 1 MCP server\?")
-        assert "hostile.py" in screen
+        terminal.wait(r"Not loaded until you trust it: \.mcp\.json · gtr shows it")
+        terminal.keys("<Esc>:lua require('codecompanion.trust').UNREAD_MS = 0<CR>")
+        terminal.keys("gtr")
+        screen = terminal.wait(r"· \.mcp\.json · starts 1 MCP server: notes")
         assert not record.exists()
-        terminal.keys("<Esc>]ag1<CR>")
-        terminal.wait("MCP servers that start with the next message: notes")
+        terminal.keys("T")
+        terminal.wait(r"✓ \.mcp\.json")
+        terminal.keys("q")
 
         send(terminal, "what do my notes say?")
         screen = terminal.wait("echo of the MCP server notes")
@@ -42,7 +48,7 @@ def test_a_project_with_a_server(desk: Desk) -> None:
         screen = command(terminal, "CodeCompanion mcp", r"notes · ready · 5 of 5 tools")
         assert "from .mcp.json" in screen
         terminal.keys("q")
-        pid = int(desk.read("pid"))
+        pid = int(own_pid.read_text())
         assert is_alive(pid)
         quit_all(terminal)
         deadline = time.monotonic() + PATIENCE_S

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -28,7 +29,36 @@ def record(what: Any) -> None:
             file.write(json.dumps(what) + "\n")
 
 
+mutating = random.Random(os.environ["MUTATE"]) if "MUTATE" in os.environ else None
+ODD: list[Any] = [None, True, 0, -1, 1e308, 2**70, "", "x" * 9_000, "\ud800", "\0", [], {}, [[]], {"type": "text"}]
+
+
+def mutated(value: Any) -> Any:
+    """Return the value with something odd, or nothing, at some place in it."""
+    if mutating is None or not isinstance(value, dict | list) or not value or mutating.random() < 0.2:
+        return mutating.choice(ODD) if mutating is not None else value
+    key = mutating.choice(list(value) if isinstance(value, dict) else range(len(value)))
+    if mutating.random() < 0.2:
+        changed = [one for at, one in enumerate(value) if at != key] if isinstance(value, list) else dict(value)
+        if isinstance(changed, dict):
+            del changed[key]
+        return changed
+    return (
+        {**value, key: mutated(value[key])}
+        if isinstance(value, dict)
+        else [mutated(one) if at == key else one for at, one in enumerate(value)]
+    )
+
+
 def say(message: dict[str, Any]) -> None:
+    if mutating is not None and mutating.random() < 0.4:
+        frame = json.dumps(mutated({"jsonrpc": "2.0", **message}))
+        if mutating.random() < 0.2:
+            frame = frame[: mutating.randrange(len(frame) + 1)]
+        with lock:
+            sys.stdout.write(frame + "\n")
+            sys.stdout.flush()
+        return
     with lock:
         if "garbage" in WAYS:
             sys.stdout.write('Welcome!\n\x1b[31mnot json\n{"jsonrpc": "2.0"}\n[[[[\n{"id": 1e999}\n\n')
@@ -109,6 +139,11 @@ def odd_form(kind: str) -> dict[str, Any]:
         "long": {"name": {"type": "string", "description": "x" * 30_000}},
         "nested": {"where": {"type": "object", "properties": {"street": {"type": "string"}}}},
         "none": {"name": 5},
+        "secret": {
+            "user": {"type": "string", "title": "Your name"},
+            "gate": {"type": "string", "title": "Database password"},
+            "pin": {"type": "string", "format": "password"},
+        },
     }
     return {"message": "Who?", "requestedSchema": {"type": "object", "properties": odd[kind]}}
 
@@ -126,6 +161,11 @@ def call(name: str, arguments: dict[str, Any], request: Any, request_meta: Any =
         with lock:
             for _ in range(20_000):
                 sys.stdout.write("x" * 1_000)
+            sys.stdout.flush()
+        return None
+    if name == "echo" and "wide" in WAYS:
+        with lock:
+            sys.stdout.write('{"jsonrpc": "2.0", "id": 1, "result": [' + "[]," * 4_000_000 + "[]]}\n")
             sys.stdout.flush()
         return None
     if name == "echo" and "text" in WAYS:

@@ -52,9 +52,9 @@ def spec(*ways: str, **more: Any) -> ServerSpec:
     return ServerSpec(name="hostile", command=(sys.executable, str(HOSTILE), *ways), **more)
 
 
-def connection(one: ServerSpec, listener: Listener, record: Path | None = None) -> Connection:
-    """Return a connection that is not open yet."""
-    env = {**os.environ, **({"RECORD": str(record)} if record else {})}
+def connection(one: ServerSpec, listener: Listener, record: Path | None = None, **more: str) -> Connection:
+    """Return a connection that is not open yet; `more` is set in the server's environment."""
+    env = {**os.environ, **({"RECORD": str(record)} if record else {}), **more}
     return Connection(one, env, listener)
 
 

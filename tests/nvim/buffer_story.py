@@ -146,7 +146,7 @@ class Story:
             if not desk.questions:
                 return
             (question,), decision = desk.questions, self.random.choice(("once", "once", "reject"))
-            await desk.take(Approve(chat=self.chat, call_id=question.call_id, decision=decision))
+            desk.answer(Approve(chat=self.chat, call_id=question.call_id, decision=decision))
             await self.bench.until(lambda asked=question: asked not in desk.questions)
 
     def talk(self) -> None:

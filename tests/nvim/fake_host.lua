@@ -6,8 +6,19 @@ local M = {
   ---@type { verb: string, payload: table, callback?: fun(err: string?, result: any) }[]
   requests = {},
   ---@type table<string, fun(payload: table): any>
-  answers = {},
+  answers = {
+    list_missing = function()
+      return { text = "", chats = {} }
+    end,
+  },
 }
+
+---As `workspace/git_listing.py` lists them; the projects of these tests are harmless.
+function M.answers.list_names(payload)
+  local command = { "git", "ls-files", "--cached", "--others", "--exclude-standard", "-z" }
+  local listed = vim.system(command, { cwd = payload.cwd }):wait().stdout or ""
+  return listed ~= "" and "\0" .. listed:sub(1, -2) or ""
+end
 
 local subscribers = {}
 

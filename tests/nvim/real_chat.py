@@ -14,6 +14,7 @@ from harness import NO_PROVIDER, NO_READING, Nvim, lua_string
 from tests.forked_python import forked_python, process_of
 from tests.providers.loopback.server import LoopbackServer
 
+WAITS = "Not loaded until you trust it"
 KEY = "sk-planted-7f3a9c51d2e84b06"
 
 
@@ -104,6 +105,11 @@ class RealChat:
         """Go to the approval that waits, once its block is drawn and not yet answered, and press keys there."""
         self.nvim.wait_lua(HAS_QUESTION)
         self.nvim.feed("]a" + keys)
+
+    def trust(self, *words: str) -> None:
+        """Decide with `:CodeCompanion trust …`; returns once the chat no longer says that anything waits."""
+        self.nvim.command(" ".join(("CodeCompanion trust", *(words or ("folder",)))))
+        self.nvim.wait_for(lambda: WAITS not in self.text(), "trust")
 
     def job_pid(self) -> int:
         """Return the pid of the job that is the host, as Neovim knows it."""
@@ -212,15 +218,18 @@ def start_chat(
     options: dict[str, Any] | None = None,
     opts: dict[str, Any] | None = None,
     files: Iterable[tuple[str, str]] = (),
+    trusted: bool = False,
     key: str = KEY,
     env: dict[str, str] | None = None,
     opened: bool = True,
     python: str = "",
     **nvim_options: Any,
 ) -> RealChat:
-    """Start Neovim in a workspace with these files and open a chat."""
+    """Start Neovim in a workspace with these files and open a chat; it is `trusted` by the user's configuration."""
     work = root / "work"
     work.mkdir(exist_ok=True)
+    if trusted:
+        options = {"trust": {"folders": [str(work)]}, **(options or {})}
     for name, content in files:
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(content, encoding="utf-8")

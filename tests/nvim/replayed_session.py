@@ -114,6 +114,7 @@ class Replay:
             opts={"context_window": self.window, **self._opts},
             size=(110, 44),
             opened=opened,
+            trusted=True,
         )
         self.chat.nvim.lua(TRACE)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 
 import pytest
 
 from approvals import answered, ask
 from chat_driver import ChatDriver, make_chat
 from codecompanion.wire import events
+from harness import Nvim
 
 
 def no_pause(chat: ChatDriver) -> None:
@@ -120,6 +122,60 @@ def test_of_several_approvals_each_says_which_it_is_and_the_one_under_the_cursor
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     chat.push(events.ApprovalClosed(call_id=answered(chat)[0][0], decision="once"))
     chat.nvim.wait_for(lambda: " of 2" not in chat.nvim.screen(), "the only one to be alone")
+
+
+LONG = "curl --fail --silent https://registry.example.org/some/long/path/to/a/package.tar.gz -o package.tar.gz"
+
+
+@pytest.mark.parametrize("columns", [46, 80, 120])
+@pytest.mark.parametrize(
+    ("place", "said"), [("network", "in the sandbox, with network"), ("outside", "outside the sandbox")]
+)
+def test_the_heading_of_a_long_command_says_where_it_runs(
+    nvim_factory: Callable[..., Nvim], columns: int, place: str, said: str
+) -> None:
+    """Issue 20: the command gives way, it is below; nothing of our own is masked as a misleading letter."""
+    chat = make_chat(nvim_factory, size=(columns, 30))
+    chat.accept("go")
+    for call, title in (("c1", LONG), ("c2", f"{LONG} (in sub)"), ("c3", f"HOST {LONG}")):
+        ask(chat, call, body=LONG, title=title, place=place)
+    headings = [line for line in chat.text().splitlines() if line.startswith("▎ run_command")]
+    assert len(headings) == 3
+    assert all(f" · {said}" in heading for heading in headings)
+    assert "U+2026" not in chat.text()
+
+
+@pytest.mark.parametrize(
+    ("place", "heading", "reason"),
+    [
+        ("outside", "again, outside the sandbox", "It failed in the sandbox. g2 runs it outside"),
+        (
+            "network",
+            "again, in the sandbox, with network",
+            "It failed in the sandbox (no network). g2 runs it with the network",
+        ),
+    ],
+)
+def test_a_retry_says_where_it_would_run_and_why(chat: ChatDriver, place: str, heading: str, reason: str) -> None:
+    chat.accept("go")
+    why = "it failed in the sandbox" if place == "outside" else ""
+    ask(chat, body=LONG, title=LONG, place=place, why=why, retry=True)
+    text = chat.text()
+    assert f"▎ run_command · {heading}" in text
+    assert f"▎ ! {reason}\n" in text
+    assert "Asked every time" not in text
+
+
+def test_a_call_for_the_network_shows_the_reason_of_the_model(chat: ChatDriver) -> None:
+    chat.accept("go")
+    ask(chat, body="make", title="make", place="network", note="It would run with network. The model says: tests")
+    assert "▎ ! It would run with network. The model says: tests\n▎ make\n" in chat.text()
+
+
+def test_the_name_of_a_tool_is_said_once(chat: ChatDriver) -> None:
+    chat.accept("go")
+    ask(chat, body="", title="read_file .env", name="read_file", why="holds keys or passwords")
+    assert "▎ read_file .env · needs your approval" in chat.text()
 
 
 def test_a_question_without_a_text_has_no_empty_line(chat: ChatDriver) -> None:
@@ -479,23 +535,23 @@ def test_the_whole_block_is_on_the_screen_with_warnings_and_wide_characters(nvim
     screen = chat.nvim.wait_screen("<CR> send")
     assert ("▎ Edit " in screen) is (columns == 80)
     assert "! The file has unsaved changes" in screen
-    assert "30 invisible characters" in screen.replace("\n", " ")
+    assert "30 characters that could mislead" in screen.replace("\n", " ")
     assert "handler.py" in screen.replace("\n", "")
 
 
 HIDING = {
     "far to the right": ("make" + " " * 500 + "; rm -rf ~", "make<500 blanks>; rm -rf ~"),
-    "carriage return": ("rm -rf ~\rmake test", "rm -rf ~^Mmake test"),
-    "escape sequence": ("rm x \x1b[2K\x1b[1Gmake", "rm x ^[[2K^[[1Gmake"),
-    "backspaces": ("rm x\x08\x08\x08\x08ls", "rm x^H^H^H^Hls"),
+    "carriage return": ("rm -rf ~\rmake test", "rm -rf ~<U+000D>make test"),
+    "escape sequence": ("rm x \x1b[2K\x1b[1Gmake", "rm x <U+001B>[2K<U+001B>[1Gmake"),
+    "backspaces": ("rm x\x08\x08\x08\x08ls", "rm x<U+0008><U+0008><U+0008><U+0008>ls"),
     "right to left": ("ls \u202e fr- mr", "ls <U+202E> fr- mr"),
     "zero width": ("l\u200bs\u2060 \ufeff", "l<U+200B>s<U+2060> <U+FEFF>"),
     "tags": ("ls \U000e0072\U000e006d", "ls <U+E0072><U+E006D>"),
     "another blank": ("rm\u00a0-rf", "rm<U+00A0>-rf"),
-    "NUL": ("ls\x00rm", "ls^@rm"),
+    "NUL": ("ls\x00rm", "ls<U+0000>rm"),
     "line separator": ("ls\u2028rm", "ls<U+2028>rm"),
     "far below": ("make" + "\n" * 40 + "rm -rf ~", "make\n<39 blank lines>\nrm -rf ~"),
-    "blanks below": ("make\n" + "  \n\t\n" * 20 + "rm -rf ~", "make\n<40 blank lines>\nrm -rf ~"),
+    "blanks below": ("make\n" + "  \n" * 40 + "rm -rf ~", "make\n<40 lines of <2 blanks>>\nrm -rf ~"),
 }
 
 
@@ -506,7 +562,7 @@ def test_nothing_can_be_hidden_in_a_command(chat_everywhere: ChatDriver, hiding:
     chat.accept("go")
     ask(chat, body=body)
     assert "".join(f"▎ {line}\n" for line in shown.split("\n")) in chat.text()
-    written_out = "shown as ^X or <U+…>" in chat.text()
+    written_out = "shown as <U+…>" in chat.text()
     assert written_out == any(not char.isprintable() and char not in "\n\t" for char in body)
     for line in shown.split("\n"):
         assert line in chat.nvim.screen()
@@ -539,7 +595,7 @@ def test_the_block_fits_narrow_windows(nvim_factory, columns: int) -> None:
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.accept("go")
     long = f"git status --short {'x' * 60}"
-    ask(chat, body=long, prefix="git status", title=long[:60] + "…")
+    ask(chat, body=long, covers="“git status”", title=long[:60] + "…")
     screen = chat.nvim.wait_screen("always…")
     assert "▎ run_command" in screen
     assert "git status --short" in screen
@@ -563,34 +619,49 @@ def test_a_question_that_is_asked_every_time_says_why_and_grants_nothing(chat: C
     assert chat.sent("approve") == []
 
 
-def test_the_offered_prefix_can_be_changed_and_called_off(chat: ChatDriver) -> None:
+def test_a_narrowed_question_names_the_text_and_grants_nothing(chat: ChatDriver) -> None:
+    """Issue 20: one line says which text is the reason; what is written there is shown as it is."""
+    chat.accept("go")
+    told = "text from https://example.org/ is in the context"
+    ask(chat, name="create_file", title="Create a.txt", body="+a", filetype="diff", narrowed=told)
+    screen = chat.nvim.wait_screen(f"! Narrowed: {told}")
+    assert "g1" not in screen
+    chat.nvim.feed("]ag1")
+    chat.nvim.wait_screen("Nothing is allowed permanently: text from https://example.org/")
+    assert chat.sent("approve") == []
+
+
+def test_always_can_cover_a_family_of_commands_and_says_which(chat: ChatDriver) -> None:
     """Two steps after `g1`; the host has the last word, and the question stays open when it refuses."""
     chat.accept("go")
-    ask(chat, body="git status --short", prefix="git status")
+    ask(chat, body="git status --short", covers="“git status” with harmless options")
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen("Always allow commands that begin with “git status”…")
-    chat.nvim.feed("j<CR>")
-    chat.nvim.wait_screen("Always allow commands with this prefix: git status")
+    chat.nvim.wait_screen("Always allow “git status” with harmless options")
     chat.nvim.feed("<C-c>")
     chat.nvim.wait_for(lambda: not chat.nvim.blocked(), "the prompt to close")
     assert chat.sent("approve") == []
     chat.nvim.feed("g1")
-    chat.nvim.wait_screen("Always allow commands that begin with")
+    chat.nvim.wait_screen("Always allow “git status” with harmless options")
     chat.nvim.feed("j<CR>")
-    chat.nvim.wait_screen("Always allow commands with this prefix: git status")
-    chat.nvim.feed(" --short<CR>")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     sent = chat.sent("approve")[0]
-    assert (sent["decision"], sent["prefix"]) == ("always", "git status --short")
+    assert (sent["decision"], sent["family"]) == ("always", True)
     chat.nvim.lua(
         """local host = require('codecompanion.host')
            for _, request in ipairs(host.requests) do
-             if request.verb == 'approve' then request.callback('no such prefix. The approval is still open.') end
+             if request.verb == 'approve' then request.callback('not now. The approval is still open.') end
            end"""
     )
-    chat.nvim.wait_screen("no such prefix. The approval is still open.")
+    chat.nvim.wait_screen("not now. The approval is still open.")
     chat.nvim.feed("g2")
     chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "approve")
+
+
+def test_a_command_whose_makefile_changed_says_that_it_asks_again(chat: ChatDriver) -> None:
+    chat.accept("go")
+    ask(chat, body="make test", again="Makefile changed since you allowed it")
+    chat.nvim.wait_screen("! Asked again: Makefile changed since you allowed it")
+    assert "g1 always…" in chat.nvim.wait_screen("g2 accept")
 
 
 def test_yolo_says_what_it_does_not_cover(chat: ChatDriver) -> None:

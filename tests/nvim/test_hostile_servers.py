@@ -97,13 +97,14 @@ def test_a_projects_prompts_are_shown_and_do_nothing(nvim_factory, tmp_path: Pat
         nvim = chat.nvim
         chat.open()
         chat.say("hello")
+        nvim.command("CodeCompanion trust")
+        check(chat, "14 files not loaded until you trust")
+        nvim.feed("q")
+        chat.trust()
         offered = [tool["function"]["name"] for tool in server.requests[-1].json["tools"]]
         for number, (name, text) in enumerate(TEXTS.items()):
             sent = len(server.requests)
             nvim.command(f"CodeCompanion /p{number}")
-            if number == 0:
-                check(chat, "This project brings prompts")
-                nvim.feed("<CR>")
             nvim.wait_for(lambda: chat.draft().strip(), f"the text of {name}")
             draft = chat.draft()
             assert "@{" not in draft, name

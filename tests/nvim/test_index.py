@@ -71,7 +71,7 @@ def test_status_names_what_is_not_searched(nvim: Nvim, project: Path) -> None:
     nvim.command("CodeCompanion index")
     nvim.wait_for(lambda: "ready" in phases(nvim), "an index")
     nvim.feed(":CodeCompanion index status<CR>")
-    told = "Not searched: 1 generated (bundle.js), 1 secret (.env), 1 vendored (dist/)."
+    told = "Not searched: 1 generated (bundle.js), 1 withheld as secret (.env), 1 vendored (dist/)."
     nvim.wait_screen("Code index")  # in as many rows as it takes: the command line has no room for all of it
     assert told in nvim.lines()
     assert not nvim.blocked()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from real_chat import KEY, start_chat
+from real_chat import KEY, WAITS, start_chat
 from test_own_tools import offered
 from tests.mcp.listener import HOSTILE, is_alive, recorded
 from tests.patience import PATIENCE_S
@@ -125,20 +125,20 @@ def project(root: Path, *entries: tuple[str, list[str]]) -> None:
     (work / ".mcp.json").write_text(json.dumps({"mcpServers": table}))
 
 
-def test_the_servers_of_a_project_are_started_after_the_user_agreed(nvim_factory, tmp_path):
-    """The exact command line is shown; nothing runs before; "always" holds until the file changes."""
+def test_the_servers_of_a_project_are_started_after_the_user_trusts_them(nvim_factory, tmp_path):
+    """The exact command line is shown; nothing runs before; it waits again when the file changes."""
     record = tmp_path / "record"
     runs = f"RECORD={record} exec {sys.executable} {HOSTILE}"
     project(tmp_path, ("odd", ["sh", "-c", runs]))
     with ChatServerThread([reply("One."), calls_echo(), reply("Two."), reply("Three.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
-        screen = chat.nvim.wait_screen(r"let \.mcp\.json start 1 MCP server\?")
-        assert "nothing is started yet" in screen
-        assert str(HOSTILE).rpartition("/")[2] in chat.text()
+        chat.nvim.wait_screen(WAITS + r": \.mcp\.json · gtr shows it")
+        chat.nvim.feed("<Esc>gtr")
+        chat.nvim.wait_screen(str(HOSTILE).rpartition("/")[2].replace(".", r"\."))
+        chat.nvim.feed("q")
         chat.say("before")
         assert not record.exists()
-        chat.press_on_approval("g1<CR>")
-        chat.nvim.wait_screen(r"MCP servers that start with the next message: odd")
+        chat.trust()
         chat.send("say hello")
         chat.nvim.wait_screen(r"echo of the MCP server odd")
         chat.press_on_approval("g2")
@@ -147,10 +147,10 @@ def test_the_servers_of_a_project_are_started_after_the_user_agreed(nvim_factory
         chat.nvim.command("CodeCompanionChat")
         chat.wait_ready()
         chat.say("again")
-        assert "let .mcp.json" not in chat.text()
+        assert WAITS not in chat.text()
         project(tmp_path, ("odd", ["sh", "-c", runs + " garbage"]))
         chat.nvim.command("CodeCompanionChat")
-        chat.nvim.wait_screen(r"let \.mcp\.json start 1 MCP server\?")
+        chat.nvim.wait_screen(WAITS)
 
 
 def test_the_first_message_to_a_new_host_may_name_a_server_of_the_project(nvim_factory, tmp_path):
@@ -159,8 +159,8 @@ def test_the_first_message_to_a_new_host_may_name_a_server_of_the_project(nvim_f
     project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
     with ChatServerThread([reply("One."), reply("Two."), reply("Three.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
-        chat.nvim.wait_screen(r"let \.mcp\.json start")
-        chat.press_on_approval("g1<CR>")
+        chat.nvim.wait_screen(WAITS)
+        chat.trust()
         chat.say("@{mcp:odd} hello")
         assert "odd__echo" in offered(server)
         for _ in range(2):
@@ -176,8 +176,8 @@ def test_the_page_is_about_the_folder_of_the_chat(nvim_factory, tmp_path):
     (tmp_path / "other").mkdir()
     with ChatServerThread([reply("One.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
-        chat.nvim.wait_screen(r"let \.mcp\.json start")
-        chat.press_on_approval("g2")
+        chat.nvim.wait_screen(WAITS)
+        chat.trust()
         chat.say("hello")
         chat.nvim.command(f"cd {tmp_path / 'other'}")
         chat.nvim.command("CodeCompanion mcp")
@@ -196,77 +196,30 @@ def test_the_page_is_about_the_folder_of_the_chat(nvim_factory, tmp_path):
         assert "No MCP server is configured" in screen
 
 
-def test_this_time_holds_until_neovim_ends_not_the_host(nvim_factory, tmp_path):
-    """A host that is started again is told; before an answer the page of a new host shows the file, and who asks."""
+def test_revoked_trust_ends_the_server_in_every_chat(nvim_factory, tmp_path):
+    """`:CodeCompanion trust revoke`: at once, and the line is back."""
     record = tmp_path / "record"
     project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
     with ChatServerThread([reply("One."), reply("Two.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
-        chat.nvim.wait_screen(r"let \.mcp\.json start")
-        chat.nvim.command("CodeCompanion restart")
-        chat.nvim.command("CodeCompanion mcp")
-        chat.nvim.wait_screen(r"\.mcp\.json · odd · waits for your answer: a chat asks with its next message")
-        chat.nvim.feed("q")
-        chat.say("before")
-        assert not record.exists()
-        chat.press_on_approval("g2")
-        chat.nvim.wait_screen(r"MCP servers that start with the next message: odd")
-        chat.nvim.command("CodeCompanion restart")
-        chat.say("after")
-        assert record.exists()
-        assert chat.nvim.lua("return #require('codecompanion.chat').current().approvals") == 0
-        assert "odd__echo" in json.dumps(server.requests[-1].json)
-
-
-def test_a_project_that_is_refused_starts_nothing_and_is_not_asked_again(nvim_factory, tmp_path):
-    record = tmp_path / "record"
-    project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
-    with ChatServerThread([reply("One.")], key=KEY) as server:
-        chat = start_chat(nvim_factory, tmp_path, server)
-        chat.nvim.wait_screen(r"let \.mcp\.json start")
-        chat.press_on_approval("g3")
-        chat.nvim.wait_screen(r"Not used: the MCP servers of \.mcp\.json")
-        chat.say("hello")
-        assert not record.exists()
+        chat.nvim.wait_screen(WAITS)
+        chat.trust()
         chat.nvim.command("CodeCompanionChat")
         chat.wait_ready()
-        assert "let .mcp.json" not in chat.text()
-
-
-def test_an_answer_counts_in_every_chat_and_the_page_asks_again(nvim_factory, tmp_path):
-    """g2 in one chat answers the other one too; `a` on the page ends the server and asks; g3 there is for all chats."""
-    record = tmp_path / "record"
-    project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
-
-    def sent() -> bool:
-        return "odd__echo" in json.dumps([r.json for r in server.requests if r.path.endswith("/chat/completions")][-1])
-
-    with ChatServerThread([reply("One."), reply("Two."), reply("Three.")], key=KEY) as server:
-        chat = start_chat(nvim_factory, tmp_path, server)
-        chat.nvim.wait_screen(r"let \.mcp\.json start")
-        chat.nvim.command("CodeCompanionChat")
-        chat.wait_ready()
-        chat.nvim.wait_for(lambda: "let .mcp.json" in chat.text(), "the question in the second chat")
-        chat.press_on_approval("g2")
-        chat.nvim.wait_for(lambda: "let .mcp.json" not in chat.text(), "the answer")
+        assert WAITS not in chat.text()
         chat.say("first")
-        assert sent()
-        chat.nvim.command("CodeCompanionChat")
-        chat.wait_ready()
+        assert "odd__echo" in offered(server)
+        chat.nvim.command("CodeCompanion trust revoke")
+        chat.nvim.wait_for(lambda: WAITS in chat.text(), "the line")
         chat.say("second")
-        assert "let .mcp.json" not in chat.text()
-        assert sent()
+        assert "odd__echo" not in offered(server)
         chat.nvim.command("CodeCompanion mcp")
-        chat.nvim.wait_screen(r"\.mcp\.json · odd · agreed to until Neovim ends")
-        chat.nvim.feed("/mcp.json · odd<CR>a")
-        chat.nvim.wait_screen(r"\.mcp\.json · odd · waits for your answer in the chat")
-        chat.nvim.feed("q")
-        chat.press_on_approval("g3")
-        chat.nvim.wait_screen(r"Not used: the MCP servers of \.mcp\.json \(odd\)")
-        chat.say("third")
-        assert not sent()
-        chat.nvim.command("CodeCompanion mcp")
-        chat.nvim.wait_screen(r"\.mcp\.json · odd · you said no")
+        chat.nvim.wait_screen(r"\.mcp\.json · odd · waits for your trust: a shows it")
+        chat.nvim.feed("a")
+        chat.nvim.wait_screen(r"· \.mcp\.json · starts 1 MCP server: odd")
+        chat.nvim.lua("require('codecompanion.trust').UNREAD_MS = 0")
+        chat.nvim.feed("T")
+        chat.nvim.wait_screen(r"✓ \.mcp\.json · starts 1 MCP server: odd")
 
 
 def test_ones_own_python_is_told_how_to_get_the_packages_once(nvim_factory, tmp_path):
@@ -378,3 +331,39 @@ def test_values_a_server_asks_for_are_typed_one_by_one(nvim_factory, tmp_path):
         chat.nvim.wait_screen(r"Thank you\.")
         answers = [one["result"] for one in recorded(record) if one.get("id") == 777]
         assert answers == [{"action": "accept", "content": {"name": "Eve", "age": 33, "sure": True}}]
+
+
+def test_a_secret_field_is_typed_unseen_and_kept_nowhere(nvim_factory, tmp_path):
+    """Issue 20: not in input history, shada, registers, undo, the buffer, the log or the store; the server gets it."""
+    record, canary = tmp_path / "record", "Pencil4711rocket"
+    asks = reply(calls=[Call("odd__ask", json.dumps({"text": "secret"}), "c1")])
+    with ChatServerThread([asks, reply("Thank you.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=servers(record, require_approval_before=False))
+        chat.send("ask me")
+        chat.nvim.wait_screen(r"asks you for values")
+        chat.press_on_approval("g2")
+        chat.nvim.wait_screen(r"Your name:")
+        chat.nvim.feed("Eve<CR>")
+        chat.nvim.wait_screen(r"Database password:")
+        chat.nvim.feed(canary)
+        chat.nvim.wait_screen(r"Database password: \*{16}")
+        assert canary not in chat.nvim.screen()
+        chat.nvim.feed("<CR>")
+        chat.nvim.wait_screen(r"pin:")
+        chat.nvim.feed(f"{canary}2<CR>")
+        chat.nvim.wait_screen(r"Thank you")
+        shada = tmp_path / "left.shada"
+        kept = chat.nvim.lua(
+            "local path = ...\n"
+            "vim.cmd.wshada({ path, bang = true })\n"
+            "return vim.fn.execute('history all') .. vim.fn.execute('registers') .. vim.fn.execute('messages')"
+            " .. vim.inspect(vim.fn.undotree())",
+            str(shada),
+        )
+        assert canary not in kept + chat.text()
+        assert canary.encode() not in shada.read_bytes()
+        answers = [one["result"]["content"] for one in recorded(record) if one.get("id") == 777]
+        assert answers == [{"user": "Eve", "gate": canary, "pin": f"{canary}2"}]
+    own = [path for path in tmp_path.rglob("*") if path.is_file() and path != record]
+    holding = [path.name for path in own if canary.encode() in path.read_bytes()]
+    assert holding == []

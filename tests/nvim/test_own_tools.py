@@ -250,6 +250,7 @@ def test_what_failed_of_ones_own_is_listed_with_key_file_and_line(nvim_factory: 
     both = reply(calls=[Call("odd", "{}", "c1"), Call("broken", "{}", "c2")])
     with ChatServerThread([both, reply("Done.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, tools(lua))
+        chat.trust()
         chat.send("go")
         chat.nvim.wait_screen(r"Done\.")
         assert set(offered(server)) == {"read_file", "odd", "insert_edit", "broken"}
@@ -286,3 +287,24 @@ def test_python_that_prints_or_reads_the_input_does_not_break_the_channel(
         chat.say("go")
         assert results(server) == ["read nothing"]
         assert "Quiet." in chat.text()
+
+
+def test_programs_that_a_tool_in_python_starts_cannot_find_the_editor(nvim_factory: Factory, tmp_path: Path) -> None:
+    """Through `$NVIM` a program could ask the editor for its keys (issue 20)."""
+    (tmp_path / "own.py").write_text(
+        "import subprocess\n\ndef shown() -> str:\n    '''Show the environment.'''\n"
+        "    return subprocess.run(['env'], capture_output=True, text=True).stdout\n"
+    )
+    lua = f"""
+      shown = {{ opts = {{ require_approval_before = false }}, python = '{tmp_path / "own.py"}:shown' }},
+      opts = {{ default_tools = {{ 'shown' }} }},
+    """
+    with ChatServerThread([reply(calls=[Call("shown")]), reply("Done.")], key=KEY) as server:
+        chat = start(
+            nvim_factory, tmp_path, server, tools(lua), env={"NVIM_LISTEN_ADDRESS": str(tmp_path / "nvim.sock")}
+        )
+        chat.send("go")
+        chat.nvim.wait_screen(r"Done\.")
+        names = {line.partition("=")[0] for line in results(server)[0].splitlines()}
+        assert "HOME" in names
+        assert not {"NVIM", "NVIM_LISTEN_ADDRESS"} & names

@@ -39,7 +39,7 @@ def test_a_question_with_tools_from_the_keys_to_the_wire_and_back(nvim_factory, 
     ]
     with ChatServerThread(script, key=KEY) as server:
         files = [("a.txt", "alpha\n"), ("b.txt", "beta\n"), ("AGENTS.md", "Be brief.\n")]
-        chat = start_chat(nvim_factory, tmp_path, server, files=files)
+        chat = start_chat(nvim_factory, tmp_path, server, files=files, trusted=True)
         chat.say("## Compare\na.txt and b.txt\n```\nplease\n```")
         screen = chat.nvim.screen()
         assert "Both are fine." in screen
@@ -74,7 +74,7 @@ def test_the_context_is_edited_then_compacted_and_never_overflows(nvim_factory, 
         }
         chat = start_chat(
             nvim_factory, tmp_path, server, options=options, opts={"context_window": window},
-            files=[("big.txt", big), ("AGENTS.md", "Rule one.\n")], size=(110, 60),
+            files=[("big.txt", big), ("AGENTS.md", "Rule one.\n")], size=(110, 60), trusted=True,
         )  # fmt: skip
         for number in range(14):
             chat.say(f"question {number} " + "with some words " * 60)
@@ -334,7 +334,7 @@ def test_an_unreadable_rule_file_is_named_and_the_others_load(nvim_factory, tmp_
     with ChatServerThread([reply("ok")], key=KEY) as server:
         (tmp_path / "work").mkdir()
         (tmp_path / "work" / "CLAUDE.md").write_bytes(b"\0\1\2binary\0" * 50)
-        chat = start_chat(nvim_factory, tmp_path, server, files=[("AGENTS.md", "Be brief.\n")])
+        chat = start_chat(nvim_factory, tmp_path, server, files=[("AGENTS.md", "Be brief.\n")], trusted=True)
         chat.nvim.wait_screen("CLAUDE.md")
         chat.say("hello")
         assert "Be brief." in str(sent(server))
@@ -343,7 +343,7 @@ def test_an_unreadable_rule_file_is_named_and_the_others_load(nvim_factory, tmp_
 def test_rules_are_sent_again_when_their_file_changes(nvim_factory, tmp_path):
     """R-549: re-read when the file changed."""
     with ChatServerThread([reply("a"), reply("b")], key=KEY) as server:
-        chat = start_chat(nvim_factory, tmp_path, server, files=[("AGENTS.md", "Old rule.\n")])
+        chat = start_chat(nvim_factory, tmp_path, server, files=[("AGENTS.md", "Old rule.\n")], trusted=True)
         chat.say("one")
         (tmp_path / "work" / "AGENTS.md").write_text("New rule, longer.\n")
         chat.say("two")

@@ -271,7 +271,7 @@ def test_a_provider_that_sends_without_end_is_ended(nvim_factory, tmp_path):
     with ChatServerThread([endless, reply("fine")], key=KEY, window=0) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opts={"max_retries": 0})
         chat.say("go")
-        chat.nvim.wait_screen("larger than 64 MB")
+        chat.nvim.wait_screen("larger than 16 MB")
         chat.say("next")
         assert "fine" in chat.text()
 

@@ -203,3 +203,27 @@ def test_an_id_opens_a_chat_only_when_there_is_one(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
     assert chat.sent("list_sessions")[-1]["chat"] == "0123456789abcdef"
     assert chat.sent("open_chat")[1]["resume"] == "0123456789abcdef"
+
+
+def test_missing_chats_are_named_above_the_list_and_come_back_by_one_key(chat: ChatDriver) -> None:
+    """Issue 20: an emptied history is never an empty list without a word."""
+    missing = "2 chats with 31 messages not in the chat history"
+    chat.answer("list_sessions", [])
+    chat.answer("list_missing", {"text": missing, "chats": []})
+    chat.answer("bring_back", "2 chats brought back from checkpoints.")
+    chat.nvim.command("CodeCompanionChat Resume")
+    chat.nvim.wait_screen("Resume a chat")
+    assert chat.nvim.lines() == [f"── {missing}", "── b brings back what the checkpoints hold"]
+    chat.answer("list_sessions", [stored(chat, 1)])
+    chat.answer("list_missing", {"text": "", "chats": []})
+    chat.nvim.feed("b")
+    chat.nvim.wait_for(lambda: chat.sent("bring_back"), "bring_back")
+    chat.nvim.wait_screen("title 1")
+    assert chat.nvim.lines() == ["1 h ago      title 1 · 3 messages"]
+
+
+def test_the_newest_chat_of_an_emptied_history_is_the_list_of_what_is_missing(chat: ChatDriver) -> None:
+    chat.answer("list_sessions", [])
+    chat.answer("list_missing", {"text": "1 chat with 4 messages not in the chat history", "chats": []})
+    chat.nvim.command("CodeCompanion resume last")
+    chat.nvim.wait_screen("b brings back what the checkpoints hold")

@@ -54,22 +54,30 @@ class Used:
 def compiled() -> Iterator[Used]:
     """Yield every pattern that a module holds under a name, or in a tuple or table under one."""
     sources = {path: path.read_text("utf-8") for path in PACKAGE.rglob("*.py") if path.stem != "__main__"}
-    called: dict[str, set[str]] = {}
-    for source in sources.values():
-        for name, method in re.findall(rf"\b(\w+)\.({'|'.join(METHODS)})\b", source):
-            called.setdefault(name, set()).add(method)
+    called = [calls_of(source) for source in sources.values()]
+    everywhere = {name: set[str]().union(*(one.get(name, set()) for one in called)) for one in called for name in one}
     seen: set[int] = set()
     for path in sorted(sources):
         place = path.relative_to(PACKAGE).as_posix()
         if not re.search(r"\bre\.|regex\(", sources[path]) or place == "engine/bridge.py":
             continue
+        here = calls_of(sources[path])
         module = importlib.import_module("codecompanion." + place.removesuffix(".py").replace("/", "."))
         for name, value in vars(module).items():
             for pattern in held(value):
                 if id(pattern) not in seen and isinstance(pattern.pattern, str):
                     seen.add(id(pattern))
-                    yield Used(f"{place}:{name}", pattern, set() if held_inside(value) else called.get(name, set()))
+                    uses = here if name.startswith("_") else everywhere  # else another module's pattern
+                    yield Used(f"{place}:{name}", pattern, uses.get(name, set()))
         yield from inline(place, sources[path])
+
+
+def calls_of(source: str) -> dict[str, set[str]]:
+    """Return the methods that names are called by, also entries of tables (`_KINDS[kind].fullmatch`)."""
+    called: dict[str, set[str]] = {}
+    for name, method in re.findall(rf"\b(\w+)(?:\[[^\]\n]*\])?\.({'|'.join(METHODS)})\b", source):
+        called.setdefault(name, set()).add(method)
+    return called
 
 
 def held(value: object) -> Iterator[re.Pattern[str]]:
@@ -82,11 +90,6 @@ def held(value: object) -> Iterator[re.Pattern[str]]:
         yield from itertools.chain.from_iterable(map(held, value))
     elif isinstance(value, dict):
         yield from itertools.chain.from_iterable(map(held, value.values()))
-
-
-def held_inside(value: object) -> bool:
-    """Return whether the value is a tuple or table of patterns."""
-    return not isinstance(value, re.Pattern | LazyPattern)
 
 
 def inline(place: str, source: str) -> Iterator[Used]:

@@ -123,7 +123,7 @@ def play(
     plan.write_text(json.dumps({"steps": steps, "out": str(told)}), encoding="utf-8")
     init = home / "init.lua"
     run_plan = f'lua dofile("{REPOSITORY}/tools/demo/player.lua").run("{plan}")'
-    init.write_text(init_file(recording.resolve(), window, rules, [run_plan], policy))
+    init.write_text(init_file(recording.resolve(), window, rules, [run_plan], policy, trusted=workspace))
     size = f"set columns={COLUMNS} lines={LINES}"
     result = subprocess.run(
         [nvim, "--headless", "--cmd", size, "-u", str(init), "-i", "NONE", "-n"],
@@ -140,7 +140,8 @@ def open_chat(home: Path, nvim: str, window: int) -> int:
     """Open the played chat in Neovim, on the offline adapter without the recording; return its exit status."""
     chat = _newest_chat(home)
     init = home / "chat.lua"
-    init.write_text(init_file(None, window, [], [f'lua require("codecompanion").resume("{chat}")']), encoding="utf-8")
+    resume = f'lua require("codecompanion").resume("{chat}")'
+    init.write_text(init_file(None, window, [], [resume], trusted=home / "workspace"), encoding="utf-8")
     argv = [nvim, "-u", str(init), "-i", "NONE", "-n"]
     progress.stop()
     return subprocess.run(argv, cwd=home / "workspace", env=_environment(home), check=False).returncode
@@ -175,8 +176,13 @@ def write_workspace(messages: Sequence[Message], workspace: Path) -> tuple[list[
     return steps, rules
 
 
-def init_file(recording: Path | None, window: int, rules: Sequence[str], after: Sequence[str], policy: str = "") -> str:
-    """Return an init.lua that sets the plugin up for a recording (None: the offline adapter as it is)."""
+def init_file(
+    recording: Path | None, window: int, rules: Sequence[str], after: Sequence[str], policy: str = "", *, trusted: Path
+) -> str:
+    """Return an init.lua that sets the plugin up for a recording (None: the offline adapter as it is).
+
+    The folder of the demo is `trusted`: it is ours.
+    """
     offline: dict[str, Any] = {"context_window": window}
     if recording is not None:
         offline["playback"] = str(recording)
@@ -195,6 +201,7 @@ def init_file(recording: Path | None, window: int, rules: Sequence[str], after: 
             }
         },
         "display": {"chat": {"window": {"layout": "buffer"}}},
+        "trust": {"folders": [str(trusted)]},
     }
     if rules:
         options["rules"] = {"default": {"description": "Rules of the recording", "files": list(rules)}}

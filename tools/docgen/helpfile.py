@@ -13,7 +13,7 @@ from pathlib import Path
 
 from codecompanion.adapters.entries.options import adapter_options
 from codecompanion.settings import builtin_adapters
-from codecompanion.tools.files.code_files import GROUPS
+from codecompanion.tools.files.code_files import groups
 from tools.docgen.option_help import keymap_lines, option_lines, tool_lines
 from tools.docgen.schema import Dump
 
@@ -135,7 +135,7 @@ def _highlights(dump: Dump) -> Iterator[str]:
 
 
 def _guarded_files(_: Dump) -> Iterator[str]:
-    for reason, patterns in GROUPS:
+    for reason, patterns in groups():
         yield from wrapped(f"{reason[0].upper()}{reason[1:]}:", 4)
         yield from wrapped(" ".join(patterns), 8)
 

@@ -40,7 +40,7 @@ local function look_for_key(key)
   elseif key:match("^cmd:") then
     return nil, "key from a command", "a command gives its key"
   elseif key:match("^file:") then
-    return not exists(vim.fn.expand(key:sub(6))) and key:sub(6) or nil, "key in a file", "its key file exists"
+    return not exists(vim.fs.normalize(key:sub(6))) and key:sub(6) or nil, "key in a file", "its key file exists"
   end
   return (vim.env[key] or "") == "" and key or nil, "key in " .. key, ("$%s is set"):format(key)
 end

@@ -151,7 +151,7 @@ end
 local function made_of(row, digits, room)
   local before = ("%s%s %s "):format(M.BAR, ("%" .. digits .. "s"):format(row.number or ""), row.sign)
   local cells = math.max(MIN_CELLS, room.width - api.nvim_strwidth(before))
-  local shown = visible.line((row.text:gsub("\n", "\0")))
+  local shown = visible.line((row.text:gsub("\n", "\0")), true)
   local text, is_cut = bounded(shown.text, cells * (room.wraps and math.max(2, math.floor(room.rows / 3)) or 1))
   local parts = room.wraps and fit.rows(text, cells) or { text }
   local made = { lines = {}, marks = {}, height = #parts, sign = row.sign }

@@ -53,8 +53,7 @@ local ROWS_ABOVE = 3
 ---Colours of the language, and tabs and indentation as in the file where it is open. FileType is not fired: plugins
 ---for the language, its servers and linters have nothing to do here, and some take seconds.
 function View:_colour()
-  local file = self.options.path ~= "" and vim.fn.bufnr("^" .. vim.fn.escape(self.options.path, "[]{}*?,\\") .. "$")
-    or -1
+  local file = self.options.path ~= "" and require("codecompanion.literal").buffer_of(self.options.path) or -1
   if file > 0 and api.nvim_buf_is_loaded(file) then
     for _, option in ipairs({ "tabstop", "shiftwidth", "softtabstop", "expandtab" }) do
       vim.bo[self.bufnr][option] = vim.bo[file][option]

@@ -89,7 +89,8 @@ local function context_items(typed)
   local name, lead = typed:match("^#{([%w_]+):([^{}]*)$")
   if name then
     local item = context.get(name)
-    local given = item and item.argument and item.complete and item.complete(lead) or {}
+    local project = require("codecompanion.project_files")
+    local given = item and item.argument and item.complete and item.complete(lead, project) or {}
     given = vim.tbl_filter(function(argument)
       return not argument:find("[{}]") and (name == "file" or argument:find(lead, 1, true) ~= nil)
     end, given)

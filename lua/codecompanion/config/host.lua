@@ -325,6 +325,16 @@ local function gathering(options, evaluation)
   return told
 end
 
+---@param given string|table As the option checks it: a string where it is the default
+---@return table
+local function sandbox(given)
+  local told = type(given) == "string" and { mode = given } or given
+  local function paths(list)
+    return vim.tbl_map(vim.fs.normalize, list or {})
+  end
+  return { mode = told.mode, write = paths(told.write), read = paths(told.read), network = told.network or false }
+end
+
 ---@param options table
 ---@param given table
 ---@return table settings
@@ -341,6 +351,8 @@ function M.settings(options, given)
     completion = completion(options.completion),
     mcp = require("codecompanion.config.mcp")(options.mcp),
     workspace = { root = root and root ~= "" and vim.fs.normalize(root) or "" },
+    trust = { enabled = options.trust.enabled, folders = options.trust.folders },
+    sandbox = sandbox(options.sandbox),
     log_level = options.opts.log_level,
   }
   return settings, evaluation.problems

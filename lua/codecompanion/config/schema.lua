@@ -141,6 +141,12 @@ return {
         },
       },
     },
+    require("codecompanion.config.options.sandbox"),
+    {
+      name = "trust",
+      description = "Folders whose files may instruct the model and start programs, see |codecompanion-trust|.",
+      fields = require("codecompanion.config.options.trust"),
+    },
     {
       name = "display",
       description = "Appearance.",

@@ -37,7 +37,8 @@ end
 local function show_new_buffer(edit, event)
   local filetype = vim.bo[edit.bufnr].filetype
   local named = event.language ~= "" and vim.filetype.match({ filename = "x." .. event.language })
-  local known = vim.fn.getcompletion(event.language, "filetype")
+  local is_name = event.language:find("^[%w_.+-]+$") ~= nil -- the completion of anything else may run a shell
+  local known = is_name and vim.fn.getcompletion(event.language, "filetype") or {}
   filetype = vim.list_contains(known, event.language) and event.language or named or filetype
   standing.finish(edit)
   vim.cmd.new()
@@ -126,6 +127,10 @@ function M.take(edit, event)
       say.line(event.text, severity[event.level]) -- a budget, a rule file: no chat shows it
     end
     return
+  end
+  if event.type == "trust_waits" and event.waits ~= "" and not edit.conversation:has_window() then
+    local waits = require("codecompanion.screen.visible").line(event.waits).text
+    say.once(("Not loaded until you trust it: %s · :CodeCompanion trust shows it"):format(waits))
   end
   local take = TAKEN[event.type]
   if take and standing.is_alive(edit) and edit.is_asking then

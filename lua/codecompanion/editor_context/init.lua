@@ -22,7 +22,7 @@ local M = {}
 ---@field description string
 ---@field argument? string How the argument is written, nil = it takes none
 ---@field needs_argument? boolean
----@field complete? fun(lead: string): string[] Arguments to offer
+---@field complete? fun(lead: string, files: table): string[] Arguments to offer; `files`: the project's
 ---@field callback? fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any, more?: boolean)): any
 ---@field async? boolean It calls `done`; with `more` what came so far counts when the time is over
 ---@field timeout? integer Milliseconds

@@ -19,10 +19,11 @@ end
 ---@param buffers integer[]
 ---@return integer[]
 local function meant(name, buffers)
+  local written = vim.fs.normalize(name, { expand_env = false })
   local ways = {
     function(bufnr)
       local path = api.nvim_buf_get_name(bufnr)
-      return tostring(bufnr) == name or M.name(bufnr) == name or path ~= "" and path == vim.fs.normalize(name)
+      return tostring(bufnr) == name or M.name(bufnr) == name or path ~= "" and path == written
     end,
     function(bufnr)
       return vim.endswith("/" .. M.name(bufnr), "/" .. name)

@@ -26,7 +26,7 @@ local SUFFIXES = {
 local function find(name, folders)
   for _, wanted in ipairs({ name, (name:gsub("^[ab]/", "")) }) do -- as diffs name the two sides
     for _, folder in ipairs(wanted ~= "" and folders or {}) do
-      local path = vim.fs.normalize(wanted)
+      local path = vim.fs.normalize(wanted, { expand_env = false })
       path = vim.startswith(path, "/") and path or vim.fs.joinpath(folder, path)
       if vim.fn.filereadable(path) == 1 then
         return path

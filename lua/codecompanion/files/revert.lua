@@ -109,13 +109,13 @@ function M.of_file(rows, path)
   end)
 end
 
----The file that is meant: `%` and `#` are buffers, anything else is a name as it stands. expand() would run what a file
----that a tool has made is called (backticks), and take brackets for a pattern.
+---The file that is meant: `%` and `#` are buffers, anything else is a name as it is written.
 ---@param what string
 ---@return string
 local function path_of(what)
-  local name = what:find("^[%%#]") and vim.fn.expand(what) or what
-  return require("codecompanion.files.buffers").real_path(vim.fn.fnamemodify(name, ":p"))
+  local bufnr = (what == "%" and 0) or (what == "#" and vim.fn.bufnr("#")) or tonumber(what:match("^#(%d+)$")) or -1
+  local name = bufnr >= 0 and vim.api.nvim_buf_is_valid(bufnr) and vim.api.nvim_buf_get_name(bufnr) or what
+  return require("codecompanion.files.buffers").real_path(require("codecompanion.literal").absolute(name))
 end
 
 ---`:CodeCompanionRevert turn` or `:CodeCompanionRevert {path}`

@@ -36,7 +36,7 @@ end
 ---@param line? integer 1-based; one after the end is the last line
 ---@param column? integer 1-based, in bytes
 function M.file(path, line, column)
-  local bufnr = vim.fn.bufnr("^" .. vim.fn.escape(path, "[]{}*?,\\") .. "$")
+  local bufnr = require("codecompanion.literal").buffer_of(path)
   local shown = bufnr > 0 and vim.fn.win_findbuf(bufnr) or {}
   local here = vim.tbl_filter(function(win)
     return vim.list_contains(api.nvim_tabpage_list_wins(0), win)
@@ -45,7 +45,7 @@ function M.file(path, line, column)
     api.nvim_set_current_win(here)
   else
     go_to_window()
-    local ok, problem = pcall(vim.cmd.edit, vim.fn.fnameescape(path))
+    local ok, problem = pcall(require("codecompanion.literal").open, path)
     if not ok then
       local reason = tostring(problem):gsub("^.-Vim[^:]*:", "")
       return say.line(reason, require("codecompanion.severity").ERROR)

@@ -45,9 +45,6 @@ local meanings = {
   mcp_changed = function(_, host)
     require("codecompanion.mcp.known").changed(host.request, is_ready(host))
   end,
-  mcp_answered = function(event)
-    require("codecompanion.mcp.known").answered(event)
-  end,
   packages_missing = function(event, host)
     require("codecompanion.install").add(event.extra, function(problem)
       if not problem then

@@ -11,11 +11,9 @@ function M.prepare()
   local settings = config.for_host()
   local adapters = config.adapters()
   local open, hidden = require("codecompanion.secret_environment").divide(settings, adapters)
-  local mcp = package.loaded["codecompanion.mcp.known"]
   local payload = {
     settings = settings,
     mistakes = config.for_chats(),
-    mcp_answers = mcp and mcp.answers(),
     adapters = adapters.entries,
     proxy = adapters.proxy,
     environment = hidden,

@@ -13,6 +13,8 @@ local SHOWN = 60 -- cells of choices
 ---@field label string
 ---@field default string
 ---@field choices string[]
+---@field required? boolean
+---@field secret? boolean
 
 ---@param choices string[] The block has all of them
 ---@return string
@@ -22,8 +24,8 @@ local function shown(choices)
   return #text <= SHOWN and text or ("%s %d in all"):format(fit.cut(text, SHOWN), #choices)
 end
 
----Ask for the values. Leaving an input (`<Esc>`, `<C-c>`) leaves the whole question open; what was entered before it
----stands in the inputs the next time.
+---Ask for the values; those of secrets are typed unseen. Leaving an input (`<Esc>`, `<C-c>`) leaves the whole question
+---open; what was entered before it stands in the inputs the next time, secrets excepted.
 ---@param form string JSON list of fields
 ---@param kept table<string, string> What was entered so far, by name; filled in here
 ---@param given fun(values: string) JSON object of texts by name
@@ -37,6 +39,15 @@ function M.fill(form, kept, given)
     end
     local choices = #field.choices > 0 and (" (%s)"):format(shown(field.choices)) or ""
     local label = visible.line(field.label).text
+    if field.secret then
+      -- Masked, and in no history: not that of inputs, not the shada file, not what stands in the inputs next time.
+      local ok, secret = pcall(vim.fn.inputsecret, label .. ": ")
+      if ok and (secret ~= "" or not field.required) then
+        values[field.name] = secret
+        return ask(index + 1)
+      end
+      return choose.forget_prompt()
+    end
     local opts = { prompt = label .. choices .. ": ", default = kept[field.name] or field.default }
     pcall(vim.ui.input, opts, function(text)
       if text then

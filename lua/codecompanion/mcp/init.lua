@@ -14,20 +14,13 @@ local visible = require("codecompanion.screen.visible")
 
 local M = {}
 
-local FOOTER = { "r start again", "s stop", "t tool on or off", "K what it said", "a ask again", "q close" }
+local FOOTER = { "r start again", "s stop", "t tool on or off", "K what it said", "a trust", "q close" }
 local MARKS = { ready = "✓", starting = "…", failed = "✗", off = "-", ["not started"] = "·" }
 local NOTHING = {
   "No MCP server is configured.",
   "",
   "Servers stand in `mcp.servers` of your setup(), or in the file `.mcp.json` of a project.",
   "See :help codecompanion-mcp",
-}
-
-local ANSWERS = {
-  allowed = "agreed to until it changes",
-  refused = "you said no",
-  ["this time"] = "agreed to until Neovim ends",
-  unasked = "waits for your answer in the chat: the keys stand at the question",
 }
 
 ---@class CodeCompanion.McpShown
@@ -116,11 +109,8 @@ local function file_line(file, root)
   if file.problem ~= "" then
     return shown(file.problem)
   end
-  local answer = ANSWERS[file.answer] or file.answer
-  if file.answer == "unasked" and not file.asked then
-    answer = "waits for your answer: a chat asks with its next message"
-  end
-  return shown(("%s · %s · %s"):format(name, table.concat(file.servers, ", "), answer))
+  local state = file.trusted and "trusted" or "waits for your trust: a shows it"
+  return shown(("%s · %s · %s"):format(name, table.concat(file.servers, ", "), state))
 end
 
 ---@param now CodeCompanion.McpShown
@@ -164,12 +154,7 @@ end
 ---@param place CodeCompanion.McpPlace
 ---@param done fun(now: CodeCompanion.McpShown)
 local function load(place, done)
-  host.request("show_mcp", { chat = place.chat, cwd = place.cwd }, function(err, now)
-    if err then
-      return say.line(err, severity.ERROR)
-    end
-    done(now)
-  end)
+  host.ask("show_mcp", { chat = place.chat, cwd = place.cwd }, done)
 end
 
 ---@param server CodeCompanion.McpServer
@@ -237,12 +222,9 @@ local function show(place, now)
   on_server("K", "Show what it said", function(line)
     show_log(line.server)
   end)
-  on("a", "Ask about the servers of the file again", function(line)
-    local path = line.file and line.file.path or line.server.source
-    if path == "" then
-      return say.hint("This server is from your configuration; a is for those of a file")
-    end
-    change({ what = "ask", file = path })
+  scratch.map(bufnr, "a", "Show what the folder brings, and trust it", function()
+    scratch.close(win)
+    require("codecompanion.trust").open(place.chat)
   end)
   local unwatch
   unwatch = known.watch(function()

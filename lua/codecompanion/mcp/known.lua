@@ -33,14 +33,11 @@ local REFRESH_AFTER_MS = 100
 ---@class CodeCompanion.McpFile
 ---@field path string
 ---@field servers string[] Names of those it does not switch off
----@field answer "allowed"|"refused"|"this time"|"unasked"
+---@field trusted boolean
 ---@field problem string
----@field asked boolean A question about it stands in a chat
 
 ---@type CodeCompanion.McpServer[]
 M.servers = {}
----@type table<string, table> Folder and file → what was answered about the file until this Neovim ends
-local answers = {}
 ---@type table<fun(), true>
 local watchers = {}
 local is_due = false
@@ -109,19 +106,6 @@ local function ask(request)
       watcher()
     end
   end)
-end
-
----The user has answered about a file until this Neovim ends: the next host is told.
----@param event table `mcp_answered`
-function M.answered(event)
-  local answer = { root = event.root, path = event.path, sha256 = event.sha256, allowed = event.allowed }
-  answers[event.root .. "\n" .. event.path] = event.sha256 ~= "" and answer or nil
-end
-
----@return table[]? answers For `hello`, nil when there are none
-function M.answers()
-  local all = vim.tbl_values(answers)
-  return #all > 0 and all or nil
 end
 
 ---Something has changed: ask again soon, once for many changes.

@@ -1,4 +1,4 @@
----The files of the project by their names, as completion and `/file` offer them: listed beside the editor, kept, and
+---The files of the project by their names, as completion and `/file` offer them: listed by the host, kept, and
 ---listed again when they are asked for later. Nothing here waits.
 
 local api = vim.api
@@ -9,7 +9,6 @@ local uv = vim.uv or vim.loop
 local M = {}
 
 local FRESH_MS = 5000
-local GIT_MS = 10000
 ---Without git so many files are listed, so many entries at a time.
 local MAX_WALKED, STEP, MAX_DEPTH = 20000, 300, 12
 local SKIPPED = { [".git"] = true, node_modules = true, [".venv"] = true, __pycache__ = true, target = true }
@@ -55,21 +54,20 @@ local function walk(folder, done)
   vim.schedule(step)
 end
 
+---The names git lists, asked of the host, which runs nothing that the folder names; without a host, all files.
 ---@param folder string
 ---@param done fun(text: string)
 local function list(folder, done)
-  local command = { "git", "ls-files", "--others", "--cached", "--exclude-standard", "-z" }
-  local started = pcall(vim.system, command, { cwd = folder, timeout = GIT_MS }, function(result)
-    vim.schedule(function()
-      if result.code == 0 and result.stdout ~= "" then
-        return done("\0" .. result.stdout)
-      end
-      walk(folder, done)
-    end)
-  end)
-  if not started then
-    walk(folder, done)
+  local host = require("codecompanion.host")
+  if host.status() == "failed" then
+    return walk(folder, done)
   end
+  host.request("list_names", { cwd = folder }, function(problem, names)
+    if problem or type(names) ~= "string" or names == "" then
+      return walk(folder, done)
+    end
+    done(names .. "\0")
+  end)
 end
 
 ---List the files of a folder unless that has just been done.
@@ -129,18 +127,6 @@ local function open_names(folder)
   end, found)
 end
 
----What Neovim finds of the disk: files and folders whose path begins so, ignored ones too.
----@param folder string
----@param lead string
----@return string[]
-local function on_disk(folder, lead)
-  local is_absolute = lead:find("^[~/]") ~= nil
-  local prefix = (is_absolute or folder == vim.fs.normalize(vim.fn.getcwd())) and "" or folder .. "/"
-  return vim.tbl_map(function(path)
-    return path:sub(#prefix + 1)
-  end, vim.fn.getcompletion(prefix .. lead, "file"))
-end
-
 ---@param folder string
 ---@param name string
 ---@return boolean
@@ -172,7 +158,7 @@ function M.fitting(lead, max, folder)
       take(matching.find(entry.text, entry.lower, lead, max))
     end
   end
-  take(on_disk(folder, lead), true)
+  take(require("codecompanion.literal").beginning_with(lead, folder), true) -- ignored ones too
   return found
 end
 

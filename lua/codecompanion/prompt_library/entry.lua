@@ -30,11 +30,10 @@ local M = {}
 ---@field notes string[] What of it is not used
 ---@field origin "built-in"|"configuration"|"user"|"project"
 ---@field label string Where it comes from
----@field state "allowed"|"refused"|"unasked"
+---@field state "allowed"|"waits"
 ---@field path? string Its file
 ---@field sha256? string
 ---@field beginning? string How the text begins that is not given yet
----@field instructs? boolean It has an instruction that is pinned
 ---@field condition? fun(context: CodeCompanion.PromptContext): boolean Whether it is offered
 ---@field run? fun(context: CodeCompanion.PromptContext) In place of sending anything
 

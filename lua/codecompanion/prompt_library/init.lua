@@ -4,6 +4,7 @@
 ---answered last is what slash commands and completion know meanwhile: they cannot wait.
 
 local entry = require("codecompanion.prompt_library.entry")
+local prompt_folders = require("codecompanion.prompt_folders")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
 
@@ -26,23 +27,10 @@ local function options()
   return require("codecompanion.config").options.prompt_library
 end
 
----@return string
-function M.own_folder()
-  return vim.fn.stdpath("config") .. "/codecompanion/prompts"
-end
-
----Folders of the configuration, absolute.
----@return string[]
-local function folders()
-  return vim.tbl_map(function(folder)
-    return vim.fn.fnamemodify(vim.fs.normalize(folder), ":p")
-  end, options().markdown.dirs)
-end
-
 ---Whether there is a folder with prompts: without one the host need not be asked.
 ---@return boolean
 function M.has_files()
-  local places = vim.list_extend({ M.own_folder() }, folders())
+  local places = vim.list_extend({ prompt_folders.own() }, prompt_folders.configured())
   return #places > 0 and vim.iter(places):any(function(folder)
     return vim.uv.fs_stat(folder) ~= nil
   end) or #vim.fs.find(PROJECT_FOLDER, { upward = true, type = "directory", path = vim.fn.getcwd() }) > 0
@@ -71,7 +59,7 @@ function M.refresh(done)
     return
   end
   local cwd = vim.fn.getcwd()
-  local request = { cwd = cwd, own_folder = M.own_folder(), folders = folders() }
+  local request = { cwd = cwd, own_folder = prompt_folders.own(), folders = prompt_folders.configured() }
   require("codecompanion.host").request("list_prompts", request, function(err, answer)
     if err then
       say.line("Prompt files could not be read: " .. err, severity.WARN)

@@ -148,8 +148,14 @@ end
 ---@param use CodeCompanion.PromptUse
 function M.run(prompt, use)
   if prompt.state ~= "allowed" then
-    return require("codecompanion.prompt_library.permit").ask(prompt, function(allowed)
-      M.run(allowed, use)
+    local library = require("codecompanion.prompt_library")
+    return library.refresh(function()
+      local now = library.find_file(prompt.path)
+      if now and now.state == "allowed" then
+        return M.run(now, use)
+      end
+      require("codecompanion.say").line(prompt.label .. " can be used once you trust it")
+      require("codecompanion.trust").open()
     end)
   end
   if prompt.run then

@@ -1,5 +1,6 @@
 ---Makes visible what a text could hide: control characters, characters without a shape or with a direction, blanks that
----are none, long runs of blanks and of blank lines. What a user approves is what the user has seen.
+---are none, letters that look like others, long runs of blanks and of blank lines. What a user approves is what the
+---user has seen: no two texts show the same, and what is shown can be read back (issue 20).
 
 local M = {}
 
@@ -32,6 +33,9 @@ local HIDDEN = {
   { 0xE0000, 0xE0FFF },
 }
 
+---The smallest character that takes so many bytes.
+local SMALLEST = { 0, 0x80, 0x800, 0x10000 }
+
 ---The character at a position of a text, which may hold anything (NUL too, which ends strings for Vim's functions).
 ---@param line string
 ---@param from integer
@@ -50,7 +54,65 @@ local function char_at(line, from)
   for index = 2, length do
     code = code * 64 + char:byte(index) % 64
   end
+  if code < SMALLEST[length] or (code >= 0xD800 and code <= 0xDFFF) or code > 0x10FFFF then
+    return line:sub(from, from), nil -- another way to write another character
+  end
   return char, code
+end
+
+---Characters beyond ASCII that show what they are: letters of Latin, Greek, Cyrillic, CJK, kana and Hangul, quotes,
+---dashes, arrows, lines and pictures: { first, last }. All others could be taken for something else, or change the
+---order of what is around them (letters of Hebrew and Arabic): in commands and names they are written out.
+local SHOWN = {
+  { 0xA1, 0xAC },
+  { 0xAE, 0x130 },
+  { 0x132, 0x17E },
+  { 0x180, 0x1BF },
+  { 0x1CD, 0x24F },
+  { 0x370, 0x37D },
+  { 0x37F, 0x482 },
+  { 0x48A, 0x52F },
+  { 0x1E00, 0x1EFF },
+  { 0x2013, 0x2014 },
+  { 0x2018, 0x201D },
+  { 0x2020, 0x2022 },
+  { 0x2026, 0x2026 },
+  { 0x20A0, 0x20BF },
+  { 0x2190, 0x21FF },
+  { 0x2500, 0x25FF },
+  { 0x2600, 0x27BF },
+  { 0x3001, 0x3001 },
+  { 0x3041, 0x3096 },
+  { 0x30A1, 0x30FF },
+  { 0x4E00, 0x9FFF },
+  { 0xAC00, 0xD7A3 },
+  { 0x1F300, 0x1FAFF },
+}
+
+---@param code integer
+---@param ranges { [1]: integer, [2]: integer }[]
+---@return boolean
+local function is_in(code, ranges)
+  for _, range in ipairs(ranges) do
+    if code >= range[1] and code <= range[2] then
+      return true
+    end
+  end
+  return false
+end
+
+---@param code integer
+---@return boolean
+local function is_greek_or_cyrillic(code)
+  return code >= 0x370 and code <= 0x52F
+end
+
+---Greek and Cyrillic letters that look like Latin ones.
+local LOOKALIKES = {}
+local LOOK_LATIN =
+  "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυγωϲϳАВЕЅІЈКМНОРСТУХЬаеорсухѕіјһԁԛԝցьпгтк"
+for _, code in ipairs(vim.fn.str2list(LOOK_LATIN)) do
+  LOOKALIKES[code] = true
 end
 
 ---How a character is written when it does not show by itself.
@@ -60,16 +122,63 @@ end
 local function named(char, code)
   if not code then
     return ("<%02X>"):format(char:byte())
-  elseif code < 0x20 then
-    return code ~= 0x09 and "^" .. string.char(code + 0x40) or nil
-  elseif code < 0x80 then
-    return code == 0x7F and "^?" or nil
+  elseif code == 0x09 or (code >= 0x20 and code < 0x7F) then
+    return nil
+  elseif code < 0x80 or is_in(code, HIDDEN) then
+    return ("<U+%04X>"):format(code)
   end
-  for _, range in ipairs(HIDDEN) do
-    if code >= range[1] and code <= range[2] then
-      return ("<U+%04X>"):format(code)
+end
+
+---Whether the text at a position reads like something that is written out: then its first character is, so that two
+---texts never look alike.
+---@param line string
+---@param from integer
+---@return boolean
+local function reads_like_written(line, from)
+  return line:find("^<U%+%x+>", from) ~= nil
+    or line:find("^<%x%x>", from) ~= nil
+    or line:find("^<%d+ blanks?>", from) ~= nil
+    or line:find("^<%d+ tabs?>", from) ~= nil
+    or line:find("^<%d+ blank lines>", from) ~= nil
+    or line:find("^<%d+ lines of <", from) ~= nil
+end
+
+---Whether a letter beyond ASCII could be taken for another one where it stands: in the host of an address, beside
+---Latin letters, or in a word of nothing but lookalikes.
+---@param code integer
+---@param word string The blanks around it end it
+---@param at integer Its position there
+---@return boolean
+local function misleads(code, word, at)
+  if not is_in(code, SHOWN) then
+    return true
+  end
+  local _, scheme = word:find("://", 1, true)
+  if scheme and at > scheme and not word:sub(scheme + 1, at - 1):find("[/?#]") then
+    return true
+  elseif not is_greek_or_cyrillic(code) then
+    return false
+  elseif word:find("%a") then
+    return true
+  end
+  for _, other in ipairs(vim.fn.str2list(word)) do
+    if is_greek_or_cyrillic(other) and not LOOKALIKES[other] then
+      return false
     end
   end
+  return true
+end
+
+---A long run of blanks as their number.
+---@param blanks string
+---@return string
+local function counted(blanks)
+  local text = blanks:gsub(" +", function(run)
+    return ("<%d blank%s>"):format(#run, #run == 1 and "" or "s")
+  end)
+  return (text:gsub("\t+", function(run)
+    return ("<%d tab%s>"):format(#run, #run == 1 and "" or "s")
+  end))
 end
 
 ---@class CodeCompanion.Visible
@@ -77,10 +186,12 @@ end
 ---@field marks { [1]: integer, [2]: integer }[] Byte ranges that stand for something that does not show
 ---@field count integer How many characters were written out
 
+---A line as it can be read without a mistake: it shows no other line's text.
 ---@param line string Without a line break
+---@param prose? boolean Lines of files: letters of any script show as they are
 ---@return CodeCompanion.Visible
-function M.line(line)
-  if not line:find("[^\32-\126]") and not line:find((" "):rep(LONG_BLANK), 1, true) then
+function M.line(line, prose)
+  if not line:find("[^\32-\126]") and not line:find((" "):rep(LONG_BLANK), 1, true) and not line:find("<", 1, true) then
     return { text = line, marks = {}, count = 0 }
   end
   local parts, marks, size, count = {}, {}, 0, 0
@@ -91,16 +202,25 @@ function M.line(line)
     parts[#parts + 1] = text
     size = size + #text
   end
+  local word_from, word = 1, ""
   local from = 1
   while from <= #line do
     local blanks = line:match("^[ \t]+", from)
     if blanks then
       local long = #blanks >= LONG_BLANK
-      add(long and ("<%d blanks>"):format(#blanks) or blanks, long)
+      add(long and counted(blanks) or blanks, long)
       from = from + #blanks
     else
+      if from >= word_from + #word then
+        word_from, word = from, line:match("^[^ \t]+", from)
+      end
       local char, code = char_at(line, from)
       local written = named(char, code)
+      if not written and code == 0x3C and reads_like_written(line, from) then
+        written = "<U+003C>"
+      elseif not written and not prose and code > 0x7F and misleads(code, word, from - word_from + 1) then
+        written = ("<U+%04X>"):format(code)
+      end
       add(written or char, written ~= nil)
       count = count + (written and 1 or 0)
       from = from + #char
@@ -115,13 +235,17 @@ end
 ---@return integer last Of the run of blank lines that begins at `first`; less than it when there is none
 local function blank_run(lines, first, marker)
   local last = first - 1
-  while lines[last + 1] and lines[last + 1]:find("^" .. vim.pesc(marker) .. "%s*$") do
+  local wanted = lines[first]
+  if not wanted:find("^" .. vim.pesc(marker) .. "[ \t]*$") then
+    return last
+  end
+  while lines[last + 1] == wanted do
     last = last + 1
   end
   return last
 end
 
----The lines of a text, each visible, runs of blank ones as one line that says how many they are.
+---The lines of a text, each visible, runs of the same blank one as one line that says how many they are.
 ---@param text string
 ---@param diff? boolean Every line begins with its sign
 ---@return CodeCompanion.Visible[]
@@ -133,11 +257,13 @@ function M.lines(text, diff)
     local last = blank_run(given, index, marker)
     local length = last - index + 1
     if length >= BLANK_LINES then
-      local note = ("%s<%d blank lines>"):format(marker, length)
+      local blanks = given[index]:sub(#marker + 1)
+      local of = blanks == "" and "<%d blank lines>" or "<%d lines of " .. counted(blanks) .. ">"
+      local note = marker .. of:format(length)
       shown[#shown + 1] = { text = note, marks = { { #marker, #note } }, count = 0, stands_for = length }
       index = last + 1
     else
-      shown[#shown + 1] = M.line(given[index])
+      shown[#shown + 1] = M.line(given[index], diff)
       index = index + 1
     end
   end

@@ -3,6 +3,7 @@
 local attaching = require("codecompanion.sources.attaching")
 local choose = require("codecompanion.screen.choose")
 local live = require("codecompanion.sources.live")
+local literal = require("codecompanion.literal")
 local is_image = require("codecompanion.files.images")
 local life = require("codecompanion.chat.ui.life")
 local project_files = require("codecompanion.project_files")
@@ -27,15 +28,9 @@ function M.complete(lead)
 end
 
 ---@param path string
----@return string
-local function absolute(path)
-  return vim.fn.fnamemodify(vim.fs.normalize(path), ":p")
-end
-
----@param path string
 ---@return boolean
 local function is_readable(path)
-  return vim.fn.filereadable(absolute(path)) == 1
+  return vim.fn.filereadable(literal.absolute(path)) == 1
 end
 
 ---The words of an argument; a space within a word is written `\\ `.
@@ -62,7 +57,7 @@ local function parse(argument)
     if is_readable(word) then
       found[#found + 1] = word
     else
-      local matches = word:find("[*?%[]") and vim.tbl_filter(is_readable, vim.fn.glob(word, false, true)) or {}
+      local matches = word:find("[*?%[]") and vim.tbl_filter(is_readable, literal.matching(word)) or {}
       vim.list_extend(found, matches)
       missing[#missing + 1] = #matches == 0 and word or nil
     end
@@ -75,7 +70,7 @@ end
 ---@param path string
 ---@param is_live? boolean As configured when nil
 local function attach(chat, kind, path, is_live)
-  attaching.attach(chat, { kind = kind, path = absolute(path), live = is_live })
+  attaching.attach(chat, { kind = kind, path = literal.absolute(path), live = is_live })
 end
 
 ---Attach what an argument names; if anything of it cannot be read, nothing is attached.

@@ -58,7 +58,7 @@ local function file_of(word, any)
   if not any and not word:find("^[/~]") then
     return nil
   end
-  local path = vim.fn.fnamemodify(vim.fs.normalize(word), ":p")
+  local path = require("codecompanion.literal").absolute(word)
   return word ~= "" and vim.fn.filereadable(path) == 1 and path or nil
 end
 

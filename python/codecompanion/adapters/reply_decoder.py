@@ -12,8 +12,11 @@ from contextlib import contextmanager
 
 from codecompanion.adapters.base import StreamEvent
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_payload, what_provider_said
+from codecompanion.adapters.reply_events import ReplyEvents
 from codecompanion.adapters.sse import SseDecoder
 from codecompanion.errors import AdapterError, MalformedReply, StreamCut
+from codecompanion.formats.bounded import LimitHit, has_too_many_values
+from codecompanion.formats.byte_limits import MAX_JSON_VALUES
 from codecompanion.formats.outside_text import NOT_READABLE
 
 _ERROR_WORDS = (b'"error"', b'"message"', b'"detail"')
@@ -23,7 +26,8 @@ class ReplyDecoder(ABC):
     """Feed it the bytes of the body, then ask for the end.
 
     Errors do not interrupt `feed`: what arrived before is returned first and the error stands in `problem`.
-    `seen_done`: the end marker has arrived; `seen_output`: something of the reply has.
+    `seen_done`: the end marker has arrived; `seen_output`: something of the reply has. `kept_chars` grows with the
+    reply and with nothing else: keep-alives are no progress.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -31,13 +35,28 @@ class ReplyDecoder(ABC):
         self._sse = SseDecoder()
         self._at_end = False
         self._begun = False
+        self._out = ReplyEvents()
         self.seen_done = False
-        self.seen_output = False
         self.problem: AdapterError | None = None
 
     def feed(self, piece: bytes) -> list[StreamEvent]:
         """Take in bytes of an event stream; return the events they completed."""
-        return self._take(self._sse.feed(piece))
+        try:
+            payloads = self._sse.feed(piece)
+        except LimitHit as hit:
+            self.problem = self._over_limit(hit)
+            return self._collect()
+        return self._take(payloads)
+
+    @property
+    def seen_output(self) -> bool:
+        """Return whether something of the reply has arrived."""
+        return self._out.seen
+
+    @property
+    def kept_chars(self) -> int:
+        """Return how much of the reply is kept."""
+        return self._out.kept_chars
 
     def finish(self) -> list[StreamEvent]:
         """The body ended cleanly: return the last events, with `Finished` when the reply is complete."""
@@ -55,6 +74,7 @@ class ReplyDecoder(ABC):
             self.problem = self._why_incomplete()
             return events
         with self._reading():
+            _require_few_values(body)
             events = self._read_whole(body)
         return events
 
@@ -66,13 +86,12 @@ class ReplyDecoder(ABC):
     def _read(self, payload: bytes) -> None:
         """Take in one payload."""
 
-    @abstractmethod
     def _collect(self) -> list[StreamEvent]:
-        """Return the events since the last time; `seen_output` is right after it."""
+        """Return the events since the last time."""
+        return self._out.take()
 
-    @abstractmethod
-    def _flush(self) -> None:
-        """Make an event of what has arrived and was held back; `seen_output` is right after it."""
+    def _flush(self) -> None:  # noqa: B027
+        """Put out what has arrived and was held back; `seen_output` is right after it."""
 
     @abstractmethod
     def _close(self, events: list[StreamEvent]) -> None:
@@ -83,6 +102,7 @@ class ReplyDecoder(ABC):
             if self.problem is not None or self.seen_done:
                 break
             with self._reading():
+                _require_few_values(payload)
                 self._read(payload)
         return self._collect()
 
@@ -91,6 +111,8 @@ class ReplyDecoder(ABC):
         """Take what cannot be read, or not be written down again, for a broken reply: the chat goes on."""
         try:
             yield
+        except LimitHit as hit:
+            self.problem = self._over_limit(hit)
         except NOT_READABLE as error:
             self.problem = self._malformed(f"a part of it cannot be taken in ({error or 'it is too large'})")
 
@@ -119,5 +141,16 @@ class ReplyDecoder(ABC):
     def _cut(self, sentence: str) -> StreamCut:
         return StreamCut(self._endpoint.say(sentence))
 
+    def _over_limit(self, hit: LimitHit) -> StreamCut:
+        """Return the error for a reply that would be cut at the same place again."""
+        error = self._cut(f"{hit}.")
+        error.retryable = False
+        return error
+
     def _malformed(self, sentence: str) -> MalformedReply:
         return MalformedReply(self._endpoint.say(f"the reply cannot be read: {sentence}."))
+
+
+def _require_few_values(payload: bytes) -> None:
+    if has_too_many_values(payload):
+        raise LimitHit(f"a part of the reply has more than {MAX_JSON_VALUES:,} values")

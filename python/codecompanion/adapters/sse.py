@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import msgspec
 
+from codecompanion.formats.bounded import LimitHit
+from codecompanion.formats.byte_limits import MAX_EVENT_BYTES, MAX_EVENTS, MB
 from codecompanion.formats.outside_text import NOT_READABLE
 
 _BOM = b"\xef\xbb\xbf"
 _STRAY_LIMIT = 2_000
+_TRIED_LINES = 16
 
 
 class ErrorData(bytes):
@@ -30,12 +33,17 @@ class SseDecoder:
         self._held: list[bytes] = []
         self._pending: list[bytes] = []
         self._event = b""
+        self._held_bytes = self._pending_bytes = self._tried_bytes = self._events = 0
         self._started = False
         self._swallow_line_feed = False
         self.stray = b""
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the payloads this piece completed, in order."""
+        """Return the payloads this piece completed, in order.
+
+        Raises:
+            LimitHit: a line, an event or their number has no end.
+        """
         if self._swallow_line_feed and piece:
             self._swallow_line_feed = False
             if piece.startswith(b"\n"):
@@ -44,6 +52,8 @@ class SseDecoder:
             # A long line arrives in many pieces: joining each time would be quadratic.
             if piece:
                 self._held.append(piece)
+                self._held_bytes += len(piece)
+                self._require_end(self._held_bytes)
             return []
         buffer = b"".join((*self._held, piece)) if self._held else piece
         if b"\r" in buffer:
@@ -53,7 +63,12 @@ class SseDecoder:
         lines = buffer.split(b"\n")
         rest = lines.pop()
         self._held = [rest] if rest else []
+        self._held_bytes = len(rest)
         payloads = self._read_lines(lines)
+        self._events += len(payloads)
+        if self._events > MAX_EVENTS:
+            raise LimitHit(f"the reply has more than {MAX_EVENTS:,} events")
+        self._require_end(self._pending_bytes)
         if not rest and self._pending and self._pending[-1].endswith(b"}"):
             self._dispatch_when_whole(payloads)
         return payloads
@@ -79,6 +94,7 @@ class SseDecoder:
                 if pending and pending[-1].endswith(b"}") and data[:1] in (b"{", b"["):
                     self._dispatch(payloads)
                 pending.append(data)
+                self._pending_bytes += len(data) + 1
             elif not line:
                 if pending or self._event:
                     self._dispatch(payloads)
@@ -102,12 +118,20 @@ class SseDecoder:
             if payload.strip():
                 payloads.append(ErrorData(payload) if self._event == b"error" else payload)
             pending.clear()
+            self._pending_bytes = self._tried_bytes = 0
         self._event = b""
 
     def _dispatch_when_whole(self, payloads: list[bytes]) -> None:
         """Dispatch what is already a whole JSON text, so that no chunk waits for a blank line that never comes."""
+        if len(self._pending) > _TRIED_LINES and self._pending_bytes < 2 * self._tried_bytes:
+            return  # an event of many lines is tried again when it has doubled: each time would be quadratic
+        self._tried_bytes = self._pending_bytes
         try:
             msgspec.json.decode(b"\n".join(self._pending), type=msgspec.Raw)
         except NOT_READABLE:
             return
         self._dispatch(payloads)
+
+    def _require_end(self, size: int) -> None:
+        if size > MAX_EVENT_BYTES:
+            raise LimitHit(f"one event of the reply is larger than {MAX_EVENT_BYTES // MB} MB")

@@ -17,6 +17,7 @@ import msgspec
 from codecompanion.adapters.base import ChatRequest, CompactionDone
 from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.reply_decoder import ReplyDecoder
+from codecompanion.adapters.request_gate import RequestGate
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError, MalformedReply
 
@@ -64,6 +65,10 @@ class WireFormat(ABC):
     @abstractmethod
     def decoder(self, endpoint: Endpoint) -> ReplyDecoder:
         """Return a fresh decoder for one reply."""
+
+    @abstractmethod
+    def gate(self) -> RequestGate:
+        """Return what judges the finished bodies of this format."""
 
     def compacts_natively(self, model: str) -> bool:
         """Return whether `ChatRequest.compact_at` means something to this model."""

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from codecompanion import __version__
 from codecompanion.cli.commands import (
+    audit,
     classify,
     context,
     demo,
@@ -63,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         select,
         gather,
         fim,
+        audit,
     )
     for command in subcommands:
         command.add_parser(commands)

@@ -30,6 +30,7 @@ from codecompanion.context.work import (
 )
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import SUMMARY_TAG, is_protected
+from codecompanion.model.provenance import inherited
 
 NOTHING_TO_DO = Skipped("nothing_to_do", "there is nothing to do")
 
@@ -173,7 +174,10 @@ def _run_steps(steps: tuple[Step, ...], work: Work, env: Env) -> Steps:
 
 
 def _checked(work: Work, before: Measure, after: Measure) -> Outcome:
-    """Return the work if it may be swapped in, else why not: smaller, whole, protected messages equal (R-530)."""
+    """Return the work if it may be swapped in, else why not: smaller, whole, protected messages equal (R-530).
+
+    What is new in it has the sources of what it stands for, as it will have in the view (issue 20).
+    """
     if after.tokens >= before.tokens:
         return Failed(f"it would not make the request smaller ({before.tokens} tokens before, {after.tokens} after)")
     broken = violations(work.messages)
@@ -185,7 +189,7 @@ def _checked(work: Work, before: Measure, after: Measure) -> Outcome:
             return Failed(f"it would change the protected message {message.id}")
     if sum(message.tag == SUMMARY_TAG for message in work.messages) > 1:
         return Failed("there would be two summaries")
-    return work
+    return msgspec.structs.replace(work, messages=inherited(work.before, work.messages))
 
 
 def report_of(

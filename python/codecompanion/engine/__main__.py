@@ -39,9 +39,12 @@ def main(arguments: list[str]) -> int:
         return 0
     gc.disable()  # until the host has greeted (`bridge`): nothing of what it imports will ever be garbage
     from codecompanion.engine.bridge import serve
-    from codecompanion.engine.own_memory import close_own_memory
+    from codecompanion.engine.own_memory import close_own_memory, give_up_tracing
 
+    give_up_tracing()
     close_own_memory()
+    for name in ("NVIM", "NVIM_LISTEN_ADDRESS"):  # through these, programs of servers and tools could ask for the keys
+        os.environ.pop(name, None)
     return serve(Path(arguments[0]).resolve())
 
 

@@ -5,20 +5,22 @@ Its imports are most of what a host needs for a chat, and nothing of what it nee
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, assert_never
 
-from codecompanion.session.attachments.outside_rules import settle_outside_rules
 from codecompanion.session.attachments.reading import read_attachment
 from codecompanion.session.history.redraw import redraw
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.session.storage.lost_history import LostHistory
 from codecompanion.session.storage.open_chat import open_new, open_stored
+from codecompanion.session.trust.chats import tell_waiting
 from codecompanion.session.turn.going_on import check_incomplete
 from codecompanion.session.window.policy_choice import choose_policy, list_policies
 from codecompanion.wire import requests
 from codecompanion.wire.events import Notice, Severity
+from codecompanion.workspace.secret_text import find_secrets
 
 
 def watch_history(
@@ -66,7 +68,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
         case requests.AddRules():
             await _add_rules(services, session, request.group)
         case requests.Approve():
-            await session.desk.take(request)
+            session.desk.answer(request)
         case requests.SetYolo():
             session.desk.approvals = session.desk.approvals.with_yolo(request.on)
         case requests.SetModel():
@@ -133,6 +135,10 @@ async def _look_at_code(
 async def _attach(services: Services, session: Session, request: requests.Attach) -> dict[str, object]:
     message = await read_attachment(services, request, session.root())
     await session.attach(message)
+    found = await asyncio.to_thread(find_secrets, message.text)
+    if found:
+        text = f"{message.path or request.path} holds a secret ({found[0].kind}); it is sent, as you attached it."
+        services.emit(Notice(chat=session.chat_id, level=Severity.INFO, text=text))
     joined = next((one for one in reversed(session.log.view.messages) if one.id == message.id), message)
     return {"label": message.path, "tokens": session.control.meter.scaled(joined.tokens)}
 
@@ -144,4 +150,4 @@ async def _add_rules(services: Services, session: Session, group: str) -> None:
     for problem in problems:
         services.emit(Notice(chat=session.chat_id, level=level, text=problem))
     await session.attach(*messages)
-    settle_outside_rules(session)
+    await tell_waiting(session)

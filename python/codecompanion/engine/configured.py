@@ -31,12 +31,14 @@ from codecompanion.session.compaction.effects import Keeping
 from codecompanion.session.gather.for_chat import ProjectGatherer
 from codecompanion.session.services import OPTIONS_KEY, POLICIES_KEY, POLICY_KEY, Services
 from codecompanion.session.toolbox.groups import TOOLS_KEY, unknown_members
+from codecompanion.session.trust.trust import sha256_of
 from codecompanion.settings import Settings
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory import MemoryFiles, compile_exclusions
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.commands.command_environment import problem_with_pattern
 from codecompanion.tools.commands.command_prefix import problem_with
+from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.wire.events import Notice, Severity
 from codecompanion.wire.requests import Hello
 
@@ -52,6 +54,7 @@ def configure(services: Services, request: Hello) -> None:
     services.indexes = ProjectIndexes(Path(request.cache_dir), services.emit) if request.cache_dir else None
     services.proxy = request.proxy
     services.pages_dir = Path(request.cache_dir, "pages") if request.cache_dir else None
+    services.sandbox = _sandbox(services, request)
     services.vectors = _vectors(services)
     services.gatherer = _gatherer(services)
     _add_own_tools(services)
@@ -62,6 +65,13 @@ def configure(services: Services, request: Hello) -> None:
     services.mistakes += files.mistakes
     _use(services, policies={**services.settings.chat.policies, **files.tables})
     _check_policies(services, files)
+
+
+def _sandbox(services: Services, request: Hello) -> Sandbox:
+    """Return where commands run: without the plugin's own folders, whose copy of an environment they may need."""
+    data_dir = Path(request.data_dir)
+    own = [Path(folder) for folder in (request.data_dir, request.state_dir) if folder]
+    return Sandbox(services.settings.sandbox, data_dir / "sandbox", own, services.environment)
 
 
 def _add_own_tools(services: Services) -> None:
@@ -104,6 +114,7 @@ def _gatherer(services: Services) -> ProjectGatherer | None:
         lambda root: indexes.of(root, choice_of(services.settings.context)),
         lambda: services.environment,
         lambda: services.vectors,
+        lambda root, path, content, runs: services.trust.allows(root, path, sha256_of(content), runs=runs),
     )
 
 

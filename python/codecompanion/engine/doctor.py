@@ -8,6 +8,7 @@ import importlib.util
 import os
 import platform
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 
@@ -18,10 +19,14 @@ from codecompanion.engine.doctor_code import examine_code
 from codecompanion.engine.finding import Finding
 from codecompanion.session.accounts.usage_check import ADVICE
 from codecompanion.session.services import Services
+from codecompanion.store.audit import FILE as AUDIT_FILE
+from codecompanion.store.audit import size_of
 from codecompanion.store.damage.salvage import kept_files
 from codecompanion.store.database.connection import RESTORE
 from codecompanion.store.store import Store
 from codecompanion.tools.commands.command_environment import HiddenVariables, hidden_names
+from codecompanion.tools.sandbox.escape_check import try_to_escape
+from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.workspace.syntax.languages import languages
 
 PACKAGES = (
@@ -66,9 +71,14 @@ def examine(services: Services) -> list[Finding]:
         Finding(f"usage of {endpoint}", False, text, ADVICE) for endpoint, text in services.usage_doubts.sentences()
     ]
     hidden = services.hidden_variables()
+    kept = services.audit.folder
+    audit = Finding("audit log", False, "nothing is recorded", "Make the data folder writable and restart")
+    if kept is not None:
+        audit = Finding("audit log", True, f"{kept / AUDIT_FILE} ({size_of(kept):,} bytes); :CodeCompanion audit")
     return [
-        *examine_environment(), history, *history_findings(store), window, *usage,
+        *examine_environment(), history, *history_findings(store), window, *usage, audit,
         variables_finding(hidden, services.environment), own_environment_finding(hidden, os.environ),
+        *sandbox_findings(services.sandbox),
     ]  # fmt: skip
 
 
@@ -97,6 +107,27 @@ def own_environment_finding(hidden: HiddenVariables, own: Mapping[str, str]) -> 
         return Finding("keys", True, "in memory only, not in the environment of the host")
     text = f"{', '.join(names)} can be read in the host's environment by other programs of yours"
     return Finding("keys", False, text, 'Use host = "private": it is started without them')
+
+
+def sandbox_findings(sandbox: Sandbox | None) -> list[Finding]:
+    """Return which sandbox is in force, and which attempts to get out of it failed just now."""
+    if sandbox is None or sandbox.settings.mode == "off":
+        return [Finding("sandbox", False, "switched off: commands run as you", 'Set sandbox = "auto"')]
+    if not sandbox.kind:
+        consequence = "commands are refused" if sandbox.refuses else "commands run as you"
+        text = f"none on this system, {consequence} ({sandbox.why_none()})"
+        return [Finding("sandbox", False, text, "On Linux install bubblewrap")]
+    try:
+        attempts = try_to_escape(sandbox)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return [Finding("sandbox", False, f"{sandbox.kind}: the attempts to get out could not be made: {error}", "")]
+    through = [attempt.name for attempt in attempts if attempt.got_through]
+    if through:
+        return [Finding("sandbox", False, f"{sandbox.kind}: a command could {', '.join(through)}", "Report this")]
+    tried = ", ".join(attempt.name for attempt in attempts)
+    limits = sandbox.not_stopped()
+    found = [Finding("sandbox", True, f"{sandbox.kind}; a command just failed to {tried}")]
+    return [*found, Finding("sandbox", True, f"What it does not stop: {limits}")] if limits else found
 
 
 def examine_environment() -> list[Finding]:

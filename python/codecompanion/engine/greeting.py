@@ -22,7 +22,10 @@ from codecompanion.errors import StoreError
 from codecompanion.model.messages import Message, Usage
 from codecompanion.session.files.editor_asks import EditorAsks
 from codecompanion.session.services import Services
+from codecompanion.session.trust.trust import FILE as TRUST_FILE
+from codecompanion.session.trust.trust import Trust
 from codecompanion.session.window.environment_block import EditorFacts
+from codecompanion.store.audit import AuditLog
 from codecompanion.store.opening import open_memory_store, open_store
 from codecompanion.store.store import Store
 from codecompanion.tools.builtin import BUILTIN_TOOLS
@@ -86,6 +89,14 @@ async def build_services(
         known_secrets=known,
         environment=environment,
         editor_facts=EditorFacts(request.nvim, request.shell, request.language),
+        audit=AuditLog(None if store.path is None else data_dir, known.hide, tell),
+        trust=Trust(
+            data_dir / TRUST_FILE,
+            enabled=loaded.trust.enabled,
+            folders=loaded.trust.folders,
+            neovim=Path(request.state_dir).parent / "trust" if request.state_dir else None,
+            report=tell,
+        ),
     )
     known.learn_environment(environment, adapters.key_variables(), is_plain_name)
     known.learn(await asyncio.to_thread(adapters.secret_values))

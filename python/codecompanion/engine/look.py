@@ -19,7 +19,7 @@ async def look(services: Services, session: Session, request: Look) -> object:
     """Return what the request asks to see."""
     match request:
         case Inspect():
-            return inspect(session.control, session.log)
+            return inspect(session.control, session.log, session.narrowing.narrows)
         case ForecastCompaction():
             return await asyncio.to_thread(forecast, session.control, session.log)
         case Preview(against="last_request"):

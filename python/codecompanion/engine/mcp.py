@@ -1,4 +1,4 @@
-"""MCP servers of this host for the editor: made when there are any, asked about when a project brings some.
+"""MCP servers of this host for the editor: made when there are any.
 
 Nothing here is imported by a host without servers.
 """
@@ -21,17 +21,17 @@ from codecompanion.session.mcp.server import Server
 from codecompanion.session.mcp.servers import McpServers
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
-from codecompanion.wire.requests import ChangeMcp, EditorText, McpAnswer, ReadMcp, ShowMcp
+from codecompanion.wire.requests import ChangeMcp, EditorText, ReadMcp, ShowMcp
 
 
 class McpHost:
     """The servers, as `Runtime` has them."""
 
-    def __init__(self, services: Services, chats: Mapping[str, Session], answers: Iterable[McpAnswer] = ()) -> None:
+    def __init__(self, services: Services, chats: Mapping[str, Session]) -> None:
         self._services = services
         self._chats = chats
         self.servers = McpServers(services, lambda: chats, self._keep_secret)
-        self.files = FileServers(self.servers, services, lambda: chats, answers)
+        self.files = FileServers(self.servers, services, lambda: chats)
         services.mcp = self
         services.context_sources["mcp"] = self._take
 
@@ -41,13 +41,13 @@ class McpHost:
         self._services.known_secrets.learn(values)
 
     async def opened(self, session: Session) -> None:
-        """A chat was opened: ask about the servers its project brings, start those that shall run from now on."""
+        """A chat was opened: learn which servers its project brings, start those that shall run from now on."""
         await self.look(session)
         if self._services.settings.mcp.start_with_chat:
             self.servers.start_all(session.root())
 
     async def look(self, chat: Chat) -> None:
-        """Learn which servers of files the chat may use by now, and ask about those nobody has answered for."""
+        """Learn which servers of files the chat may use by now."""
         await self.files.look(chat)
 
     async def wait_for(self, chat: Chat) -> None:
@@ -62,8 +62,6 @@ class McpHost:
             case ShowMcp():
                 files = await self.files.files(root)
                 return {"root": str(root), "servers": self.servers.status(root), "files": files}
-            case ChangeMcp(what="ask"):
-                await self.files.ask_again(request.file, root, self._chats.get(request.chat))
             case ChangeMcp():
                 await self._change(self.servers.named(root, request.server), request)
             case ReadMcp():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from codecompanion.session.services import Services
-from codecompanion.wire.requests import ChangeMcp, McpAnswer, ReadMcp, ShowMcp
+from codecompanion.wire.requests import ChangeMcp, ReadMcp, ShowMcp
 
 if TYPE_CHECKING:
     from codecompanion.engine.mcp import McpHost
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class McpWhenWanted:
-    """The servers of a greeting's settings, and of what the projects of its chats bring. `answers`: as in `Hello`."""
+    """The servers of a greeting's settings, and of what the projects of its chats bring."""
 
-    def __init__(self, services: Services, chats: Mapping[str, Session], answers: tuple[McpAnswer, ...] = ()) -> None:
-        self._services, self._chats, self._answers = services, chats, answers
+    def __init__(self, services: Services, chats: Mapping[str, Session]) -> None:
+        self._services, self._chats = services, chats
         self._host: McpHost | None = None
         if services.settings.mcp.enabled and services.settings.mcp.servers:
             self._made()
@@ -27,11 +27,11 @@ class McpWhenWanted:
         from codecompanion.engine.mcp import McpHost
 
         if self._host is None:
-            self._host = McpHost(self._services, self._chats, self._answers)
+            self._host = McpHost(self._services, self._chats)
         return self._host
 
     async def opened(self, session: Session) -> None:
-        """Ask about the servers of the chat's project, if it brings any."""
+        """Learn which servers the chat's project brings, if it brings any."""
         mcp = self._services.settings.mcp
         if not mcp.enabled:
             return

@@ -2,17 +2,24 @@
 
 A command of a model runs as the user, so it could read the keys in `/proc/<host>/environ` or `/proc/<host>/mem`. Linux
 closes both for a process that is not dumpable; it leaves no core dump either. Other systems offer nothing like it.
+`lua/codecompanion/host/own_memory.lua` does the same for Neovim. Root may look all the same, so where the host runs as
+root it gives up the right to, for itself and all that it starts (man 7 capabilities).
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 _PR_SET_DUMPABLE = 4
+_PR_CAPBSET_DROP = 24
+_LOOKING = (19, 21, 38)
+"""CAP_SYS_PTRACE, and since Linux 6.13 also CAP_PERFMON, which CAP_SYS_ADMIN includes."""
+_CAPABILITY_VERSION = 0x20080522
 _ENVIRONMENT_FIELDS = slice(47, 49)
 """`env_start` and `env_end` in `/proc/self/stat` after the program's name, which may hold spaces (man 5 proc)."""
 
@@ -23,6 +30,27 @@ def close_own_memory() -> bool:
         return False
     with contextlib.suppress(OSError, AttributeError, ValueError):
         return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
+    return False
+
+
+def give_up_tracing() -> bool:
+    """Give up the right of root to look into other processes; return whether the system did it.
+
+    It holds for the calling thread and what it starts, so it is called before there are others.
+    """
+    if not sys.platform.startswith("linux") or os.geteuid() != 0:
+        return False
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        libc = ctypes.CDLL(None, use_errno=True)
+        header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+        sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable: the low halves, then the high ones
+        if libc.capget(header, sets) != 0:
+            return False
+        for number in _LOOKING:
+            for one in range(3):
+                sets[one + 3 * (number // 32)] &= ~(1 << number % 32) & 0xFFFFFFFF
+            libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+        return bool(libc.capset(header, sets) == 0)
     return False
 
 

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codecompanion.adapters import catalog
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from codecompanion.session.accounts.reporting import Reports
     from codecompanion.session.complete.completer import Completer
     from codecompanion.session.session import Session
+    from codecompanion.session.storage.missing_chats import MissingChats
 
 _log = logging.getLogger(__name__)
 WARM_UP_AFTER_S = 0.02
@@ -46,6 +48,7 @@ class Runtime:
         self._reports: Reports | None = None
         self._completer: Completer | None = None
         self._logins: Logins | None = None
+        self._missing: MissingChats | None = None
         self._mcp: McpWhenWanted | None = None
         self._chats: dict[str, Session] = {}
         self._background: set[asyncio.Task[None]] = set()
@@ -68,6 +71,10 @@ class Runtime:
             case requests.ListSessions():
                 wanted = (request.cwd or None, request.limit, request.chat or None)
                 return list(await asyncio.to_thread(self.services.store.list_sessions, *wanted))
+            case requests.ListMissing():
+                return await self._missing_chats().look()
+            case requests.BringBack():
+                return await self._missing_chats().bring_back()
             case requests.RenameSession(chat=chat_id, title=title):
                 from codecompanion.session.storage import stored_chats
 
@@ -103,10 +110,10 @@ class Runtime:
                 from codecompanion.session.prompt_library.reach import check_mentions
 
                 return await check_mentions(self.services, request)
-            case requests.PermitPrompts():
-                from codecompanion.session.prompt_library.library import permit_prompts
+            case requests.ShowTrust() | requests.ChangeTrust():
+                from codecompanion.session.trust.page import decide_trust
 
-                return await permit_prompts(self.services, request)
+                return await decide_trust(self.services, request, self._chats)
             case requests.ListCheckpoints() | requests.ListMemories() | requests.RestoreChat():
                 return await self._keep(request)
             case requests.Answer():
@@ -123,10 +130,19 @@ class Runtime:
                 return await asyncio.to_thread(self._reporting().show_cost, self.services, request)
             case requests.ShowTrace():
                 return await asyncio.to_thread(self._reporting().show_trace, self.services, request)
-            case requests.FindSecretFiles(names=names):
-                from codecompanion.workspace.secret_files import is_secret
+            case requests.ShowAudit():
+                from codecompanion.session.accounts.auditing import show_audit  # not part of the start
 
-                return [name for name in names if is_secret(name)]
+                return await asyncio.to_thread(show_audit, self.services, request)
+            case requests.ReadStaged():
+                from codecompanion.workspace.git_staged import read_staged
+
+                named = (request.index, request.git_dir, request.work_tree)
+                return await asyncio.to_thread(read_staged, Path(request.cwd), *named)
+            case requests.ListNames(cwd=cwd):
+                from codecompanion.workspace.git_listing import names_below
+
+                return await asyncio.to_thread(names_below, Path(cwd))
             case requests.FilesChanged():
                 if self.services.indexes is not None:
                     self.services.indexes.mark_changed(request.paths)
@@ -187,9 +203,9 @@ class Runtime:
         """Take the settings and build what they describe; return what is wrong with them."""
         environment = UserEnvironment()
         services, chosen = await build_services(request, self._emit, environment, self._asks)
-        previous, self._services, self._reports = self._services, services, None
+        previous, self._services, self._reports, self._missing = self._services, services, None, None
         completer, self._completer = self._completer, None
-        mcp, self._mcp = self._mcp, McpWhenWanted(services, self._chats, request.mcp_answers)
+        mcp, self._mcp = self._mcp, McpWhenWanted(services, self._chats)
         if mcp is not None:
             await mcp.aclose()
         if completer is not None:
@@ -197,16 +213,19 @@ class Runtime:
         self._environment = environment
         if previous is not None:
             await _release(previous)
-        self._start_in_background(self._stand_by(chosen))
+        self._start_in_background(self._stand_by(chosen, Path(request.data_dir)))
         return services.mistakes
 
-    async def _stand_by(self, chosen: AdapterSettings | None) -> None:
-        """Import what chats need: once the editor has been greeted, while it answers."""
+    async def _stand_by(self, chosen: AdapterSettings | None, data_dir: Path) -> None:
+        """Import what chats need, once the editor has been greeted, while it answers; then clean up."""
         from codecompanion.engine import chats
 
         chats.watch_history(self.services, self._chats, self._start_in_background)
         if chosen is not None and chosen.kind != "offline":
             await asyncio.to_thread(import_transport)
+        from codecompanion.engine.old_temporary_files import remove_old_temporary_files
+
+        await asyncio.to_thread(remove_old_temporary_files, data_dir)
 
     def _take_environment(self, request: requests.GiveEnvironment) -> None:
         """Let the next request find a key that was changed in the running editor."""
@@ -227,6 +246,13 @@ class Runtime:
         if self._logins is None:
             self._logins = Logins(self.services)
         return self._logins
+
+    def _missing_chats(self) -> MissingChats:
+        from codecompanion.session.storage.missing_chats import MissingChats  # not part of the start
+
+        if self._missing is None:
+            self._missing = MissingChats(self.services)
+        return self._missing
 
     def _reporting(self) -> Reports:
         from codecompanion.session.accounts.reporting import Reports  # not part of the start
@@ -272,6 +298,7 @@ class Runtime:
         if session is not None:
             self._chats[request.chat] = session
             self._warm_up(session)
+            self._start_in_background(self._missing_chats().tell(session))
             if request.purpose in ("", "edit_in_place"):
                 session.servers_known = self._start_in_background(self._servers.opened(session))
 
@@ -320,4 +347,5 @@ async def _release(services: Services) -> None:
         await services.vectors.aclose()
     if services.indexes is not None:
         await services.indexes.aclose()
+    await asyncio.to_thread(services.audit.close)
     await services.store.aclose()

@@ -17,6 +17,7 @@ import msgspec
 from codecompanion.errors import InputError
 from codecompanion.formats.iso_time import read_time
 from codecompanion.formats.json_words import kind, wrong_field
+from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.cycles import assign_cycles
 from codecompanion.model.messages import (
     CompactionPart,
@@ -28,6 +29,7 @@ from codecompanion.model.messages import (
     Part,
     ReasoningPart,
     Role,
+    Source,
     TextPart,
     ToolCall,
     Usage,
@@ -157,8 +159,14 @@ def _read_meta(meta: Mapping[str, Any], where: str) -> dict[str, Any]:
         pieces = _expect(meta["gathered"], list, where, "meta.gathered")
         try:
             fields["gathered"] = msgspec.convert(pieces, tuple[GatheredPiece, ...])
-        except msgspec.ValidationError as error:
+        except NOT_READABLE as error:
             raise InputError(f'{where}: "meta.gathered": expected {{path, start, end, …}} ({error})') from error
+    if meta.get("sources") is not None:
+        sources = _expect(meta["sources"], list, where, "meta.sources")
+        try:
+            fields["sources"] = msgspec.convert(sources, tuple[Source, ...])
+        except msgspec.ValidationError as error:
+            raise InputError(f'{where}: "meta.sources": expected {{kind, name}} ({error})') from error
     if isinstance(meta.get("ts"), int | float):
         fields["ts"] = _seconds(meta["ts"], f'{where}: "meta.ts"')
     elif isinstance(meta.get("ts"), str):
@@ -167,7 +175,7 @@ def _read_meta(meta: Mapping[str, Any], where: str) -> dict[str, Any]:
         usage = _expect(meta["usage"], dict, where, "meta.usage")
         try:
             fields["usage"] = msgspec.convert({k: v for k, v in usage.items() if v is not None}, Usage)
-        except msgspec.ValidationError as error:
+        except NOT_READABLE as error:
             raise InputError(f'{where}: "meta.usage": expected whole numbers of tokens ({error})') from error
     return fields
 
@@ -269,6 +277,8 @@ def _write_meta(message: Message, given: Mapping[str, Any]) -> dict[str, Any]:
         meta["ts"] = message.ts
     if message.gathered:
         meta["gathered"] = [msgspec.to_builtins(piece) for piece in message.gathered]
+    if message.sources:
+        meta["sources"] = [msgspec.to_builtins(source) for source in message.sources]
     if message.usage is not None:
         meta["usage"] = {
             name: getattr(message.usage, name)

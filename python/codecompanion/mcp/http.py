@@ -1,4 +1,4 @@
-"""The streamable HTTP transport: the SDK's, with the user's headers and a bound on what is read.
+"""The streamable HTTP transport: the SDK's, with the user's headers and limits on what is read (`byte_limits.py`).
 
 Redirects stay within the origin (the SDK's rule), so headers with keys go nowhere else.
 """
@@ -9,10 +9,11 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from codecompanion.formats.bounded import ACCEPT_ENCODING, LimitHit, Unreadable, ValueCount, bounded_pieces
+from codecompanion.formats.byte_limits import MAX_EVENT_BYTES, MCP_EVENTS, MCP_REPLY, ByteLimits
+from codecompanion.formats.chunk_merger import merge_chunks
 from codecompanion.mcp.base import McpError
 
-MAX_REPLY_BYTES = 16_000_000
-"""As much as one message over stdio may have; a stream of events may have any number of them."""
 CONNECT_S = 10.0
 READ_S = 300.0
 
@@ -28,33 +29,38 @@ async def http_streams(url: str, headers: Mapping[str, str]) -> AsyncIterator[An
     from mcp.client.streamable_http import streamable_http_client
 
     class Bounded(httpx2.AsyncByteStream):
-        """A body that ends with an error once it is too long."""
+        """A body that is decoded in slices and ends with an error at its limits."""
 
-        def __init__(self, stream: Any) -> None:
-            self._stream = stream
+        def __init__(self, stream: Any, limits: ByteLimits, encoding: str) -> None:
+            self._stream, self._limits, self._encoding = stream, limits, encoding
+            self._values = ValueCount(of_events=limits is MCP_EVENTS)
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            left = MAX_REPLY_BYTES
-            async for chunk in self._stream:
-                left -= len(chunk)
-                if left < 0:
-                    raise httpx2.ReadError(f"the answer is longer than {MAX_REPLY_BYTES // 1_000_000} million bytes")
-                yield chunk
+            try:
+                async with contextlib.aclosing(bounded_pieces(self._stream, self._limits, self._encoding)) as pieces:
+                    async for piece in pieces:
+                        self._values.take(piece)
+                        yield piece
+            except (LimitHit, Unreadable) as error:
+                raise httpx2.ReadError(str(error)) from None
 
         async def aclose(self) -> None:
             await self._stream.aclose()
 
     async def bound(response: Any) -> None:
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            response.stream = Bounded(response.stream)
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        limits = MCP_EVENTS if is_stream else MCP_REPLY
+        response.stream = Bounded(response.stream, limits, response.headers.pop("content-encoding", ""))
 
     try:
         client = httpx2.AsyncClient(
-            headers=dict(headers),
+            headers={"accept-encoding": ACCEPT_ENCODING, **headers},
             timeout=httpx2.Timeout(CONNECT_S, read=READ_S),
             event_hooks={"response": [bound]},
         )
     except (ValueError, TypeError) as error:  # never with the value in it
         raise McpError(f"one of its headers cannot be sent: {type(error).__name__}") from error
-    async with client, streamable_http_client(url, http_client=client, max_sse_event_size=MAX_REPLY_BYTES) as streams:
+    merge_chunks(client)
+    events = streamable_http_client(url, http_client=client, max_sse_event_size=MAX_EVENT_BYTES)
+    async with client, events as streams:
         yield streams

@@ -17,11 +17,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from codecompanion.formats.bounded import Turns, has_too_many_values
+from codecompanion.formats.byte_limits import MAX_EVENT_BYTES, MAX_JSON_VALUES
 from codecompanion.formats.cutting import cut
 from codecompanion.mcp.base import McpError
 
-MAX_LINE_BYTES = 16_000_000
-"""A longer message is none that a model could be shown: the connection is closed."""
 MAX_STRAY_LINES = 1_000
 """So many lines that are no message are passed over; after that whatever prints them is no MCP server."""
 LEAVE_S = 1.0
@@ -124,12 +124,16 @@ async def _read_messages(
     from mcp.shared.message import SessionMessage
     from mcp.types import jsonrpc_message_adapter
 
-    stray = 0
+    stray, turns = 0, Turns()
     with contextlib.suppress(Exception):  # the session has gone
         async for line in _lines(stdout):
             if line is None:
-                on_fault(f"it sent a message longer than {MAX_LINE_BYTES // 1_000_000} million bytes")
+                on_fault(f"it sent a message longer than {MAX_EVENT_BYTES // 1_000_000} million bytes")
                 break
+            if has_too_many_values(line):
+                on_fault(f"it sent a message with more than {MAX_JSON_VALUES:,} values")
+                break
+            await turns.pause()
             try:
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
             except (ValueError, RecursionError):
@@ -161,12 +165,14 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
     while chunk := await stream.read(_CHUNK):
         *ends, rest = chunk.split(b"\n")
         for end in ends:
-            yield b"".join((*parts, end))
-            parts, size = [], 0
+            line = b"".join((*parts, end))
+            parts, size = [], 0  # before it is read: not twice in memory
+            yield line
+            del line
         if rest:
             parts.append(rest)
             size += len(rest)
-        if size > MAX_LINE_BYTES:
+        if size > MAX_EVENT_BYTES:
             yield None
             return
     if parts:
@@ -187,12 +193,13 @@ async def _read_stderr(stderr: asyncio.StreamReader, on_line: Callable[[str], No
     def say(line: bytes) -> None:
         on_line(cut(line[:_MAX_STDERR_BYTES].decode("utf-8", "replace").rstrip(), _MAX_STDERR_LINE))
 
-    rest = b""
+    rest, turns = b"", Turns()
     while chunk := await stderr.read(_CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
         rest = rest[:_MAX_STDERR_BYTES]
         for line in lines:
             say(line)
+            await turns.pause()
     if rest:
         say(rest)
 

@@ -13,6 +13,7 @@ import msgspec
 from codecompanion.model.mentioned import Mentioned, Reference
 
 Role = Literal["system", "user", "assistant", "tool"]
+SourceKind = Literal["user", "model", "plugin", "file", "outside", "page", "server", "command"]
 
 # Tags of R-548 that mean "attached by the user, replaceable by a reference placeholder" (R-522); any
 # other tag is summarised like what the user typed.
@@ -145,6 +146,17 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where text comes from (issue 20); `model.provenance` says which of them narrow what a chat may do unasked.
+
+    `name`: the address of a `page`, the name of a `server`, the path of a file `outside` the workspace, the workspace
+    of a `file` while nobody trusts it, and of a `command` the program that reaches the network; else "".
+    """
+
+    kind: SourceKind
+    name: str = ""
+
+
 class GatheredPiece(msgspec.Struct, frozen=True, omit_defaults=True):
     """A piece of code in a gathered message (R-249, R-268): where it stands, who found it, how well it fits.
 
@@ -189,7 +201,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     many characters of a tool result were left out so that it fits (0 = none, or a placeholder stands for all of it).
     `gathered`: what a message of gathered code is made of, `mentioned`: what one of editor context is; both stay when
     the text itself is cleared. `file`: which text of which file an attachment, or what
-    has changed in it, shows. `references`: what of its text stands in other messages.
+    has changed in it, shows. `references`: what of its text stands in other messages. `sources`: where its text comes
+    from, as far as nothing else of it says that (`model.provenance`).
     """
 
     id: str
@@ -216,6 +229,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     file: AttachedFile | None = None
     mentioned: Mentioned | None = None
     references: tuple[Reference, ...] = ()
+    sources: tuple[Source, ...] = ()
 
     @property
     def text(self) -> str:

@@ -11,7 +11,11 @@ import msgspec
 
 from codecompanion.model.history import ChangeUndone, LogEvent, MessageAdded, TurnStarted, ViewChanged
 from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall
+from codecompanion.model.provenance import inherited
 from codecompanion.model.references import with_true_references
+
+_REWRITING = frozenset({"compacted", "edited"})
+"""The kinds of changes that may put what removed messages said into others."""
 
 
 class View(msgspec.Struct, frozen=True):
@@ -122,7 +126,8 @@ def _changed(before: Sequence[Message], change: ViewChanged) -> list[Message]:
             messages.extend(after.pop(message.id, ()))
     for orphaned in after.values():
         messages.extend(orphaned)
-    return messages
+    # Derived here, the one way into a view, so that no strategy, provider or own code has to think of it.
+    return [*inherited(before, messages)] if removed and change.kind in _REWRITING else messages
 
 
 def apply(view: View, event: LogEvent) -> View:

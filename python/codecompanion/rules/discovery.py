@@ -1,9 +1,10 @@
 """Which rule files a group names (R-549), and which of them may be read.
 
-A repository is not trusted with the user's other files: what it links to or includes outside of itself is read only
-when it is a Markdown or text file in a place that rules come from, and marked as `outside`: the user is asked first
-(`rules.groups`, `session.attachments.rules_sync`). What the user's own configuration names by an
-absolute or `~` path is read wherever it is.
+What a folder brings is marked as `of_folder`: it goes into a chat once the user trusts it (issue 20, section 2;
+`session.trust`). A repository is not trusted with the user's other files: what it links to or includes outside of
+itself is read only when it is a Markdown or text file in a place that rules come from, and is marked, too. What the
+user's own configuration names by an absolute or `~` path is the user's, wherever it is; of a glob or a folder only what
+lies outside of the project.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ _SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 class Found(msgspec.Struct, frozen=True):
     """A rule file that exists: its real path, the name it is shown by, and whether its includes are followed.
 
-    `outside`: the project leads out of its repository to it, and the user's configuration does not name it.
+    `of_folder`: the workspace brings it, or leads to it; the user's configuration does not name it itself.
     """
 
     real: Path
     label: str
     follows_includes: bool = False
-    outside: bool = False
+    of_folder: bool = False
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -102,7 +103,7 @@ def _several(
     if not found:
         yield Missing(named)
     for path in sorted(found):
-        yield _checked(path, root, follows, by_user)
+        yield _checked(path, root, follows, by_user, is_named=False)
 
 
 def _matches(pattern: str) -> Iterator[Path]:
@@ -121,7 +122,7 @@ def _rule_files_in(folder: Path) -> Iterator[Path]:
                 yield Path(directory, name)
 
 
-def _checked(path: Path, root: Path, follows: bool, by_user: bool) -> Found | Problem:
+def _checked(path: Path, root: Path, follows: bool, by_user: bool, *, is_named: bool = True) -> Found | Problem:
     real = _real(path)
     places = (_real(root), repository_of(root), _real(Path.home()))
     inside = _real(root) in real.parents
@@ -131,8 +132,8 @@ def _checked(path: Path, root: Path, follows: bool, by_user: bool) -> Found | Pr
             f"Rules {path.name}: it is a link to {real}, which is not read for a project. Name that file in your"
             " configuration by its absolute path if you want it."
         )
-    outside = not by_user and not inside and repository_of(root) not in real.parents
-    return Found(real, label_of(real, root), follows, outside)
+    of_project = inside or repository_of(root) in real.parents
+    return Found(real, label_of(real, root), follows, not by_user or (of_project and not is_named))
 
 
 def _checked_include(path: Path, source: Found, root: Path) -> Found | Problem:
@@ -141,8 +142,9 @@ def _checked_include(path: Path, source: Found, root: Path) -> Found | Problem:
     from_project = workspace in source.real.parents
     places = (repository, home / ".claude") if from_project else (home, source.real.parent)
     if workspace in real.parents or (_is_below(real, places) and _is_rule_text(real)):
-        outside = (from_project or source.outside) and not _is_below(real, (workspace, repository))
-        return Found(real, label_of(real, root), follows_includes=True, outside=outside)
+        of_project = _is_below(real, (workspace, repository)) and not _is_below(real, (source.real.parent,))
+        of_folder = source.of_folder or of_project
+        return Found(real, label_of(real, root), follows_includes=True, of_folder=of_folder)
     return Problem(f"{source.label} includes {real}, which is outside of what its rules may include.")
 
 

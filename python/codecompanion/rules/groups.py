@@ -29,7 +29,7 @@ MAX_RULE_BYTES = 1_000_000
 class RulesItem(msgspec.Struct, frozen=True):
     """One rule file as it was read. `path` is its label, `real` where it is; the rest tells whether it has changed.
 
-    `outside`: a project leads out of its repository to it (`discovery.Found`).
+    `of_folder`: the workspace brings it, or leads to it (`discovery.Found`).
     """
 
     path: str
@@ -38,15 +38,15 @@ class RulesItem(msgspec.Struct, frozen=True):
     mtime_ns: int
     size_bytes: int
     sha256: str
-    outside: bool = False
+    of_folder: bool = False
 
 
 MayRead = Callable[[RulesItem], bool]
-"""Whether a file outside of the repository may go into the chat."""
+"""Whether a file that the workspace brings may go into the chat."""
 
 
 def read_all(item: RulesItem) -> bool:
-    """Read what is outside, too: the user asked for the group, or the chat has it already."""
+    """Read all of it: the user asked for the group, or nothing of it goes into a chat."""
     del item
     return True
 
@@ -54,7 +54,7 @@ def read_all(item: RulesItem) -> bool:
 class RulesLoaded(msgspec.Struct, frozen=True):
     """The files of one or more groups in order, sentences about what was not read, entries that match no file.
 
-    `held_back` are files outside of the repository that may not be read yet.
+    `held_back` are files of the workspace that may not go into the chat yet; what they include is not followed.
     """
 
     items: tuple[RulesItem, ...] = ()
@@ -126,7 +126,7 @@ def reread(items: Iterable[RulesItem]) -> RulesLoaded:
             status = path.stat()
             if (status.st_mtime_ns, status.st_size) == (item.mtime_ns, item.size_bytes):
                 continue
-            now = _read(path, item.path, outside=item.outside)
+            now = _read(path, item.path, of_folder=item.of_folder)
         except (CodeCompanionError, OSError) as error:
             problems.append(f"Rules {item.path}: {_cause(error)} The chat keeps the earlier version.")
             continue
@@ -155,11 +155,11 @@ class _Reading:
         elif str(found.real) not in self._seen:
             self._seen.add(str(found.real))
             try:
-                item = _read(found.real, found.label, outside=found.outside)
+                item = _read(found.real, found.label, of_folder=found.of_folder)
             except (CodeCompanionError, OSError) as error:
                 self.problems.append(f"Rules {found.label} were not read: {_cause(error)}")
                 return
-            if found.outside and not self._may_read(item):
+            if found.of_folder and not self._may_read(item):
                 self.held_back.append(item)
                 return
             self.items.append(item)
@@ -177,14 +177,14 @@ class _Reading:
                 self.add(found, depth + 1)
 
 
-def _read(path: Path, label: str, *, outside: bool) -> RulesItem:
+def _read(path: Path, label: str, *, of_folder: bool) -> RulesItem:
     status = path.stat()
     content = text_files.read_bytes(path, MAX_RULE_BYTES)
     if text_files.is_binary(content):
         raise text_files.UnreadableFile(f"{path} is a binary file of {len(content):,} bytes.")
     text = text_files.printable(text_files.decode(content).text)
     sha256 = hashlib.sha256(content).hexdigest()
-    return RulesItem(label, text, str(path), status.st_mtime_ns, status.st_size, sha256, outside)
+    return RulesItem(label, text, str(path), status.st_mtime_ns, status.st_size, sha256, of_folder)
 
 
 def _cause(error: Exception) -> str:

@@ -2,7 +2,8 @@
 
      0  providers of tools that are not ready are waited for, MCP servers started: where the request may have
         tools of theirs, and for a while                        `tools.toolbox`, `session.mcp.servers`
-     1  rule files that have changed are read again                        R-549  `attachments.rules_sync`
+     1  rule files that have changed are read again, those that are trusted by now join, those that are not
+        any more leave                                            R-549  `attachments.rules_sync`, `trust.chats`
         and where the chat is, when the folder is another one or the cache is cold    `window.environment_block`
      2  a checkpoint, when one is due                                      R-464  `compaction.effects`
      3  the `/compact` that was typed meanwhile                            R-533  `window.context_control`
@@ -33,6 +34,7 @@ from codecompanion.errors import ContextOverflow
 from codecompanion.session.chat import Chat
 from codecompanion.session.state import Stop
 from codecompanion.session.toolbox.groups import TOOLS_KEY
+from codecompanion.session.trust.chats import follow_trust
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.paused_and_full import PausedAndFull
 
@@ -48,6 +50,7 @@ async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bo
     """
     await _have_tools(chat)
     await chat.reread_rules()
+    await follow_trust(chat)
     await chat.control.read_environment(chat.root())
     chat.effects.boundary()
     wanted = None if is_continued else chat.take_compaction_request()

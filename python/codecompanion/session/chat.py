@@ -36,6 +36,8 @@ from codecompanion.session.turn.approval_desk import ApprovalDesk
 from codecompanion.session.turn.before_message import BeforeMessage
 from codecompanion.session.turn.calling_chat import ForTools
 from codecompanion.session.turn.grants import Grants
+from codecompanion.session.turn.memory_sources import MemorySources
+from codecompanion.session.turn.narrowing import Narrowing
 from codecompanion.session.turn.outbound import OutboundQueue
 from codecompanion.session.turn.reply import ReplySoFar
 from codecompanion.session.turn.tool_round import Recorded, RoundParts, ToolRound
@@ -63,10 +65,17 @@ class Chat:
         tools = services.settings.tools
         self.control.tools.root = self.root
         self.control.tools.sends_code = lambda: self.snapshot.send_code
-        approvals = Approvals(self.control.tools.offered().settings, yolo=tools.yolo, guarded_files=tools.guarded_files)
+        approvals = Approvals(
+            self.control.tools.offered().settings,
+            yolo=tools.yolo,
+            guarded_files=tools.guarded_files,
+            network=services.settings.sandbox.network,
+        )
         self.desk = ApprovalDesk(
             self.chat_id, approvals, services.emit, self._on_waiting, self.cancel, lambda given: self.grants.keep(given)
         )
+        self.narrowing = Narrowing(log, self.root, lambda folder: services.trust.is_trusted(Path(folder).expanduser()))
+        """Which text in the view narrows what is granted."""
         self.grants = Grants(services, self.chat_id, self.desk, self.root)
         self.parts = RequestParts(self.control.meter.counter)
         self.gathering = CodeGathering(services, self.control, self._on_gathering)
@@ -77,8 +86,11 @@ class Chat:
         self.queue.know_tools, self.queue.choice_in = self._know_tools, self._choice_in
         self.servers_known: asyncio.Task[None] | None = None
         """Finds out which MCP servers the chat has; a message may be sent before that is over."""
+        self.trust_seen, self.trust_told = -1, ""
+        """The decisions about folders that the chat follows (`Trust.version`), and what it said of what waits."""
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts
+        self.effects.outside = self.narrowing.of_messages
         self.removed = Removed(services.store, log, self.root)
         """What was taken out of the view, for the user and the model."""
         self.task: asyncio.Task[None] | None = None
@@ -257,8 +269,8 @@ class Chat:
                 self.notice(Severity.WARN, why)
 
     async def reread_rules(self) -> None:
-        """Take in rule files that changed since they were read (R-549)."""
-        for problem in await self.context.reread_rules():
+        """Take in rule files that changed since they were read (R-549), take out those whose trust was revoked."""
+        for problem in await self.context.reread_rules(self.root()):
             self.notice(Severity.WARN, problem)
 
     async def know_servers(self) -> None:
@@ -313,6 +325,8 @@ class Chat:
             counted=self.meter.counted,
             recorded=self._recorded(),
             on_running=lambda title: self.enter(State.RUNNING_TOOLS, f"running {title}"),
+            narrowing=self.narrowing,
+            memories=MemorySources(self.services.memory_dir),
         )
         caller = next((m.id for m in reversed(self.log.view.messages) if m.tool_calls), "")
         self.round = ToolRound(parts, calls, cycle, turn_id, caller)
@@ -333,5 +347,5 @@ class Chat:
     def _tool_context(self, name: str) -> ToolContext:
         timeout_s = self.control.tools.offered().timeout_s(name, DEFAULT_TOOL_TIMEOUT_S)
         context = self.services.tool_context(self.snapshot, timeout_s)
-        calling = ForTools(self.services, self.chat_id, lambda: self.state, self.attach)
+        calling = ForTools(self.services, self.chat_id, lambda: self.state, self.attach, self.desk)
         return msgspec.structs.replace(context, recall=self.removed, chat_id=self.chat_id, chat=calling)

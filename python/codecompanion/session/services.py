@@ -24,20 +24,25 @@ from codecompanion.model.history import Prices, UsageReported
 from codecompanion.model.messages import Usage
 from codecompanion.session.accounts.usage_check import Doubt, UsageDoubts
 from codecompanion.session.compaction.effects import Keeping
+from codecompanion.session.trust.trust import Trust
 from codecompanion.session.window.environment_block import EditorFacts
 from codecompanion.settings import Settings
+from codecompanion.store.audit import AuditLog
 from codecompanion.store.log.scratch import Calibration as StoredCalibration
 from codecompanion.store.store import Store
 from codecompanion.tools.base import ToolContext
 from codecompanion.tools.code_lookup import CodeLookup, LookupKind, no_code_lookup
 from codecompanion.tools.commands.command_environment import HiddenVariables
 from codecompanion.tools.files.open_files import Editor, NoEditor
+from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import Event, Mistakes, Notice, Severity
 from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.files import walk
+from codecompanion.workspace.git_config import read_certainly
 from codecompanion.workspace.paths import Workspace
 from codecompanion.workspace.secret_files import is_secret
+from codecompanion.workspace.secret_text import why_secret, without_secrets
 
 if TYPE_CHECKING:
     from codecompanion.session.code.project_indexes import ProjectIndexes
@@ -78,6 +83,8 @@ class Services(msgspec.Struct):
     memory_dir: Path
     count_text: Callable[[str], int]
     report_bug: Callable[[BaseException], str]
+    trust: Trust = msgspec.field(default_factory=Trust)
+    """What a folder may make the plugin run or believe: nothing, until the user says so."""
     calibrations: dict[tuple[str, str], Calibration] = msgspec.field(default_factory=dict)
     keeping: Keeping | None = None
     mistakes: list[str] = msgspec.field(default_factory=list)
@@ -103,10 +110,14 @@ class Services(msgspec.Struct):
     """What the model may be told of the editor."""
     proxy: str = ""
     """The configured proxy, "" = the system's."""
+    sandbox: Sandbox | None = None
+    """Where commands run, None = as the user."""
     pages_dir: Path | None = None
     """Where fetched pages are kept for a while, None = nowhere."""
     summary_thinking: dict[str, int] = msgspec.field(default_factory=dict)
     """What each model spent at most on thinking before a summary, in tokens (R-433)."""
+    audit: AuditLog = msgspec.field(default_factory=lambda: AuditLog(None, str, lambda sentence: None))
+    """What ran is recorded there."""
     told_guesses: set[tuple[str, str]] = msgspec.field(default_factory=set)
     """The (adapter, model) whose window is a guess, and the user was told so (R-506)."""
 
@@ -289,9 +300,13 @@ class Services(msgspec.Struct):
             timeout_s=timeout_s,
             walk=walk,
             is_secret=is_secret,
+            why_secret=why_secret,
+            without_secrets=without_secrets,
+            read_git_config=read_certainly,
             environment=self.environment,
             hidden=self.hidden_variables(),
             editor=self.editor,
+            sandbox=self.sandbox,
             look_up_code=no_code_lookup if self.indexes is None else self._look_up_code_of(workspace.root),
         )
 

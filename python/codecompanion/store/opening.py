@@ -5,6 +5,7 @@ Processes that open the same file take turns, so that only one of them migrates 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sqlite3
 import time
@@ -12,9 +13,9 @@ from pathlib import Path
 
 from codecompanion.errors import StoreCorrupt, StoreError
 from codecompanion.store import lease
-from codecompanion.store.damage import lost_file
+from codecompanion.store.damage import lost_file, marks
 from codecompanion.store.damage.marks import set_aside_foreign_log
-from codecompanion.store.damage.salvage import finish_swap, repair
+from codecompanion.store.damage.salvage import finish_swap, keep_damaged, repair
 from codecompanion.store.database.connection import (
     FILE_NAME,
     SEE_RESTORE,
@@ -81,14 +82,22 @@ def open_memory_store(report: Report = log_problem) -> Store:
 
 def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Connection, StoreCorrupt | None]:
     lost_file.put_back(path.resolve())
+    foreign = _set_foreign_aside(path, now)
+    if foreign is not None:
+        return _open_sound(path), foreign
     kept = finish_swap(path, now)
     repaired = StoreCorrupt(f"Damaged chat history: now repaired; {SEE_RESTORE}") if kept else None
     old_log = set_aside_foreign_log(path.resolve(), lost_file.SETTLE_S)
     if old_log is not None:
         _LOG.warning("the write-ahead log beside %s belongs to another file; kept as %s", path, old_log)
+    commits = marks.committed_frames(path.resolve()) if not owner.others_alive() else 0
     try:
-        return _open_sound(path), repaired
-    except sqlite3.DatabaseError as error:
+        connection = _open_sound(path)
+        lost = commits and _lost_frames(connection, commits)
+        if lost:
+            repaired = StoreCorrupt(f"The newest changes of the chat history are damaged: {lost} lost; {SEE_RESTORE}")
+        return connection, repaired
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if not is_damage(error):
             raise
         if owner.others_alive():
@@ -97,6 +106,35 @@ def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Conne
             ) from error
     repaired = repair(path, now)
     return _open_sound(path), repaired
+
+
+def _set_foreign_aside(path: Path, now: float) -> StoreCorrupt | None:
+    """Give a folder, or the database of another program, another name; return what to say of it."""
+    what = ""
+    if path.is_dir():
+        what = "a folder"
+    elif path.exists() and path.stat().st_size:
+        uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"  # without its log, which may belong to another file
+        with (
+            contextlib.suppress(sqlite3.Error, UnicodeDecodeError),
+            contextlib.closing(sqlite3.connect(uri, uri=True)) as found,
+        ):
+            tables = {row[0] for row in found.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if tables and not tables & {"chats", "events"}:
+                what = "another program's database"
+    if not what:
+        return None
+    kept = keep_damaged(path, now, f"{what} was in the place of the chat history; nothing in it was changed")
+    for suffix in marks.BESIDE:
+        with contextlib.suppress(FileNotFoundError):
+            marks.beside(path, suffix).rename(marks.beside(kept, suffix))
+    return StoreCorrupt(f"The chat history was replaced by {what}, kept as {kept.name}; {SEE_RESTORE}")
+
+
+def _lost_frames(connection: sqlite3.Connection, commits: int) -> int:
+    """Return how many pages of the write-ahead log SQLite passed over, because what is before them is damaged."""
+    _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return max(0, commits - int(frames))
 
 
 def _open_sound(path: Path) -> sqlite3.Connection:
@@ -126,6 +164,10 @@ def _try_to_write(connection: sqlite3.Connection) -> None:
 
 def _look_for_damage(connection: sqlite3.Connection, path: Path) -> None:
     """Read the edges of every table; the whole file only when it was found suspect (that takes a second per GB)."""
+    if not marks.beside(path, "-wal").exists() or not marks.beside(path, "-wal").stat().st_size:
+        (pages,), (size,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+        if path.stat().st_size < pages * size:
+            raise damage("the file is shorter than its header says")
     connection.execute("SELECT max(id) FROM events").fetchone()
     connection.execute("SELECT count(*) FROM leases").fetchone()
     connection.execute("SELECT chat_id FROM chats LIMIT 1").fetchone()

@@ -15,7 +15,7 @@ import contextlib
 import datetime
 import logging
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ import msgspec
 from codecompanion.errors import StoreCorrupt, StoreError
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import EventPayload, LogEvent
+from codecompanion.model.messages import Message
 from codecompanion.store import lease
 from codecompanion.store.damage.renewal import Renewal
 from codecompanion.store.database.connection import SEE_RESTORE, Database, create_private_file
@@ -85,10 +86,11 @@ class Store:
 
     # ---- the log
 
-    def append(self, chat_id: str, payloads: Iterable[EventPayload]) -> Future[list[LogEvent]]:
+    def append(self, chat_id: str, payloads: Iterable[EventPayload], *, after_seq: int = 0) -> Future[list[LogEvent]]:
         """Append to the chat's log, all or nothing; the future gives the events with their seqs once they are on disk.
 
-        Appends to one chat are written in the order of the calls.
+        Appends to one chat are written in the order of the calls. `after_seq`: the numbers begin after it, although
+        the chat does not reach so far.
 
         Raises (in the future):
             LeaseHeld: another host owns the chat.
@@ -98,7 +100,7 @@ class Store:
 
         def run(connection: sqlite3.Connection) -> list[LogEvent]:
             lease.refuse_foreign(connection, self._owner, chat_id)
-            return events.append_events(connection, chat_id, batch, now)
+            return events.append_events(connection, chat_id, batch, now, after_seq=after_seq)
 
         future = self._writer.submit(run)
         future.add_done_callback(partial(self._renewal.keep_newest, chat_id))
@@ -113,6 +115,40 @@ class Store:
         with self._reading() as connection:
             rows, unreadable = events.read_rows(connection, chat_id, since, until)
         return self._decode(chat_id, rows, unreadable)
+
+    def read_log(self, chat_id: str) -> tuple[list[LogEvent], list[int]]:
+        """Return the chat's events, and the numbers of those that are damaged; nothing is reported."""
+        with self._reading() as connection:
+            rows, unreadable = events.read_rows(connection, chat_id)
+        found, damaged = events.decode_rows(rows)
+        missing = sorted({*unreadable, *damaged})
+        if missing:
+            self._note_damage(StoreCorrupt("damaged entries"))
+        return found, missing
+
+    def restore_messages(self, chat_id: str, restored: Mapping[int, Message]) -> Future[int]:
+        """Write messages where the log is damaged, by their numbers; the future gives how many were written.
+
+        Raises (in the future):
+            LeaseHeld: another host owns the chat.
+            StoreError: a page is damaged: the file is repaired when it is opened the next time.
+        """
+        now = self._clock()
+
+        def run(connection: sqlite3.Connection) -> int:
+            lease.refuse_foreign(connection, self._owner, chat_id)
+            return events.restore_messages(connection, chat_id, restored, now)
+
+        return self._writer.submit(run)
+
+    def reached(self) -> dict[str, int]:
+        """Return the number of the newest event of every chat."""
+        with self._reading() as connection:
+            return dict(connection.execute("SELECT chat_id, last_seq FROM chats"))
+
+    def restore_totals(self) -> Future[list[str]]:
+        """Count chats again whose row of totals is damaged or missing; the future gives their ids."""
+        return self._writer.submit(events.restore_totals)
 
     def list_sessions(self, cwd: str | None = None, limit: int = 100, chat_id: str | None = None) -> list[SessionInfo]:
         """Return the stored chats (of one folder), newest first; or the one with an id, also an empty one."""
@@ -268,14 +304,6 @@ class Store:
     def load_grants(self, chat_id: str) -> str:
         """Return what the user allowed in the chat, "" for nothing."""
         return self._load_text(chat_id, "grants")
-
-    def save_permits(self, repository: str, text: str) -> Future[None]:
-        """Keep which files outside of a repository its rules may bring in."""
-        return self._save_text(storable(repository), "permits", text)
-
-    def load_permits(self, repository: str) -> str:
-        """Return what was kept of the repository, "" for nothing."""
-        return self._load_text(storable(repository), "permits")
 
     def load_partial(self, chat_id: str) -> str:
         """Return the reply a killed host was receiving, "" when there is none."""

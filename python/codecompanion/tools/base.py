@@ -13,11 +13,13 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from codecompanion.model.history import FileChangeState, PlacesGone
-from codecompanion.model.messages import ToolSpec
+from codecompanion.model.messages import Source, ToolSpec
 from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.code_lookup import CodeLookup, no_code_lookup
 from codecompanion.tools.commands.command_environment import HiddenVariables
+from codecompanion.tools.commands.grant_offer import Offer
 from codecompanion.tools.files.open_files import Editor, NoEditor, Opened
+from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.wire.requests import Snapshot
 
 
@@ -38,6 +40,27 @@ def walk_everything(folder: Path, *, include_ignored: bool = False) -> Iterator[
             yield Path(entry.path)
 
 
+def holds_no_secret(text: str, path: str) -> str:
+    """Say of no text that it holds a secret."""
+    del text, path
+    return ""
+
+
+def all_is_shown(text: str, path: str) -> tuple[str, str]:
+    """Return a text as it is."""
+    del path
+    return text, ""
+
+
+def not_audited(summary: str, place: str, grant: str) -> None:
+    """Record no second run."""
+
+
+def no_git_config(file: Path) -> list[tuple[str, str]]:
+    """Read no configuration of git; `workspace` brings the reader."""
+    raise OSError(f"{file} is not read")
+
+
 def nothing_is_secret(name: str) -> bool:
     """Return that no name says that its file holds keys; `workspace` brings the list that does."""
     del name
@@ -49,7 +72,8 @@ class RemovedMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     `key` names it in a few letters, `how` says what took it away (`cleared`, `summarised` …), `changed` what became of
     the file it came from: "" unless it is known to have changed or to be gone. `snippet` marks found words with « ».
-    `times`: how often the same call gave the same result; this is the newest of them.
+    `times`: how often the same call gave the same result; this is the newest of them. `sources`: where its text comes
+    from.
     """
 
     key: str
@@ -61,6 +85,7 @@ class RemovedMessage(msgspec.Struct, frozen=True, kw_only=True):
     changed: str = ""
     snippet: str = ""
     times: int = 1
+    sources: tuple[Source, ...] = ()
 
 
 class Recall(Protocol):
@@ -71,6 +96,9 @@ class Recall(Protocol):
 
     def read(self, key: str) -> tuple[RemovedMessage, str]:
         """Return a message and its whole text; raises `KeyError` when no removed message has that key."""
+
+    def sources_of_stored(self, sha256: str) -> tuple[Source, ...]:
+        """Return where a stored text of the chat comes from, () when no message of it has that one."""
 
 
 class NothingRemoved:
@@ -83,6 +111,10 @@ class NothingRemoved:
     def read(self, key: str) -> tuple[RemovedMessage, str]:
         """Find nothing."""
         raise KeyError(key)
+
+    def sources_of_stored(self, sha256: str) -> tuple[Source, ...]:
+        """Know of none."""
+        return ()
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -167,8 +199,14 @@ class CallingChat(Protocol):
     def progress(self, label: str) -> None:
         """Say in the status line what the call is doing, while it runs."""
 
-    async def attach_image(self, name: str, content: bytes) -> None:
-        """Attach an image to the next request; raises `InputError` when it is none."""
+    async def attach_image(self, name: str, content: bytes, source: Source) -> None:
+        """Attach an image of that source to the next request; raises `InputError` when it is none."""
+
+    async def ask_to_repeat(self, question: ApprovalQuestion) -> str | None:
+        """Ask whether a command that failed in the sandbox is to run again, and return the grant it runs under.
+
+        "" = the user declined, None = nobody is there to be asked.
+        """
 
 
 class NoChat:
@@ -177,21 +215,42 @@ class NoChat:
     def progress(self, label: str) -> None:
         """Say nothing."""
 
-    async def attach_image(self, name: str, content: bytes) -> None:
+    async def attach_image(self, name: str, content: bytes, source: Source) -> None:
         """Attach nothing."""
+
+    async def ask_to_repeat(self, question: ApprovalQuestion) -> str | None:
+        """Ask nobody."""
+        del question
+        return None
+
+
+class Narrowed(msgspec.Struct, frozen=True):
+    """Why the grants of a chat are narrowed (`tools.narrowing`): `because` in one line, "" = they are not.
+
+    `only_server`: the MCP server that all of the text is from, "" = there is other text, too. `has_changed_files`: the
+    chat has changed files since the text came.
+    """
+
+    because: str = ""
+    only_server: str = ""
+    has_changed_files: bool = False
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a running tool may know. `resolve` maps a path to an absolute one inside the workspace.
 
     `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder of `/memories` (R-550). `walk` is
-    `workspace.files.walk` (with ignore rules); `is_secret` says whether a file's name means
-    keys or passwords. `read_stored(sha256)` gives a stored result, and raises
-    `KeyError` or a `CodeCompanionError` when there is none. `environment` is the user's, with secrets; `hidden` says
-    which variables of it a program that the model runs does not get. `recall` is what was taken out of the chat.
+    `workspace.files.walk` (with ignore rules); `is_secret` says whether a file's name means keys or passwords,
+    `why_secret(text, path)` which secret its text holds ("" = none); `without_secrets(text, path)` returns the text
+    without their values, and why the file is withheld ("" = it is not). `read_git_config` is
+    `workspace.git_config.read_certainly`. `read_stored(sha256)` gives a stored result, and raises `KeyError` or a
+    `CodeCompanionError` when there is none. `environment` is the user's, with secrets; `hidden` says which variables of
+    it a program that the model runs does not get. `recall` is what was taken out of the chat.
     `accepted` is the proposal as the user left it, None unless the user edited it: the tool writes exactly that.
     `opened` is what of the tool's files was open when `editor` was asked last; `recorder` logs changes of files;
-    `look_up_code` asks the project's index. `chat_id` is "" outside of a chat; `chat` is what a call may do there.
+    `look_up_code` asks the project's index. `narrowed`: which text in the context narrows what is granted.
+    `chat_id` is "" outside of a chat; `chat` is what a call may do there. `sandbox` is where commands run, None = they
+    run as the user. `on_second_run(summary, place, grant)`: the command ended so, and runs again elsewhere.
     """
 
     root: Path
@@ -202,6 +261,9 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = 60.0
     walk: Walk = walk_everything
     is_secret: Callable[[str], bool] = nothing_is_secret
+    why_secret: Callable[[str, str], str] = holds_no_secret
+    without_secrets: Callable[[str, str], tuple[str, str]] = all_is_shown
+    read_git_config: Callable[[Path], list[tuple[str, str]]] = no_git_config
     environment: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     hidden: HiddenVariables = HiddenVariables()
     recall: Recall = NothingRemoved()
@@ -210,14 +272,20 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     opened: Opened = Opened()
     recorder: Recorder = NotRecorded()
     look_up_code: CodeLookup = no_code_lookup
+    narrowed: Narrowed = Narrowed()
     chat_id: str = ""
     chat: CallingChat = NoChat()
+    sandbox: Sandbox | None = None
+    on_second_run: Callable[[str, str, str], None] = not_audited
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     """What a call gave: `text` for the model, `summary` for the fold (`120 lines`), the file it changed.
 
     `text` is whole, however long it is; `limit.shorten` makes what the model sees. `runner` fills in `duration_ms`.
+    `sources`: where the text comes from, () = what tool and arguments say (`session.turn.result_sources`). `printed`:
+    what a command printed is that of a program which may have read anything; "" = that it printed nothing, or can only
+    have read the workspace and the system.
     """
 
     text: str
@@ -225,6 +293,11 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     is_error: bool = False
     change: FileChange | None = None
     duration_ms: int = 0
+    sources: tuple[Source, ...] = ()
+    printed: str = ""
+
+
+Place = Literal["", "inside", "network", "outside", "none", "off"]
 
 
 class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -232,8 +305,12 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     It is the tool's name, for a shell the folder and the exact command, for a deletion the path.
     File tools fill in the whole texts: `before` and `after` are "" where there is no file, and both for a file too
-    large to be compared in the editor. A shell fills in `command` and `folder` ("" is the root). `why` says why it is
-    asked whatever was granted; `approval` sets it.
+    large to be compared in the editor. A shell fills in `command`, `folder` ("" is the root) and `offer`: families of
+    commands that "always" can cover. File tools say why the change makes the file one that something runs (`becomes`).
+    `why` says why it is asked whatever was granted, `again` why a grant covers it no more; `approval` sets both.
+    `narrowed`: which text keeps anything from being granted. `place` says where a command runs, "" for what is no
+    command: outside although there is a sandbox, where there is none (`none`), or where the user wants none (`off`).
+    `note` says why it wants the network, in a sentence.
     """
 
     key: str
@@ -245,7 +322,13 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
     after: str = ""
     command: str = ""
     folder: str = ""
+    offer: Offer = Offer()
+    becomes: str = ""
     why: str = ""
+    again: str = ""
+    narrowed: str = ""
+    place: Place = ""
+    note: str = ""
 
     def same_change(self, other: ApprovalQuestion) -> bool:
         """Return whether both show the user the same change of the same file."""
@@ -265,7 +348,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     `looks_at`: what of the editor the tool must know: the open file at its argument `path`, or all unsaved texts.
     `why_asked(arguments, context)` says why this call is asked about whatever was granted, "" = it is not; it may look
     at the disk, so it is called in a thread.
-    `settings` are in force unless the user's configuration says something of this tool.
+    `settings` are in force unless the user's configuration says something of this tool. `server`: the MCP server that
+    runs it, "" = none does.
     """
 
     spec: ToolSpec
@@ -279,3 +363,4 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     looks_at: Literal["", "path", "unsaved"] = ""
     why_asked: Callable[[dict[str, Any], ToolContext], str] | None = None
     settings: ToolSettings | None = None
+    server: str = ""

@@ -20,6 +20,7 @@ from codecompanion.formats.plural import counted
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.limit import STORED_PREFIX
+from codecompanion.tools.narrowing import is_narrowed_away
 
 _log = logging.getLogger(__name__)
 
@@ -67,23 +68,55 @@ async def run_call(tool: Tool, arguments: dict[str, Any], context: ToolContext) 
     return msgspec.structs.replace(output, duration_ms=round((time.monotonic() - started) * 1000))
 
 
+class Decided(msgspec.Struct, frozen=True):
+    """What the user must be asked before a call runs, None = nothing; then `grant` says what lets it run.
+
+    `place`: where a command runs (`ApprovalQuestion.place`), "" for what is no command.
+    """
+
+    question: ApprovalQuestion | None = None
+    grant: str = "asked"
+    place: str = ""
+
+
 async def approval_question(
     tool: Tool, arguments: dict[str, Any], context: ToolContext, approvals: Approvals
 ) -> ApprovalQuestion | None:
-    """Return what the user must be asked before the call runs, or None.
+    """Return what the user must be asked before the call runs, or None. `context.narrowed` makes it ask more.
 
     Raises:
         ToolError: the call can only fail (no such file, path outside, text not found): nobody needs to be asked, the
             text is the call's result.
     """
+    return (await decided(tool, arguments, context, approvals)).question
+
+
+async def decided(tool: Tool, arguments: dict[str, Any], context: ToolContext, approvals: Approvals) -> Decided:
+    """Return the same, and what lets the call run when nobody is asked.
+
+    Raises:
+        ToolError: as `approval_question`.
+    """
+    narrowed = context.narrowed
     if tool.why_asked is not None and (why := await asyncio.to_thread(tool.why_asked, arguments, context)):
-        return ApprovalQuestion(key=tool.spec.name, title=tool.title(arguments), body="", why=why)
-    if not approvals.may_ask(tool):
-        return None
+        told = narrowed.because
+        title = tool.title(arguments)
+        return Decided(ApprovalQuestion(key=tool.spec.name, title=title, body="", why=why, narrowed=told))
+    if not approvals.may_ask(tool) and not (narrowed.because and tool.effect != "read"):
+        question = await question_now(tool, arguments, context, approvals) if tool.effect == "execute" else None
+        return Decided(grant=approvals.granted_by(tool, question), place=question.place if question else "")
     question = await question_now(tool, arguments, context, approvals)
-    if not approvals.needs_question(tool, question):
-        return None
-    return question or ApprovalQuestion(key=tool.spec.name, title=tool.title(arguments), body="")
+    if not approvals.needs_question(tool, question) and not is_narrowed_away(
+        narrowed,
+        tool,
+        question,
+        str(arguments.get("path", "")),
+        str(context.root),
+        granted=approvals.covers(tool, question),
+    ):
+        return Decided(grant=approvals.granted_by(tool, question), place=question.place if question else "")
+    question = question or ApprovalQuestion(key=tool.spec.name, title=tool.title(arguments), body="")
+    return Decided(msgspec.structs.replace(question, narrowed=narrowed.because), place=question.place)
 
 
 async def question_now(
@@ -99,7 +132,8 @@ async def question_now(
         question = await asyncio.to_thread(tool.question, arguments, seen)
         if question is None:
             return None
-        return approvals.with_reason(question, str(arguments.get("path", "")), str(context.root))
+        given_path = str(arguments.get("path", ""))
+        return await asyncio.to_thread(approvals.with_reason, question, given_path, str(context.root))
     except CodeCompanionError as error:
         raise ToolError(str(error)) from error
     except Exception as error:

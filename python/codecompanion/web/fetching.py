@@ -7,8 +7,8 @@ then connected to. Redirects are followed here, each checked again; what is comp
 from __future__ import annotations
 
 import asyncio
-import zlib
 from collections.abc import Callable
+from contextlib import aclosing
 from email.message import Message as Headers
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsplit
@@ -18,6 +18,9 @@ import msgspec
 
 from codecompanion import __version__
 from codecompanion.errors import InputError
+from codecompanion.formats.bounded import ACCEPT_ENCODING, LimitHit, Unreadable, bounded_pieces
+from codecompanion.formats.byte_limits import PAGE
+from codecompanion.formats.chunk_merger import merge_chunks_of_pool
 from codecompanion.web.addresses import Address, is_local_name, parts_of, resolved, why_refused
 
 if TYPE_CHECKING:
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
 
 TIME_LIMIT_S = 30.0
 CONNECT_LIMIT_S = 10.0
-MAX_BYTES = 10_000_000
 MAX_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _ACCEPTED = "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/json;q=0.8, application/pdf;q=0.7, */*;q=0.1"
@@ -63,6 +65,8 @@ class Fetcher:
             raise InputError(f"{url} was not fetched: it took longer than {self._time_limit_s:.0f} s.") from None
         except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError, OSError) as error:
             raise InputError(f"{url} was not fetched: {_why(error)}.") from error
+        except (LimitHit, Unreadable) as error:
+            raise InputError(f"{url} was not fetched: {error}.") from None
 
     async def _follow(self, parts: SplitResult) -> Fetched:
         for _ in range(MAX_REDIRECTS + 1):
@@ -84,7 +88,7 @@ class Fetcher:
             ("Host", parts.netloc.rpartition("@")[2] if host == parts.hostname else f"{host}:{port}"),
             ("User-Agent", f"codecompanion/{__version__}"),
             ("Accept", _ACCEPTED),
-            ("Accept-Encoding", "gzip, deflate"),
+            ("Accept-Encoding", ACCEPT_ENCODING),
         ]
         limits = {"connect": CONNECT_LIMIT_S, "read": self._time_limit_s, "write": CONNECT_LIMIT_S, "pool": 1.0}
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -101,7 +105,7 @@ class Fetcher:
                 return str(location)
             if not 200 <= response.status < 300:
                 raise InputError(f"{url} was not fetched: the server answered {response.status}.")
-            body = await _read(response, str(given.get("content-encoding", "")), url)
+            body = await _read(response, ", ".join(given.get_all("content-encoding", ())))
         content_type = given.get_content_type() if given.get("content-type") else ""
         return Fetched(url, body, content_type, given.get_content_charset("") or "")
 
@@ -114,6 +118,7 @@ class Fetcher:
             pool = httpcore2.AsyncConnectionPool(ssl_context=tls)
             backend: Any = _Checked(pool._network_backend, self._refuse)
             pool._network_backend = backend
+            merge_chunks_of_pool(pool)
             return pool
         if not proxy.startswith(("http://", "https://")):
             raise InputError(f"Pages are fetched through HTTP proxies only, not through {proxy.partition(':')[0]}.")
@@ -188,28 +193,12 @@ def _why(error: Exception) -> str:
     return text or type(error).__name__
 
 
-async def _read(response: httpcore2.Response, encoding: str, url: str) -> bytes:
-    """Return a body, unpacked; never more than the limit, packed or not.
-
-    Raises:
-        InputError: it is too large, or cannot be unpacked.
-    """
-    too_large = InputError(f"{url} was not fetched: it has more than {MAX_BYTES // 1_000_000} MB.")
-    coding = encoding.strip().lower()
-    if coding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-        raise InputError(f"{url} was not fetched: the server packs it as {coding!r}, which was not asked for.")
-    unpack = zlib.decompressobj(wbits=47) if coding in ("gzip", "x-gzip", "deflate") else None
-    body, arrived = bytearray(), 0
-    async for chunk in response.aiter_stream():
-        arrived += len(chunk)
-        if arrived > MAX_BYTES:
-            raise too_large
-        try:
-            body += chunk if unpack is None else unpack.decompress(chunk, MAX_BYTES + 1 - len(body))
-        except zlib.error:
-            raise InputError(f"{url} was not fetched: it cannot be unpacked.") from None
-        if len(body) > MAX_BYTES or (unpack is not None and unpack.unconsumed_tail):
-            raise too_large
+async def _read(response: httpcore2.Response, encoding: str) -> bytes:
+    """Return a body, decompressed. Raises `LimitHit` and `Unreadable`."""
+    body = bytearray()
+    async with aclosing(bounded_pieces(response.aiter_stream(), PAGE, encoding)) as pieces:
+        async for piece in pieces:
+            body += piece
     return bytes(body)
 
 

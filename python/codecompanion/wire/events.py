@@ -317,12 +317,14 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
 
     A change of a file also carries its absolute `path` and whole texts with Unix line ends: `before` and `after` are ""
     where there is no file, and both for a file too large to be compared in the editor. `why`: it is asked whatever was
-    granted, and `always` grants nothing. `prefix`: what `always` could cover of a command, "" when nothing could.
-    `kind` "rules": no call, but files that rules lead to; nothing waits for the answer, and turns do not end it.
-    "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason` says what the
-    summary should take care of. "mcp": servers of a file that would be started; nothing waits. "sampling": a server
-    wants a reply of the model; "elicitation": values of the user, `form` is a JSON list of `{name, label, default,
-    choices}` and the answer's `text` a JSON object of texts by name.
+    granted, and `always` grants nothing; `again`: why an earlier grant covers it no more. `covers`: which commands
+    `always` could cover besides the exact one, in words that follow "Always allow"; "" when none.
+    `narrowed`: which text in the context keeps anything from being granted, in one line.
+    `kind` "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason` says
+    what the summary should take care of. "sampling": a server wants a reply of the model; "elicitation": values of the
+    user, `form` is a JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON
+    object of texts by name. `place`: where a command runs (`ApprovalQuestion`), `note`: why it wants the network, in a
+    sentence; `retry`: it failed in the sandbox and would run again there.
     """
 
     call_id: str
@@ -334,9 +336,14 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     before: str = ""
     after: str = ""
     why: str = ""
-    prefix: str = ""
-    kind: Literal["call", "rules", "compact", "mcp", "sampling", "elicitation"] = "call"
+    again: str = ""
+    covers: str = ""
+    narrowed: str = ""
+    kind: Literal["call", "compact", "sampling", "elicitation"] = "call"
     form: str = ""
+    place: Literal["", "inside", "network", "outside", "none", "off"] = ""
+    note: str = ""
+    retry: bool = False
 
 
 class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):
@@ -631,16 +638,11 @@ class McpChanged(Event, frozen=True, kw_only=True, tag="mcp_changed"):
     server: str
 
 
-class McpAnswered(Event, frozen=True, kw_only=True, tag="mcp_answered"):
-    """The user answered about a file of MCP servers until this Neovim ends; the editor tells it the next host.
+class TrustWaits(Event, frozen=True, kw_only=True, tag="trust_waits"):
+    """What of the chat's folder is not loaded until the user trusts it, in words; "" = nothing waits any more."""
 
-    `sha256` "": what was said of the file until Neovim ends counts no more.
-    """
-
-    root: str
-    path: str
-    sha256: str = ""
-    allowed: bool = False
+    waits: str
+    count: int = 0
 
 
 class PackagesMissing(Event, frozen=True, kw_only=True, tag="packages_missing"):

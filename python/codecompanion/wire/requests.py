@@ -95,15 +95,6 @@ class EditorItem(msgspec.Struct, frozen=True, omit_defaults=True):
     comes: Literal["now", "later", "by_host"] = "now"
 
 
-class McpAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user said of a file of MCP servers until this Neovim ends: about a folder, a file and its content."""
-
-    root: str
-    path: str
-    sha256: str
-    allowed: bool
-
-
 class Hello(Request, frozen=True, kw_only=True):
     """First request: the user's settings (see `settings.py`), folders, the Neovim version, shell and language.
 
@@ -111,7 +102,6 @@ class Hello(Request, frozen=True, kw_only=True):
     `adapters`: the user's own entries by name (`adapters/entries`), `proxy`: for all of them, "" = none.
     `environment`: what the process was started without, because programs of the same user could read it there.
     `mistakes`: what the editor found wrong with the settings that a chat has to say before it is used.
-    `mcp_answers`: what hosts before this one were told of files of MCP servers (`mcp_answered`).
     """
 
     settings: dict[str, Any]
@@ -128,7 +118,6 @@ class Hello(Request, frozen=True, kw_only=True):
     secrets: dict[str, str] = {}
     environment: dict[str, str] = {}
     mistakes: tuple[str, ...] = ()
-    mcp_answers: tuple[McpAnswer, ...] = ()
 
 
 class OpenChat(Request, frozen=True, kw_only=True):
@@ -268,14 +257,14 @@ class Approve(Request, frozen=True, kw_only=True):
     """Answer an approval. `always` counts for this tool (for a shell: this command) in this chat.
 
     `text`: the proposal (`after`) as the user left it; it is written instead, and the model is shown the difference.
-    `prefix` with `always`: commands that begin like this run without asking in this chat.
+    `family` with `always`: the commands that `ApprovalRequested.covers` names run without asking in this chat.
     """
 
     call_id: str
     decision: Literal["once", "always", "reject", "cancel"]
     reason: str = ""
     text: str | None = None
-    prefix: str = ""
+    family: bool = False
 
 
 class Answer(Request, frozen=True, kw_only=True):
@@ -375,6 +364,17 @@ class ListSessions(Request, frozen=True, kw_only=True):
     limit: int = 100
 
 
+class ListMissing(Request, frozen=True, kw_only=True):
+    """→ `{text, chats: [{chat, title, time, messages, lost}]}`: what checkpoints have and the database lacks.
+
+    `text` is one sentence, "" when nothing is missing; `time` in ms; `lost` -1: the chat is there, but ends earlier.
+    """
+
+
+class BringBack(Request, frozen=True, kw_only=True):
+    """→ one sentence. Bring back every missing chat from its checkpoint."""
+
+
 class RenameSession(Request, frozen=True, kw_only=True):
     """→ one sentence. Give the stored chat `chat` another title; it need not be open."""
 
@@ -461,8 +461,8 @@ class ListPrompts(Request, frozen=True, kw_only=True):
     """→ `{prompts: [{name, description, alias, messages, origin, label, path, sha256, state, …}], problems}`.
 
     The prompt files of `own_folder` and `folders`, and those of the project below `cwd`. `state` of a project's is
-    "allowed", "refused" or "unasked"; `messages` of those that are not allowed are empty, `beginning` says how the text
-    begins. `problems`: a sentence for each file that cannot be used; `notes` of a prompt: what of it is not.
+    "allowed" or "waits" for the user's trust (`show_trust`); `messages` of those are empty. `problems`: a sentence for
+    each file that cannot be used; `notes` of a prompt: what of it is not.
     """
 
     cwd: str
@@ -470,19 +470,43 @@ class ListPrompts(Request, frozen=True, kw_only=True):
     folders: tuple[str, ...] = ()
 
 
-class PromptPermit(msgspec.Struct, frozen=True):
-    """A prompt file of a project, as it was shown."""
+class ShowTrust(Request, frozen=True, kw_only=True):
+    """→ `{folder, why, since, inode, files, others, waiting, silenced, problem}`: a folder's files, all decisions.
+
+    The folder is that of the chat, `cwd` where the host has no such chat open; `why` it is trusted: "" (it is not),
+    "user", "setup" (`trust.folders`) or "off" (`trust.enabled`). `files`: `{kind, label, path, sha256, text, does,
+    is_trusted, runs, leads_out, cut}`, `others`: `{path, kind, since, here}` of every decision. `folders` and
+    `own_folder` are those of prompts (`list_prompts`).
+    """
+
+    cwd: str = ""
+    folders: tuple[str, ...] = ()
+    own_folder: str = ""
+
+
+class ShownFile(msgspec.Struct, frozen=True):
+    """A file of a folder, as it was shown."""
 
     path: str
     sha256: str
 
 
-class PermitPrompts(Request, frozen=True, kw_only=True):
-    """→ one sentence. The user allows these files of the project with this content, or refuses them."""
+class ChangeTrust(Request, frozen=True, kw_only=True):
+    """→ one sentence. Trust a folder or files, take that back, or say no more of what waits (`silence`).
 
-    cwd: str
-    files: tuple[PromptPermit, ...]
-    allowed: bool
+    `folder` and `inode`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: those that are trusted
+    as they were shown; with what "folder", those of it that start programs. `path`: a file that is trusted as it is
+    now, or what `revoke` is about, "" = the folder.
+    """
+
+    what: Literal["folder", "files", "revoke", "silence"]
+    cwd: str = ""
+    folder: str = ""
+    inode: int = 0
+    files: tuple[ShownFile, ...] = ()
+    path: str = ""
+    folders: tuple[str, ...] = ()
+    own_folder: str = ""
 
 
 class CheckMentions(Request, frozen=True, kw_only=True):
@@ -533,6 +557,13 @@ class ShowTrace(Request, frozen=True, kw_only=True):
 
     turn: int | None = None
     width: int = 80
+
+
+class ShowAudit(Request, frozen=True, kw_only=True):
+    """→ `{title, text, said}`: what ran, as Markdown, of the chat `of` or of all; with `file` it is written there."""
+
+    of: str = ""
+    file: str = ""
 
 
 class ShowSystemPrompt(Request, frozen=True, kw_only=True):
@@ -694,22 +725,18 @@ class ShowMcp(Request, frozen=True, kw_only=True):
     """Return the MCP servers of a folder, a table each: state, tools with their sizes, resources, prompts, log.
 
     The folder (`root`) is that of the chat, `cwd` where the host has no such chat open. And the files that bring some
-    (`files`): path, names of the servers, what was answered, what is wrong with it.
+    (`files`): path, names of the servers, whether it is trusted, what is wrong with it.
     """
 
     cwd: str = ""
 
 
 class ChangeMcp(Request, frozen=True, kw_only=True):
-    """Start, stop or restart an MCP server, or offer one of its tools (by the server's own name) or no longer.
+    """Start, stop or restart an MCP server, or offer one of its tools (by the server's own name) or no longer."""
 
-    `ask`: forget what was answered about the servers of `file`, and ask in the chat.
-    """
-
-    what: Literal["start", "stop", "restart", "offer", "withhold", "ask"]
+    what: Literal["start", "stop", "restart", "offer", "withhold"]
     server: str = ""
     tool: str = ""
-    file: str = ""
     cwd: str = ""
 
 
@@ -740,10 +767,22 @@ class IndexProject(Request, frozen=True, kw_only=True):
     rebuild: bool = False
 
 
-class FindSecretFiles(Request, frozen=True, kw_only=True):
-    """→ those of the names of files that say that they hold keys or passwords (R-266)."""
+class ReadStaged(Request, frozen=True, kw_only=True):
+    """→ `{diff, stat, subjects, secret}`: what is staged; `diff` "" = nothing is. `secret`: files left out (R-266).
 
-    names: tuple[str, ...]
+    `index`, `git_dir` and `work_tree`: where `git commit` told its editor that they are, "" = as in the folder.
+    """
+
+    cwd: str
+    index: str = ""
+    git_dir: str = ""
+    work_tree: str = ""
+
+
+class ListNames(Request, frozen=True, kw_only=True):
+    """→ the names of the files git lists below a folder, a NUL before each, "" where it lists none."""
+
+    cwd: str
 
 
 class FilesChanged(Request, frozen=True, kw_only=True):

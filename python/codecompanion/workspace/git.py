@@ -1,25 +1,46 @@
-"""What git says of the workspace: its branch and which files are changed; no contents (R-351, R-355).
+"""The one place that starts git, so that it runs nothing a repository names; and the state of a working tree (R-351).
 
-Asks the git command, with a time limit, without taking locks, and without the hooks a foreign repository could bring
-along. Where git cannot say, nothing is detected.
+Git starts programs its configuration names: monitors, filters, drivers, signature checks, transports (issue 20). It
+gets a git directory of its own here, made for one call: the repository's HEAD, refs, objects and index, and of its
+configuration only the values of an allow-list (`git_runner.toml`). No hook, filter, driver, remote or include of the
+repository, of the user or of the system is in it. Folders that look like bare repositories are none: the repository is
+found by `git_repository.py`, not by git.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import re
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
+
+from codecompanion.formats.package_table import package_table
+from codecompanion.formats.programs import find_program
+from codecompanion.workspace.bounded_process import Ended, run_bounded
+from codecompanion.workspace.git_config import read_entries
+from codecompanion.workspace.git_repository import Repository, find_repository, read_start
 
 _log = logging.getLogger(__name__)
 
 TIME_LIMIT_S = 2.0
-_GIT = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-_STATUS = (*("status", "--porcelain=v1", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=all"),)
+MAX_BYTES = 64 * 1024 * 1024
+"""Of what git prints: the names of a million files."""
+NO_REPOSITORY = b"not a git repository"
+_MAX_HEAD_BYTES = 4_096
+_STATUS = ("status", "--porcelain=v1", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=all")
 _ON_NO_COMMIT = "No commits yet on "
+_OTHER_HEADS = ("ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD")
+_SHARED = ("refs", "packed-refs", "reftable", "shallow")
+_OWN_INFO = ("sparse-checkout",)
+_SHARED_INFO = ("exclude", "attributes")
 
 
 class GitStatus(msgspec.Struct, frozen=True):
@@ -39,34 +60,82 @@ def read_status(root: Path, time_limit_s: float = TIME_LIMIT_S) -> GitStatus | N
     return parse_status(output.decode("utf-8", "replace"))
 
 
-def read_git(folder: Path, arguments: Sequence[str], time_limit_s: float) -> bytes:
+def read_git(
+    folder: Path,
+    arguments: Sequence[str],
+    time_limit_s: float,
+    *,
+    repository: Repository | None = None,
+    index: Path | None = None,
+) -> bytes:
     """Return what git prints in a folder; it takes no locks, asks nobody and runs nothing of the repository's. Blocks.
+
+    `repository` and `index`: others than the ones the folder is in and that repository has.
 
     Raises:
         OSError: there is no git, or no such folder.
-        subprocess.SubprocessError: git fails, as it does outside a repository, or takes longer than the limit.
+        subprocess.SubprocessError: git fails, as it does outside a repository, or reaches a limit.
     """
-    done = subprocess.run(
-        [*git_command(), *arguments],
-        cwd=folder,
-        env=git_environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=time_limit_s,
-        check=True,
+    ended = run_git(
+        folder, arguments, time_limit_s=time_limit_s, max_bytes=MAX_BYTES, repository=repository, index=index
     )
-    return done.stdout
+    if ended.stopped == "time":
+        raise subprocess.TimeoutExpired(["git", *arguments], time_limit_s)
+    if ended.stopped:
+        raise subprocess.SubprocessError(f"git printed more than {MAX_BYTES} bytes")
+    if ended.status:
+        raise subprocess.CalledProcessError(ended.status, ["git", *arguments], ended.output, ended.errors)
+    return ended.output
 
 
-def git_command() -> tuple[str, ...]:
-    """Return how git is called: without locks, without the hooks and the monitor a foreign repository could name."""
-    return _GIT
+def run_git(
+    folder: Path,
+    arguments: Sequence[str],
+    *,
+    time_limit_s: float,
+    max_bytes: int,
+    check: Callable[[], None] = lambda: None,
+    repository: Repository | None = None,
+    index: Path | None = None,
+) -> Ended:
+    """Run git in a folder of a repository, as `read_git` does, and return how it ended. Blocks; `check` may raise.
+
+    Raises:
+        OSError: there is no git, or no such folder.
+    """
+    repository = repository or find_repository(folder)
+    program = find_program("git", folder, *((repository.top,) if repository else ()))
+    if repository is None:
+        return Ended(b"", b"fatal: " + NO_REPOSITORY, 128)
+    with tempfile.TemporaryDirectory(prefix="codecompanion-git-") as made:
+        environment = _stand_in(Path(made), repository, index)
+        command = (program, *_table()["arguments"], *arguments)
+        return run_bounded(
+            command,
+            folder=folder,
+            environment=environment,
+            time_limit_s=time_limit_s,
+            max_bytes=max_bytes,
+            check=check,
+        )
 
 
-def git_environment() -> dict[str, str]:
-    """Return the environment of git: nothing in it points to another repository, nobody is asked."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return {**environment, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+def run_git_outside(folder: Path, arguments: Sequence[str], *, time_limit_s: float, max_bytes: int) -> Ended:
+    """Run a git command that needs no repository in a folder of our own: none around the folder counts. Blocks.
+
+    Raises:
+        OSError: there is no git.
+    """
+    environment = {**git_environment(folder), "GIT_DIR": str(folder / "none")}
+    command = (find_program("git", folder), *_table()["arguments"], *arguments)
+    return run_bounded(command, folder=folder, environment=environment, time_limit_s=time_limit_s, max_bytes=max_bytes)
+
+
+def git_environment(home: Path) -> dict[str, str]:
+    """Return the environment of git: what `git_runner.toml` lists; `home` stands for the user's home."""
+    table = _table()
+    kept = {name: value for name in table["kept"].split() if (value := os.environ.get(name)) is not None}
+    return {**kept, **table["environment"], "HOME": str(home), "XDG_CONFIG_HOME": str(home)}
 
 
 def parse_status(output: str) -> GitStatus:
@@ -90,3 +159,95 @@ def _branch(line: str) -> str:
         return ""
     line = line.removeprefix(_ON_NO_COMMIT)
     return line.split("...")[0].split(" [")[0]
+
+
+def _stand_in(made: Path, repository: Repository, index: Path | None) -> dict[str, str]:
+    """Make a git directory that has the repository's content and none of its configuration; return git's environment.
+
+    Raises:
+        OSError: the repository cannot be read, or has no HEAD.
+    """
+    own, common = repository.git_dir, repository.common_dir
+    git_dir = made / "git"
+    (git_dir / "info").mkdir(parents=True)
+    (git_dir / "logs").mkdir()
+    (git_dir / "config").write_text(_config(repository), "utf-8", "surrogateescape")
+    (git_dir / "HEAD").write_bytes(_head(own))
+    for name in _OTHER_HEADS:
+        with contextlib.suppress(OSError):
+            (git_dir / name).write_bytes(read_start(own / name, _MAX_HEAD_BYTES))
+    links = {name: common / name for name in _SHARED}
+    links |= {f"info/{name}": common / "info" / name for name in _SHARED_INFO}
+    links |= {f"info/{name}": own / "info" / name for name in _OWN_INFO}
+    links |= {"logs/HEAD": own / "logs" / "HEAD", "logs/refs": common / "logs" / "refs"}
+    links |= {path.name: path for path in own.glob("sharedindex.*")}
+    for name, target in links.items():
+        if target.exists():
+            (git_dir / name).symlink_to(target)
+    (git_dir / "refs").mkdir(exist_ok=True)  # where the refs are kept in another format
+    return {
+        **git_environment(made),
+        "GIT_DIR": str(git_dir),
+        "GIT_WORK_TREE": str(repository.top),
+        "GIT_INDEX_FILE": str(index or own / "index"),
+        "GIT_OBJECT_DIRECTORY": str(common / "objects"),
+    }
+
+
+def _head(git_dir: Path) -> bytes:
+    head = git_dir / "HEAD"
+    if head.is_symlink() and (target := str(head.readlink())).startswith("refs/"):  # how it was written before 2005
+        return b"ref: " + os.fsencode(target) + b"\n"
+    return read_start(head, _MAX_HEAD_BYTES)
+
+
+def _config(repository: Repository) -> str:
+    """Return the configuration git gets: values of the repository and of the user that are on the lists."""
+    taken = {"core.bare": "false", "core.repositoryformatversion": "0"}
+    for file in _files_of_user():
+        taken |= _taken(file, "user")
+        for entry in read_entries(file):
+            if entry.key == "core.excludesfile":
+                taken[entry.key] = str(Path(entry.value).expanduser()) if entry.value.startswith(("~/", "/")) else ""
+    ignored = Path(taken.get("core.excludesfile") or _folder_of_user() / "ignore")
+    taken["core.excludesfile"] = str(ignored) if ignored.is_file() else ""
+    for file in (repository.common_dir / "config", repository.git_dir / "config.worktree"):
+        taken |= _taken(file, "repository")
+    if any(key.startswith("extensions.") for key in taken):
+        taken["core.repositoryformatversion"] = "1"
+    sections = dict[str, list[str]]()
+    for key, value in taken.items():
+        section, _, name = key.partition(".")
+        sections.setdefault(section, []).append(f"\t{name} = {_quoted(value)}\n")
+    return "".join(f"[{section}]\n{''.join(lines)}" for section, lines in sections.items())
+
+
+def _taken(file: Path, which: str) -> dict[str, str]:
+    patterns = _allowed(which)
+    return {
+        entry.key: entry.value
+        for entry in read_entries(file)
+        if (pattern := patterns.get(entry.key)) and pattern.fullmatch(entry.value)
+    }
+
+
+def _files_of_user() -> tuple[Path, ...]:
+    return (Path("/etc/gitconfig"), _folder_of_user() / "config", Path.home() / ".gitconfig")
+
+
+def _folder_of_user() -> Path:
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git"
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'"{escaped}"'
+
+
+@cache
+def _allowed(which: str) -> Mapping[str, re.Pattern[str]]:
+    return {key: re.compile(values) for key, values in _table()[which].items()}
+
+
+def _table() -> dict[str, Any]:
+    return package_table("workspace/git_runner.toml")

@@ -5,6 +5,7 @@ Files that hold secrets by their name are left out and named (R-266): nobody ask
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -12,14 +13,18 @@ import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cut_line
+from codecompanion.formats.regex import regex
 from codecompanion.workspace.git import read_git
 from codecompanion.workspace.secret_files import is_secret
+from codecompanion.workspace.secret_text import hide_secrets, without_secrets
 
 TIME_LIMIT_S = 10.0
 KINDS = ("staged", "unstaged", "branch")
 """What is compared; "" is all that is not committed, anything else a commit or a range of commits."""
-_SHOWN = ("--no-color", "--no-ext-diff", "--no-textconv", "--relative", "--find-renames")
+_SHOWN = ("--no-color", "--no-ext-diff", "--no-textconv", "--relative", "--find-renames", "--submodule=short")
 _HEAD = "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n%B"
+_FILES = regex(r"^(?=diff --(?:git|cc|combined) )", re.MULTILINE)
+_NAME = regex(r"\Adiff --(?:git a/.{1,4096} b/|cc |combined )(.{1,4096})$", re.MULTILINE)
 _MAIN = ("origin/HEAD", "main", "master", "origin/main", "origin/master", "trunk", "develop")
 """What a branch is compared with: the first of them that there is."""
 
@@ -88,9 +93,24 @@ def _read(root: Path, what: str) -> Diff:
     secret = tuple(name for name in changed if is_secret(name))
     excluded = [f":(top,exclude,literal){name}" for name in secret]
     text = _git(root, *asked.command, *_SHOWN, *head, *asked.after, *([".", *excluded] if excluded else []))
+    text, withheld = diff_without_secrets(text)
+    secret = (*secret, *withheld)
     untracked = _untracked(root) if asked.has_untracked else ()
     hidden = tuple(name for name in untracked if is_secret(name))
     return Diff(asked.title, text, (*secret, *hidden), tuple(name for name in untracked if name not in hidden))
+
+
+def diff_without_secrets(diff: str) -> tuple[str, tuple[str, ...]]:
+    """Return the diff without secrets, and the files that it leaves out because they hold some (issue 20)."""
+    parts, withheld = list[str](), list[str]()
+    for part in _FILES.split(diff):
+        name = _NAME.search(part)
+        text, why = without_secrets(part, name[1]) if name else (hide_secrets(part), "")
+        if name is not None and why:
+            withheld.append(name[1])
+        else:
+            parts.append(text)
+    return "".join(parts), tuple(withheld)
 
 
 def _command(root: Path, what: str) -> _Command:

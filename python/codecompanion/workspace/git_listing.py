@@ -16,8 +16,10 @@ from codecompanion.workspace.git import read_git
 _log = logging.getLogger(__name__)
 
 _LIST = ("--literal-pathspecs", "ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard", "--")
+_NAMES = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
 _UNTRACKED = "?"
 _TIME_LIMIT_S = 30.0
+_NAMES_TIME_LIMIT_S = 10.0
 _MAX_NESTED = 200
 
 
@@ -29,6 +31,24 @@ def files_by_git(
     `only`: paths that are asked about, () = all of the folder. `check` is called now and then, and may raise to stop.
     """
     yield from _listed(root, "", _MAX_NESTED, check, only)
+
+
+def names_below(folder: Path) -> str:
+    """Return the names git lists below a folder, a NUL before each; those that are not text are left out. Blocks."""
+    try:
+        output = read_git(folder, _NAMES, _NAMES_TIME_LIMIT_S)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        _log.info("git could not list %s: %s", folder, error)
+        return ""
+    names = (name for name in output.split(b"\0") if name)
+    return "".join(f"\0{text}" for name in names if (text := _as_text(name)))
+
+
+def _as_text(name: bytes) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return ""
 
 
 def _listed(

@@ -6,10 +6,11 @@ git only what was not changed since can be reverted; that is said.
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import msgspec
+
+from codecompanion.workspace.git import MAX_BYTES, run_git_outside
 
 TIME_LIMIT_S = 10.0
 MAX_CONFLICTS = 127
@@ -34,15 +35,19 @@ def merge(base: str, ours: str, theirs: str, labels: tuple[str, str, str]) -> Me
             Path(path).write_bytes(text.encode("utf-8", "surrogateescape"))
         named = [part for label in labels for part in ("-L", label)]
         try:
-            ended = subprocess.run(
-                ["git", "merge-file", "--stdout", "--quiet", *named, *paths],
-                capture_output=True, check=False, timeout=TIME_LIMIT_S, cwd=folder, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+            ended = run_git_outside(
+                Path(folder),
+                ("merge-file", "--stdout", "--quiet", *named, *paths),
+                time_limit_s=TIME_LIMIT_S,
+                max_bytes=MAX_BYTES,
+            )
         except FileNotFoundError:
             return Merged(ours, problem="git is needed to merge it with later changes, and was not found")
-        except (OSError, subprocess.SubprocessError) as error:
+        except OSError as error:
             return Merged(ours, problem=f"git could not merge it with later changes: {error}")
-    if not 0 <= ended.returncode <= MAX_CONFLICTS:
-        reason = ended.stderr.decode("utf-8", "replace").strip() or f"status {ended.returncode}"
+    if ended.stopped:
+        return Merged(ours, problem="git could not merge it with later changes: it reached a limit")
+    if not 0 <= ended.status <= MAX_CONFLICTS:
+        reason = ended.errors.decode("utf-8", "replace").strip() or f"status {ended.status}"
         return Merged(ours, problem=f"git could not merge it with later changes: {reason}")
-    return Merged(ended.stdout.decode("utf-8", "surrogateescape"), ended.returncode)
+    return Merged(ended.output.decode("utf-8", "surrogateescape"), ended.status)

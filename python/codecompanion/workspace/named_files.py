@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from codecompanion.workspace.files import walk
+from codecompanion.workspace.git import read_git
 
 NO_SUCH_FILE = "no such file in {root}."
 IS_FOLDER = "it is a folder: name its files, or write #{codebase}."
@@ -66,20 +67,13 @@ def _names_below(root: Path, names: Sequence[str]) -> set[str]:
 
 def _listed_by_git(root: Path, names: Sequence[str]) -> Iterator[str] | None:
     """Return the names git lists of these, None where it cannot say."""
-    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "--glob-pathspecs", "ls-files", "-z"]
-    command += ["--cached", "--others", "--exclude-standard", "--", *(f"**/{_escaped(name)}" for name in names)]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ("--glob-pathspecs", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--")
     try:
-        done = subprocess.run(
-            command, cwd=root, env={**environment, "LC_ALL": "C"}, stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=TIME_LIMIT_S, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
+        output = read_git(root, (*command, *(f"**/{_escaped(name)}" for name in names)), TIME_LIMIT_S)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
         _log.info("git could not be asked for a file: %s", error)
         return None
-    if done.returncode != 0:
-        return None
-    return (path.rpartition("/")[2] for path in done.stdout.decode("utf-8", "surrogateescape").split("\0"))
+    return (path.rpartition("/")[2] for path in os.fsdecode(output).split("\0"))
 
 
 def _escaped(name: str) -> str:

@@ -27,10 +27,12 @@ from codecompanion.workspace.left_out import (
     why_left_out,
 )
 from codecompanion.workspace.line_lengths import is_made_of_long_lines
+from codecompanion.workspace.secret_text import without_secrets
 
 MAX_BYTES = 1_000_000
 """`context.max_file_size_mb` unless the user says otherwise (R-216)."""
 MAX_NAMES = 3
+WITHHELD = "secret"
 _OF_A_REPOSITORY = ("HEAD", "objects", "refs")
 _GIT_KEEPS = frozenset(
     "HEAD FETCH_HEAD ORIG_HEAD config description hooks index info objects refs packed-refs logs worktrees branches"
@@ -78,7 +80,10 @@ class ListedFiles(msgspec.Struct, frozen=True):
 
 
 class FileText(msgspec.Struct, frozen=True):
-    """What stands in a file; `why_not` "" or the reason why it is left out: binary, generated, too large."""
+    """What stands in a file, without secrets; `why_not` "" or why it is left out: binary, generated, too large.
+
+    "secret: …" says which secret a file holds that is withheld.
+    """
 
     content: bytes = b""
     mtime_ns: int = 0
@@ -157,7 +162,19 @@ def read_project_file(root: Path, path: str, choice: Choice) -> FileText:
         return _unreadable(root / path)
     finally:
         os.close(handle)
-    return FileText(content, mtime_ns, size, why_no_text(content))
+    return shareable(FileText(content, mtime_ns, size, why_no_text(content)), path)
+
+
+def shareable(file: FileText, path: str) -> FileText:
+    """Return a file as it may be searched and sent unasked: without its secrets, or withheld (issue 20)."""
+    if file.why_not:
+        return file
+    # Every byte is a letter, so that what is not UTF-8 stays as it is.
+    before = file.content.decode("latin-1")
+    text, why = without_secrets(before, path)
+    if why:
+        return msgspec.structs.replace(file, content=b"", why_not=f"{WITHHELD}: {why}")
+    return file if text is before else msgspec.structs.replace(file, content=text.encode("latin-1"))
 
 
 def _unreadable(path: Path) -> FileText:

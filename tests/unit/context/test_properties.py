@@ -22,6 +22,7 @@ from codecompanion.model.messages import (
     GatheredPiece,
     ImagePart,
     Message,
+    Source,
     TextPart,
     ToolCall,
     is_protected,
@@ -255,6 +256,30 @@ def test_a_change_is_spliced_onto_a_history_that_moved_on(messages, later):
     joined = tuple(msgspec.structs.replace(m, id=f"later-{m.id}") for m in later)
     moved = with_messages(View(), (*prepared.repair.messages, *joined))
     assert apply_change(moved, change).messages == (*prepared.messages, *joined)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=amount(10, 40, 400), deadline=None)
+@given(messages=chats(), fullness=st.floats(0.3, 3), reply=REPLIES, manual=st.booleans(), spread=st.integers(1, 4))
+def test_a_summary_inherits_the_sources_of_what_it_stands_for(name, messages, fullness, reply, manual, spread):
+    """Issue 20: whatever policy, tier and strategy removes text from outside, a message that may hold it says so."""
+    told = tuple(
+        msgspec.structs.replace(message, sources=(Source("page", f"https://example.org/{index}"),))
+        if index % spread == 0 and message.role in ("tool", "user")
+        else message
+        for index, message in enumerate(messages)
+    )
+    window = max(50, int(sum(map(count, messages)) / fullness))
+    prepared, _ = run(told, window, policy=POLICIES[name], script=lambda ask: reply, manual=manual)
+    works = [report.work for report in prepared.reports if report.work is not None and report.event != "memory_flushed"]
+    for work in works:
+        before, after = {m.id: m for m in work.before}, {m.id for m in work.messages}
+        gone = {one for m in work.before if m.id not in after for one in m.sources}
+        for message in work.messages:
+            known = before.get(message.id)
+            assert gone <= set(message.sources) if known is None else set(known.sources) <= set(message.sources)
+    if works:
+        assert works[-1].messages == prepared.messages
 
 
 @settings(deadline=None)

@@ -34,10 +34,16 @@ OURS = {
     "formats/sanitise.py": "a table that is part of the package",
     "settings.py": "the generated defaults",
     "store/search/question.py": "a table that is part of the package",
+    "tools/commands/process.py": "what our own launcher tells, `DecodeError` caught",
+    "tools/sandbox/escape_check.py": "what our own check prints, `DecodeError` caught",
+    "tools/sandbox/probe.py": "what our own launcher tells, `DecodeError` caught",
+    "tools/sandbox/inside/confinement.py": "a table that is part of the package",
+    "tools/sandbox/inside/launcher.py": "the order our own process gave",
     "tools/commands/command_environment.py": "a table that is part of the package",
     "tools/builtin/grep_search.py": "what ripgrep prints, or a process of our own",
     "tools/builtin/grep_worker.py": "the order our own process gave",
     "adapters/openai_chat/reasoning_details.py": "what we have written ourselves",
+    "adapters/request_gate.py": "the body that our own adapter has just rendered",
     "adapters/openai_responses/decode.py": "`ReplyDecoder` reads every part of a reply in a guard",
 }
 """Where a decode needs no guard of its own, and why."""

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from codecompanion.errors import InputError
+from codecompanion.session.trust.trust import Trust
 from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, Notice, ToolFinished
 from codecompanion.wire.requests import Approve, ListGrants, RevokeGrant
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -19,6 +20,7 @@ def _call(number: int, name: str, **arguments: object) -> tuple[str, str, str]:
 
 async def _start(tmp_path, *replies, **tools):
     bench = Bench(tmp_path, ScriptedAdapter("s", [*replies, says("done")]), tools={"yolo": False, **tools})
+    bench.services.trust = Trust(enabled=False)  # an untrusted folder narrows: tests/attacks/test_provenance.py
     session = await bench.open()
     session.submit(submit("go"))
     return bench, session
@@ -29,19 +31,17 @@ async def _asked(bench, count):
     return bench.of(ApprovalRequested)[-1]
 
 
-async def test_a_prefix_is_offered_taken_and_covers_what_follows(tmp_path):
+async def test_a_family_of_commands_is_offered_taken_and_covers_what_follows(tmp_path):
     bench, session = await _start(
         tmp_path,
         calls(_call(1, "run_command", command="echo one")),
         calls(_call(2, "run_command", command="echo two three")),
-        calls(_call(3, "run_command", command="echo four; echo five")),
+        calls(_call(3, "run_command", command="echo four > five")),
     )
-    assert (await _asked(bench, 1)).prefix == "echo one"
-    with pytest.raises(InputError, match="does not begin with"):
-        session.desk.answer(Approve(call_id="c1", decision="always", prefix="ls"))
-    session.desk.answer(Approve(call_id="c1", decision="always", prefix="echo"))
+    assert (await _asked(bench, 1)).covers == "“echo” with harmless options, on files of the workspace"
+    session.desk.answer(Approve(call_id="c1", decision="always", family=True))
     third = await _asked(bench, 2)
-    assert (third.call_id, third.prefix) == ("c3", "")
+    assert (third.call_id, third.covers) == ("c3", "")
     session.desk.answer(Approve(call_id="c3", decision="reject"))
     await bench.idle(session)
     assert [event.status for event in bench.of(ToolFinished)] == ["ok", "ok", "rejected"]
@@ -60,7 +60,7 @@ async def test_yolo_asks_about_files_that_something_runs_and_says_why(tmp_path):
         yolo=True,
     )
     asked = await _asked(bench, 1)
-    assert (asked.call_id, asked.why) == ("c2", "a build, test or install command runs it")
+    assert (asked.call_id, asked.why) == ("c2", "a build, test, lint or install command runs it")
     session.desk.answer(Approve(call_id="c2", decision="always"))
     asked = await _asked(bench, 2)
     assert (asked.call_id, asked.why) == ("c3", "version control runs or uses it")
@@ -174,21 +174,21 @@ async def test_a_link_that_leads_to_a_guarded_file_meanwhile_says_why_it_asks_ag
 
 
 async def test_what_is_always_allowed_is_listed_kept_and_taken_back(tmp_path):
-    """In this chat and this workspace only; a prefix of the configuration is listed and stays."""
+    """In this chat and this workspace only; a family of commands is one grant."""
     (tmp_path / "sub").mkdir()
     made = [
-        _call(1, "run_command", command="echo one two"),
+        _call(1, "run_command", command="pwd"),
         _call(2, "run_command", command="echo two", cwd="sub"),
         _call(3, "create_file", path="a.txt", content="a"),
     ]
     bench, session = await _start(tmp_path, *(calls(one) for one in made))
-    for number, prefix in ((1, "echo one"), (2, ""), (3, "")):
+    for number, family in ((1, True), (2, False), (3, False)):
         asked = await _asked(bench, number)
-        session.desk.answer(Approve(call_id=asked.call_id, decision="always", prefix=prefix))
+        session.desk.answer(Approve(call_id=asked.call_id, decision="always", family=family))
     await bench.idle(session)
     rows = session.grants.carry_out(ListGrants())
     assert [(row["tool"], row["what"]) for row in rows] == [
-        ("create_file", ""), ("run_command", "echo two (in sub)"), ("run_command", "echo one …"),
+        ("create_file", ""), ("run_command", "echo two (in sub)"), ("run_command", "pwd, harmless options only"),
     ]  # fmt: skip
     assert session.grants.carry_out(RevokeGrant(grant=rows[1]["grant"])) == "run_command asks again: echo two (in sub)"
     with pytest.raises(InputError, match="already"):
@@ -197,7 +197,7 @@ async def test_what_is_always_allowed_is_listed_kept_and_taken_back(tmp_path):
     await session.close()
     again = await bench.resume()
     assert again is not None
-    assert (again.desk.approvals.always, again.desk.approvals.prefixes) == (left.always, left.prefixes)
+    assert (again.desk.approvals.always, again.desk.approvals.families) == (left.always, left.families)
     assert bench.of(Notice)[-1].text == "2 permanent approvals from before apply to this chat; /approvals lists them."
     for row in rows[0], rows[2]:
         again.grants.carry_out(RevokeGrant(grant=row["grant"]))

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from codecompanion.wire.events import ToolFinished
+from codecompanion.wire.events import ApprovalRequested, ToolFinished
+from codecompanion.wire.requests import Approve
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 KEY = "sk-proj-Zq8vT1mWbR5xY2nK7pL4cD9f"
@@ -38,6 +39,9 @@ async def test_a_known_key_is_neither_stored_nor_shown_nor_sent(tmp_path, call):
     bench.services.known_secrets.learn([KEY])
     session = await bench.open()
     session.submit(submit("go"))
+    await bench.until(lambda: bench.is_idle(session) or bench.of(ApprovalRequested))
+    for asked in bench.of(ApprovalRequested):  # reading a file of keys asks, also under YOLO
+        session.desk.answer(Approve(call_id=asked.call_id, decision="once"))
     await bench.idle(session)
     [finished] = bench.of(ToolFinished)
     assert finished.status in ("ok", "error")

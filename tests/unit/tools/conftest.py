@@ -13,12 +13,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from codecompanion.settings_sections import SandboxSettings
 from codecompanion.tools.base import ApprovalQuestion, ToolContext, ToolOutput
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.registry import ToolRegistry
 from codecompanion.tools.runner import run_call
+from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.files import walk
+from codecompanion.workspace.git_config import read_certainly
 from codecompanion.workspace.paths import Workspace
 from codecompanion.workspace.secret_files import is_secret
 
@@ -46,8 +49,17 @@ def stored() -> dict[str, str]:
     return {}
 
 
+SANDBOX = SandboxSettings(mode="auto", write=(), read=(), network=False)
+
+
+@pytest.fixture(scope="session")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    """The sandbox of this machine, or none."""
+    return Sandbox(SANDBOX, tmp_path_factory.mktemp("private"))
+
+
 @pytest.fixture
-def context(root: Path, tmp_path: Path, stored: dict[str, str]) -> ToolContext:
+def context(root: Path, tmp_path: Path, stored: dict[str, str], sandbox: Sandbox) -> ToolContext:
     """What the session gives to tools."""
     workspace = Workspace(root)
     return ToolContext(
@@ -58,7 +70,9 @@ def context(root: Path, tmp_path: Path, stored: dict[str, str]) -> ToolContext:
         read_stored=stored.__getitem__,
         walk=walk,
         is_secret=is_secret,
+        read_git_config=read_certainly,
         timeout_s=30,
+        sandbox=sandbox,
     )
 
 

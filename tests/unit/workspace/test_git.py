@@ -68,10 +68,9 @@ def test_the_repository_cannot_run_a_program(repository):
     assert not ran.exists()
 
 
-def test_a_git_that_takes_too_long_is_given_up(repository, monkeypatch, tmp_path):
+def test_a_git_that_takes_too_long_is_given_up(repository, monkeypatch, tmp_path_factory):
     """The turn waits no longer than the limit."""
-    slow = tmp_path / "bin"
-    slow.mkdir()
+    slow = tmp_path_factory.mktemp("bin")
     (slow / "git").write_text("#!/bin/sh\nexec sleep 60\n")
     (slow / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow}:/usr/bin:/bin")

@@ -50,6 +50,10 @@ sys.exit(0 if found else 1)
 """
 
 
+def no_program(name: str, *_: Path) -> str:
+    raise FileNotFoundError(name)
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
@@ -64,14 +68,14 @@ def searcher(request: pytest.FixtureRequest, root: Path, tmp_path: Path, monkeyp
     """Let each of the three answer."""
     tools = tmp_path / "bin"
     tools.mkdir()
-    monkeypatch.setattr(text_search.shutil, "which", lambda name: None)
+    monkeypatch.setattr(text_search, "find_program", no_program)
     if request.param == "real ripgrep":
-        monkeypatch.setattr(text_search.shutil, "which", lambda name: RIPGREP)
+        monkeypatch.setattr(text_search, "find_program", lambda name, *_: RIPGREP)
         return "ripgrep"
     if request.param == "ripgrep":
         (tools / "rg").write_text(STAND_IN)
         (tools / "rg").chmod(0o755)
-        monkeypatch.setattr(text_search.shutil, "which", lambda name: str(tools / name))
+        monkeypatch.setattr(text_search, "find_program", lambda name, *_: str(tools / name))
     elif request.param == "git":
         git(root, "init", "-q")
         git(root, "add", "a.py")
@@ -112,14 +116,14 @@ def test_a_program_that_fails_is_followed_by_the_next(
     broken = tmp_path / "rg"
     broken.write_text("#!/bin/sh\nexit 2\n")
     broken.chmod(0o755)
-    monkeypatch.setattr(text_search.shutil, "which", lambda name: str(broken))
+    monkeypatch.setattr(text_search, "find_program", lambda name, *_: str(broken))
     assert files_with(root, ["alpha"]).searcher == "walk"
     git(root, "init", "-q")
     assert files_with(root, ["alpha"]).searcher == "git"
 
 
 def test_hidden_files_are_searched_when_they_are_wanted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_search.shutil, "which", lambda name: None)
+    monkeypatch.setattr(text_search, "find_program", no_program)
     (root / ".config").write_text("alpha\n")
     assert ".config" in files_with(root, ["alpha"], Choice(include_hidden=True)).paths
     assert ".config" not in files_with(root, ["alpha"]).paths
@@ -127,7 +131,7 @@ def test_hidden_files_are_searched_when_they_are_wanted(root: Path, monkeypatch:
 
 def test_the_output_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(root, "init", "-q")
-    monkeypatch.setattr(text_search.shutil, "which", lambda name: None)
+    monkeypatch.setattr(text_search, "find_program", no_program)
     monkeypatch.setattr(text_search, "MAX_OUTPUT_BYTES", 3)
     assert files_with(root, ["alpha"]).is_cut
     assert os.environ.get("GIT_DIR") is None

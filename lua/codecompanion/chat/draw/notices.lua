@@ -13,8 +13,9 @@ local M = {}
 local MAX = 200
 local AT_END = "end"
 
----What makes a notice untrue: the input was sent, a reply comes, the same question is answered, the chat is compacted.
----@alias CodeCompanion.NoticeEnd "input"|"reply"|"answer"|"compaction"
+---What makes a notice untrue: the input was sent, a reply comes, the same question is answered, the chat is compacted,
+---what waits for the user's trust is another.
+---@alias CodeCompanion.NoticeEnd "input"|"reply"|"answer"|"compaction"|"trust"
 
 ---@class CodeCompanion.Notice
 ---@field text string

@@ -65,14 +65,15 @@ local function open(path, line, root)
   if path == "" then
     return say.hint("This is no place in a file.")
   end
-  local whole = vim.fs.normalize(path)
+  local whole = vim.fs.normalize(path, { expand_env = false })
   if root and not vim.startswith(whole, "/") then
     whole = vim.fs.joinpath(root, whole)
   end
   if vim.fn.filereadable(whole) == 0 then
     return say.hint(("No file %s"):format(path))
   end
-  require("codecompanion.files.show").file(vim.fn.fnamemodify(whole, ":p"), line and line > 0 and line or nil)
+  whole = require("codecompanion.literal").absolute(whole)
+  require("codecompanion.files.show").file(whole, line and line > 0 and line or nil)
 end
 
 ---Open the place a line of the fold names.

@@ -116,7 +116,8 @@ function M.lines(result, exact, width)
   local room = math.max(10, width - api.nvim_strwidth(lines[3]) + #"what")
   for _, row in ipairs(rows) do
     local name, preview = row.name or "", row.preview or ""
-    local what = name .. (name ~= "" and preview ~= "" and ": " or "") .. preview
+    local from = (row.source or "") ~= "" and ("[%s%s] "):format(row.narrows and "! " or "", row.source) or ""
+    local what = from .. name .. (name ~= "" and preview ~= "" and ": " or "") .. preview
     lines[#lines + 1] = ("%7s%s%s%s  %s %s %s"):format(
       numbers.short(row.tokens),
       is_narrow and "" or ("   %s"):format(share(row.tokens, result.total)),

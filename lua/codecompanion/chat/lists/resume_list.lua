@@ -9,6 +9,7 @@ local host = require("codecompanion.host")
 local lines = require("codecompanion.chat.lists.stored_lines")
 local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
+local scratch = require("codecompanion.screen.scratch")
 local severity = require("codecompanion.severity")
 local stored = require("codecompanion.chat.lists.stored")
 
@@ -160,10 +161,31 @@ local function rename(item, done)
   stored.rename(item.id, nil, { present = item.title, done = done })
 end
 
----@param items CodeCompanion.StoredChat[]
+---Ask what checkpoints have and the database lacks.
+---@param callback fun(missing: string) "" for nothing
+local function with_missing(callback)
+  host.request("list_missing", vim.empty_dict(), function(err, missing)
+    callback(err or type(missing) == "table" and missing.text or "")
+  end)
+end
+
+---Bring back the chats that the database lacks.
 ---@param callback fun(id: string)
-local function show_float(items, callback)
-  local rows, at = lines.float(items)
+local function bring_back(callback)
+  host.request(
+    "bring_back",
+    vim.empty_dict(),
+    say.answer(function()
+      M.pick(callback)
+    end)
+  )
+end
+
+---@param items CodeCompanion.StoredChat[]
+---@param missing string What is missing, "" for nothing
+---@param callback fun(id: string)
+local function show_float(items, missing, callback)
+  local rows, at = lines.float(items, missing)
   local function then_again(change_it)
     return function(item, close)
       change_it(item, function()
@@ -188,12 +210,22 @@ local function show_float(items, callback)
   end)
   vim.bo[bufnr].filetype = "codecompanion_resume"
   lines.colour(bufnr)
-  if not at[1] then
-    api.nvim_win_set_cursor(0, { math.min(2, #rows), 0 })
+  if missing ~= "" then
+    local win = api.nvim_get_current_win()
+    scratch.map(bufnr, "b", "Bring back missing chats", function()
+      scratch.close(win)
+      bring_back(callback)
+    end)
+  end
+  for line = 1, #rows do
+    if at[line] then
+      api.nvim_win_set_cursor(0, { line, 0 })
+      break
+    end
   end
 end
 
-local MANAGE = { manage = true }
+local MANAGE, BRING_BACK = { manage = true }, { bring_back = true }
 
 ---@param items CodeCompanion.StoredChat[]
 ---@param prompt string
@@ -204,7 +236,7 @@ local function select(items, prompt, extra, on_choice)
     prompt = prompt,
     kind = "codecompanion.session",
     format_item = function(item)
-      return item.manage and "Rename or delete a chat…" or lines.one(item)
+      return item.manage and "Rename or delete a chat…" or item.text or lines.one(item)
     end,
   }
   local all = vim.list_extend(vim.list_slice(items), extra)
@@ -235,19 +267,29 @@ end
 ---@param callback fun(id: string)
 function M.pick(callback)
   require("codecompanion.chat.lists.loading").list({ what = "stored chats" }, function(done)
-    M.list(done, nil, done)
-  end, function(items)
-    items = sorted(worth_resuming(items))
-    if #items == 0 then
+    M.list(function(items)
+      with_missing(function(missing)
+        done({ items = items, missing = missing })
+      end)
+    end, nil, done)
+  end, function(found)
+    local items, missing = sorted(worth_resuming(found.items)), found.missing
+    if #items == 0 and missing == "" then
       return say.line("No stored chats yet", severity.WARN)
     end
     if choose.is_builtin_select() then
       return choose.in_normal_mode(function()
-        show_float(items, callback)
+        show_float(items, missing, callback)
       end)
     end
-    select(items, "Resume a chat", { MANAGE }, function(item)
-      if item.manage then
+    local extra = { MANAGE }
+    if missing ~= "" then
+      table.insert(extra, 1, vim.tbl_extend("error", BRING_BACK, { text = "Bring back: " .. missing }))
+    end
+    select(items, "Resume a chat", extra, function(item)
+      if item.bring_back then
+        bring_back(callback)
+      elseif item.manage then
         manage(items, callback)
       else
         callback(item.id)
@@ -262,7 +304,12 @@ function M.newest(callback)
   M.list(function(items)
     items = worth_resuming(items)
     if #items == 0 then
-      return say.line("No stored chats yet", severity.WARN)
+      return with_missing(function(missing)
+        if missing ~= "" then
+          return M.pick(callback)
+        end
+        say.line("No stored chats yet", severity.WARN)
+      end)
     end
     callback(items[1].id)
   end, NEWEST)

@@ -107,14 +107,19 @@ M.WIDEST = 110
 
 ---The lines of the float, and the chat of each line.
 ---@param items CodeCompanion.StoredChat[]
+---@param missing? string What the database lacks, "" for nothing
 ---@return string[] lines
 ---@return table<integer, CodeCompanion.StoredChat> at
-function M.float(items)
+function M.float(items, missing)
   local lines, at = {}, {}
   local room = math.min(M.WIDEST, vim.o.columns - 2) - AGE
   local function add(line, item)
     lines[#lines + 1] = line
     at[#lines] = item
+  end
+  if missing and missing ~= "" then
+    add(fit.cut("── " .. missing, room + AGE), nil)
+    add("── b brings back what the checkpoints hold", nil)
   end
   for index, item in ipairs(items) do
     if not item.here and (index == 1 or items[index - 1].here) then

@@ -60,7 +60,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param approval CodeCompanion.Approval
 ---@param decision "once"|"always"|"reject"|"cancel"
----@param more? { reason?: string, prefix?: string }
+---@param more? { reason?: string, family?: boolean }
 local function send(chat, approval, decision, more)
   if not is_open(chat, approval) then
     return say.line(GONE, severity.WARN)
@@ -143,23 +143,19 @@ end
 
 ---@class CodeCompanion.AlwaysScope
 ---@field text string
----@field prefix? string The user may change it before it is allowed
+---@field family? boolean All commands that the question offers, not only this one
 
 ---What "always" could allow.
 ---@param event table approval_requested
 ---@return CodeCompanion.AlwaysScope[]
 local function scopes_of(event)
-  local kind = kinds[event.kind]
-  if kind then
-    return { { text = kind.always } }
-  elseif event.filetype ~= "sh" then
+  if event.filetype ~= "sh" then
     local but = event.path ~= "" and ", except files that run code" or ""
     return { { text = ("Always allow %s in this chat%s"):format(event.name, but) } }
   end
   local found = { { text = "Always allow exactly this command in this chat" } }
-  if event.prefix ~= "" then
-    local text = ("Always allow commands that begin with “%s”…"):format(visible().line(event.prefix).text)
-    found[2] = { text = text, prefix = event.prefix }
+  if event.covers ~= "" then
+    found[2] = { text = ("Always allow %s"):format(visible().line(event.covers).text), family = true }
   end
   return found
 end
@@ -177,14 +173,8 @@ local function ask_for_scope(chat, approval)
   }, function(scope)
     if not scope then
       return
-    elseif not scope.prefix then
-      return send(chat, approval, "always")
     end
-    ask_for({ prompt = "Always allow commands with this prefix: ", default = scope.prefix }, function(prefix)
-      if vim.trim(prefix) ~= "" then
-        send(chat, approval, "always", { prefix = vim.trim(prefix) })
-      end
-    end)
+    send(chat, approval, "always", { family = scope.family })
   end)
 end
 
@@ -202,6 +192,8 @@ local ACTIONS = {
   always_accept = function(chat, approval)
     if approval.event.why ~= "" then
       return say.line(("Asked every time: %s"):format(approval.event.why), severity.WARN)
+    elseif approval.event.narrowed ~= "" then
+      return say.line(("Nothing is allowed permanently: %s"):format(approval.event.narrowed), severity.WARN)
     end
     ask_for_scope(chat, approval)
   end,
@@ -370,11 +362,17 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested
 function M.requested(chat, event)
-  event = vim.tbl_extend(
-    "keep",
-    event,
-    { path = "", before = "", after = "", why = "", prefix = "", filetype = "text", kind = "call" }
-  )
+  event = vim.tbl_extend("keep", event, {
+    path = "",
+    before = "",
+    after = "",
+    why = "",
+    again = "",
+    narrowed = "",
+    covers = "",
+    filetype = "text",
+    kind = "call",
+  })
   local before = chat.tail_kind
   local block = draw.append(chat, require("codecompanion.chat.question.block").block(chat, event))
   local approval = chat.put_away[event.call_id]
@@ -464,22 +462,16 @@ function M.closed(chat, call_id)
   end
 end
 
----The questions go away: those of tool calls when the turn is over, all of them when the host is gone.
+---The questions go away: the turn is over, or the host is gone.
 ---@param chat CodeCompanion.Chat
----@param all? boolean
-function M.close_all(chat, all)
-  local function ends(approval)
-    return all or questions.is_pressing(approval)
-  end
-  for _, approval in ipairs(vim.tbl_filter(ends, chat.approvals)) do
+function M.close_all(chat)
+  for _, approval in ipairs(vim.list_slice(chat.approvals)) do
     take_away(chat, approval.call_id)
   end
   follow.stop(chat)
   for call_id, approval in pairs(chat.put_away) do
-    if ends(approval) then
-      chat.put_away[call_id] = nil
-      diff_view().closed(approval)
-    end
+    chat.put_away[call_id] = nil
+    diff_view().closed(approval)
   end
 end
 

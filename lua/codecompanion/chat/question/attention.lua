@@ -43,9 +43,6 @@ end
 ---@param event table approval_requested
 function M.approval(chat, event)
   local kind = kinds[event.kind]
-  if kind and not kind.waits then
-    return
-  end
   local hidden = unseen(chat)
   if hidden and kind then
     tell(("%s %s · :CodeCompanion approval"):format(questions.name_of(chat), kind.told), severity.WARN)

@@ -2,7 +2,6 @@
 ---the screen, why it is asked although much was granted, and the keys. Each line begins with a bar.
 
 local api = vim.api
-local blocks = require("codecompanion.chat.draw.blocks")
 local counts = require("codecompanion.files.counts").text
 local fit = require("codecompanion.screen.fit")
 local keymaps = require("codecompanion.chat.state.keys")
@@ -19,7 +18,22 @@ local MAX_ROWS, MIN_ROWS = 60, 5
 local OTHER_ROWS = 7
 local DEFAULT_WIDTH = 80
 local UNSAVED = ", which has unsaved changes"
+---Cells of a command that still say which one it is: with fewer of them only the block below shows it.
+local MIN_COMMAND = 8
 local NEEDS_APPROVAL = "needs your approval"
+---Where a command would run, by `place` of the event.
+local PLACES = {
+  inside = "in the sandbox",
+  network = "in the sandbox, with network",
+  outside = "outside the sandbox",
+  none = "no sandbox here",
+  off = "no sandbox",
+}
+---Why a command that failed would run again, by `place`; the key that accepts follows.
+local RETRIES = {
+  network = { "It failed in the sandbox (no network).", "runs it with the network" },
+  outside = { "It failed in the sandbox.", "runs it outside" },
+}
 
 ---The room there is in the windows that show the chat: columns of the narrowest, rows of the lowest.
 ---@param chat CodeCompanion.Chat
@@ -106,7 +120,7 @@ local function choices(event, has_more)
   local kind, is_change = kinds[event.kind], event.path ~= "" and event.before ~= event.after
   local found =
     vim.list_slice(kind and kind.choices or { { "accept_change", "accept" }, { "reject_change", "reject…" } })
-  if not kind and event.why == "" then
+  if not kind and event.why == "" and (event.narrowed or "") == "" then
     found[#found + 1] = { "always_accept", "always…" }
   end
   if is_change then
@@ -152,7 +166,7 @@ end
 ---@param width integer
 ---@return string
 local function title_of_change(event, size, width)
-  local title = visible.line(blocks.one_line(event.title)).text
+  local title = visible.line(event.title).text
   if vim.endswith(title, UNSAVED) then
     title = title:sub(1, -#UNSAVED - 1)
   end
@@ -171,39 +185,68 @@ local function title_of_change(event, size, width)
   return BAR .. title
 end
 
----`run_command · needs your approval`, in one line of the window: what the body says as well is left out.
+---`run_command · in the sandbox · needs your approval`, in one line of the window: what the body says as well is left
+---out, the place of a command never is.
 ---@param event table
 ---@param width integer
 ---@return string
 local function title_of_call(event, width)
-  local notice = kinds[event.kind] and kinds[event.kind].notice or (" · " .. NEEDS_APPROVAL)
-  local what = event.title ~= event.name and visible.line(blocks.one_line(event.title)).text or ""
+  local place = PLACES[event.place] or ""
+  if event.retry then
+    place = "again" .. (place ~= "" and ", " .. place or "")
+  end
+  place = place ~= "" and " · " .. place or ""
+  local notice = kinds[event.kind] and kinds[event.kind].notice or (place .. " · " .. NEEDS_APPROVAL)
+  local what = event.title ~= event.name and visible.line(event.title).text or ""
   local first = visible.line((event.body:match("^[^\n]*"))).text
   local title = BAR .. (event.name ~= "" and event.name or "approval")
   if what ~= "" and what ~= first and first:sub(1, #what) ~= what then
-    local left = width - api.nvim_strwidth(title .. ": " .. notice)
-    if left < api.nvim_strwidth(what) then
-      left, notice = width - api.nvim_strwidth(title .. ": "), ""
+    local before = title .. ": "
+    if vim.startswith(what, event.name .. " ") then -- the tool's own title names it
+      before, what = title .. " ", what:sub(#event.name + 2)
     end
-    title = title .. ": " .. fit.cut(what, math.max(8, left))
+    local left = width - api.nvim_strwidth(before .. notice)
+    if left < api.nvim_strwidth(what) then
+      left, notice = width - api.nvim_strwidth(before .. place), place
+    end
+    title = left >= MIN_COMMAND and before .. fit.squeeze(what, left) or title
+  end
+  if place ~= "" and api.nvim_strwidth(title .. notice) > width then
+    notice = place
   end
   return title .. notice
 end
 
+---@param chat CodeCompanion.Chat
 ---@param event table
 ---@param hidden integer Characters that do not show by themselves
 ---@return string[]
-local function warnings(event, hidden)
+local function warnings(chat, event, hidden)
   local found = {}
   if vim.endswith(event.title, UNSAVED) then
     found[#found + 1] = BAR .. "! The file has unsaved changes"
   end
-  if event.why ~= "" then
-    found[#found + 1] = BAR .. ("! Asked every time: %s"):format(event.why)
+  local retry = event.retry and RETRIES[event.place]
+  if retry then
+    local key = keys.of("accept_change", chat.bufnr) or ":CodeCompanion accept"
+    found[#found + 1] = BAR .. ("! %s %s %s"):format(retry[1], key, retry[2])
+  elseif event.why ~= "" then
+    found[#found + 1] = BAR .. ("! Asked every time: %s"):format(visible.line(event.why).text)
+  elseif event.again ~= "" then
+    found[#found + 1] = BAR .. ("! Asked again: %s"):format(visible.line(event.again).text)
+  end
+  if (event.note or "") ~= "" then
+    found[#found + 1] = BAR .. ("! %s"):format(visible.line(event.note).text)
+  end
+  if (event.narrowed or "") ~= "" then
+    found[#found + 1] = BAR .. ("! Narrowed: %s"):format(visible.line(event.narrowed).text)
+  end
+  if (event.title .. event.body):lower():find("%f[%w]xn%-%-") then
+    found[#found + 1] = BAR .. "! A host is written as xn--…: it stands for letters that are not ASCII"
   end
   if hidden > 0 then
-    local what = hidden == 1 and "1 invisible character" or ("%d invisible characters"):format(hidden)
-    found[#found + 1] = BAR .. ("! %s shown as ^X or <U+…>"):format(what)
+    local what = hidden == 1 and "1 character that could mislead" or ("%d characters that could mislead"):format(hidden)
+    found[#found + 1] = BAR .. ("! %s shown as <U+…>"):format(what)
   end
   return found
 end
@@ -225,7 +268,7 @@ end
 function M.block(chat, event)
   local room, is_change = room_of(chat), rows_of_change.is_change(event)
   local keys_first = key_lines(chat, event, true, room.width)
-  room.rows = math.max(MIN_ROWS, room.rows - height(warnings(event, 1), room) - height(keys_first, room) + 1)
+  room.rows = math.max(MIN_ROWS, room.rows - height(warnings(chat, event, 1), room) - height(keys_first, room) + 1)
   local body, title
   if is_change then
     local rows, size = rows_of_change.of_event(event, room.rows)
@@ -234,7 +277,7 @@ function M.block(chat, event)
     body, title = body_of(event.body, room), title_of_call(event, room.width)
   end
   local lines, marks = { title }, { { row = 0, from = 0, to = #title, group = "CodeCompanionApproval" } }
-  for _, warning in ipairs(warnings(event, body.hidden)) do
+  for _, warning in ipairs(warnings(chat, event, body.hidden)) do
     marks[#marks + 1] = { row = #lines, from = 0, to = #warning, group = "CodeCompanionWarning" }
     lines[#lines + 1] = warning
   end

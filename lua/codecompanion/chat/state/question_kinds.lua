@@ -2,41 +2,13 @@
 
 ---@class CodeCompanion.QuestionKind
 ---@field choices { [1]: string, [2]: string }[] verb, words
----@field always? string What "always" allows
 ---@field notice string What stands after the title
 ---@field hints table<string, string> What a key that answers nothing here says
----@field waits boolean Whether something waits for the answer
----@field waiting? string[] What the chat does meanwhile: in a sentence, and where there is little room
----@field told? string What is said where nobody looks: the name of the chat, and this
+---@field waiting string[] What the chat does meanwhile: in a sentence, and where there is little room
+---@field told string What is said where nobody looks: the name of the chat, and this
 
 ---@type table<string, CodeCompanion.QuestionKind>
 return {
-  rules = {
-    choices = {
-      { "accept_change", "read in this chat" },
-      { "reject_change", "no" },
-      { "always_accept", "always…" },
-    },
-    always = "Always read them, until they change",
-    notice = " · not read yet",
-    hints = {
-      cancel = "Nothing waits for this answer: leave it, or reject it",
-    },
-    waits = false,
-  },
-  mcp = {
-    choices = {
-      { "accept_change", "start them this time" },
-      { "reject_change", "no" },
-      { "always_accept", "always…" },
-    },
-    always = "Always start them, until the file changes",
-    notice = " · nothing is started yet",
-    hints = {
-      cancel = "Nothing waits for this answer: leave it, or reject it",
-    },
-    waits = false,
-  },
   sampling = {
     choices = {
       { "accept_change", "let the model answer" },
@@ -47,7 +19,6 @@ return {
       always_accept = "The server asks each time",
       cancel = "Reject it, or stop the call with q",
     },
-    waits = true,
     waiting = { "waiting for your answer: an MCP server asks", "waiting: MCP server" },
     told = "has an MCP server that asks for a reply of the model",
   },
@@ -61,7 +32,6 @@ return {
     hints = {
       always_accept = "The server asks each time",
     },
-    waits = true,
     waiting = { "waiting for your answer: an MCP server asks", "waiting: MCP server" },
     told = "has an MCP server that asks you for something",
   },
@@ -74,7 +44,6 @@ return {
     hints = {
       always_accept = "This is asked as long as compaction is paused",
     },
-    waits = true,
     waiting = { "waiting for your answer: compact?", "waiting: compact?" },
     told = "does not fit the window and asks whether to compact",
   },

@@ -1,6 +1,5 @@
 ---Which chats wait for an answer of the user's.
 
-local kinds = require("codecompanion.chat.state.question_kinds")
 local registry = require("codecompanion.chat.state.registry")
 
 local M = {}
@@ -13,26 +12,18 @@ function M.name_of(chat)
     or ("chat %s"):format(chat.name)
 end
 
----Whether something waits for the answer; a question about rules waits quietly, and the chat goes on without it.
----@param approval CodeCompanion.Approval
----@return boolean
-function M.is_pressing(approval)
-  local kind = kinds[approval.event.kind]
-  return not kind or kind.waits
-end
-
 ---The tool calls that wait for an answer and are drawn.
 ---@param chat CodeCompanion.Chat
 ---@return CodeCompanion.Approval[]
 function M.waiting(chat)
-  return vim.tbl_filter(M.is_pressing, chat.approvals or {})
+  return chat.approvals or {}
 end
 
 ---Whether a tool call of the chat waits for an answer, be it drawn or not.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.waits(chat)
-  return #M.waiting(chat) > 0 or vim.iter(vim.tbl_values(chat.put_away)):any(M.is_pressing)
+  return #M.waiting(chat) > 0 or next(chat.put_away) ~= nil
 end
 
 ---For status lines: the chats that wait for an answer, but for the one that is shown there.

@@ -320,6 +320,11 @@ function M.open_file(chat)
   require("codecompanion.files.show").file(place.path, place.line, place.column)
 end
 
+---Show what the chat's folder brings and what of it is trusted.
+function M.trust(chat)
+  require("codecompanion.trust").open(chat.id)
+end
+
 ---Attach the files that the line under the cursor names: a path that was pasted or dropped.
 function M.attach_path(chat)
   require("codecompanion.sources.dropped").attach_here(chat)

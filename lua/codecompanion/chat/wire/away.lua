@@ -188,7 +188,7 @@ function M.host_exit(chat, event)
   chat.attached, chat.awaiting = "no", nil
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
   activity.stop_retry(chat)
-  approval.close_all(chat, true)
+  approval.close_all(chat)
   if event.never_ready then
     recall_all(chat)
   end

@@ -82,7 +82,7 @@ function M.host_exit(chat, event)
   chat.attached = "no"
   chat.shown = shown_reply(chat) -- the host kept a little less: the next one gets what was seen
   end_reply(chat)
-  approval.close_all(chat, true)
+  approval.close_all(chat)
   local in_turn = chat.state ~= "idle" and not chat.compaction and #chat.outgoing == 0
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
   local text = event.text or "The host has ended. The next action starts it again."

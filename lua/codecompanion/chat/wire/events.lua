@@ -380,6 +380,18 @@ function M.request_failed(chat, event)
   say.chat(chat, event.error, severity.ERROR)
 end
 
+---One line says what of the folder is not loaded yet; it goes once nothing waits. Nobody waits for an answer.
+function M.trust_waits(chat, event)
+  notices.happened(chat, "trust")
+  if event.waits ~= "" then
+    local waits = require("codecompanion.screen.visible").line(event.waits).text
+    local key = keys.keys("trust", "n")[1] or ":CodeCompanion trust"
+    local text = ("Not loaded until you trust it: %s · %s shows it"):format(waits, key)
+    say.chat(chat, text, severity.WARN)
+    notices.holds_until(chat, text, "trust")
+  end
+end
+
 function M.notice(chat, event)
   say.chat(chat, event.text, severity[event.level], nil, event.while_paused)
   if event.until_compacted then

@@ -19,8 +19,7 @@ return {
     description = "A file by its path, also one that is not open; :10-20 after it for some of its lines",
     argument = "path",
     needs_argument = true,
-    complete = function(lead)
-      local files = require("codecompanion.project_files")
+    complete = function(lead, files)
       return files.fitting(lead, MAX_OFFERED, files.folder())
     end,
     by_host = true,

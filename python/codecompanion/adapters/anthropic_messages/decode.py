@@ -13,18 +13,15 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.adapters.anthropic_messages.drafts import READ_EVENT, Draft, finish_calls, read_input
+from codecompanion.adapters.anthropic_messages.drafts import READ_EVENT, Draft, finish_calls, length_of, read_input
 from codecompanion.adapters.anthropic_messages.usage import Counted, merge_usage, normalise_usage, read_server_edits
 from codecompanion.adapters.base import (
     CompactionBegun,
     CompactionDone,
     Finished,
-    ReasoningDelta,
     ReasoningDone,
     StopReason,
     StreamEvent,
-    TextDelta,
-    ToolCallStarted,
 )
 from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.reply_decoder import ReplyDecoder
@@ -58,8 +55,6 @@ class MessagesDecoder(ReplyDecoder):
         self._usage: object = None
         self._edits: object = None
         self._model = ""
-        self._text: list[str] = []
-        self._events: list[StreamEvent] = []
 
     def _read_whole(self, body: bytes) -> list[StreamEvent]:
         """Take in a whole reply that is one JSON object."""
@@ -89,11 +84,6 @@ class MessagesDecoder(ReplyDecoder):
     def counted(self) -> Counted:
         """Return what the endpoint has counted so far."""
         return normalise_usage(self._usage)
-
-    def _collect(self) -> list[StreamEvent]:
-        self._flush()
-        events, self._events = self._events, []
-        return events
 
     def _read(self, payload: bytes) -> None:
         if type(payload) is ErrorData:
@@ -150,6 +140,7 @@ class MessagesDecoder(ReplyDecoder):
         if not isinstance(block, dict) or not isinstance(index, int):
             self.problem = self._malformed("a content block has no type or no index")
             return
+        self._out.charge_item()
         draft = self._drafts[index] = Draft(block)
         match draft.kind:
             case "text":
@@ -157,13 +148,16 @@ class MessagesDecoder(ReplyDecoder):
             case "thinking":
                 self._add_thinking(draft, block.get("thinking"))
             case "tool_use":
-                self._flush()
+                self._out.charge_call()
+                self._out.charge(length_of(block))
                 self._calls.append(draft)
-                self._events.append(ToolCallStarted(str(block.get("name") or "")))
+                self._out.start_call(str(block.get("name") or ""))
             case "compaction":
-                self._flush()
-                self._events.append(CompactionBegun())
-        self.seen_output = self.seen_output or draft.kind != "text"
+                self._out.charge(length_of(block))
+                self._out.put(CompactionBegun())
+            case _:
+                self._out.charge(length_of(block))
+        self._out.seen = self._out.seen or draft.kind != "text"
 
     def _read_delta(self, index: Any, delta: Any) -> None:
         draft = self._drafts.get(index) if isinstance(index, int) else None
@@ -176,12 +170,16 @@ class MessagesDecoder(ReplyDecoder):
             case "thinking_delta":
                 self._add_thinking(draft, delta.get("thinking"))
             case "input_json_delta":
-                draft.json.append(str(delta.get("partial_json") or ""))
+                piece = str(delta.get("partial_json") or "")
+                self._out.charge(len(piece))
+                draft.json.write(piece)
             case "signature_delta":
+                self._out.charge(length_of(delta))
                 draft.block["signature"] = delta.get("signature")
             case "compaction_delta":
                 # The whole summary comes in one; what is not said stays as it was.
                 told = {name: value for name, value in delta.items() if name != "type" and value is not None}
+                self._out.charge(length_of(told))
                 draft.block.update(told)
 
     def _end_block(self, index: Any) -> None:
@@ -192,20 +190,18 @@ class MessagesDecoder(ReplyDecoder):
             case "text" | "tool_use":
                 return
             case "thinking":
-                draft.block["thinking"] = "".join(draft.text)
+                draft.block["thinking"] = draft.text.getvalue()
                 if draft.block.get("signature"):
                     self._encrypt(draft.block)
             case "compaction":
-                self._flush()
-                self._events.append(self._compaction(draft.block))
+                self._out.put(self._compaction(draft.block))
             case _:
-                if draft.json:
-                    draft.block["input"] = read_input("".join(draft.json))
+                if json := draft.json.getvalue():
+                    draft.block["input"] = read_input(json)
                 self._encrypt(draft.block)
 
     def _encrypt(self, block: Mapping[str, Any]) -> None:
-        self._flush()
-        self._events.append(ReasoningDone(self._origin, msgspec.json.encode(block).decode()))
+        self._out.put(ReasoningDone(self._origin, msgspec.json.encode(block).decode()))
 
     def _compaction(self, block: Mapping[str, Any]) -> CompactionDone:
         text = block.get("content")
@@ -215,24 +211,13 @@ class MessagesDecoder(ReplyDecoder):
 
     def _add_text(self, text: Any) -> None:
         if isinstance(text, str) and text:
-            self._text.append(text)
+            self._out.add_text(text)
 
     def _add_thinking(self, draft: Draft, text: Any) -> None:
         if not isinstance(text, str) or not text:
             return
-        draft.text.append(text)
-        self._flush()
-        last = self._events[-1] if self._events else None
-        if isinstance(last, ReasoningDelta):
-            self._events[-1] = ReasoningDelta(last.text + text, THINKING_FIELD)
-        else:
-            self._events.append(ReasoningDelta(text, THINKING_FIELD))
-
-    def _flush(self) -> None:
-        if self._text:
-            self._events.append(TextDelta("".join(self._text)))
-            self._text.clear()
-            self.seen_output = True
+        draft.text.write(text)
+        self._out.add_reasoning(text, THINKING_FIELD)
 
     def _close(self, events: list[StreamEvent]) -> None:
         """Append `Finished`, or say why the reply is not complete."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from io import StringIO
 from typing import Any
 
 import msgspec
@@ -35,8 +36,7 @@ class Draft:
     def __init__(self, block: dict[str, Any]) -> None:
         self.block = block
         self.kind = str(block.get("type", ""))
-        self.text: list[str] = []
-        self.json: list[str] = []
+        self.text, self.json = StringIO(), StringIO()
 
 
 def finish_calls(drafts: Iterable[Draft], new_id: Callable[[], str], *, cut: bool) -> tuple[ToolCall, ...]:
@@ -49,7 +49,7 @@ def finish_calls(drafts: Iterable[Draft], new_id: Callable[[], str], *, cut: boo
     for draft in drafts:
         given = draft.block.get("input")
         whole = msgspec.json.encode(given).decode() if isinstance(given, Mapping) else "{}"
-        arguments = "".join(draft.json).strip() or whole
+        arguments = draft.json.getvalue().strip() or whole
         if cut and not is_json_object(arguments):
             continue
         told = draft.block.get("id")
@@ -65,3 +65,8 @@ def read_input(text: str) -> Any:
         return msgspec.json.decode(text)
     except NOT_READABLE:
         return {}
+
+
+def length_of(block: Mapping[str, Any]) -> int:
+    """Return about how many characters a block keeps in memory."""
+    return sum(len(value) if isinstance(value, str) else len(msgspec.json.encode(value)) for value in block.values())

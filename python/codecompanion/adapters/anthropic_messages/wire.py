@@ -12,6 +12,7 @@ import msgspec
 from codecompanion.adapters.anthropic_messages.blocks import MessageRenderer
 from codecompanion.adapters.anthropic_messages.conversation import Conversation
 from codecompanion.adapters.anthropic_messages.decode import MessagesDecoder
+from codecompanion.adapters.anthropic_messages.gate import MessagesJudge
 from codecompanion.adapters.anthropic_messages.media import Media
 from codecompanion.adapters.anthropic_messages.model_facts import ModelFacts
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions
@@ -42,6 +43,7 @@ from codecompanion.adapters.base import (
 from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.model_list import read_model_names
 from codecompanion.adapters.openai_chat.wire import new_call_id
+from codecompanion.adapters.request_gate import Purpose, RequestGate
 from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError, RequestRejected
@@ -93,6 +95,15 @@ class AnthropicMessages(WireFormat):
         """Return the request as sent."""
         rendered = self._bodies.read(request, self._want(request), keep=True)
         return self._call(self._path, self._chat_head(request, rendered), rendered, request)
+
+    def gate(self) -> RequestGate:
+        """Return what judges the finished bodies."""
+        configured = frozenset(self._settings.parameters)
+
+        def new_judge(purpose: Purpose) -> MessagesJudge:
+            return MessagesJudge(strict=False, configured=configured, is_count=purpose == "count")
+
+        return RequestGate(self._settings.name, "messages", new_judge)
 
     def decoder(self, endpoint: Endpoint) -> MessagesDecoder:
         """Return a fresh decoder for one reply."""

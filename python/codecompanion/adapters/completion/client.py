@@ -6,7 +6,6 @@ A request that is cancelled closes its connection, which is how these servers le
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -39,12 +38,8 @@ from codecompanion.errors import (
     ModelNotFound,
     NetworkFailed,
 )
+from codecompanion.formats.byte_limits import CODE
 
-if TYPE_CHECKING:
-    import httpx2
-
-MAX_REPLY_BYTES = 1 << 20
-"""A completion has a few hundred bytes; some servers send their whole prompt and its settings back."""
 NAME = "completion"
 """How sentences name what asks."""
 
@@ -149,15 +144,9 @@ class CompletionClient:
                 self._client = await asyncio.to_thread(make_client, self._settings)
             limits = client_timeout(self._settings, timeout_s)
             response = await self._client.send(
-                "POST", self.endpoint.path, headers=self._headers(), limits=limits, content=body, stream=True
+                "POST", self.endpoint.path, headers=self._headers(), limits=limits, accepts=CODE, content=body
             )
-            try:
-                payload = await _read(response, endpoint)
-            finally:
-                await response.aclose()
-            return payload, response.headers.get("content-type", "")
-        except AdapterError:
-            raise
+            return response.content, response.headers.get("content-type", "")
         except Exception as caught:
             error = error_from_exception(caught, endpoint)
         raise error
@@ -183,15 +172,6 @@ class CompletionClient:
             connect_timeout_s=settings.connect_timeout_s,
             silence_s=timeout_s,
         )
-
-
-async def _read(response: httpx2.Response, endpoint: Endpoint) -> bytes:
-    payload = bytearray()
-    async for piece in response.aiter_bytes():
-        payload += piece
-        if len(payload) > MAX_REPLY_BYTES:
-            raise MalformedReply(endpoint.say(f"the answer is larger than {MAX_REPLY_BYTES >> 20} MB."))
-    return bytes(payload)
 
 
 def _is_unknown_model(error: AdapterError) -> bool:

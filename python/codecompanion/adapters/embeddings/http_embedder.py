@@ -27,6 +27,7 @@ from codecompanion.adapters.http.time_limits import place_of
 from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import plain_url, secrets_in_url
 from codecompanion.errors import ContextOverflow, MalformedReply, RequestRejected
+from codecompanion.formats.byte_limits import VECTORS
 from codecompanion.formats.regex import regex
 from codecompanion.model.embedding import EmbeddingSettings, Vector, unit_vector
 
@@ -193,7 +194,7 @@ class HttpEmbedder:
             limits = client_timeout(self._settings, SILENCE_S)
             content = msgspec.json.encode(body)
             response = await client.send(
-                "POST", self._settings.chat_path, headers=headers, limits=limits, content=content
+                "POST", self._settings.chat_path, headers=headers, limits=limits, accepts=VECTORS, content=content
             )
             return response.content, endpoint
         except Exception as caught:

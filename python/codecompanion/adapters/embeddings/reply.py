@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from codecompanion.adapters.errors.error_body import decode_body
 from codecompanion.errors import MalformedReply
+from codecompanion.formats.byte_limits import MAX_JSON_VALUES
 from codecompanion.model.embedding import Vector, unit_vector
 
 
@@ -27,7 +28,7 @@ def read_vectors(body: bytes, count: int) -> list[Vector]:
     Raises:
         WrongVectors: it is no such answer.
     """
-    reply = decode_body(body)
+    reply = decode_body(body, MAX_JSON_VALUES)
     entries = reply.get("data") if isinstance(reply, Mapping) else None
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
         raise WrongVectors("the answer holds no list of vectors; expected that of /v1/embeddings")

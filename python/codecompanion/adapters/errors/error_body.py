@@ -15,6 +15,8 @@ from collections.abc import Mapping
 import msgspec
 
 from codecompanion.adapters.errors.overflow_figures import read_overflow
+from codecompanion.formats.bounded import has_too_many_values
+from codecompanion.formats.byte_limits import FEW_JSON_VALUES
 from codecompanion.formats.cutting import cut
 from codecompanion.formats.outside_text import NOT_READABLE
 
@@ -57,8 +59,10 @@ def read_error(body: object) -> Said:
     return Said(code, line, read_overflow(line, body))
 
 
-def decode_body(payload: bytes) -> object:
-    """Return the JSON of a body, or its text when it is none."""
+def decode_body(payload: bytes, max_values: int = FEW_JSON_VALUES) -> object:
+    """Return the JSON of a body, or its text when it is none or has more values than it may have."""
+    if has_too_many_values(payload, max_values):
+        return payload.decode("utf-8", "replace")
     for decode in (msgspec.json.decode, json.loads):  # the second one knows NaN, which some servers write
         with contextlib.suppress(*NOT_READABLE):
             return decode(payload)

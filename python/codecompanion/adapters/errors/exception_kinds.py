@@ -22,7 +22,7 @@ _NAMES: dict[ExceptionKind, tuple[str, ...]] = {
     "cut": ("ReadError", "RemoteProtocolError", "ProtocolError", "StreamError", "StreamClosed"),
     "malformed": (
         *("DecodingError", "ResponseNotRead", "RequestNotRead", "StreamConsumed", "LocalProtocolError"),
-        *("CookieConflict", "SSEError"),
+        *("CookieConflict", "SSEError", "LimitHit", "Unreadable"),
     ),
     "not sent": ("InvalidURL",),
     "not installed": ("ImportError",),

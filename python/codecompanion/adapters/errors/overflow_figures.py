@@ -11,8 +11,11 @@ import re
 
 from codecompanion.formats.regex import regex
 
-_NUMBER = r"(\d[\d,]*)"
+_NUMBER = r"(\d[\d,]{0,14})"
 _LIMITS = (
+    rf"only supports? up to {_NUMBER}",
+    rf"(?:maximum supported sequence length is just|window holds only) {_NUMBER}",
+    rf"= {_NUMBER} tokens",
     rf"\blimit:? {_NUMBER}, requested",
     rf"while limit is {_NUMBER}",
     rf"current batch size: {_NUMBER}",
@@ -32,6 +35,8 @@ _LIMITS = (
     rf"exceeds? (?:(?! by )[^.\d]){{0,40}}?[ (](?!2013\)){_NUMBER}",  # 2013: a code of MiniMax
 )
 _PROMPTS = (
+    rf"(?:token count is|request needed) {_NUMBER}",
+    rf"prompt is {_NUMBER} tokens long",
     rf"total of (?:at least )?{_NUMBER} tokens",
     rf"current length is {_NUMBER}",
     rf"\binput \({_NUMBER} tokens\)",
@@ -60,8 +65,8 @@ _PROMPTS = (
 )
 
 
-# Counted in something else: messages, characters of the body.
-_NO_TOKENS = regex(r"but got \d+ items|string value length", re.IGNORECASE)
+# Counted in something else: messages, characters of the body, the rest of a prompt.
+_NO_TOKENS = regex(r"but got \d+ items|string value length|maxLength|exceeds dimension size", re.IGNORECASE)
 
 
 def read_overflow(sentence: str, body: object = None) -> tuple[int, int]:

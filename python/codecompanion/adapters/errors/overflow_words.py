@@ -1,7 +1,8 @@
 """How providers and servers say that a request is too long, as data (R-535, lesson 1).
 
 Three tables: their codes, their sentences, and what sounds alike but is about something else. Behind the sentences
-stands a rule for those nobody has seen yet: something that is counted in tokens is more than some limit. Collected from
+stand two rules for those nobody has seen yet: something that is counted in tokens is more than some limit; or a prompt
+and a window are told with two sizes, the larger of which is not a reply's, a picture's or a minute's. Collected from
 public threads; `tests/unit/adapters/overflow_wordings.jsonl` holds each real answer with the place it was found.
 """
 
@@ -26,7 +27,7 @@ _CODES = frozenset(
 _SENTENCES = regex(
     "|".join(
         (
-            r"(?:prompt|inputs?|request|conversation|query)(?: tokens?| length| size)?"
+            r"(?:prompt|inputs?|request|conversation|query|this message)(?: tokens?| length| size)?"
             # llama.cpp, of a text for a vector, names its length.
             r"(?: \(\d+ tokens\))? (?:is |are )?too (?:long|large|big)",
             # Azure, of their number; a proxy of Copilot.
@@ -44,6 +45,11 @@ _SENTENCES = regex(
             r"max input characters",
             r"n_keep\b.{0,25}\bn_ctx",
             r"request exceeds the maximum size",
+            # ExLlama: its tensors and its cache.
+            r"\+ length \(\d+\) exceeds dimension size|exceeds cache (?:size|length)",
+            r"cannot be enqueued\. total cache allocated",
+            # SambaNova.
+            r"maximum supported sequence length",
             # Google; the JSON reader in front of Qwen, of a text of 20 MB.
             r"cannot truncate to \d+, required \d+|string value length \(\d+\) exceeds",
             # Chinese: too long, beyond the (length) limit.
@@ -60,7 +66,7 @@ _COUNTED = regex(
 _TOO_MUCH = regex(
     r"exceed|overflow|\btoo (?:long|large|big|many)\b|\b(?:longer|larger|greater|more) than\b|\bbeyond\b"
     r"|must (?:have|be) (?:less|fewer|shorter|smaller)|must be <|\bdoes(?: not|n't) fit\b|not enough"
-    r"|\bbut the .{0,30}\b(?:is|of) \d|, max\b",
+    r"|\bbut the .{0,30}\b(?:is|of) \d|, max\b(?! age)",
     re.IGNORECASE,
 )
 _LIMIT = regex(
@@ -79,11 +85,33 @@ _RATE = regex(
     r"|次数|频率|频繁|速率|限流|并发|限额|配额|余额|稍后",
     re.IGNORECASE,
 )
+# A token of another kind.
+_LOGIN = regex(
+    r"(?:access|bearer|refresh|id|invalid|auth\w*) tokens?\b.{0,40}(?:expired|invalid|revoked)", re.IGNORECASE
+)
 # The length of the reply that was asked for.
 _REPLY = regex(
-    r"max_(?:completion_|new_|output_)?tokens\b|maximum tokens you requested|max(?:imum)? output|completion tokens",
+    r"max_(?:completion_|new_|output_)?tokens\b|maximum tokens you requested|max(?:imum)? output|completion tokens"
+    r"|output tokens",
     re.IGNORECASE,
 )
+# What else has a size: a shorter history would not mend it.
+_OTHER_THINGS = regex(
+    r"\b(?:images?|pictures?|files?|tools?|functions?|bytes|[kmg]i?b|seconds|minutes|pixels|items|stop sequences"
+    r"|access token|expired|api key|price|usd|afford)\b|\$\d",
+    re.IGNORECASE,
+)
+_SIZED = regex(r"\b(?:prompts?|inputs?|messages|conversation|context|sequence|history|request)\b", re.IGNORECASE)
+_SIZES = regex(r"\b(?:tokens?|context|window|(?:sequence|prompt|input|cache) length|max_seq_len)\b", re.IGNORECASE)
+_BOUND = regex(
+    r"\b(?:only|at most|up to|max(?:imum)?|limit|window|supports?|fits?|handles?|above|over|beyond|than|allowed|but)\b",
+    re.IGNORECASE,
+)
+_NUMBER = regex(r"(?<![\w.])\d{1,3}(?:,\d{3})+\b|(?<![\w.])\d{3,9}\b(?!\.\d)|\b\d{3,9}(?=-token)")
+_MIN_WINDOW = 256
+# Bedrock: a text of a request. A window of characters is never so small as that of a name.
+_MAX_LENGTH = regex(r"expected maxLength: (\d+), actual: \d+")
+_MIN_TEXT = 2_000
 # Words of one who does not know why: near the window they count as an overflow all the same (`session/turn/turn.py`).
 _UNSURE = regex(r"possible causes?|\bmay be\b|\bmight\b", re.IGNORECASE)
 _SENT = regex(r"\b(?:inputs?|prompt|messages)\b(?! argument| validation| should)", re.IGNORECASE)
@@ -97,13 +125,28 @@ def is_overflow(code: str, sentence: str) -> bool:
         return False
     if code.lower() in _CODES or _REQUEST_TOO_LARGE.search(sentence):
         return True
+    if _LOGIN.search(sentence):
+        return False
     if _RATE.search(sentence) or _UNSURE.search(sentence) or (_REPLY.search(sentence) and not _SENT.search(sentence)):
         return False
-    return _SENTENCES.search(sentence) is not None or any(map(_says_more_than_a_limit, _split(sentence)))
+    if _SENTENCES.search(sentence) is not None or any(map(_says_more_than_a_limit, _split(sentence))):
+        return True
+    longest = _MAX_LENGTH.search(sentence)
+    return int(longest[1]) >= _MIN_TEXT if longest else _tells_two_sizes(sentence)
 
 
 def _split(text: str) -> list[str]:
     return re.split(r"[.!?]\s+|\n", text)
+
+
+def _tells_two_sizes(sentence: str) -> bool:
+    """Return whether a prompt and a window are told with two sizes, and nothing else is."""
+    if _OTHER_THINGS.search(sentence) or _REPLY.search(sentence):
+        return False
+    sizes = {int(number.replace(",", "")) for number in _NUMBER.findall(sentence)}
+    return len({size for size in sizes if size >= _MIN_WINDOW}) > 1 and all(
+        words.search(sentence) for words in (_SIZED, _SIZES, _BOUND)
+    )
 
 
 def _says_more_than_a_limit(sentence: str) -> bool:

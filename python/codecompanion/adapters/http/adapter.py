@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from random import random as system_random
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 import msgspec
 
@@ -32,12 +32,15 @@ from codecompanion.adapters.errors.error_map import Endpoint, error_from_excepti
 from codecompanion.adapters.errors.retry import wait_before_retry
 from codecompanion.adapters.http.client import HttpClient, client_timeout, make_client
 from codecompanion.adapters.http.limits_reader import LimitsReader
-from codecompanion.adapters.http.reply_stream import read_reply
-from codecompanion.adapters.http.time_limits import ANSWER_LIMIT_S, is_loopback, max_silence_s
+from codecompanion.adapters.http.reply_stream import final_cut, read_reply
+from codecompanion.adapters.http.time_limits import ANSWER_LIMIT_S, is_loopback, max_keep_alive_s, max_silence_s
 from codecompanion.adapters.keys.key_source import key_label
 from codecompanion.adapters.keys.redact import secrets_in_url
+from codecompanion.adapters.request_gate import Purpose
 from codecompanion.adapters.wire_format import KEY_TEMPLATE, HttpCall, WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
+from codecompanion.formats.bounded import LimitHit, has_too_many_values
+from codecompanion.formats.byte_limits import LISTING, MAX_JSON_VALUES, REPLY, WHOLE_REPLY
 
 if TYPE_CHECKING:
     import httpx2
@@ -45,8 +48,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _MAX_LESSONS = 4
 """So often a request is sent again because a wire format knows how to avoid what was refused."""
-
-
+_JUDGED_ASIDE_BYTES = 256 * 1024
+"""Larger bodies are judged in a thread, so that the loop goes on."""
 LISTING_LIMIT_S = 5.0
 
 
@@ -69,7 +72,7 @@ class HttpAdapter:
         self.origin = origin_of(wire.origin_name, settings.base_url)
         self.returns_readable_reasoning = wire.returns_readable_reasoning
         self.cache_lifetime_s = wire.cache_lifetime_s
-        self._settings, self._wire = settings, wire
+        self._settings, self._wire, self._gate = settings, wire, wire.gate()
         self._read_key = read_key
         self._clock, self._sleep, self._random = clock, sleep, random
         self._client: HttpClient | None = None
@@ -114,7 +117,7 @@ class HttpAdapter:
         """Send the request and yield its events; the last one is `Finished`."""
         if not request.model:
             request = msgspec.structs.replace(request, model=await self._first_model())
-        call = self._wire.render(request)
+        call = await self._judged(self._wire.render(request), "reply")
         limit = self._settings.timeout_s
         deadline = self._clock() + limit if limit else math.inf
         attempt, lessons = 1, 0
@@ -137,7 +140,7 @@ class HttpAdapter:
                 error = caught
             if not yielded and lessons < _MAX_LESSONS and self._wire.learn_refusal(error, request):
                 _log.info("sent again without what the model does not have: %s", error)
-                call, lessons = self._wire.render(request), lessons + 1
+                call, lessons = await self._judged(self._wire.render(request), "reply"), lessons + 1
                 continue
             if isinstance(error, errors.AuthenticationFailed):
                 # The next request reads the key again: the user may have mended it.
@@ -249,8 +252,8 @@ class HttpAdapter:
         try:
             client = await self._open_client()
             headers, limits = self._headers(self._wire.models_headers), client_timeout(self._settings, ANSWER_LIMIT_S)
-            response = await client.send("GET", path, headers=headers, limits=limits)
-            return response.content
+            response = await client.send("GET", path, headers=headers, limits=limits, accepts=LISTING)
+            return _with_few_values(response.content)
         except Exception as caught:
             error = error_from_exception(caught, endpoint)
         raise error
@@ -266,16 +269,18 @@ class HttpAdapter:
 
         Passing trouble is tried again like that of a reply, and a refusal teaches as much.
         """
-        call = render()
+        call = await self._judged(render(), what)
         attempt, lessons = 1, 0
         while call is not None:
             try:
                 response = await self._send(call, endpoint, stream=False)
-                return response.content
+                return _with_few_values(response.content)
             except errors.AdapterError as caught:
                 error = caught
+            except LimitHit as hit:
+                error = error_from_exception(hit, endpoint)
             if lessons < _MAX_LESSONS and self._wire.learn_refusal(error, request):
-                call, lessons = render(), lessons + 1
+                call, lessons = await self._judged(render(), what), lessons + 1
                 continue
             wait = self._wait(error, attempt)
             if wait is None:
@@ -285,6 +290,20 @@ class HttpAdapter:
             attempt += 1
         return None
 
+    @overload
+    async def _judged(self, call: HttpCall, purpose: Purpose) -> HttpCall: ...
+
+    @overload
+    async def _judged(self, call: HttpCall | None, purpose: Purpose) -> HttpCall | None: ...
+
+    async def _judged(self, call: HttpCall | None, purpose: Purpose) -> HttpCall | None:
+        """Return the call; one that the provider would refuse never reaches the network (issue 20)."""
+        if call is not None and len(call.body) > _JUDGED_ASIDE_BYTES:
+            await asyncio.to_thread(self._gate.require_valid, call.body, purpose)
+        elif call is not None:
+            self._gate.require_valid(call.body, purpose)
+        return call
+
     async def _attempt(self, model: str, call: HttpCall, deadline: float) -> AsyncGenerator[StreamEvent, None]:
         """Send the request once and yield its events."""
         silence_s = max_silence_s(self._settings, len(call.body))
@@ -293,7 +312,8 @@ class HttpAdapter:
         response = await self._send(call, endpoint, stream=True)
         error: errors.AdapterError | None = None
         try:
-            async with aclosing(read_reply(response, decoder, endpoint, lambda: self._clock() > deadline)) as events:
+            judge = self._patience(endpoint, deadline)
+            async with aclosing(read_reply(response, decoder, endpoint, judge)) as events:
                 async for event in events:
                     yield event
         except errors.AdapterError:
@@ -308,13 +328,37 @@ class HttpAdapter:
                 error = errors.StreamCut(str(error).replace(" Send again to ask once more.", ""))
             raise error
 
+    def _patience(self, endpoint: Endpoint, deadline: float) -> Callable[[int], None]:
+        """Return what raises `StreamCut` when a reply takes too long, or has not grown for too long."""
+        limit = max_keep_alive_s(self._settings) or math.inf
+        grown, since = -1, math.inf
+
+        def judge(kept_chars: int) -> None:
+            nonlocal grown, since
+            now = self._clock()
+            if kept_chars > grown:
+                grown, since = kept_chars, now
+            if now > deadline:
+                raise errors.StreamCut(endpoint.say("the reply took longer than the time limit."))
+            if now - since > limit:
+                said = f"the provider sent only keep-alives for {limit:g} s {endpoint.remedies.after_silence}"
+                raise final_cut(endpoint.say(said))
+
+        return judge
+
     async def _send(self, call: HttpCall, endpoint: Endpoint, *, stream: bool) -> httpx2.Response:
         try:
             client = await self._open_client()
             limits = client_timeout(self._settings, max_silence_s(self._settings, len(call.body)))
             headers = self._headers(call.headers)
             return await client.send(
-                "POST", call.path, headers=headers, limits=limits, content=call.body, stream=stream
+                "POST",
+                call.path,
+                headers=headers,
+                limits=limits,
+                accepts=REPLY if stream else WHOLE_REPLY,
+                content=call.body,
+                stream=stream,
             )
         except Exception as caught:
             error = error_from_exception(caught, endpoint)
@@ -384,3 +428,10 @@ class HttpAdapter:
                 if opening.done():
                     self._opening = None
         return client
+
+
+def _with_few_values(body: bytes) -> bytes:
+    """Return the body. Raises `LimitHit` when it would become far larger in memory."""
+    if has_too_many_values(body):
+        raise LimitHit(f"the answer has more than {MAX_JSON_VALUES:,} values")
+    return body

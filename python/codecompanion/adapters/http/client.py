@@ -7,6 +7,7 @@ of the Messages API, an OpenAI account's organization and project, what counts a
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import ssl
@@ -18,15 +19,20 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from codecompanion import __version__
 from codecompanion.adapters.base import AdapterSettings
-from codecompanion.adapters.http.chunk_merger import merge_chunks
+from codecompanion.adapters.http.bounded_response import bound
 from codecompanion.adapters.http.time_limits import ANSWER_LIMIT_S, is_loopback
 from codecompanion.adapters.installed import edition_of
+from codecompanion.formats.bounded import ACCEPT_ENCODING
+from codecompanion.formats.byte_limits import ERROR_BODY, ByteLimits
+from codecompanion.formats.chunk_merger import merge_chunks
 
 if TYPE_CHECKING:
     import httpx2
 
 _KEEPALIVE_S = 60.0
 _SENDING_LIMIT_S = 120.0
+_SLOWEST_UPLOAD = 10_000
+"""Bytes of a request in a second."""
 _MESSAGES_VERSION = "2026-10-21"  # as anthropic 2.11 sends it (providers.md)
 
 
@@ -52,15 +58,17 @@ class HttpClient:
         *,
         headers: Mapping[str, str],
         limits: httpx2.Timeout,
+        accepts: ByteLimits,
         content: bytes | None = None,
         stream: bool = False,
     ) -> httpx2.Response:
-        """Send one request and return its answer, the body unread with `stream`.
+        """Send one request and return its answer, the body unread with `stream`; no more of it than `accepts`.
 
         Raises:
             NoAnswer: no connection, or it ended before the answer.
             httpx2.HTTPStatusError: the endpoint refused; the body has been read.
             httpx2.TimeoutException: it took too long.
+            LimitHit, Unreadable: the answer is too large, or encoded in another way than asked for.
         """
         import anyio
         import httpx2
@@ -77,17 +85,23 @@ class HttpClient:
             timeout=limits,
         )
         try:
-            response = await self._http.send(request, stream=stream, follow_redirects=False)
+            async with asyncio.timeout(_head_limit_s(limits, len(content or b""))):
+                response = await self._http.send(request, stream=True, follow_redirects=False)
+            if response.is_success and not stream:
+                bound(response, accepts)
+                await _read(response)
         except httpx2.TimeoutException:
             raise
+        except TimeoutError as error:
+            raise httpx2.ReadTimeout("the head of the response did not end") from error
         except (httpx2.RequestError, ssl.SSLError, anyio.EndOfStream) as error:
             raise NoAnswer from error
         if not response.is_success:
-            try:
-                await response.aread()
-            finally:
-                await response.aclose()
+            bound(response, ERROR_BODY)
+            await _read(response)
             response.raise_for_status()
+        elif stream:
+            bound(response, accepts)
         return response
 
     def _address(self, path: str) -> tuple[str, dict[str, str]]:
@@ -100,6 +114,21 @@ class HttpClient:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+
+def _head_limit_s(limits: httpx2.Timeout, body_bytes: int) -> float | None:
+    """Return how long a response may take to begin, None = any: a head that drips is never silent for long."""
+    if limits.read is None:
+        return None
+    return (limits.connect or 0.0) + (limits.write or 0.0) + limits.read + body_bytes / _SLOWEST_UPLOAD
+
+
+async def _read(response: httpx2.Response) -> None:
+    """Read the body as far as it is wanted, and give the connection back or close it."""
+    try:
+        await response.aread()
+    finally:
+        await response.aclose()
 
 
 def make_client(settings: AdapterSettings) -> HttpClient:
@@ -162,6 +191,7 @@ def _common_headers(settings: AdapterSettings) -> dict[str, str]:
     """Return what every request has, names in lower case."""
     headers = {
         "accept": "application/json",
+        "accept-encoding": ACCEPT_ENCODING,
         "content-type": "application/json",
         "user-agent": f"codecompanion/{__version__}",
     }

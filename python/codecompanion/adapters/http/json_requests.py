@@ -17,7 +17,7 @@ from codecompanion.adapters.errors.error_body import decode_body
 from codecompanion.adapters.errors.error_map import Endpoint, Remedies, error_from_exception
 from codecompanion.adapters.errors.exception_kinds import kind_of
 from codecompanion.adapters.http.client import HttpClient, client_timeout, make_client
-from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.byte_limits import SMALL_ANSWER
 
 _ANSWER_S = 20.0
 _REMEDIES = Remedies(check_address="the proxy", after_silence="Try again.")
@@ -65,20 +65,19 @@ class JsonRequests:
             if self._client is None:
                 self._client = await asyncio.to_thread(make_client, self._settings)
             limits = client_timeout(self._settings, _ANSWER_S)
-            response = await self._client.send(method, path, headers=headers, limits=limits, content=content)
+            response = await self._client.send(
+                method, path, headers=headers, limits=limits, accepts=SMALL_ANSWER, content=content
+            )
             if is_empty_fine and not response.content.strip():
                 return {}
-            answer = msgspec.json.decode(response.content)
-        except NOT_READABLE:
-            error: errors.AdapterError = errors.MalformedReply(
-                endpoint.say(f"{self._whose}'s answer cannot be read. Check the proxy.")
-            )
+            answer = decode_body(response.content)
         except Exception as caught:
-            error = _explained(caught, explain) or error_from_exception(caught, endpoint)
+            error: errors.AdapterError = _explained(caught, explain) or error_from_exception(caught, endpoint)
         else:
             if isinstance(answer, dict):
                 return answer
-            error = errors.MalformedReply(endpoint.say(f"{self._whose}'s answer cannot be read."))
+            advice = " Check the proxy." if isinstance(answer, str) else ""
+            error = errors.MalformedReply(endpoint.say(f"{self._whose}'s answer cannot be read.{advice}"))
         raise error
 
     async def aclose(self) -> None:

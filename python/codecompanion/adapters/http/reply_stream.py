@@ -8,12 +8,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from codecompanion.adapters.base import StreamEvent
 from codecompanion.adapters.errors.error_map import Endpoint, unexpected_content
 from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.errors import StreamCut
+from codecompanion.formats import byte_limits
+from codecompanion.formats.bounded import LimitHit
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,26 +26,49 @@ _log = logging.getLogger(__name__)
 # After `[DONE]` the rest of the body is awaited this long, so that the connection can be used again.
 _DRAIN_S = 0.05
 _SNIFFED_BYTES = 2_000
-# The longest reply a model writes (128k tokens) is half of this as an event stream with one event per token.
-MAX_REPLY_BYTES = 64 * 1024 * 1024
 _STREAM_STARTS = (b"data:", b":", b"event:", b"id:", b"retry:", b"error:")
 
 
 async def read_reply(
-    response: httpx2.Response, decoder: ReplyDecoder, endpoint: Endpoint, is_late: Callable[[], bool]
+    response: httpx2.Response, decoder: ReplyDecoder, endpoint: Endpoint, judge: Callable[[int], None]
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Yield the events of the reply, `Finished` last.
+    """Yield the events of the reply, `Finished` last. A reply that is larger than any is cut, and not asked for again.
+
+    `judge` is given how much of the reply is kept after each piece of the body, and raises when it takes too long.
 
     Raises:
         AdapterError: the reply is not complete; everything that arrived before was yielded.
     """
-    pieces = _limited(response.aiter_bytes(), endpoint)
-    kind = response.headers.get("content-type", "").lower()
+    try:
+        async with (
+            aclosing(response.aiter_bytes()) as pieces,
+            aclosing(
+                _read_body(pieces, response.headers.get("content-type", "").lower(), decoder, endpoint, judge)
+            ) as events,
+        ):
+            async for event in events:
+                yield event
+        return
+    except LimitHit as hit:
+        said = endpoint.say(f"{hit}.")
+    raise final_cut(said)
+
+
+def final_cut(sentence: str) -> StreamCut:
+    """Return the error for a reply that would be cut at the same place again."""
+    error = StreamCut(sentence)
+    error.retryable = False
+    return error
+
+
+async def _read_body(
+    pieces: AsyncIterator[bytes], kind: str, decoder: ReplyDecoder, endpoint: Endpoint, judge: Callable[[int], None]
+) -> AsyncGenerator[StreamEvent, None]:
     first = b""
     if "text/event-stream" not in kind:
         first = await _first_bytes(pieces)
         if not _is_event_stream(kind, first, endpoint):
-            for event in decoder.read_json(b"".join([first, *[piece async for piece in pieces]])):
+            for event in decoder.read_json(await _whole(first, pieces)):
                 yield event
             if decoder.problem is not None:
                 raise decoder.problem
@@ -57,27 +83,21 @@ async def read_reply(
         if decoder.seen_done:
             await _drain(pieces)
             break
-        if is_late():
-            raise StreamCut(endpoint.say("the reply took longer than the time limit."))
+        judge(decoder.kept_chars)
     for event in decoder.finish():
         yield event
     if decoder.problem is not None:
         raise decoder.problem
 
 
-async def _limited(pieces: AsyncIterator[bytes], endpoint: Endpoint) -> AsyncGenerator[bytes, None]:
-    """Yield the pieces; an endpoint that never stops must not fill the memory.
-
-    Raises:
-        StreamCut: the body is longer than any reply.
-    """
-    left = MAX_REPLY_BYTES
+async def _whole(first: bytes, pieces: AsyncIterator[bytes]) -> bytes:
+    """Return a body that is kept as a whole, which has a smaller limit than one that is decoded as it comes."""
+    body, limit = bytearray(first), byte_limits.WHOLE_REPLY.decoded_bytes
     async for piece in pieces:
-        left -= len(piece)
-        if left < 0:
-            size = MAX_REPLY_BYTES // (1024 * 1024)
-            raise StreamCut(endpoint.say(f"the reply is larger than {size} MB."))
-        yield piece
+        body += piece
+        if len(body) > limit:
+            raise LimitHit(f"the reply is larger than {limit // byte_limits.MB} MB")
+    return bytes(body)
 
 
 async def _first_bytes(pieces: AsyncIterator[bytes]) -> bytes:

@@ -2,8 +2,9 @@
 
 Silence is work as often as it is trouble: a server on this machine reads a long prompt for many minutes, a model
 reasons without showing it. So this machine is waited for without a limit (the status line counts, a key stops it), a
-private network for half an hour, others for ten minutes and more for a long prompt. A reply that flows has no limit. A
-limit of the configuration is taken as it is, for every kind of endpoint.
+private network for half an hour, others for ten minutes and more for a long prompt. Keep-alives prove that somebody is
+there, not that a reply will come: they are waited through for an hour. A reply that flows has no limit. A limit of the
+configuration is taken as it is, for every kind of endpoint.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from codecompanion.adapters.base import AdapterSettings
+from codecompanion.formats.byte_limits import KEEP_ALIVE_S
 
 Place = Literal["loopback", "private", "public"]
 ANSWER_LIMIT_S = 30.0
@@ -34,6 +36,13 @@ def max_silence_s(settings: AdapterSettings, body_bytes: int) -> float | None:
             return PRIVATE_SILENCE_S
         case "public":
             return PUBLIC_SILENCE_S + body_bytes // BYTES_READ_IN_A_SECOND
+
+
+def max_keep_alive_s(settings: AdapterSettings) -> float | None:
+    """Return how many seconds keep-alives may arrive without a piece of the reply, None = as long as it takes."""
+    if settings.idle_timeout_s:
+        return settings.idle_timeout_s
+    return None if is_loopback(settings.base_url) else KEEP_ALIVE_S
 
 
 def is_loopback(address: str) -> bool:

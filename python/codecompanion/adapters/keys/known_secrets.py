@@ -24,6 +24,9 @@ PIECE_CHARS = 12
 """Pieces are looked for in blocks of this length; whatever holds a whole block is found."""
 
 _SECRET_NAMES = regex(r"KEY|TOKEN|SECRET|PASS|PAT$|CREDENTIAL|_AUTH$|_PWD$", re.IGNORECASE)
+_NAMES_OF_MANY = regex(r"COOKIE|CONN(?:ECTION)?_?STR|_DSN$|_HEADERS$|WEBHOOK|_SAS(?:_|$)", re.IGNORECASE)
+"""Variables whose value holds a secret among other things: headers, cookies, connection strings (issue 20)."""
+_PARTS = regex(r"[^\s=:;,/@?&\"'{}]+={0,2}(?=$|[\s=:;,/@?&\"'{}])")
 _Block = tuple[str, str, int]
 """A form of a key, a block of it, and where the block begins in it."""
 _LONG_WORD = regex(r"[A-Za-z0-9+/_-]{16}")
@@ -69,6 +72,8 @@ class KnownSecrets:
         for name, value in environment.items():
             if name in of_adapters:
                 self.learn((value,))
+            elif _NAMES_OF_MANY.search(name) and not is_plain_name(name):
+                self.learn((*_PARTS.findall(value), *(_password(value) if _ADDRESS.match(value) else ())))
             elif _ADDRESS.match(value):
                 self.learn(_password(value))
             elif _SECRET_NAMES.search(name) and not is_plain_name(name) and not value.startswith(("/", "~", ".")):

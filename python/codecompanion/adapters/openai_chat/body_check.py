@@ -8,7 +8,7 @@ their rule counts. `check_message` looks at one message, so that a request costs
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from codecompanion.adapters.function_names import MAX_NAME_LENGTH
@@ -37,12 +37,16 @@ _PARTS = {
 _PARTS_OF = {"user": ("text", "image_url", "file"), "assistant": ("text", "thinking")}
 
 
-def check_message(message: object, max_id_length: int = MAX_ID_LENGTH) -> list[str]:
-    """Return what is wrong with one message by itself, as the ends of sentences; `max_id_length` 0 = any length."""
+def check_message(message: object, max_id_length: int = MAX_ID_LENGTH, own_keys: Collection[str] = ()) -> list[str]:
+    """Return what is wrong with one message by itself, as the ends of sentences; `max_id_length` 0 = any length.
+
+    `own_keys`: what the entry of the endpoint adds to messages of the model.
+    """
     role = message.get("role") if isinstance(message, Mapping) else None
     if not isinstance(message, Mapping) or not isinstance(role, str) or role not in _KEYS:
         return [f"has the role {role!r}"]
-    problems = _check_keys(message, *_KEYS[role])
+    required, allowed = _KEYS[role]
+    problems = _check_keys(message, required, {*allowed, *own_keys})
     if problems:
         return problems
     if "name" in message and not isinstance(message["name"], str):
@@ -54,6 +58,8 @@ def check_message(message: object, max_id_length: int = MAX_ID_LENGTH) -> list[s
         problems += _check_calls(calls, max_id_length)
     if calls and message.get("content") is None:
         return problems
+    if calls and message.get("content") == []:
+        return [*problems, "is empty beside its calls"]
     return problems + _check_content(message.get("content"), _PARTS_OF.get(role, ("text",)))
 
 

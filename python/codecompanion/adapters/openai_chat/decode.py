@@ -18,12 +18,9 @@ import msgspec
 
 from codecompanion.adapters.base import (
     Finished,
-    ReasoningDelta,
     ReasoningDone,
     StopReason,
     StreamEvent,
-    TextDelta,
-    ToolCallStarted,
 )
 from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.openai_chat.reasoning_details import ReasoningDetails, copilot_entry
@@ -90,15 +87,13 @@ class ChatDecoder(ReplyDecoder):
     def __init__(self, endpoint: Endpoint, new_id: Callable[[], str], origin: str = "") -> None:
         super().__init__(endpoint)
         self._origin = origin
-        self._calls = ToolCallAssembler(new_id, origin)
-        self._details = ReasoningDetails()
+        self._calls = ToolCallAssembler(new_id, self._out, origin)
+        self._details = ReasoningDetails(self._out)
         self._finish_reason = ""
         self._is_whole = False
         """Whether the body is known to have come to its end: `[DONE]`, or one JSON object."""
         self._usage: object = None
         self._model = ""
-        self._text: list[str] = []
-        self._events: list[StreamEvent] = []
 
     def _read_whole(self, body: bytes) -> list[StreamEvent]:
         """Take in a whole reply that is one JSON object (a gateway that does not stream)."""
@@ -106,11 +101,6 @@ class ChatDecoder(ReplyDecoder):
         self._is_whole = True
         if self.problem is None:
             self._close(events)
-        return events
-
-    def _collect(self) -> list[StreamEvent]:
-        self._flush()
-        events, self._events = self._events, []
         return events
 
     def _read(self, payload: bytes) -> None:
@@ -155,11 +145,11 @@ class ChatDecoder(ReplyDecoder):
             content = delta.content
             if content:
                 if type(content) is str:
-                    self._text.append(content)
+                    self._out.add_text(content)
                 else:
                     self._read_parts(content)
             elif delta.refusal and isinstance(delta.refusal, str):
-                self._text.append(delta.refusal)
+                self._out.add_text(delta.refusal)
             if delta.tool_calls:
                 self._read_calls(delta.tool_calls)
         if choice.finish_reason and isinstance(choice.finish_reason, str):
@@ -171,9 +161,7 @@ class ChatDecoder(ReplyDecoder):
         for delta in deltas:
             name = self._calls.add(delta)
             if name:
-                self._flush()
-                self._events.append(ToolCallStarted(name))
-                self.seen_output = True
+                self._out.start_call(name)
 
     def _read_reasoning(self, delta: _Delta) -> None:
         detailed = self._details.add(delta.reasoning_details)
@@ -181,45 +169,30 @@ class ChatDecoder(ReplyDecoder):
         for field in REASONING_FIELDS:
             text = getattr(delta, field)
             if isinstance(text, str) and text:
-                self._add_reasoning(text, DETAILS_FIELD if delta.reasoning_details else field)
+                self._out.add_reasoning(text, DETAILS_FIELD if delta.reasoning_details else field)
                 return
         if detailed:
-            self._add_reasoning(detailed, DETAILS_FIELD)
+            self._out.add_reasoning(detailed, DETAILS_FIELD)
 
     def _read_copilot(self, delta: _Delta) -> None:
         """Read Copilot's two fields: what can be read, and what only it can."""
         text = self._details.add([copilot_entry(delta.reasoning_text, delta.reasoning_opaque)])
         if text:
-            self._add_reasoning(text, DETAILS_FIELD)
+            self._out.add_reasoning(text, DETAILS_FIELD)
 
     def _read_parts(self, parts: Any) -> None:
         """Read a content list (Mistral: thinking and text as parts)."""
         for part in parts if isinstance(parts, list) else [parts]:
-            if isinstance(part, str):
-                self._text.append(part)
+            if isinstance(part, str) and part:
+                self._out.add_text(part)
             elif isinstance(part, Mapping) and part.get("type") == "thinking":
                 thinking = part.get("thinking")
                 pieces = thinking if isinstance(thinking, list) else [{"text": thinking}]
                 text = "".join(str(piece.get("text") or "") for piece in pieces if isinstance(piece, Mapping))
                 if text:
-                    self._add_reasoning(text, MISTRAL_THINKING)
-            elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
-                self._text.append(part["text"])
-
-    def _add_reasoning(self, text: str, field: str) -> None:
-        self._flush()
-        last = self._events[-1] if self._events else None
-        if isinstance(last, ReasoningDelta) and last.field == field:
-            self._events[-1] = ReasoningDelta(last.text + text, field)
-        else:
-            self._events.append(ReasoningDelta(text, field))
-        self.seen_output = True
-
-    def _flush(self) -> None:
-        if self._text:
-            self._events.append(TextDelta("".join(self._text)))
-            self._text.clear()
-            self.seen_output = True
+                    self._out.add_reasoning(text, MISTRAL_THINKING)
+            elif isinstance(part, Mapping) and isinstance(part.get("text"), str) and part["text"]:
+                self._out.add_text(part["text"])
 
     def _read_unusual(self, chunk: _Chunk) -> None:
         if isinstance(chunk.x_groq, Mapping) and chunk.x_groq.get("usage"):

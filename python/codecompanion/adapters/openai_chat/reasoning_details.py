@@ -10,12 +10,18 @@ are kept as an entry of a type of ours.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
+from io import StringIO
 from typing import Any
 
 import msgspec
 
+from codecompanion.adapters.reply_events import ReplyEvents
+
 _GROWING = ("text", "summary")
+_LOOKED_AT = 8
+"""Entries of one type and index that a piece may continue: the newest."""
 _COPILOT = "copilot"
 
 
@@ -38,10 +44,12 @@ def wire_fields(entries: list[msgspec.Raw]) -> dict[str, Any]:
 
 
 class ReasoningDetails:
-    """Collects entries in the order in which they began."""
+    """Collects entries in the order in which they began. What is kept is charged to `out`, which raises `LimitHit`."""
 
-    def __init__(self) -> None:
-        self._entries: list[dict[str, Any]] = []
+    def __init__(self, out: ReplyEvents) -> None:
+        self._out = out
+        self._entries: list[_Entry] = []
+        self._alike: dict[tuple[object, object], deque[_Entry]] = {}
 
     def add(self, pieces: object) -> str:
         """Take in the array of one chunk or of a whole reply; return its readable text."""
@@ -54,22 +62,43 @@ class ReasoningDetails:
 
     def as_json(self) -> str:
         """Return the array, "" when nothing came."""
-        return msgspec.json.encode(self._entries).decode() if self._entries else ""
+        return msgspec.json.encode([entry.whole() for entry in self._entries]).decode() if self._entries else ""
 
     def _add(self, piece: Mapping[str, Any]) -> None:
-        last = next((entry for entry in reversed(self._entries) if _continues(entry, piece)), None)
-        if last is None:
-            self._entries.append(dict(piece))
-            return
+        self._out.charge(sum(len(value) if isinstance(value, str) else 8 for value in piece.values()))
+        key = str(piece.get("type")), str(piece.get("index"))
+        alike = self._alike.setdefault(key, deque(maxlen=_LOOKED_AT))
+        entry = next((entry for entry in reversed(alike) if _continues(entry.fields, piece)), None)
+        if entry is None:
+            self._out.charge_item()
+            entry = _Entry()
+            self._entries.append(entry)
+            alike.append(entry)
+        entry.take(piece)
+
+
+class _Entry:
+    """One entry: its fields, and those that grow in pieces."""
+
+    __slots__ = ("_growing", "fields")
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {}
+        self._growing: dict[str, StringIO] = {}
+
+    def take(self, piece: Mapping[str, Any]) -> None:
         for name, value in piece.items():
             if name in _GROWING and isinstance(value, str):
-                last[name] = (last.get(name) or "") + value
-            elif value is not None:
-                last[name] = value
+                self._growing.setdefault(name, StringIO()).write(value)
+                self.fields.setdefault(name, "")
+            elif value is not None or name not in self.fields:
+                self.fields[name] = value
+
+    def whole(self) -> dict[str, Any]:
+        return self.fields | {name: text.getvalue() for name, text in self._growing.items()}
 
 
 def _continues(entry: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
     """Return whether the piece belongs to the entry. What is encrypted comes whole: a second one is another."""
-    same = all(entry.get(name) == piece.get(name) for name in ("type", "index"))
-    ids = {entry.get("id"), piece.get("id")} - {None}
-    return same and len(ids) < 2 and entry.get("data") == piece.get("data")
+    one, other = entry.get("id"), piece.get("id")
+    return (one is None or other is None or one == other) and entry.get("data") == piece.get("data")

@@ -26,7 +26,8 @@ from codecompanion.adapters.openai_chat.reasoning_back import REQUIRED_FIELD, Se
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned
 from codecompanion.adapters.openai_chat.summary_turn import summary_as_turn
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
-from codecompanion.errors import StoreError
+from codecompanion.errors import RequestRejected, StoreError
+from codecompanion.formats.cutting import cut_line
 from codecompanion.model.messages import DocumentPart, ImagePart, Message, TextPart, ToolCall, ToolSpec
 
 _log = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ FOREIGN_CALL = {"google": {"thought_signature": "skip_thought_signature_validato
 _USER = user_form("text")
 """`no_reply` stands after a tool's result also for Mistral's own endpoint, which takes neighbours otherwise."""
 _CHATS_KEPT = 4
+_QUOTED_CHARS = 40
 
 
 class RenderOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -164,9 +166,14 @@ class ChatRenderer:
         if is_silent(message):
             return b""
         fields = self._fields(message, answers_tools, manner)
-        for problem in check_message(fields, MAX_ID_LENGTH if self._id_form(manner) == "short" else 0):
-            # A mistake of ours; the endpoint says more about it than could be mended here.
-            _log.warning("message %s as rendered %s", message.id, problem)
+        own = (self._options.reasoning_field,) if self._options.reasoning_field else ()
+        for problem in check_message(fields, MAX_ID_LENGTH if self._id_form(manner) == "short" else 0, own):
+            if problem.startswith("has the call id"):
+                _log.warning("message %s as rendered %s", message.id, problem)  # lenient servers made it, and take it
+                continue
+            # A mistake of ours: the endpoint would refuse it, and every later request with it (issue 20).
+            quoted = cut_line(message.text, _QUOTED_CHARS) or message.id
+            raise RequestRejected(f"{self._settings.name}: not sent; the {message.role} message “{quoted}” {problem}.")
         if manner.learned.reply_to_tools and answers_tools and message.role == "user" and not self._alternates(manner):
             return _USER.no_reply + b"," + encode(fields)
         return encode(fields)

@@ -14,8 +14,13 @@ from typing import Any
 
 import msgspec
 
+from codecompanion.adapters.reply_events import ReplyEvents
+from codecompanion.formats.json_growth import GrowingObject
 from codecompanion.formats.outside_text import NOT_READABLE, is_too_deep
 from codecompanion.model.messages import ToolCall
+
+_MAX_NAME_LENGTH = 1_000
+"""Of a name that arrives in pieces; it is cut to what a provider takes later."""
 
 
 class FunctionDelta(msgspec.Struct):
@@ -43,25 +48,21 @@ class _Draft:
         self.id = call_id
         self.name = ""
         self.encrypted = ""
-        self.arguments: list[str] = []
-
-    def is_whole(self) -> bool:
-        # Asked for each delta of some servers: what does not end like an object is not read again each time.
-        return (
-            bool(self.arguments)
-            and self.arguments[-1].rstrip().endswith("}")
-            and is_json_object("".join(self.arguments))
-        )
+        self.arguments = GrowingObject(is_json_object)
 
 
 class ToolCallAssembler:
-    """Collects deltas; `new_id` makes an id for calls without one, `origin` marks what goes back as it was."""
+    """Collects deltas; `new_id` makes an id for calls without one, `origin` marks what goes back as it was.
 
-    def __init__(self, new_id: Callable[[], str], origin: str = "") -> None:
-        self._new_id = new_id
+    What is kept is charged to `out`, which raises `LimitHit`. The cost of a delta depends on its own length only.
+    """
+
+    def __init__(self, new_id: Callable[[], str], out: ReplyEvents, origin: str = "") -> None:
+        self._new_id, self._out = new_id, out
         self._origin = origin
         self._drafts: list[_Draft] = []
         self._by_index: dict[int, _Draft] = {}
+        self._by_id: dict[str, _Draft] = {}
 
     def __bool__(self) -> bool:
         return bool(self._drafts)
@@ -74,20 +75,27 @@ class ToolCallAssembler:
         draft = self._find(delta.index, call_id, name)
         begins = draft is None
         if draft is None:
+            self._out.charge_call()
             draft = _Draft(call_id)
             self._drafts.append(draft)
             if delta.index is not None:
                 self._by_index[delta.index] = draft
         draft.id = draft.id or call_id
+        if draft.id == call_id and call_id not in self._by_id:
+            self._out.charge(len(call_id))
+            self._by_id[call_id] = draft
         if (extra := bytes(delta.extra_content)) not in (b"", b"null", b"{}"):
+            self._out.charge(len(extra))
             draft.encrypted = extra.decode()
         named_before = bool(draft.name)
-        if name and name != draft.name and not draft.arguments:
-            draft.name += name
+        if name and name != draft.name and not draft.arguments and len(draft.name) < _MAX_NAME_LENGTH:
+            draft.name += name[:_MAX_NAME_LENGTH]
         # A server that repeats a call it has already sent whole must not double its arguments.
-        repeated = (call_id or name) and draft.is_whole()
+        repeated = (call_id or name) and draft.arguments.is_whole
         if function.arguments and not repeated:
-            draft.arguments.append(_as_text(function.arguments))
+            piece = _as_text(function.arguments)
+            self._out.charge(len(piece))
+            draft.arguments.append(piece)
         return draft.name if draft.name and (begins or not named_before) else None
 
     def finish(self, *, cut_by_limit: bool = False) -> tuple[ToolCall, ...]:
@@ -99,7 +107,7 @@ class ToolCallAssembler:
         calls: list[ToolCall] = []
         taken: set[str] = set()
         for draft in self._drafts:
-            arguments = "".join(draft.arguments).strip() or "{}"
+            arguments = draft.arguments.text.strip() or "{}"
             if not draft.name or (cut_by_limit and not is_json_object(arguments)):
                 continue
             call_id = draft.id if draft.id and draft.id not in taken else self._new_id()
@@ -111,7 +119,7 @@ class ToolCallAssembler:
     @property
     def are_whole(self) -> bool:
         """Return whether the arguments of every call are one JSON object; none at all count as that."""
-        return all(draft.is_whole() or not "".join(draft.arguments).strip() for draft in self._drafts)
+        return all(draft.arguments.is_whole or draft.arguments.is_blank for draft in self._drafts)
 
     @property
     def nameless(self) -> bool:
@@ -130,14 +138,14 @@ class ToolCallAssembler:
                 return None
             draft = known
         if call_id and draft.id and call_id != draft.id:
-            own = next((other for other in self._drafts if other.id == call_id), None)
+            own = self._by_id.get(call_id)
             if own is not None:
                 return own
             # A fresh id without a name, or in the middle of the arguments, is noise; otherwise it is a new call.
-            return None if name and (not draft.arguments or draft.is_whole()) else draft
+            return None if name and (not draft.arguments or draft.arguments.is_whole) else draft
         same_id = call_id and call_id == draft.id
         renamed = index is None and name != draft.name
-        return None if name and not same_id and (renamed or draft.is_whole()) else draft
+        return None if name and not same_id and (renamed or draft.arguments.is_whole) else draft
 
 
 def is_json_object(text: str) -> bool:

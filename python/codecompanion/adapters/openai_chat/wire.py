@@ -15,9 +15,12 @@ from codecompanion.adapters.model_list import (
     read_model_names,
     read_model_owners,
 )
+from codecompanion.adapters.openai_chat.call_ids import MAX_ID_LENGTH
 from codecompanion.adapters.openai_chat.decode import ChatDecoder
+from codecompanion.adapters.openai_chat.gate import ChatJudge
 from codecompanion.adapters.openai_chat.refusals import NOTHING_LEARNED, Learned, learn
 from codecompanion.adapters.openai_chat.render import ChatRenderer, RenderOptions
+from codecompanion.adapters.request_gate import Purpose, RequestGate
 from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError
@@ -46,6 +49,7 @@ class OpenAIChat(WireFormat):
         self._origin = origin_of(self.origin_name, settings.base_url)
         options = options or RenderOptions()
         self.returns_readable_reasoning = options.send_reasoning is not False
+        self._settings, self._options = settings, options
         self._renderer = ChatRenderer(settings, options, read_blob, self._origin)
         self._new_id = new_id
         self._learned: dict[str, Learned] = {}
@@ -55,6 +59,22 @@ class OpenAIChat(WireFormat):
     def render(self, request: ChatRequest) -> HttpCall:
         """Return the request as sent."""
         return HttpCall(self._path, self._renderer.render(request, self._known(request)))
+
+    def gate(self) -> RequestGate:
+        """Return what judges the finished bodies."""
+        own_keys = (self._options.reasoning_field,) if self._options.reasoning_field else ()
+        configured = frozenset(self._settings.parameters)
+        is_openai = self._settings.kind == "openai"
+
+        def new_judge(_purpose: Purpose) -> ChatJudge:
+            return ChatJudge(
+                "openai" if is_openai else "compatible",
+                configured=configured,
+                max_id_length=MAX_ID_LENGTH if is_openai else 0,
+                own_keys=own_keys,
+            )
+
+        return RequestGate(self._settings.name, "messages", new_judge)
 
     def decoder(self, endpoint: Endpoint) -> ChatDecoder:
         """Return a fresh decoder for one reply."""

@@ -17,7 +17,7 @@ import msgspec
 from codecompanion.adapters.base import Finished, StopReason, StreamEvent
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_payload
 from codecompanion.adapters.openai_chat.usage import normalise_usage
-from codecompanion.adapters.openai_responses.reply_items import Drafts, ItemBody, Out
+from codecompanion.adapters.openai_responses.reply_items import Drafts, ItemBody
 from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.adapters.sse import ErrorData
 from codecompanion.formats.outside_text import NOT_READABLE
@@ -60,8 +60,7 @@ class ResponsesDecoder(ReplyDecoder):
 
     def __init__(self, endpoint: Endpoint, origin: str) -> None:
         super().__init__(endpoint)
-        self._out = Out(origin)
-        self._drafts = Drafts(self._out)
+        self._drafts = Drafts(self._out, origin)
         self._model = ""
         self._last: _Response | None = None
 
@@ -87,12 +86,10 @@ class ResponsesDecoder(ReplyDecoder):
     def _collect(self) -> list[StreamEvent]:
         if self._at_end:
             self._drafts.release_compaction()
-        self.seen_output = self._out.seen
-        return self._out.take()
+        return super()._collect()
 
     def _flush(self) -> None:
         self._drafts.release_compaction()
-        self.seen_output = self._out.seen
 
     def _read(self, payload: bytes) -> None:
         if payload[:6] == b"[DONE]":

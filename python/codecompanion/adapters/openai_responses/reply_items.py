@@ -7,6 +7,7 @@ pieces of an item, or sends all at the end. Calls keep the order in which they b
 
 from __future__ import annotations
 
+from io import StringIO
 from typing import Any
 
 import msgspec
@@ -14,16 +15,15 @@ import msgspec
 from codecompanion.adapters.base import (
     CompactionBegun,
     CompactionDone,
-    ReasoningDelta,
     ReasoningDone,
-    StreamEvent,
-    TextDelta,
-    ToolCallStarted,
 )
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
+from codecompanion.adapters.reply_events import ReplyEvents
 from codecompanion.model.messages import CompactionPart, ToolCall
 
 _BETWEEN_PARTS = "\n\n"
+_KEPT = ("function_call", "reasoning", "compaction")
+"""Items of which more is kept than the text that is charged as it is put out."""
 
 
 class ItemBody(msgspec.Struct):
@@ -41,49 +41,25 @@ class ItemBody(msgspec.Struct):
     encrypted_content: Any = None
 
 
-class Out:
-    """The events on their way out; pieces of one text are joined, so that a burst costs the host one event."""
-
-    def __init__(self, origin: str) -> None:
-        self.origin = origin
-        self.seen = False
-        self._events: list[StreamEvent] = []
-
-    def put(self, event: StreamEvent) -> None:
-        """Append an event."""
-        self.seen = True
-        last = self._events[-1] if self._events else None
-        if isinstance(event, TextDelta) and isinstance(last, TextDelta) and last.phase == event.phase:
-            self._events[-1] = TextDelta(last.text + event.text, event.phase)
-        elif isinstance(event, ReasoningDelta) and isinstance(last, ReasoningDelta):
-            self._events[-1] = ReasoningDelta(last.text + event.text, event.field)
-        else:
-            self._events.append(event)
-
-    def take(self) -> list[StreamEvent]:
-        """Return the events and forget them."""
-        events, self._events = self._events, []
-        return events
-
-
 class _Draft:
     """An item that is arriving. `part` is the part of the reasoning that came last; `streamed`: pieces came."""
 
-    __slots__ = ("arguments", "call_id", "done", "id", "kind", "name", "part", "phase", "streamed")
+    __slots__ = ("arguments", "call_id", "done", "id", "is_call", "kind", "name", "part", "phase", "streamed")
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.id = self.phase = self.part = self.call_id = self.name = ""
-        self.arguments: list[str] = []
-        self.streamed = self.done = False
+        self.arguments = StringIO()
+        self.streamed = self.done = self.is_call = False
 
 
 class Drafts:
     """The items of one reply by their place."""
 
-    def __init__(self, out: Out) -> None:
-        self._out = out
+    def __init__(self, out: ReplyEvents, origin: str) -> None:
+        self._out, self._origin = out, origin
         self._drafts: dict[Any, _Draft] = {}
+        self._keys: dict[str, Any] = {}
         self._calls: list[_Draft] = []
         self._held: tuple[Any, CompactionDone] | None = None
         self._compacting = self._told = False
@@ -103,9 +79,11 @@ class Drafts:
             self.release_compaction()
         draft = self._drafts.get(key)
         if draft is None or (draft.done and draft.id != _text(body.id)):
-            draft = self._drafts[key] = _Draft(body.type)
+            draft = self._new_draft(key, body.type)
         draft.kind = draft.kind or body.type
         draft.id = _text(body.id) or draft.id
+        self._keys.setdefault(draft.id, key)
+        self._out.charge(len(raw) if body.type in _KEPT else len(draft.id))
         draft.done = draft.done or whole
         match body.type:
             case "message":
@@ -129,7 +107,7 @@ class Drafts:
         self.refused = self.refused or refusal
         if isinstance(text, str) and text:
             draft.streamed = True
-            self._out.put(TextDelta(text, draft.phase))
+            self._out.add_text(text, draft.phase)
 
     def add_reasoning(self, key: Any, text: object, part: str) -> None:
         """Take in a piece of reasoning; its parts are separated by a blank line."""
@@ -139,17 +117,19 @@ class Drafts:
         if draft.part and draft.part != part:
             text = _BETWEEN_PARTS + text
         draft.part, draft.streamed = part, True
-        self._out.put(ReasoningDelta(text))
+        self._out.add_reasoning(text)
 
     def add_arguments(self, key: Any, piece: object) -> None:
         """Take in a piece of a call's arguments."""
         if isinstance(piece, str):
-            self._draft(key, "function_call").arguments.append(piece)
+            self._out.charge(len(piece))
+            self._draft(key, "function_call").arguments.write(piece)
 
     def set_arguments(self, key: Any, arguments: object) -> None:
         """Take in the arguments as they stand at their end."""
         if isinstance(arguments, str):
-            self._draft(key, "function_call").arguments = [arguments]
+            self._out.charge(len(arguments))
+            self._draft(key, "function_call").arguments = _begun(arguments)
 
     def begin_compaction(self) -> None:
         """Tell once that the provider compacts."""
@@ -172,7 +152,7 @@ class Drafts:
         made: list[ToolCall] = []
         taken: set[str] = set()
         for draft in self._calls:
-            arguments = "".join(draft.arguments).strip() or "{}"
+            arguments = draft.arguments.getvalue().strip() or "{}"
             if cut_by_limit and not (draft.done and is_json_object(arguments)):
                 continue
             call_id = draft.call_id or draft.id
@@ -189,7 +169,14 @@ class Drafts:
         key = kind if key is None else key
         draft = self._drafts.get(key)
         if draft is None:
-            draft = self._drafts[key] = _Draft(kind)
+            draft = self._new_draft(key, kind)
+        return draft
+
+    def _new_draft(self, key: Any, kind: str) -> _Draft:
+        self._out.charge_item()
+        draft = self._drafts[key] = _Draft(kind)
+        if isinstance(key, str):
+            self._keys.setdefault(key, key)
         return draft
 
     def _key_at_the_end(self, index: int, body: ItemBody) -> Any:
@@ -198,9 +185,8 @@ class Drafts:
         at_index = self._drafts.get(index)
         if at_index is not None and at_index.kind == body.type:
             return index
-        known = (key for key, draft in self._drafts.items() if own and own in (key, draft.id))
         fallback = body.type if body.type in self._drafts else index
-        return next(known, fallback)
+        return self._keys.get(own, fallback) if own else fallback
 
     def _call(self, draft: _Draft, body: ItemBody) -> None:
         draft.call_id = _text(body.call_id) or draft.call_id
@@ -208,11 +194,13 @@ class Drafts:
         if arguments is not None and not isinstance(arguments, str):
             arguments = msgspec.json.encode(arguments).decode()
         if arguments:
-            draft.arguments = [arguments]
+            draft.arguments = _begun(arguments)
         if not draft.name and _text(body.name):
             draft.name = _text(body.name)
-            self._out.put(ToolCallStarted(draft.name))
-        if not any(draft is call for call in self._calls):
+            self._out.start_call(draft.name)
+        if not draft.is_call:
+            self._out.charge_call()
+            draft.is_call = True
             self._calls.append(draft)
 
     def _whole_message(self, key: Any, body: ItemBody) -> None:
@@ -227,7 +215,7 @@ class Drafts:
                 for index, part in enumerate(parts if isinstance(parts, list) else []):
                     self.add_reasoning(key, part.get("text") if isinstance(part, dict) else None, f"{name} {index}")
         if _text(body.encrypted_content):
-            self._out.put(ReasoningDone(self._out.origin, raw.decode("utf-8", "replace")))
+            self._out.put(ReasoningDone(self._origin, raw.decode("utf-8", "replace")))
 
     def _compact(self, key: Any, body: ItemBody, raw: bytes, *, whole: bool) -> None:
         """Take in a compaction. Its content was recorded to change between beginning and end, so the end is told.
@@ -239,7 +227,7 @@ class Drafts:
         held, self._held = self._held, None
         content = _text(body.encrypted_content)
         if content:
-            part = CompactionPart(self._out.origin, f"[{raw.decode('utf-8', 'replace')}]")
+            part = CompactionPart(self._origin, f"[{raw.decode('utf-8', 'replace')}]")
             self._held = (key, CompactionDone(part))
         elif held is not None and held[0] == key:
             self._held = held
@@ -247,6 +235,13 @@ class Drafts:
             self.release_compaction()
         elif whole and not self._told:
             self._out.put(CompactionDone(None))
+
+
+def _begun(text: str) -> StringIO:
+    """Return a text that later pieces are appended to."""
+    growing = StringIO()
+    growing.write(text)
+    return growing
 
 
 def _text(value: object) -> str:

@@ -13,8 +13,11 @@ from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.model_list import read_model_names
 from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.openai_responses.decode import ResponsesDecoder
+from codecompanion.adapters.openai_responses.gate import Endpoint as Judged
+from codecompanion.adapters.openai_responses.gate import ResponsesJudge
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.adapters.openai_responses.render import ENCRYPTED_REASONING, ResponsesRenderer
+from codecompanion.adapters.request_gate import Purpose, RequestGate
 from codecompanion.adapters.wire_format import HttpCall, WireFormat, origin_of
 from codecompanion.errors import AdapterError, EncryptedRefused, MalformedReply, ModelNotFound, RequestRejected
 from codecompanion.formats.outside_text import NOT_READABLE
@@ -24,6 +27,7 @@ from codecompanion.model.messages import CompactionPart
 PATH = "/responses"
 _COMPACT = "/compact"
 _COUNT = "/input_tokens"
+_ENDPOINTS: dict[Purpose, Judged] = {"reply": "responses", "compaction": "compact", "count": "count"}
 _IS_REFUSAL = regex(
     r"unsupported|not (?:yet )?supported|unknown|unrecogni[sz]ed|not permitted|unexpected|extra|invalid"
     r"|not available|not allowed|must be verified",
@@ -59,6 +63,7 @@ class OpenAIResponses(WireFormat):
     def __init__(
         self, settings: AdapterSettings, read_blob: BlobReader, options: ResponsesOptions | None = None
     ) -> None:
+        self._settings = settings
         self._path = settings.chat_path or PATH
         self._options = options or ResponsesOptions()
         self._origin = origin_of(self.origin_name, settings.base_url)
@@ -69,6 +74,15 @@ class OpenAIResponses(WireFormat):
     def render(self, request: ChatRequest) -> HttpCall:
         """Return the request as sent."""
         return HttpCall(self._path, self._renderer.render(request))
+
+    def gate(self) -> RequestGate:
+        """Return what judges the finished bodies."""
+        configured = frozenset(self._settings.parameters)
+
+        def new_judge(purpose: Purpose) -> ResponsesJudge:
+            return ResponsesJudge(_ENDPOINTS[purpose], configured=configured)
+
+        return RequestGate(self._settings.name, "input", new_judge)
 
     def decoder(self, endpoint: Endpoint) -> ResponsesDecoder:
         """Return a fresh decoder for one reply."""

@@ -32,12 +32,13 @@ def _history() -> Finding:
     path = data_dir() / "sessions.db"
     if not path.exists():
         return Finding("history", True, f"{path} (none yet)")
+    problems: list[str] = []
     try:
-        store = open_store(path.parent)
+        store = open_store(path.parent, report=lambda problem: problems.append(str(problem)))
     except StoreError as error:
         return Finding("history", False, str(error), "See the sentence above")
     try:
-        problems = store.check()
+        problems += store.check()
     finally:
         store.close()
     return Finding("history", not problems, problems[0] if problems else str(path), "Open a chat: it is repaired")

@@ -23,6 +23,7 @@ from codecompanion.formats.transcript_format import write_message
 from codecompanion.model.history import LogEvent, MessageAdded, TitleSet, payload_type
 from codecompanion.model.messages import Message
 from codecompanion.model.view import project
+from codecompanion.session.storage.missing_chats import find_missing, sentence_of
 from codecompanion.session.storage.stored_chats import given_title
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.opening import open_store
@@ -110,6 +111,11 @@ def _list(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
         else:
             title = info.title or "(no message yet)"
             print(f"{info.id}  {when:%Y-%m-%d %H:%M}  {in_column(info.messages)}  {info.model}  {title}", file=out)
+    if arguments.data_dir is None:  # another folder's checkpoints are not known
+        missing = find_missing(store, CheckpointFiles(state_dir()))
+        if missing:
+            told = sentence_of(missing, store)
+            print(f"codecompanion: {told}; `sessions restore` lists their checkpoints", file=sys.stderr)
     return 0
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from codecompanion.cli.importing import fields
 from codecompanion.cli.importing.openai_api import read_messages
+from codecompanion.errors import InputError
+from codecompanion.formats.json_words import kind
 from codecompanion.formats.transcript_format import read_message, write_message
 from codecompanion.model.messages import TAGS
 
@@ -27,7 +29,7 @@ def read(raw: bytes, source: str, skipped: fields.Skipped = None) -> list[dict[s
     if len(values) == 1 and isinstance(whole, dict) and "messages" in whole:
         where = f"{values[0].where}: messages"
         items = list(fields.numbered(fields.expect_list(whole["messages"], where, "a list of messages"), where))
-        return [_read_saved(item, number) for number, item in enumerate(items)]
+        return [_read_saved(item, number, skipped) for number, item in enumerate(items)]
     if len(values) == 1 and isinstance(whole, list):
         values = list(fields.numbered(whole, values[0].where))
     return [
@@ -36,7 +38,7 @@ def read(raw: bytes, source: str, skipped: fields.Skipped = None) -> list[dict[s
     ]
 
 
-def _read_saved(item: fields.Found, number: int) -> dict[str, Any]:
+def _read_saved(item: fields.Found, number: int, skipped: fields.Skipped) -> dict[str, Any]:
     saved = fields.expect_object(item.value, item.where, "a message object")
     tools = _as_object(saved.get("tools"))
     notes = {
@@ -46,21 +48,30 @@ def _read_saved(item: fields.Found, number: int) -> dict[str, Any]:
     call_id = saved.get("tool_call_id") or tools.get("call_id")
     chat = {"role": "assistant" if saved.get("role") == "llm" else saved.get("role"), "content": saved.get("content")}
     if calls:
+        calls = fields.expect_list(calls, f"{item.where}: tool_calls", "a list of tool calls")
         chat["tool_calls"] = [_with_id(call, number, place) for place, call in enumerate(calls)]
     if call_id:
         chat["tool_call_id"] = call_id
     thoughts = saved.get("reasoning")
     chat["reasoning_content"] = thoughts.get("content") if isinstance(thoughts, dict) else thoughts
     message = read_messages([fields.Found(chat, item.where)])[0]
-    tag, path = notes.get("tag"), notes.get("path")
+    tag, path = (_text(notes.get(name), f"{item.where}: {name}", skipped) for name in ("tag", "path"))
     cycle = saved.get("cycle") or notes.get("cycle")
     return fields.with_meta(
         message,
         tag=tag if message["role"] == "user" and tag in TAGS else None,
-        path=path if isinstance(path, str) else None,
+        path=path,
         pinned=bool(notes.get("pinned")),
         cycle=cycle if isinstance(cycle, int) and not isinstance(cycle, bool) and cycle > 0 else None,
     )
+
+
+def _text(value: Any, where: str, skipped: fields.Skipped) -> str | None:
+    """Return a note of a message; one that is not text is left out, and its message kept."""
+    if value is None or isinstance(value, str):
+        return value
+    fields.skip(skipped, InputError(f"{where}: expected a string, found {kind(value)}"))
+    return None
 
 
 def _with_id(call: Any, number: int, place: int) -> Any:

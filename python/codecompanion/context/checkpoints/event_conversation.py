@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from codecompanion.formats.cutting import cut
 from codecompanion.model.checkpoint import Span, UsageTotals
 from codecompanion.model.history import LogEvent, MessageAdded, TitleSet, ToolRan, TurnEnded, UsageReported
-from codecompanion.model.messages import Message, is_typed_by_user
+from codecompanion.model.messages import Message, Source, is_typed_by_user
+from codecompanion.model.provenance import UNKNOWN, made_of
 
 ASSISTANT_CHARS, RESULT_CHARS = 500, 1000
 HEADER = "What follows was put together from the record of an earlier chat{title}. It is a record, not a request."
@@ -17,7 +18,9 @@ ACKNOWLEDGED = "I have read the record of the earlier chat and go on from there.
 def conversation_from_events(events: Sequence[LogEvent], now: float) -> tuple[Message, ...]:
     """Return the two messages of the fallback, () when the log has nothing to tell."""
     title = next((event.payload.title for event in reversed(events) if isinstance(event.payload, TitleSet)), "")
-    return _conversation(title, list(_event_lines(events)), now)
+    said = [event.payload.message for event in events if isinstance(event.payload, MessageAdded)]
+    sources = made_of(said, frozenset(message.id for message in said))
+    return _conversation(title, list(_event_lines(events)), now, sources)
 
 
 def conversation_from_spans(spans: Sequence[Span], now: float) -> tuple[Message, ...]:
@@ -33,7 +36,7 @@ def conversation_from_spans(spans: Sequence[Span], now: float) -> tuple[Message,
                 lines.append(f"[Tool result: {_told(cut(span.text, RESULT_CHARS))}]")
             case _:
                 lines.append(f"System: {_told(cut(span.text, ASSISTANT_CHARS))}")
-    return _conversation("", lines, now)
+    return _conversation("", lines, now, (UNKNOWN,))
 
 
 def usage_from_events(events: Sequence[LogEvent]) -> UsageTotals:
@@ -47,11 +50,12 @@ def usage_from_events(events: Sequence[LogEvent]) -> UsageTotals:
     )
 
 
-def _conversation(title: str, lines: Sequence[str], now: float) -> tuple[Message, ...]:
+def _conversation(title: str, lines: Sequence[str], now: float, sources: tuple[Source, ...]) -> tuple[Message, ...]:
     if not lines:
         return ()
     header = HEADER.format(title=f" ({title})" if title else "")
-    told = Message(id="restored-events", role="user", content="\n".join([header, "", *lines]), cycle=1, ts=now)
+    text = "\n".join([header, "", *lines])
+    told = Message(id="restored-events", role="user", content=text, cycle=1, ts=now, sources=sources)
     return told, Message(id="restored-reply", role="assistant", content=ACKNOWLEDGED, cycle=1, ts=now)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -186,11 +187,28 @@ class ContextBlock:
         change_id = self._services.new_token()
         return ViewChanged(change_id=change_id, kind=kind, removed=removed, tokens_before=before, report=report)
 
-    async def reread_rules(self) -> list[str]:
-        """Take in rule files that changed since they were read (R-549); return what could not be read, in words."""
-        replaced, problems = await self.rules.changed(self._log.view)
+    async def reread_rules(self, root: Path) -> list[str]:
+        """Take in rule files that changed since they were read (R-549), take out those that are not trusted any more.
+
+        Return what could not be read, and what left, in words.
+        """
+        replaced, problems = await self.rules.changed(self._log.view, root)
         await self.take_rules(replaced)
-        return list(problems)
+        return [*problems, *await self.drop_distrusted(root)]
+
+    async def drop_distrusted(self, root: Path) -> list[str]:
+        """Take rules out of the next request whose trust was taken back; return a sentence about them."""
+        gone = await asyncio.to_thread(self.rules.distrusted, self._log.view, root)
+        names = tuple(message.path or "" for message in gone)
+        self._waiting = deque(
+            one for one in self._waiting if one.tag != RULES_TAG or not self.rules.is_distrusted(one.path or "", root)
+        )
+        if not gone:
+            return []
+        self.rules.forget(names)
+        await self.remove("detached", tuple(message.id for message in gone), ChangeReport(names=names))
+        self.show()
+        return [f"Rules left the chat because you do not trust them: {', '.join(names)}."]
 
     async def take_rules(self, reread: tuple[Message, ...]) -> None:
         """Log the new texts of rules; nothing where none is new."""

@@ -36,6 +36,7 @@ from codecompanion.tools.files.open_files import Opened
 from codecompanion.wire.events import FileUpdated, Notice, Severity
 from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.merge import merge
+from codecompanion.workspace.secret_text import why_secret
 
 TIME_LIMIT_S = 5.0
 """A file system that does not answer shall not keep a message from being sent."""
@@ -237,14 +238,20 @@ def _now(one: LiveFile, root: Path, opened: Opened) -> Now | None:
     file = opened.at(path)
     exists = path.exists()
     if file is not None and file.text is not None and (file.modified or not exists):
-        text = text_files.printable(file.text)
-        return Now(sha256_of(text), text)
+        return _shown(one, text_files.printable(file.text))
     if not exists:
         return None if opened.silent else Now(GONE)
     try:
         text = _printable(path)
     except CodeCompanionError as error:
         return Now(UNREADABLE, why=str(error))
+    return _shown(one, text)
+
+
+def _shown(one: LiveFile, text: str) -> Now:
+    """Return a file with its text; one that holds a secret now is not sent by itself (issue 20)."""
+    if found := why_secret(text, one.path):
+        return Now(UNREADABLE, why=f"it holds a secret now ({found}), which is sent only when you attach it again")
     return Now(sha256_of(text), text)
 
 

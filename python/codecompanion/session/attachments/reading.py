@@ -19,6 +19,7 @@ from codecompanion.session.attachments.attached import (
 from codecompanion.session.services import Services
 from codecompanion.wire.requests import Attach
 from codecompanion.workspace.secret_files import is_secret
+from codecompanion.workspace.secret_text import why_secret
 
 
 async def read_attachment(services: Services, request: Attach, root: Path) -> Message:
@@ -58,16 +59,18 @@ async def read_attachment(services: Services, request: Attach, root: Path) -> Me
         text = text_files.printable(text)
         sha256 = await asyncio.to_thread(services.store.put_blob, text.encode())
         outside = await asyncio.to_thread(outside_of, root, path)
-        file = AttachedFile(sha256=sha256, live=_is_live(services, request, path), outside=outside)
+        file = AttachedFile(sha256=sha256, live=_is_live(services, request, path, text), outside=outside)
     return text_attachment(request.kind, path, text, token, file)
 
 
-def _is_live(services: Services, request: Attach, path: str) -> bool:
+def _is_live(services: Services, request: Attach, path: str, text: str) -> bool:
     """Return whether the model is told what changes in an attachment.
 
     Raises:
         InputError: it shall be, and is a file of secrets by its name.
     """
+    if not is_secret(path) and why_secret(text, path):
+        return False
     if is_secret(path):
         if request.live:
             raise InputError(f"{path} is a file of keys or passwords by its name; it cannot be live.")

@@ -1,25 +1,24 @@
-"""A chat's rules: loaded as tagged messages, and read again when their files change (R-549, lesson 10)."""
+"""A chat's rules: loaded as tagged messages, and read again when their files change (R-549, lesson 10).
+
+What the workspace brings is loaded once it is trusted (issue 20, section 2; `session.trust`), and leaves the next
+request when the user takes that back.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
-from codecompanion.errors import InputError, StoreError
+from codecompanion.errors import InputError
 from codecompanion.model.messages import RULES_TAG, Message, with_changes
 from codecompanion.model.view import View
-from codecompanion.rules.discovery import repository_of
 from codecompanion.rules.groups import MayRead, RulesItem, RulesLoaded, autoload, load_named, reread, rules_text
-from codecompanion.session.permits import Permits, read_permits
 from codecompanion.session.services import Services
-from codecompanion.store.store import durable
+from codecompanion.session.trust.decisions import FileHash
+from codecompanion.session.trust.folders import folder_of
 
-_KEPT = (
-    "Rules {path} have changed, outside of the repository. The chat keeps the version you allowed; a new chat asks"
-    " about the new one."
-)
+_KEPT = "Rules {path} have changed. The chat keeps the version you trust; :CodeCompanion trust shows the new one."
 
 
 class RuleKeeper:
@@ -28,55 +27,25 @@ class RuleKeeper:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._items: dict[str, RulesItem] = {}
+        self._given: set[str] = set()
+        """Real paths of what the chat had or could have had; what the user took out does not return by itself."""
         self._told: frozenset[str] = frozenset()
-        self.held_back: tuple[RulesItem, ...] = ()
-        """Files outside of the repository that the user has not been asked about, or has not answered."""
 
     async def autoload(self, root: Path) -> tuple[list[Message], tuple[str, ...]]:
-        """Return the rules every new chat starts with, and what could not be read.
+        """Return the rules every new chat starts with, as far as they are trusted, and what could not be read."""
+        loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, self._may_read(root))
+        return self._messages(item for item in loaded.items if item.real not in self._given), loaded.problems
 
-        What a project leads to outside of its repository is read only when the user asked for it as it is now;
-        `held_back` are the others (`session.attachments.outside_rules`).
-        """
-        permits = await asyncio.to_thread(self._permits, root)
-        loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, _allowed_by(permits))
-        self._hold_back(loaded, permits)
-        return self._messages(loaded.items), loaded.problems
-
-    async def look_outside(self, root: Path) -> None:
-        """Find what is held back of a chat that was stored."""
-        permits = await asyncio.to_thread(self._permits, root)
-        self._hold_back(
-            await asyncio.to_thread(autoload, self._services.settings.rules, root, _allowed_by(permits)), permits
-        )
-
-    async def read_outside(
-        self, asked: Sequence[RulesItem], root: Path, *, remember: bool
-    ) -> tuple[list[Message], tuple[str, ...]]:
-        """Return the rules that were asked about, as they were then, and what could not be read.
-
-        What they lead to themselves, and what has changed since, is held back in its turn.
-        """
-        permits = await asyncio.to_thread(self._permits, root)
-        has = [item for item in self._items.values() if item.outside]
-        allowed = permits.with_answer(_files((*has, *asked)), allowed=True)
-        loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, _allowed_by(allowed))
-        if remember:
-            await self._keep(root, permits.with_answer(_files(asked), allowed=True))
-        known = frozenset(item.real for item in self._items.values())
-        self._hold_back(loaded, allowed)
-        return self._messages(item for item in loaded.items if item.real not in known), loaded.problems
-
-    async def refuse(self, asked: Sequence[RulesItem], root: Path) -> None:
-        """Keep that these files are not to be read as they are."""
-        permits = await asyncio.to_thread(self._permits, root)
-        self.held_back = ()
-        await self._keep(root, permits.with_answer(_files(asked), allowed=False))
+    async def know(self, root: Path) -> None:
+        """Learn what a stored chat could have had: it joins no more by itself."""
+        loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, self._may_read(root))
+        self._given |= {item.real for item in loaded.items}
 
     async def add_group(self, group: str, root: Path) -> tuple[list[Message], tuple[str, ...]]:
         """Return the rules of a group the chat does not have yet, and what could not be read.
 
-        Without any there is one sentence: the chat has them all.
+        The user asked for them, so they are trusted as they are now. Without any there is one sentence: the chat has
+        them all.
 
         Raises:
             InputError: the group holds nothing at all; says why.
@@ -90,40 +59,54 @@ class RuleKeeper:
                 names = ", ".join(item.path for item in loaded.items)
                 return [], (f"Already attached, nothing changed: {names}.",)
             raise InputError(_nothing_found(group, loaded))
-        outside = [item for item in fresh if item.outside]
-        if outside:
-            permits = await asyncio.to_thread(self._permits, root)
-            await self._keep(root, permits.with_answer(_files(outside), allowed=True))
-            read = frozenset(item.real for item in outside)
-            self.held_back = tuple(item for item in self.held_back if item.real not in read)
+        may_read = self._may_read(root)
+        asked = [FileHash(item.real, item.sha256) for item in fresh if item.of_folder and not may_read(item)]
+        if asked:
+            await self._services.trust.trust_files(folder_of(root), asked)
         return self._messages(fresh), loaded.problems
 
-    async def changed(self, view: View) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+    async def changed(self, view: View, root: Path) -> tuple[tuple[Message, ...], tuple[str, ...]]:
         """Return the rule messages whose file has changed, with their new text, and new problems of reading.
 
-        What was allowed of a file outside of the repository is its text at that time: the next chat asks again.
+        The new text of a file that is trusted by its content waits; the chat keeps the one that is trusted.
         """
         if not self._items:
             return (), ()
         again = await asyncio.to_thread(reread, tuple(self._items.values()))
-        own = tuple(item for item in again.items if not item.outside)
-        self._items.update({item.path: item for item in own})
-        kept = (_KEPT.format(path=item.path) for item in again.items if item.outside)
+        may_read = self._may_read(root)
+        taken = tuple(item for item in again.items if not item.of_folder or may_read(item))
+        kept = (_KEPT.format(path=item.path) for item in again.items if item not in taken and may_read(self._old(item)))
         problems = (*again.problems, *kept)
+        self._items.update({item.path: item for item in taken})
         new_problems = tuple(problem for problem in problems if problem not in self._told)
         self._told = frozenset(problems)
-        return self._replacements(view, own), new_problems
+        return self._replacements(view, taken), new_problems
+
+    def distrusted(self, view: View, root: Path) -> tuple[Message, ...]:
+        """Return the rule messages of files that are not trusted any more."""
+        gone = {path for path in self._items if self.is_distrusted(path, root)}
+        self._given -= {self._items[path].real for path in gone}  # trusted again they join again
+        return tuple(one for one in view.messages if one.tag == RULES_TAG and one.path in gone) if gone else ()
+
+    def is_distrusted(self, label: str, root: Path) -> bool:
+        """Return whether a rule file of the chat may not be read any more."""
+        item = self._items.get(label)
+        return item is not None and item.of_folder and not self._may_read(root)(item)
 
     async def resume(self, view: View, root: Path) -> tuple[Message, ...]:
         """Find the files of a restored chat's rules again; return the messages whose text is out of date."""
         labels = {message.path for message in view.messages if message.tag == RULES_TAG}
         if not labels:
             return ()
-        rules = self._services.settings.rules
+        rules, may_read, fresh = self._services.settings.rules, self._may_read(root), list[RulesItem]()
         for group in rules.groups:
-            loaded = await asyncio.to_thread(load_named, rules, group, root)
-            self._items.update({item.path: item for item in loaded.items if item.path in labels})
-        return self._replacements(view, self._items.values())
+            loaded = await asyncio.to_thread(load_named, rules, group, root, (), may_read)
+            found = [item for item in loaded.items if item.path in labels]
+            fresh += found
+            # One that was trusted with another content stays as the chat has it; the others are `distrusted`.
+            held = [item for item in loaded.held_back if item.path in labels and not self._was_trusted(item, root)]
+            self._items.update({item.path: item for item in (*held, *found)})
+        return self._replacements(view, fresh)
 
     async def follow(self, view: View, root: Path) -> None:
         """Watch the files of the rules in the view and no others: an undo brought some back, or took some out."""
@@ -138,22 +121,22 @@ class RuleKeeper:
         for label in labels:
             self._items.pop(label, None)
 
-    def _hold_back(self, loaded: RulesLoaded, permits: Permits) -> None:
-        known = frozenset(item.real for item in self._items.values())
-        unknown = (item for item in loaded.held_back if item.real not in known)
-        self.held_back = tuple(item for item in unknown if permits.state_of(item.real, item.sha256) == "unasked")
+    def _may_read(self, root: Path) -> MayRead:
+        trust = self._services.trust
+        return lambda item: trust.allows(root, Path(item.real), item.sha256)
 
-    def _permits(self, root: Path) -> Permits:
-        return read_permits(self._services.store.load_permits(str(repository_of(root))))
+    def _was_trusted(self, item: RulesItem, root: Path) -> bool:
+        folder = str(folder_of(root))
+        return any((one.folder, one.path) == (folder, item.real) for one in self._services.trust.decisions().files)
 
-    async def _keep(self, root: Path, permits: Permits) -> None:
-        with contextlib.suppress(StoreError):  # the store says so itself; it is asked again then
-            await durable(self._services.store.save_permits(str(repository_of(root)), permits.as_text()))
+    def _old(self, item: RulesItem) -> RulesItem:
+        return self._items[item.path]
 
     def _messages(self, items: Iterable[RulesItem]) -> list[Message]:
         made = []
         for item in items:
             self._items[item.path] = item
+            self._given.add(item.real)
             text = rules_text(item.path, item.text)
             made.append(
                 Message(id=self._services.new_token(), role="user", tag=RULES_TAG, path=item.path, content=text)
@@ -161,7 +144,7 @@ class RuleKeeper:
         return made
 
     def _replacements(self, view: View, items: Iterable[RulesItem]) -> tuple[Message, ...]:
-        fresh = {item.path: rules_text(item.path, item.text) for item in items if not item.outside}
+        fresh = {item.path: rules_text(item.path, item.text) for item in items}
         return tuple(
             with_changes(message, content=fresh[message.path])
             for message in view.messages
@@ -174,11 +157,3 @@ def _nothing_found(group: str, loaded: RulesLoaded) -> str:
     if loaded.problems:
         return " ".join(loaded.problems)
     return f"The rules {group!r} have no file here; expected one of {', '.join(loaded.missing) or 'its files'}."
-
-
-def _files(items: Iterable[RulesItem]) -> Iterable[tuple[str, str]]:
-    return ((item.real, item.sha256) for item in items)
-
-
-def _allowed_by(permits: Permits) -> MayRead:
-    return lambda item: permits.state_of(item.real, item.sha256) == "allowed"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from codecompanion.formats.plural import counted
 from codecompanion.model.messages import Message
 from codecompanion.session.attachments.attached import document_attachment, text_attachment
+from codecompanion.session.turn.audited import record
 from codecompanion.web.addresses import parts_of
 from codecompanion.web.fetching import Fetched, Fetcher
 from codecompanion.web.page_cache import PageCache
@@ -37,6 +38,8 @@ async def attach_page(
     address = parts_of(url).geturl()
     cache = PageCache(services.pages_dir)
     kept = None if again else await asyncio.to_thread(cache.find, address)
+    if kept is None:
+        record(services, event="ran", kind="fetch", chat=session.chat_id, address=address, grant="the user's /fetch")
     fetched = kept.page if kept else await make_fetcher(services.proxy).fetch(address)
     page = await asyncio.to_thread(page_of, fetched)
     if kept is None:

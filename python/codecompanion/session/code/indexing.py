@@ -24,9 +24,11 @@ from codecompanion.workspace.git_history import recent_commits
 from codecompanion.workspace.line_lengths import is_flat, is_worth_searching
 from codecompanion.workspace.project_files import (
     Choice,
+    FileText,
     LeftOut,
     list_project_files,
     read_project_file,
+    shareable,
     why_no_text,
 )
 from codecompanion.workspace.syntax.languages import language_of
@@ -64,7 +66,9 @@ def index_file(root: Path, path: str, choice: Choice, now_ns: int) -> IndexedFil
 def index_text(path: str, text: str) -> IndexedFile:
     """Return the text of an unsaved buffer as it is indexed in place of its file."""
     content = text.encode("utf-8", "surrogateescape" if _is_of_bytes(text) else "replace")
-    return _indexed(path, content, FROM_BUFFER, len(content), why_no_text(content))
+    shown = shareable(FileText(content, why_not=why_no_text(content)), path)
+    indexed = _indexed(path, shown.content, FROM_BUFFER, len(content), shown.why_not)
+    return msgspec.structs.replace(indexed, sha256=hashlib.sha256(content).digest())
 
 
 def digest_of_text(text: str) -> bytes:

@@ -12,7 +12,7 @@ _WHYS = {
     "generated": "generated",
     "name": "with names that are no UTF-8",
     "unreadable": "unreadable",
-    "secret": "secret",
+    "secret": "withheld as secret",
     "vendored": "vendored",
     "binary": "binary",
     "hidden": "hidden",
@@ -25,7 +25,8 @@ def left_out_files(by_name: Mapping[str, LeftOut], by_content: Iterable[tuple[st
     """Return what is left out by why; `by_content`: (path, why) of the files that were read for it, named first."""
     found: dict[str, LeftOut] = {}
     for path, why in by_content:
-        found.setdefault(why, LeftOut()).add(path)
+        reason, _, secret = why.partition(": ")
+        found.setdefault(reason, LeftOut()).add(f"{path}: {secret}" if secret else path)
     for why, one in by_name.items():
         known = found.setdefault(why, LeftOut())
         count = known.count + one.count

@@ -42,6 +42,7 @@ from codecompanion.workspace.project_files import (
     listed_among,
     read_project_file,
 )
+from codecompanion.workspace.secret_text import without_secrets
 from codecompanion.workspace.text_search import files_with
 
 _log = logging.getLogger(__name__)
@@ -146,7 +147,8 @@ class ProjectIndex:
     def read_text(self, path: str) -> str | None:
         """Return the text of a file as the user sees it: of its unsaved buffer, else of the disk."""
         if path in self._unsaved:
-            return self._unsaved[path]
+            text, why = without_secrets(self._unsaved[path], path)
+            return None if why else text
         read = read_project_file(self.root, path, self.choice)
         return None if read.why_not else decode(read.content).text
 

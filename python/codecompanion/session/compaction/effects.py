@@ -29,10 +29,11 @@ from codecompanion.context.work import LastFlush
 from codecompanion.errors import CodeCompanionError, StoreError
 from codecompanion.model.checkpoint import Kind
 from codecompanion.model.history import ViewChanged
-from codecompanion.model.messages import Message, is_typed_by_user
+from codecompanion.model.messages import Message, Source, is_typed_by_user
 from codecompanion.session.compaction.announcer import tell
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.storage.state_writer import StateWriter, Wanted
+from codecompanion.session.turn.memory_sources import MemorySources
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory import MemoryFiles, looks_sensitive, why_refused
 from codecompanion.store.store import Store
@@ -72,6 +73,8 @@ class EffectRunner(msgspec.Struct):
     """The workspace, whose daily log may be written."""
     queued: Callable[[], Sequence[str]] = tuple
     """What waits to be sent."""
+    outside: Callable[[Sequence[Message]], Sequence[Source]] = lambda messages: ()
+    """The sources of messages that narrow grants: a memory made of them keeps these."""
     last_flush: LastFlush = msgspec.field(default_factory=LastFlush)
     _writer: StateWriter | None = None
     _order: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
@@ -251,7 +254,12 @@ class EffectRunner(msgspec.Struct):
             return
         try:
             targets = await asyncio.to_thread(
-                self._write_memory, keeping, names, is_flush, keeping.redact(without_keys(summary))
+                self._write_memory,
+                keeping,
+                names,
+                is_flush,
+                keeping.redact(without_keys(summary)),
+                self.outside(report.work.removed),
             )
         except CodeCompanionError as error:
             _log.debug("the memory could not be written: %s", error)
@@ -260,7 +268,9 @@ class EffectRunner(msgspec.Struct):
             kind = "pre_compaction" if is_flush else "compaction"
             await self._announce("memory_flushed", Occasion(kind=kind, targets=tuple(targets), text=summary))
 
-    def _write_memory(self, keeping: Keeping, names: Sequence[str], is_flush: bool, summary: str) -> list[str]:
+    def _write_memory(
+        self, keeping: Keeping, names: Sequence[str], is_flush: bool, summary: str, sources: Sequence[Source]
+    ) -> list[str]:
         """Write where it is wanted and return where that was."""
         targets: list[str] = []
         now = self.clock()
@@ -268,7 +278,11 @@ class EffectRunner(msgspec.Struct):
         private = looks_sensitive(summary)
         if MEMORY_FLUSH in names:
             title = self._writer.tally.title if self._writer else ""
-            keeping.memories.save("flush" if is_flush else "summary", title, summary, self.chat_id, now)
+            kept = Path(
+                keeping.memories.save("flush" if is_flush else "summary", title, summary, self.chat_id, now).path
+            )
+            with contextlib.suppress(OSError):
+                MemorySources(kept.parent.parent).note_file(kept, sources)
             targets.append("memory")
         if DAILY_LOG in names and not private:
             found = parse_summary(summary, "compaction_summary")

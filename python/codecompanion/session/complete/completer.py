@@ -33,6 +33,7 @@ from codecompanion.session.services import Services
 from codecompanion.settings_sections import CompletionSettings
 from codecompanion.wire.requests import CompleteCode
 from codecompanion.workspace.secret_files import is_secret
+from codecompanion.workspace.secret_text import hide_secrets
 
 _log = logging.getLogger(__name__)
 MAX_COUNT = 5
@@ -158,6 +159,9 @@ class Completer:
             return Suggestions(address=asked.address)
         name = project[0].root.name if project else ""
         project = project if settings.project else None
+
+        before, after, head = (hide_secrets(text, path) for text in (request.before, request.after, request.head))
+        request = msgspec.structs.replace(request, before=before, after=after, head=head)
 
         async def ask_for() -> CodeRequest:
             shown = await self._show(request, project, asked, family)

@@ -24,6 +24,7 @@ from codecompanion.errors import StoreError
 from codecompanion.model.code import Definition
 from codecompanion.store.code_index.reader import IndexReader
 from codecompanion.store.code_index.related_files import RelatedFiles, find_related
+from codecompanion.workspace.secret_text import without_secrets
 
 _log = logging.getLogger(__name__)
 _KEPT_FILES = 64
@@ -78,8 +79,9 @@ class ProjectReader:
             if before is not None and before.text == text:
                 found[path] = msgspec.structs.replace(before, mark=self._mark(path))
             elif not self._is_secret(path):
-                is_read = "\0" not in text and len(text) <= most
-                found[path] = _Buffer(text, self._mark(path), cut_pieces(text) if is_read else FilePieces())
+                shown, why = without_secrets(text, path) if len(text) <= most else (text, "")
+                is_read = "\0" not in text and len(text) <= most and not why
+                found[path] = _Buffer(text, self._mark(path), cut_pieces(shown) if is_read else FilePieces())
         self._unsaved = found
         if {path: one.text for path, one in known.items()} != {path: one.text for path, one in found.items()}:
             self.note_change()
@@ -201,9 +203,10 @@ class ProjectReader:
         if size > budgets().pieces.max_file_bytes:
             return FilePieces()
         content = whole.read_bytes()
-        return (
-            FilePieces() if b"\0" in content else cut_pieces(content.decode("utf-8", "replace").replace("\r\n", "\n"))
-        )
+        if b"\0" in content:
+            return FilePieces()
+        text, why = without_secrets(content.decode("utf-8", "replace").replace("\r\n", "\n"), path)
+        return FilePieces() if why else cut_pieces(text)
 
 
 def _rest_of_file(path: str, window: Window) -> list[ProjectFile]:

@@ -22,12 +22,15 @@ from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.too_large import IS_BACK
 from codecompanion.wire.events import EditorContextSent
-from codecompanion.wire.requests import EditorContext, EditorItem, Submit
+from codecompanion.wire.requests import EditorContext, EditorItem, EditorText, Submit
 from codecompanion.workspace.secret_files import is_secret
+from codecompanion.workspace.secret_text import find_secrets, hide_secrets
 
 LATE_LIMIT_S = 60.0
 """The editor has time limits of its own for what is slow; this one is for an editor that says nothing at all."""
 LABEL = "reading the editor"
+_CHOSEN = frozenset({"buffer", "selection", "file", "diff"})
+"""Items that show one text the user means (a diff has none of the secrets already); the others bring what there is."""
 _SHOWN_LINES = 12
 """So many of its lines are in the fold below the message; K shows all."""
 
@@ -100,6 +103,8 @@ class MentionedContext:
                 items = tuple([await self._complete(item, late, submit) for item in items])
             finally:
                 self._show("")
+        if any(item.name not in _CHOSEN for item in items):
+            items = await asyncio.to_thread(lambda: tuple(map(_without_secrets, items)))
         return items
 
     async def _came_later(self, submit: Submit) -> Mapping[str, EditorItem]:
@@ -145,10 +150,23 @@ class MentionedContext:
         """Return a sentence on the secret files that go to the model because the user mentioned them (R-266)."""
         paths = [path for m in messages if m.mentioned is not None for path in m.mentioned.paths]
         secret = [path for path in dict.fromkeys(paths) if is_secret(path)]
+        held = [m.mentioned.paths for m in messages if m.mentioned is not None and find_secrets(m.text)]
+        secret += dict.fromkeys(path for paths in held for path in paths if path not in secret)
         if not secret:
             return ()
         them = "it" if len(secret) == 1 else "them"
         return (f"Sent with {counted(len(secret), 'secret file')}, as you named {them}: {', '.join(secret)}",)
+
+
+def _without_secrets(item: EditorItem) -> EditorItem:
+    """Return what an item brings of texts that the user did not choose one by one, without secrets (issue 20)."""
+    if item.name in _CHOSEN:
+        return item
+
+    def shown(text: EditorText) -> EditorText:
+        return msgspec.structs.replace(text, text=hide_secrets(text.text, text.path))
+
+    return msgspec.structs.replace(item, texts=tuple(map(shown, item.texts)))
 
 
 def body_of_mentioned(message: Message) -> str:

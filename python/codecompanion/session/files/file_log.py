@@ -19,10 +19,15 @@ class FileLog:
         new_id: Callable[[], str],
         turn_id: str = "",
         call_id: str = "",
+        on_change: Callable[[FileChangeStarted, FileChangeEnded], None] = lambda began, ended: None,
     ) -> None:
-        """`write` appends to the chat's log, `put_blob` stores bytes and returns their sha256."""
+        """`write` appends to the chat's log, `put_blob` stores bytes and returns their sha256.
+
+        `on_change` is called once a change has ended, however it did.
+        """
         self._write, self._put_blob, self._new_id = write, put_blob, new_id
-        self._turn_id, self._call_id = turn_id, call_id
+        self._turn_id, self._call_id, self._on_change = turn_id, call_id, on_change
+        self._began: dict[str, FileChangeStarted] = {}
 
     async def begin(self, change: ToChange) -> str:
         """Log that a file is about to be changed; return the change's id."""
@@ -41,6 +46,7 @@ class FileLog:
             gone=change.reverts.gone,
         )
         await self._write(began)
+        self._began[change_id] = began
         return change_id
 
     async def end(self, change_id: str, how: HowEnded) -> None:
@@ -53,6 +59,8 @@ class FileLog:
             removed=how.removed,
             reason=how.reason,
         )
+        if change_id in self._began:
+            self._on_change(self._began.pop(change_id), ended)
         await self._write(ended)
 
     async def _stored(self, content: bytes | None) -> str:

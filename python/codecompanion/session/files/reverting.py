@@ -17,7 +17,7 @@ import msgspec
 
 from codecompanion.errors import InputError, StoreError, ToolError
 from codecompanion.formats import text_files
-from codecompanion.model.history import LogEvent
+from codecompanion.model.history import FileChangeEnded, FileChangeStarted, LogEvent
 from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, Message
 from codecompanion.session.chat import Chat
 from codecompanion.session.files.change_list import FileChanged, changes_of
@@ -32,6 +32,7 @@ from codecompanion.session.files.revert_plan import (
     to_revert,
 )
 from codecompanion.session.state import State
+from codecompanion.session.turn.audited import file_record, record
 from codecompanion.tools.base import HowEnded, TakesBack, ToChange, ToolContext
 from codecompanion.tools.files.diff import hunks_of
 from codecompanion.tools.files.disk import set_mode
@@ -232,8 +233,13 @@ class Reverter:
     def _context(self, opened: Opened) -> ToolContext:
         services, chat = self._chat.services, self._chat
         context = services.tool_context(chat.snapshot)
-        log = FileLog(chat.log.write, services.store.put_blob, services.new_token)
+        log = FileLog(chat.log.write, services.store.put_blob, services.new_token, on_change=self._record)
         return msgspec.structs.replace(context, opened=opened, recorder=log)
+
+    def _record(self, began: FileChangeStarted, ended: FileChangeEnded) -> None:
+        grant = "the user reverts or reapplies"
+        files = [file_record(began, ended)]
+        record(self._chat.services, event="ran", kind="revert", chat=self._chat.chat_id, grant=grant, files=files)
 
     async def _log_as_done(self, path: Path, name: str, takes_back: TakesBack, context: ToolContext) -> None:
         """Log a revert of what was so already: from here on it counts as reverted."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from codecompanion.session.code.project_index import ProjectIndex
     from codecompanion.session.code.search_options import ChunkVectors
     from codecompanion.session.codebase.gatherer import Question
+    from codecompanion.session.gather.gatherers import MayUse
     from codecompanion.session.gather.index_search import IndexSearch
     from codecompanion.session.gather.team_text import TeamText
     from codecompanion.session.gather.utility import Utility
@@ -35,7 +36,8 @@ class ProjectGatherer:
     """Gathers for all chats of a host.
 
     `index_of` gives the index of a folder; `vectors` those in use, None = none; `environment` is the user's, for the
-    team's program. The settings are asked for each question, so that a change takes effect with the next one (R-264).
+    team's program. `may_use` says which files of a project may be believed, None = all. The settings are asked for each
+    question, so that a change takes effect with the next one (R-264).
     """
 
     def __init__(
@@ -45,9 +47,11 @@ class ProjectGatherer:
         index_of: Callable[[Path], Awaitable[ProjectIndex]],
         environment: Callable[[], Mapping[str, str]] = lambda: os.environ,
         vectors: Callable[[], ChunkVectors | None] = lambda: None,
+        may_use: MayUse | None = None,
     ) -> None:
         self._settings, self._adapters, self._index_of = settings, adapters, index_of
         self._environment, self._vectors = environment, vectors
+        self._may_use = may_use
         self._team: TeamText | None = None
 
     async def gather(self, question: Question, tell: Callable[[str], None]) -> Gathered:
@@ -76,7 +80,10 @@ class ProjectGatherer:
             pinned=question.pinned,
             seen=question.seen,
         )
-        means = Means(settings, time.monotonic, search, self._utility(settings), self._team_of(settings))
+        from codecompanion.session.gather.gatherers import use_all
+
+        utility, team = self._utility(settings), self._team_of(settings)
+        means = Means(settings, time.monotonic, search, utility, team, self._may_use or use_all)
         return await gather(ask, means)
 
     async def _search(self, root: Path, settings: GatheringSettings, tell: Callable[[str], None]) -> IndexSearch | None:
@@ -107,7 +114,8 @@ class ProjectGatherer:
         if not settings.team.enabled:
             return None
         if self._team is None or self._team.settings != settings.team:
+            from codecompanion.session.gather.gatherers import use_all
             from codecompanion.session.gather.team_text import TeamText
 
-            self._team = TeamText(settings.team, self._environment())
+            self._team = TeamText(settings.team, self._environment(), self._may_use or use_all)
         return self._team

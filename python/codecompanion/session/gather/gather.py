@@ -31,6 +31,7 @@ from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.choosing import budget_of, choose, not_sent
 from codecompanion.session.gather.gatherers import (
     MAX_AST_FILES,
+    MayUse,
     beside,
     beside_search,
     found_snippet,
@@ -38,6 +39,7 @@ from codecompanion.session.gather.gatherers import (
     read_common_files,
     read_memories,
     search_definitions,
+    use_all,
 )
 from codecompanion.session.gather.mentioned_files import ReadFiles, read_mentioned
 from codecompanion.session.gather.pinned import ReadPins, read_pinned
@@ -103,6 +105,7 @@ class Means(msgspec.Struct, frozen=True):
     search: CodeSearch | None = None
     utility: Utility | None = None
     team: TeamText | None = None
+    may_use: MayUse = use_all
 
 
 async def gather(ask: Ask, means: Means) -> Gathered:
@@ -255,7 +258,7 @@ async def _find_texts(ask: Ask, means: Means, runs: Runs, code: ProjectCode, typ
     if means.team is not None and means.settings.team.enabled and is_about_team(ask.question):
         works["team"] = (_team(means.team, code), _limit(means, "team"))
     if means.settings.memories.enabled:
-        work = in_thread(partial(read_memories, code, means.settings.memories))
+        work = in_thread(partial(read_memories, code, means.settings.memories, means.may_use))
         works["memories"] = (work, _limit(means, "memories"))
     found = await runs.run_all(works, [])
     return [snippet for snippets in found.values() for snippet in snippets]

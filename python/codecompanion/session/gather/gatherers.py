@@ -26,6 +26,15 @@ from codecompanion.workspace.paths import Workspace
 from codecompanion.workspace.syntax.languages import language_of
 
 Check = Callable[[], None]
+MayUse = Callable[[Path, Path, bytes, bool], bool]
+"""Whether a file of a project (root, path, content) may be believed; the last one: whether it is run (issue 20)."""
+
+
+def use_all(root: Path, path: Path, content: bytes, runs: bool) -> bool:
+    """Use everything: the user named the folder for this question (the command line)."""
+    del root, path, content, runs
+    return True
+
 
 MAX_AST_FILES = 12
 BESIDE_SEARCH = 0.05
@@ -143,11 +152,16 @@ def read_architecture(code: ProjectCode, check: Check) -> list[Snippet]:
     return [beside("architecture", text)] if text else []
 
 
-def read_memories(code: ProjectCode, settings: GatheredMemorySettings, check: Check) -> list[Snippet]:
-    """Return the memories of the user and the project as one text (R-241, R-242); missing files say nothing."""
+def read_memories(code: ProjectCode, settings: GatheredMemorySettings, may_use: MayUse, check: Check) -> list[Snippet]:
+    """Return the memories of the user and the project as one text (R-241, R-242); missing files say nothing.
+
+    Those of the project are used once it is trusted (issue 20, section 2).
+    """
+    users, projects = Path(settings.user).expanduser(), _below(code.root, settings.project)
+    is_trusted = lambda content: may_use(code.root, projects, content, False)  # noqa: E731
     memories = (
-        *parse_memories(_read_optional(Path(settings.user).expanduser()), "user"),
-        *parse_memories(_read_optional(_below(code.root, settings.project)), "project"),
+        *parse_memories(_read_optional(users), "user"),
+        *parse_memories(_read_optional(projects, is_trusted), "project"),
     )
     check()
     text = render_memories(memories)
@@ -164,7 +178,8 @@ def _below(root: Path, path: str) -> Path:
     return Workspace(root).resolve(path)
 
 
-def _read_optional(path: Path) -> str:
+def _read_optional(path: Path, may_use: Callable[[bytes], bool] = lambda content: True) -> str:
     if not path.is_file():
         return ""
-    return decode(read_bytes(Path(path).resolve(), _MAX_MEMORY_BYTES)).text
+    content = read_bytes(Path(path).resolve(), _MAX_MEMORY_BYTES)
+    return decode(content).text if may_use(content) else ""

@@ -21,6 +21,7 @@ from codecompanion.workspace.files import walk
 from codecompanion.workspace.named_files import IS_FOLDER, NO_SUCH_FILE
 from codecompanion.workspace.paths import Workspace
 from codecompanion.workspace.secret_files import is_secret
+from codecompanion.workspace.secret_text import without_secrets
 
 MIN_NAME = 2
 MAX_READ_BYTES = 8_000_000
@@ -73,7 +74,9 @@ def read_mentioned(
                 continue  # only what is named may be secret (R-266)
             if is_secret(path) and not _names(name, path):
                 raise _NotFound(f"it leads to {path}, which is kept back unless that name is mentioned.")
-            snippet, size = _read(code, path)
+            snippet, size = _read(code, path, is_named=not is_active)
+            if is_active and not snippet.text:
+                continue
         except (CodeCompanionError, OSError) as error:
             if not is_active:
                 said = f"{reason(error)}." if isinstance(error, OSError) else str(error)
@@ -145,10 +148,13 @@ def _names(name: str, path: str) -> bool:
     return is_secret(said) and said.rpartition("/")[2] == path.rpartition("/")[2]
 
 
-def _read(code: ProjectCode, path: str) -> tuple[Snippet, int]:
-    """Return a file as a snippet, and its size in bytes; of a very large one its beginning (R-216)."""
+def _read(code: ProjectCode, path: str, *, is_named: bool) -> tuple[Snippet, int]:
+    """Return a file as a snippet, and its size in bytes; of a very large one its beginning (R-216).
+
+    One that is not named has no secrets: its values are hidden, or it is empty.
+    """
     if path in code.unsaved:
-        return whole_file(path, code.unsaved[path]), 0
+        return whole_file(path, code.unsaved[path] if is_named else code.read(path) or ""), 0
     limit = max(code.choice.max_bytes, MAX_READ_BYTES)
     handle = os.open(Path(code.root, path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as stream:
@@ -160,5 +166,8 @@ def _read(code: ProjectCode, path: str) -> tuple[Snippet, int]:
         content = content[:limit]
         content = content[: content.rfind(b"\n") + 1] or content
     text = decode(content).text
+    if not is_named:
+        text, why = without_secrets(text, path)
+        return whole_file(path, "" if why else text), size
     code.keep(path, text)
     return whole_file(path, text), size

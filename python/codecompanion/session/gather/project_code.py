@@ -13,6 +13,7 @@ from pathlib import Path
 from codecompanion.formats.text_files import decode
 from codecompanion.model.code import ParsedFile
 from codecompanion.workspace.project_files import Choice, list_project_files, read_project_file
+from codecompanion.workspace.secret_text import without_secrets
 from codecompanion.workspace.syntax.languages import language_of
 from codecompanion.workspace.syntax.parse import parse
 
@@ -42,7 +43,8 @@ class ProjectCode:
     def read(self, path: str) -> str | None:
         """Return the text of a listed file, None when it cannot be read or is no text of a person's."""
         if path in self.unsaved:
-            return self.unsaved[path]
+            text, why = without_secrets(self.unsaved[path], path)
+            return None if why else text
         if path not in self._texts:
             found = read_project_file(self.root, path, self.choice)
             self._texts[path] = None if found.why_not else decode(found.content).text

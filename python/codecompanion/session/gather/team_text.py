@@ -12,6 +12,7 @@ from pathlib import Path
 from codecompanion.errors import ToolError
 from codecompanion.formats.text_files import decode, read_bytes
 from codecompanion.retrieval.team import MAX_CHARS
+from codecompanion.session.gather.gatherers import MayUse, use_all
 from codecompanion.settings_sections import TeamSettings
 
 KEPT_S = 60.0
@@ -19,10 +20,13 @@ _MAX_BYTES = 16 * MAX_CHARS
 
 
 class TeamText:
-    """Reads the team's text as the settings say. `environment`: that of the program."""
+    """Reads the team's text as the settings say. `environment`: that of the program.
 
-    def __init__(self, settings: TeamSettings, environment: Mapping[str, str]) -> None:
-        self.settings, self._environment = settings, environment
+    `may_use` is asked about files of the project: the one that is read, and those that the command names.
+    """
+
+    def __init__(self, settings: TeamSettings, environment: Mapping[str, str], may_use: MayUse = use_all) -> None:
+        self.settings, self._environment, self._may_use = settings, environment, may_use
         self._kept = dict[str, tuple[float, str]]()
 
     async def read(self, root: Path) -> str:
@@ -31,22 +35,27 @@ class TeamText:
         Raises:
             ToolError: the program or the file cannot be used; says why.
         """
+        if not self.settings.command:
+            return await asyncio.to_thread(self._read_file, root) if self.settings.file else ""
+        if not await asyncio.to_thread(self._may_run, root):
+            return ""
         key = os.fspath(root)
         at, text = self._kept.get(key, (-KEPT_S, ""))
-        if time.monotonic() - at < KEPT_S:
-            return text
-        if self.settings.command:
+        if time.monotonic() - at >= KEPT_S:
             text = await self._run(root)
-        elif self.settings.file:
-            text = await asyncio.to_thread(self._read_file, root)
-        else:
-            return ""
-        self._kept[key] = (time.monotonic(), text)
+            self._kept[key] = (time.monotonic(), text)
         return text
+
+    def _may_run(self, root: Path) -> bool:
+        """Return whether every file of the project that the command names may be run."""
+        files = (root / word for word in self.settings.command if not Path(word).is_absolute())
+        return all(self._may_use(root, path, path.read_bytes(), True) for path in files if path.is_file())
 
     def _read_file(self, root: Path) -> str:
         path = root / Path(self.settings.file).expanduser()
-        return decode(read_bytes(path.resolve(), 1_000_000)).text
+        content = read_bytes(path.resolve(), 1_000_000)
+        is_users = not path.resolve().is_relative_to(root.resolve())
+        return decode(content).text if is_users or self._may_use(root, path, content, False) else ""
 
     async def _run(self, root: Path) -> str:
         try:

@@ -5,7 +5,7 @@ Projections of log and view; nothing here changes anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from codecompanion.context.editing.cache_state import find_cache_state
@@ -14,7 +14,8 @@ from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.work import Messages
 from codecompanion.errors import InputError
 from codecompanion.model.history import LogEvent
-from codecompanion.model.messages import GATHERED_TAG, RULES_TAG, SUMMARY_TAG, Message
+from codecompanion.model.messages import GATHERED_TAG, RULES_TAG, SUMMARY_TAG, Message, Source
+from codecompanion.model.provenance import is_cleared, sources_of
 from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.put_back import find, logged
@@ -26,27 +27,39 @@ from codecompanion.tools.registry import ToolRegistry
 PREVIEW_CHARS = 100
 
 
-def inspect(control: ContextControl, log: ChatLog) -> dict[str, Any]:
+def _none(source: Source) -> bool:
+    del source
+    return False
+
+
+def inspect(control: ContextControl, log: ChatLog, narrows: Callable[[Source], bool] = _none) -> dict[str, Any]:
     """Return `{rows, total, window, guess, reserve, cost}`: one row per message of the next request.
 
     `total` is the meter's figure, `reserve` what is kept free for the reply, `guess` what is said of a window that
     nobody knows, "" when somebody does. The sum of the rows is what the meter shows. `cache` says whether the provider
     will likely find the message in its cache (`hit`, `miss`, "" = it has none), `cost` what it will then cost in US
-    dollars, None when the price is unknown.
+    dollars, None when the price is unknown. `source`: where the text comes from when not from the user, the model or
+    us; `narrows`: whether it narrows what runs unasked.
     """
     view, shaped = log.view, control.shaper.current()
     total, reasons = shaped.measure.tokens, _reasons(control, view.messages)
     system, specs_tokens, *figures = _figures(control, shaped, total)
     titles = _titles(control.tools.all(), shaped.messages)
     messages = [(shaped.system, system), *zip(shaped.messages, figures, strict=True)]
+    tools = {call.id: call.name for message in shaped.messages for call in message.tool_calls}
     rows = [_row(message, tokens, view.cycle, titles) for message, tokens in messages]
+    for row, (message, _) in zip(rows, messages, strict=True):
+        sources = sources_of(message, tools.get(message.tool_call_id or "", ""))
+        told = [source for source in sources if source.kind not in ("user", "model", "plugin")]
+        row["source"] = ", ".join(f"{source.kind} {source.name}".rstrip() for source in told)
+        row["narrows"] = not is_cleared(message) and any(map(narrows, told))
     for row in rows:
         row["preview"] = " · ".join(filter(None, (reasons.get(row["id"]), row["preview"])))[:PREVIEW_CHARS]
-    tools = {
+    schemas = {
         "id": "tools", "role": "tools", "tag": "", "name": f"{len(control.specs)} tool schemas",
-        "tokens": specs_tokens, "cycle": 0, "age": 0, "state": "live", "preview": "",
+        "tokens": specs_tokens, "cycle": 0, "age": 0, "state": "live", "preview": "", "source": "", "narrows": False,
     }  # fmt: skip
-    rows = [rows[0], tools, *rows[1:]]
+    rows = [rows[0], schemas, *rows[1:]]
     prices = control.services.prices(control.adapter_name, control.model, total)
     for row, cache in zip(rows, _expected_cache(control, log), strict=True):
         price = None if prices is None else prices.cache_read if cache == "hit" else prices.input

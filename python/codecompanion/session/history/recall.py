@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 
 from codecompanion.model.history import LogEvent, MessageAdded, ToolRan, ViewChanged
-from codecompanion.model.messages import GATHERED_TAG, GO_ON_TAG, RULES_TAG, Message, ToolCall
+from codecompanion.model.messages import GATHERED_TAG, GO_ON_TAG, RULES_TAG, Message, Source, ToolCall
+from codecompanion.model.provenance import sources_of, union
 from codecompanion.model.view import View
 from codecompanion.session.attachments.pins import title_of
 from codecompanion.session.attachments.staleness import changed_since
@@ -94,6 +95,13 @@ class Removed:
             raise KeyError(key)
         return self._listed(one), self._text(one.message)
 
+    def sources_of_stored(self, sha256: str) -> tuple[Source, ...]:
+        """Return where the stored text of a long result comes from; blocks."""
+        events = self._store.load_events(self._log.chat_id)
+        added = (event.payload.message for event in events if isinstance(event.payload, MessageAdded))
+        found = [message for message in added if message.blob == sha256]
+        return union(*(sources_of(message) for message in found))
+
     async def listed(self, words: str) -> dict[str, Any]:
         """Return `{rows, total}` for the editor."""
         found = await asyncio.to_thread(self.find, words)
@@ -114,6 +122,7 @@ class Removed:
             changed=changed_since(message, one.call, self._text(message), self._root()),
             snippet=snippet,
             times=times,
+            sources=sources_of(message, one.call.name if one.call else ""),
         )
 
     def _text(self, message: Message) -> str:

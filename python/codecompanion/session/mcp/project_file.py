@@ -1,6 +1,6 @@
 """Files of other programs that name MCP servers: the project's `.mcp.json`, and Claude Desktop's. Reading them alone.
 
-What the user says of them is in `file_servers`.
+Whether their servers are used is in `file_servers`.
 """
 
 from __future__ import annotations
@@ -8,25 +8,34 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from codecompanion.errors import ConfigError
-from codecompanion.session.mcp.entries import Entry, read_file
+from codecompanion.session.mcp.entries import MAX_FILE_BYTES, Entry, read_file
+from codecompanion.session.mcp.named_files import NamedFile, hash_with, named_files
+from codecompanion.session.trust.folders import folder_of
 from codecompanion.settings_sections import McpSettings
 
 NAME = ".mcp.json"
 
 
 class ServerFile(msgspec.Struct, frozen=True):
-    """A file as it is now. `problem`: the sentence why none of its servers can be used, "" when they can."""
+    """A file as it is now. `problem`: the sentence why none of its servers can be used, "" when they can.
+
+    `is_users`: it is the user's own, whatever folder is worked in. `text` is what the file says. `sha256` is that of
+    the file and of those of the folder that its command lines name.
+    """
 
     path: Path
     sha256: str = ""
     entries: tuple[Entry, ...] = ()
     problem: str = ""
+    is_users: bool = False
+    text: str = ""
+    named: tuple[NamedFile, ...] = ()
 
     @property
     def usable(self) -> tuple[Entry, ...]:
@@ -34,16 +43,20 @@ class ServerFile(msgspec.Struct, frozen=True):
         return tuple(entry for entry in self.entries if entry.settings.enabled)
 
 
-def server_files(mcp: McpSettings, root: Path) -> list[ServerFile]:
-    """Return the files that are there and may be asked about, the one that counts first first. Blocks for a moment."""
-    return [_read(path) for path in _places(mcp, root) if path.is_file()]
+def server_files(mcp: McpSettings, root: Path, environment: Mapping[str, str]) -> list[ServerFile]:
+    """Return the files that are there and may be used, the one that counts first first. Blocks for a moment."""
+    return [
+        read_server_file(path, environment, is_users=is_users)
+        for path, is_users in _places(mcp, root)
+        if path.is_file()
+    ]
 
 
-def _places(mcp: McpSettings, root: Path) -> Iterator[Path]:
+def _places(mcp: McpSettings, root: Path) -> Iterator[tuple[Path, bool]]:
     if mcp.enabled and mcp.project_file:
-        yield root / NAME
+        yield root / NAME, False
     if mcp.enabled and mcp.claude_desktop:
-        yield claude_desktop_file()
+        yield claude_desktop_file(), True
 
 
 def claude_desktop_file() -> Path:
@@ -55,12 +68,17 @@ def claude_desktop_file() -> Path:
     return folder / "Claude" / "claude_desktop_config.json"
 
 
-def _read(path: Path) -> ServerFile:
+def read_server_file(path: Path, environment: Mapping[str, str], *, is_users: bool = False) -> ServerFile:
+    """Return a file as it is now. Blocks for a moment."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
         sha256 = hashlib.sha256(content).hexdigest()
-        return ServerFile(path, sha256, tuple(read_file(path, content)))
+        entries = tuple(read_file(path, content))
+        named = () if is_users else named_files(entries, path.parent, folder_of(path.parent), environment)
+        text = content.decode("utf-8", "replace")
+        return ServerFile(path, hash_with(sha256, named), entries, is_users=is_users, text=text, named=named)
     except OSError as error:
-        return ServerFile(path, problem=f"{path} cannot be read: {error.strerror}.")
+        return ServerFile(path, problem=f"{path} cannot be read: {error.strerror}.", is_users=is_users)
     except ConfigError as error:
-        return ServerFile(path, problem=f"{error}. None of its MCP servers is used.")
+        return ServerFile(path, problem=f"{error}. None of its MCP servers is used.", is_users=is_users)

@@ -23,6 +23,7 @@ from codecompanion.session.chat import Chat
 from codecompanion.session.services import Services
 from codecompanion.wire.events import ApprovalRequested, Severity
 from codecompanion.wire.requests import Approve
+from codecompanion.workspace.secret_values import names_secret
 
 MAX_SAMPLE_TOKENS = 4_096
 MAX_SAMPLE_CHARS = 200_000
@@ -118,6 +119,7 @@ async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) ->
         if request.url:
             return {}
         typed = _typed(given)
+        chat.services.known_secrets.learn(typed.get(name, "") for name in fields if _is_secret(name, fields[name]))
         values, problem = _values(typed, fields, request.required)
         if not problem:
             return values
@@ -159,8 +161,10 @@ def _question(
         {
             "name": name,
             "label": _label(name, field),
-            "default": typed.get(name, _default(field)),
+            "default": "" if _is_secret(name, field) else typed.get(name, _default(field)),
             "choices": _choices(field),
+            "required": name in request.required,
+            "secret": _is_secret(name, field),
         }
         for name, field in fields.items()
     ]
@@ -173,6 +177,15 @@ def _question(
         kind="elicitation",
         form=json.dumps(form) if form else "",
     )
+
+
+def _is_secret(name: str, field: Mapping[str, Any]) -> bool:
+    """Return whether a value is typed masked and kept nowhere: a password by its schema, its name or its title."""
+    if field.get("format") == "password" or field.get("writeOnly") is True:
+        return True
+    if field.get("type", "string") != "string" or _choices(field):
+        return False
+    return names_secret(name) or names_secret(_one_line(field.get("title") or ""))
 
 
 def _label(name: str, field: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from codecompanion.formats.cutting import cut
 from codecompanion.mcp.base import Given, McpTool
 from codecompanion.mcp.server_spec import ServerSpec, ToolChoice
 from codecompanion.model.messages import ToolSpec
+from codecompanion.model.provenance import named
 from codecompanion.session.mcp.tool_names import model_names
 from codecompanion.session.mcp.tool_schema import UnusableSchema, is_readable, usable_schema
 from codecompanion.settings_sections import ToolSettings
@@ -135,6 +136,7 @@ def _tool(
         effect="execute",
         keeps_time=True,
         settings=settings,
+        server=made.server,
     )
 
 
@@ -144,7 +146,7 @@ async def _output(made: ServerTool, given: Given, context: ToolContext) -> ToolO
     for number, image in enumerate(given.images, 1):
         name = f"{made.name} image {number}.{image.mime.rpartition('/')[2]}"
         try:
-            await context.chat.attach_image(name, image.content)
+            await context.chat.attach_image(name, image.content, named("server", made.server))
             notes.append(f"[The image `{name}` is attached after this result.]")
         except InputError as error:
             notes.append(f"[An image is left out: {error}.]")

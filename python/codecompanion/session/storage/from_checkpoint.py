@@ -32,7 +32,7 @@ from codecompanion.model.history import ChatCreated, EventPayload, LogEvent, Mes
 from codecompanion.model.messages import SUMMARY_TAG, Message, with_changes
 from codecompanion.session.services import Services
 from codecompanion.session.storage.state_writer import StateWriter
-from codecompanion.store.files.checkpoints import CheckpointFiles
+from codecompanion.store.files.checkpoints import CheckpointFiles, file_name
 from codecompanion.store.store import Store, durable
 
 _log = logging.getLogger(__name__)
@@ -56,7 +56,10 @@ async def restore_chat(services: Services, wanted: str, cwd: str) -> dict[str, A
     note = describe(state, chat)
     await durable(services.store.acquire(chat_id))
     try:
-        await durable(services.store.append(chat_id, _payloads(services, state, chat, note, cwd)))
+        # Its newest checkpoint says how far the chat had come: it has come no less far now (`missing_chats`).
+        reached = 0 if events else (await asyncio.to_thread(keeping.checkpoints.reached)).get(file_name(chat), 0)
+        payloads = _payloads(services, state, chat, note, cwd)
+        await durable(services.store.append(chat_id, payloads, after_seq=reached))
         if state.snapshot.queues.pending_follow_ups:
             await durable(services.store.save_draft(chat_id, "\n\n".join(state.snapshot.queues.pending_follow_ups)))
     finally:

@@ -35,7 +35,7 @@ from codecompanion.store.damage.lost_file import State as FileState
 from codecompanion.store.damage.rebuild import LiveChat, Loss, Rebuilt
 from codecompanion.store.database.connection import RESTORE
 from codecompanion.store.database.writer import LOOK_EVERY_S
-from codecompanion.store.lease import FileLock
+from codecompanion.store.lease import REBUILDING, FileLock
 from codecompanion.wire.events import Notice, Severity
 
 _log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class LostHistory:
         keeping, path = self._services.keeping, self._services.store.path
         if keeping is None or path is None:
             return
-        turn, is_first = await self._take_turn(path.parent / "rebuilding.lock")
+        turn, is_first = await self._take_turn(path.with_name(REBUILDING))
         try:
             stored = await asyncio.to_thread(keeping.checkpoints.list_checkpoints)
             back, failed = 0, 0

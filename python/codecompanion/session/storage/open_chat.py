@@ -8,15 +8,17 @@ from collections.abc import Sequence
 
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import CodeCompanionError, ConfigError, InputError, LeaseHeld
+from codecompanion.formats.plural import counted
 from codecompanion.model.history import ChatCreated, ChatForked, CompactionFailed, LogEvent, MessageAdded, TitleSet
 from codecompanion.model.view import project
-from codecompanion.session.attachments.outside_rules import ask_about_outside_rules
 from codecompanion.session.compaction.record import STANDARD_CARD, failure
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.redraw import restored
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
+from codecompanion.session.storage.missing_chats import catch_up, read_mended
 from codecompanion.session.storage.resume import model_of, policy_of, repairs
+from codecompanion.session.trust.chats import tell_waiting
 from codecompanion.store.store import durable
 from codecompanion.wire.events import ChatOpened, Notice, Severity, StoredSubmit
 from codecompanion.wire.requests import OpenChat
@@ -51,12 +53,12 @@ async def open_new(services: Services, request: OpenChat) -> Session:
     if not is_plain:
         _announce(session, resumed=False)
         return session
-    messages, problems = await session.context.rules.autoload(services.root(request.snapshot))
+    messages, problems = await session.context.rules.autoload(session.root())
     for problem in problems:
         services.emit(Notice(chat=request.chat, level=Severity.WARN, text=problem))
     await session.attach(*messages)
     _announce(session, resumed=False)
-    ask_about_outside_rules(session)
+    await tell_waiting(session)
     return session
 
 
@@ -72,7 +74,8 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
         await durable(store.acquire(chat_id))
     except LeaseHeld:
         read_only = True  # the editor says so, once
-    events = await asyncio.to_thread(store.load_events, chat_id)
+    back = 0 if read_only else await catch_up(services, chat_id)
+    events, damaged = await read_mended(services, chat_id, may_write=not read_only)
     if not events:
         await durable(store.release(chat_id))
         raise InputError(f"No stored chat has the id {chat_id!r}; it may have been deleted.")
@@ -96,13 +99,18 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     if is_own:
         await asyncio.to_thread(session.meter.resume, events, session.adapter_name, session.model)
     session.show_meter()
+    if back:
+        text = f"This chat ended earlier than its checkpoint: {counted(back, 'message')} brought back."
+        session.notice(Severity.WARN, text)
+    if damaged:
+        session.notice(Severity.WARN, damaged)
     _tell_interrupted(session, mended)
     if read_only:
         return None
     await session.grants.restore()
     await _refresh_rules(session)
-    await session.context.rules.look_outside(services.root(session.snapshot))
-    ask_about_outside_rules(session)
+    await session.context.rules.know(session.root())
+    await tell_waiting(session)
     await _render_ahead(session)
     return session
 
@@ -225,6 +233,8 @@ def _tell_unusable_adapter(session: Session) -> None:
 async def _refresh_rules(session: Session) -> None:
     """Take in rule files that changed while the chat was closed."""
     fresh = await session.context.rules.resume(session.log.view, session.root())
+    for sentence in await session.context.drop_distrusted(session.root()):
+        session.notice(Severity.WARN, sentence)
     if fresh:
         await session.context.take_rules(fresh)
         session.show_meter()

@@ -27,7 +27,7 @@ from codecompanion.model.messages import SUMMARY_TAG, Message
 from codecompanion.model.view import project
 from codecompanion.session.storage.conversation_file import ConversationFile
 from codecompanion.session.storage.stand_back import StandBack
-from codecompanion.store.files.checkpoints import CheckpointFiles
+from codecompanion.store.files.checkpoints import REACHED, CheckpointFiles
 from codecompanion.store.files.conversations import KEY, Place
 from codecompanion.store.store import Store
 
@@ -149,6 +149,7 @@ class StateWriter(msgspec.Struct):
             StoreError: it could not be written.
         """
         self._unknown = _without_bulk(state.raw)
+        self.tally.last_seq = max(self.tally.last_seq, self.store.last_seq(self.chat_id))
         self.tally.files = dict(state.snapshot.files.read)
         snapshot = msgspec.structs.replace(
             state.snapshot,
@@ -240,7 +241,8 @@ class StateWriter(msgspec.Struct):
         """Return the payload with keys hidden in every other text, too, and its conversation named."""
         clean = {key: value if key in _BULKY else _redact_all(value, self.redact) for key, value in raw.items()}
         del clean["conversationHistory"]
-        return {**clean, KEY: msgspec.to_builtins(place)}
+        clean.pop(REACHED, None)
+        return {REACHED: self.tally.last_seq, **clean, KEY: msgspec.to_builtins(place)}
 
 
 def _without_bulk(raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.model.messages import ToolCall
-from codecompanion.tools.approval import Approvals, Decision, check_prefix
+from codecompanion.tools.approval import Approvals, Decision
 from codecompanion.tools.base import Accepted, ApprovalQuestion
-from codecompanion.tools.commands.command_prefix import suggested
 from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, Event
 from codecompanion.wire.requests import Approve
 
@@ -49,40 +48,11 @@ class ApprovalDesk:
         self._on_waiting, self._on_cancel_all, self._on_granted = on_waiting, on_cancel_all, on_granted
         self._open: dict[str, tuple[ApprovalQuestion | None, asyncio.Future[Approve]]] = {}
         self._asked: dict[str, ApprovalRequested] = {}
-        self._offers: dict[str, tuple[ApprovalRequested, Callable[[Approve], Awaitable[None]]]] = {}
 
     @property
     def questions(self) -> tuple[ApprovalRequested, ...]:
         """Return the questions that are open, as they were asked."""
-        return (*self.offers, *self._asked.values())
-
-    @property
-    def offers(self) -> tuple[ApprovalRequested, ...]:
-        """Return the questions that nothing waits for."""
-        return tuple(question for question, _ in self._offers.values())
-
-    def offer(self, question: ApprovalRequested, on_answer: Callable[[Approve], Awaitable[None]]) -> None:
-        """Ask something that nothing waits for; it stays open until it is answered or withdrawn."""
-        self._offers[question.call_id] = question, on_answer
-        self._emit(question)
-
-    def withdraw(self, call_id: str, decision: Decision = "cancel") -> None:
-        """Take such a question away."""
-        del self._offers[call_id]
-        self._emit(ApprovalClosed(chat=self._chat_id, call_id=call_id, decision=decision))
-
-    async def take(self, given: Approve) -> None:
-        """Take an answer of the user's, to a call or to an offer.
-
-        Raises:
-            InputError: as `answer`.
-        """
-        _, on_answer = self._offers.get(given.call_id, (None, None))
-        if on_answer is None:
-            self.answer(given)
-            return
-        self.withdraw(given.call_id, given.decision)
-        await on_answer(given)
+        return tuple(self._asked.values())
 
     async def ask(self, call: ToolCall, question: ApprovalQuestion) -> Verdict:
         """Return whether the call may run, and the proposal as the user left it.
@@ -102,14 +72,15 @@ class ApprovalDesk:
             before=question.before,
             after=question.after,
             why=question.why,
-            prefix=suggested(question.command) if question.command else "",
+            again=question.again,
+            narrowed=question.narrowed,
+            covers="" if question.narrowed else question.offer.covers,
+            place=question.place,
+            note=question.note,
         )
         given = await self.put(asked, question)
         decision = given.decision
-        granted = self.approvals.after(question, decision, given.prefix)
-        if granted != self.approvals:
-            self.approvals = granted
-            self._on_granted(granted)
+        self.grant(question, decision, family=given.family)
         if decision == "cancel":
             self._on_cancel_all()
             raise asyncio.CancelledError
@@ -120,6 +91,13 @@ class ApprovalDesk:
         if given.text is None or not question.path:
             return Verdict()
         return Verdict(accepted=Accepted(question.before, question.after, given.text))
+
+    def grant(self, question: ApprovalQuestion, decision: Decision, *, family: bool = False) -> None:
+        """Remember what an answer grants."""
+        granted = self.approvals.after(question, decision, family=family)
+        if granted != self.approvals:
+            self.approvals = granted
+            self._on_granted(granted)
 
     async def ask_aside(self, asked: ApprovalRequested) -> Approve:
         """Ask something else while a call runs, and return the answer; "cancel" closes the question alone."""
@@ -148,12 +126,9 @@ class ApprovalDesk:
         """Pass the user's answer on.
 
         Raises:
-            InputError: nothing is being asked about that call (any more), or the prefix cannot be allowed; the
-                question stays open then.
+            InputError: nothing is being asked about that call (any more).
         """
-        question, waiting = self._open.get(given.call_id, (None, None))
+        _, waiting = self._open.get(given.call_id, (None, None))
         if waiting is None or waiting.done():
             raise InputError("This approval was already answered or cancelled.")
-        if question is not None and given.decision == "always" and given.prefix:
-            check_prefix(given.prefix, question)
         waiting.set_result(given)

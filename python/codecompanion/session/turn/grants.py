@@ -1,6 +1,7 @@
 """What "always" has granted in a chat: listed, taken back, and kept for when the chat is opened again.
 
-Kept grants hold only in the workspace they were given in. They are no history: a copy of the chat does not have them.
+Kept grants hold only in the workspace they were given in. Prefixes of commands, which earlier versions kept, are asked
+about again. They are no history: a copy of the chat does not have them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from codecompanion.formats.plural import counted
 from codecompanion.session.services import Services
 from codecompanion.session.turn.approval_desk import ApprovalDesk
 from codecompanion.tools.approval import Approvals, Grant
+from codecompanion.tools.commands.grant_offer import Family
 from codecompanion.wire.events import Notice, Severity
 from codecompanion.wire.requests import ListGrants, RevokeGrant
 from codecompanion.workspace.paths import Workspace
@@ -26,7 +28,7 @@ from codecompanion.workspace.paths import Workspace
 class _Kept(msgspec.Struct, frozen=True):
     root: str
     always: tuple[str, ...] = ()
-    prefixes: tuple[tuple[str, str], ...] = ()
+    families: tuple[Family, ...] = ()
 
 
 class Grants:
@@ -60,8 +62,8 @@ class Grants:
 
     def keep(self, approvals: Approvals) -> None:
         """Let the grants outlive the host."""
-        kept = _Kept(self._root(), tuple(sorted(approvals.always)), tuple(sorted(approvals.prefixes)))
-        text = msgspec.json.encode(kept).decode() if kept.always or kept.prefixes else ""
+        kept = _Kept(self._root(), tuple(sorted(approvals.always)), tuple(sorted(approvals.families)))
+        text = msgspec.json.encode(kept).decode() if kept.always or kept.families else ""
         self._services.store.save_grants(self._chat_id, text)
 
     async def restore(self) -> None:
@@ -76,9 +78,9 @@ class Grants:
         if kept.root != self._root():
             return
         self._desk.approvals = msgspec.structs.replace(
-            self._desk.approvals, always=frozenset(kept.always), prefixes=frozenset(kept.prefixes)
+            self._desk.approvals, always=frozenset(kept.always), families=frozenset(kept.families)
         )
-        count = len(kept.always) + len(kept.prefixes)
+        count = len(kept.always) + len(kept.families)
         said = f"{counted(count, 'permanent approval')} from before {'applies' if count == 1 else 'apply'} to this chat"
         lists = f"/approvals lists {'it' if count == 1 else 'them'}"
         self._services.emit(Notice(chat=self._chat_id, level=Severity.INFO, text=f"{said}; {lists}."))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from io import StringIO
 from typing import assert_never
 
 import msgspec
@@ -35,12 +36,12 @@ class _Growing(msgspec.Struct):
 
     kind: type[TextPart] | type[ReasoningPart]
     name: str
-    pieces: list[str]
+    pieces: StringIO
     origin: str = ""
     encrypted: str = ""
 
     def part(self, *, with_encrypted: bool) -> Part:
-        text = "".join(self.pieces)
+        text = self.pieces.getvalue()
         if self.kind is TextPart:
             return TextPart(text, self.name)
         if with_encrypted:
@@ -73,7 +74,7 @@ class ReplySoFar:
         """Close the reasoning block that just arrived; one without readable text is a part of its own."""
         block = next((part for part in self._open.values() if part.kind is ReasoningPart), None)
         if block is None:
-            block = _Growing(ReasoningPart, ReasoningPart("").field, [])
+            block = _Growing(ReasoningPart, ReasoningPart("").field, StringIO())
             self._parts.append(block)
         block.origin, block.encrypted = done.origin, done.encrypted
         self._open.clear()
@@ -87,7 +88,7 @@ class ReplySoFar:
     @property
     def text(self) -> str:
         """Return the text that has arrived."""
-        return "".join("".join(p.pieces) for p in self._parts if isinstance(p, _Growing) and p.kind is TextPart)
+        return "".join(p.pieces.getvalue() for p in self._parts if isinstance(p, _Growing) and p.kind is TextPart)
 
     @property
     def has_text(self) -> bool:
@@ -113,9 +114,9 @@ class ReplySoFar:
         """Return what has arrived as it was shown."""
         found: list[Event] = []
         for part in self._parts:
-            if isinstance(part, _Growing) and any(part.pieces):
+            if isinstance(part, _Growing) and (text := part.pieces.getvalue()):
                 kind = Text if part.kind is TextPart else Reasoning
-                found.append(kind(chat=chat_id, text="".join(part.pieces)))
+                found.append(kind(chat=chat_id, text=text))
         return found
 
     def content(self) -> Content:
@@ -141,9 +142,9 @@ class ReplySoFar:
     def _grow(self, kind: type[TextPart] | type[ReasoningPart], name: str, text: str) -> None:
         part = self._open.get((kind, name))
         if part is None:
-            part = self._open[kind, name] = _Growing(kind, name, [])
+            part = self._open[kind, name] = _Growing(kind, name, StringIO())
             self._parts.append(part)
-        part.pieces.append(text)
+        part.pieces.write(text)
 
 
 async def stream_reply(

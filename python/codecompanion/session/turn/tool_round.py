@@ -7,9 +7,11 @@ one result in the log, also when the user says no, stops, or the tool fails.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -23,13 +25,19 @@ from codecompanion.session.files.file_log import FileLog
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.turn.approval_desk import ApprovalDesk, Verdict
+from codecompanion.session.turn.audited import AuditedCall
+from codecompanion.session.turn.memory_sources import MemorySources
+from codecompanion.session.turn.narrowing import Narrowing
 from codecompanion.session.turn.recorded_title import title_of_call
-from codecompanion.tools.base import ApprovalQuestion, FileChange, ToolContext, ToolOutput
+from codecompanion.session.turn.result_sources import reads_disk, sources_of_result
+from codecompanion.tools.base import ApprovalQuestion, FileChange, Tool, ToolContext, ToolOutput
+from codecompanion.tools.builtin.memory import MEMORY
 from codecompanion.tools.limit import shorten
 from codecompanion.tools.registry import ToolRegistry
-from codecompanion.tools.runner import ResolveOnce, approval_question, failed, question_now, run_call
+from codecompanion.tools.runner import ResolveOnce, decided, failed, question_now, run_call
 from codecompanion.wire import events
 from codecompanion.wire.events import Notice, Severity, ToolFinished, ToolStarted
+from codecompanion.workspace.secret_text import hide_keys
 
 Status = Literal["ok", "error", "cancelled", "rejected"]
 Recorded = Callable[[int], Message | None]
@@ -53,6 +61,8 @@ class RoundParts(msgspec.Struct, frozen=True):
     counted: Callable[[Message], Message]
     recorded: Recorded | None
     on_running: Callable[[str], None]
+    narrowing: Narrowing
+    memories: MemorySources
 
 
 class _Ran(msgspec.Struct, frozen=True):
@@ -138,11 +148,22 @@ class ToolRound:
         try:
             tool = parts.tools.get(call.name)
             arguments = parts.tools.validate(call.name, call.arguments)
-            recorder = FileLog(parts.log.write, services.store.put_blob, services.new_token, self._turn_id, call.id)
+            audited = AuditedCall(services, parts.log.chat_id, self._turn_id, call.id)
+            recorder = FileLog(
+                parts.log.write, services.store.put_blob, services.new_token, self._turn_id, call.id, audited.changed
+            )
             context = parts.context(call.name)
             resolve = ResolveOnce(context.resolve)
-            context = msgspec.structs.replace(context, recorder=recorder, resolve=resolve)
-            question = await approval_question(tool, arguments, context, parts.desk.approvals)
+            narrowed = parts.narrowing.narrowed(self._turn_id)
+            context = msgspec.structs.replace(
+                context,
+                recorder=recorder,
+                resolve=resolve,
+                narrowed=narrowed,
+                on_second_run=audited.begins_again,
+            )
+            decision = await decided(tool, arguments, context, parts.desk.approvals)
+            question = decision.question
         except ToolError as error:
             return _Ran(call, failed(str(error)), "error", title)
         if question is not None:
@@ -162,12 +183,41 @@ class ToolRound:
                 return _Ran(call, refused, "rejected", title)
             context = msgspec.structs.replace(context, accepted=verdict.accepted)
             parts.on_running(title)
-        output = await run_call(tool, arguments, context)
-        return _Ran(call, await self._without_keys(output), "error" if output.is_error else "ok", title)
+        audited.begins(tool, arguments, grant=decision.grant, sandbox=decision.place, narrowed=narrowed.because)
+        try:
+            output = await run_call(tool, arguments, context)
+        except BaseException:
+            audited.ends("stopped")
+            raise
+        audited.ends("error" if output.is_error else "ok", output.summary)
+        output = await self._with_sources(tool, arguments, output, context)
+        shown = await self._without_keys(output, printed=tool.effect == "execute")
+        return _Ran(call, shown, "error" if output.is_error else "ok", title)
 
-    async def _without_keys(self, output: ToolOutput) -> ToolOutput:
-        """Take known keys out of a result: nothing has stored, shown or sent it yet."""
-        hide, change = self._services.known_secrets.hide, output.change
+    async def _with_sources(
+        self, tool: Tool, arguments: Mapping[str, Any], output: ToolOutput, context: ToolContext
+    ) -> ToolOutput:
+        """Return the result with where it comes from; what the call wrote keeps what the chat was made of."""
+        parts, outside = self._parts, self._parts.narrowing.of_turn(self._turn_id)
+        if outside and output.change is not None:
+            parts.narrowing.has_changed_files = True
+        if tool.spec.name == MEMORY.spec.name and not output.is_error:
+            with contextlib.suppress(OSError):
+                await asyncio.to_thread(parts.memories.note, arguments, parts.narrowing.kept(outside))
+        find = partial(sources_of_result, tool, arguments, output, context.recall, parts.memories)
+        sources = await asyncio.to_thread(find) if reads_disk(tool, arguments) else find()
+        return msgspec.structs.replace(output, sources=parts.narrowing.to_log(tool.spec.name, sources))
+
+    async def _without_keys(self, output: ToolOutput, *, printed: bool) -> ToolOutput:
+        """Take known keys out of a result: nothing has stored, shown or sent it yet.
+
+        `printed`: by a command or a server, so keys that say whose they are are hidden, too (issue 20).
+        """
+        known, change = self._services.known_secrets.hide, output.change
+
+        def hide(text: str) -> str:
+            return known(hide_keys(text) if printed else text)
+
         text = await asyncio.to_thread(hide, output.text) if len(output.text) > LONG_CHARS else hide(output.text)
         if change is not None:
             change = msgspec.structs.replace(change, diff=hide(change.diff))
@@ -187,6 +237,8 @@ class ToolRound:
             if verdict.refusal is not None or not question.path:
                 return verdict
             current = await now()
+            if current is not None:
+                current = msgspec.structs.replace(current, narrowed=question.narrowed)
             if current is None or current.same_change(question):
                 return verdict
             lost = "" if verdict.accepted is None else " What you had changed in the proposal was not written."
@@ -236,6 +288,7 @@ class ToolRound:
                 turn_id=self._turn_id,
                 blob=blob,
                 ts=services.clock(),
+                sources=ran.output.sources,
             )
         )
         unsaid = "failed" if ran.output.is_error else line_count(ran.output.text)  # the editor adds the reason

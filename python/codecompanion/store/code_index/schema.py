@@ -19,7 +19,7 @@ from codecompanion.formats.regex import regex
 from codecompanion.model.code import DefinitionKind
 from codecompanion.store.database.connection import create_private_file, explain, is_damage, make_private_folder
 
-FORMAT = 5
+FORMAT = 6
 APPLICATION_ID = 0x43436978  # "CCix"
 BUSY_TIMEOUT_S = 2.0
 _NO_WORD = regex(r"[^\w.-]")

@@ -1,7 +1,8 @@
 """Last resort for a damaged database: events picked from the pages themselves, without the tree above them.
 
 One lost page high up in a B-tree hides thousands of sound ones below it. A row of `events` is recognised by its shape:
-a leaf cell of a rowid table with the columns NULL (the id), text, integer, text, real, text, blob. The format is the
+a leaf cell of a rowid table with the columns NULL (the id), text, integer, text, real, text, blob, and the checksum
+that rows of newer versions have. The format is the
 "SQLite Database File Format" page (sections 1.6 B-tree pages, 2.1 record format); pages are 4,096 bytes, all usable.
 """
 
@@ -18,7 +19,7 @@ _MIN_LOCAL = (PAGE_BYTES - 12) * 32 // 255 - 23
 _INTEGER_BYTES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 0, 9: 0}
 _COLUMNS = 7
 
-CarvedRow = tuple[str, int, float, bytes]
+CarvedRow = tuple[str, int, float, bytes, int | None]
 
 
 class _NoRow(Exception):
@@ -26,7 +27,7 @@ class _NoRow(Exception):
 
 
 def carve_events(path: Path) -> Iterator[CarvedRow]:
-    """Yield (chat_id, seq, ts, payload) of every row that is whole, in the order of the pages."""
+    """Yield (chat_id, seq, ts, payload, checksum) of every row that is whole, in the order of the pages."""
     pages = path.stat().st_size // PAGE_BYTES
     with path.open("rb") as file:
 
@@ -86,7 +87,8 @@ def _row(record: bytes) -> CarvedRow:
     while at < end_of_header:
         kind, at = _varint(record, at)
         types.append(kind)
-    if at != end_of_header or len(types) != _COLUMNS or types[0] != 0 or types[2] not in _INTEGER_BYTES:
+    has_sum = len(types) == _COLUMNS + 1 and (types[-1] == 0 or types[-1] in _INTEGER_BYTES)
+    if at != end_of_header or not (has_sum or len(types) == _COLUMNS) or types[0] or types[2] not in _INTEGER_BYTES:
         raise _NoRow
     chat_kind, turn_kind, ts_kind, name_kind, payload_kind = types[1], types[3], types[4], types[5], types[6]
     are_texts = all(kind >= 13 and kind % 2 for kind in (chat_kind, turn_kind, name_kind))
@@ -100,10 +102,14 @@ def _row(record: bytes) -> CarvedRow:
     else:  # SQLite stores a whole number of a REAL column as an integer
         ts, at = _integer(record, at, ts_kind)
     at += (name_kind - 13) // 2
-    payload = record[at:]
-    if len(payload) != (payload_kind - 12) // 2:
+    size = (payload_kind - 12) // 2
+    payload, at = record[at : at + size], at + size
+    stored_sum = None
+    if has_sum and types[-1]:
+        stored_sum, at = _integer(record, at, types[-1])
+    if len(payload) != size or at != len(record):
         raise _NoRow
-    return chat_id, seq, float(ts), payload
+    return chat_id, seq, float(ts), payload, stored_sum
 
 
 def _integer(record: bytes, at: int, kind: int) -> tuple[int, int]:

@@ -18,6 +18,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -29,6 +30,8 @@ Identity = tuple[int, int]
 UNMARKED = 0
 SETTLE_MAX_S = 10.0
 LOOKS = 5
+_WAL_HEADER, _FRAME_HEADER = 32, 24
+_PAGE_SIZES = frozenset(2**power for power in range(9, 17))
 BESIDE = ("-wal", "-shm")
 
 
@@ -66,7 +69,7 @@ def mark_of_file(path: Path) -> int | None:
         with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
             connection.execute("PRAGMA writable_schema = ON")  # the file grows after its first page: shorter is fine
             return mark_of(connection)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if is_damage(error):
             return None
         raise
@@ -196,6 +199,50 @@ def _is_foreign(path: Path, listed: Belonging) -> bool:
     except sqlite3.Error:
         return False
     return not is_damaged and not is_ours(path)
+
+
+def committed_frames(path: Path) -> int:
+    """Return how many pages of the write-ahead log were committed, going by the frames' headers alone; 0 = no log.
+
+    SQLite ends its reading at the first damaged frame, and says nothing of those after it. A frame belongs to the log
+    when it has the salt of the log's header: those of earlier logs have others ("WAL File Format").
+    """
+    salts, commits = list[bytes](), list[bool]()
+    with contextlib.suppress(OSError), beside(path, "-wal").open("rb") as log:
+        header = log.read(_WAL_HEADER)
+        size = int.from_bytes(header[8:12], "big")
+        size = size if size in _PAGE_SIZES else 4096
+        while len(frame := log.read(_FRAME_HEADER)) == _FRAME_HEADER:
+            salts.append(frame[8:16])
+            commits.append(frame[4:8] != b"\0\0\0\0")
+            if log.seek(size, os.SEEK_CUR) > _size(log.fileno()):
+                break
+    if not salts:
+        return 0
+    ours = header[16:24]
+    if ours not in salts[:2]:
+        if _is_header_sound(header):  # just begun: the frames are those of the log before
+            return 0
+        ours = salts[0]
+    return max((at for at, salt in enumerate(salts, 1) if salt == ours and commits[at - 1]), default=0)
+
+
+def _is_header_sound(header: bytes) -> bool:
+    """Return whether the header of a write-ahead log has the checksum it says."""
+    if len(header) < _WAL_HEADER:
+        return False
+    order: Literal["big", "little"] = "big" if header[3] & 1 else "little"
+    words = [int.from_bytes(header[at : at + 4], order) for at in range(0, 24, 4)]
+    one = other = 0
+    for first, second in zip(words[::2], words[1::2], strict=True):
+        one = (one + first + other) & 0xFFFFFFFF
+        other = (other + second + one) & 0xFFFFFFFF
+    return header[24:32] == one.to_bytes(4, "big") + other.to_bytes(4, "big")
+
+
+def _size(descriptor: int) -> int:
+    """Return the size of an open file."""
+    return os.fstat(descriptor).st_size
 
 
 def copy_unlocked(path: Path, target: Path) -> None:

@@ -26,8 +26,11 @@ from codecompanion.store.damage.carve import PAGE_BYTES, CarvedRow, carve_events
 from codecompanion.store.database.connection import SEE_RESTORE, connect, create_private_file
 from codecompanion.store.database.migrations import migrate
 from codecompanion.store.log import scratch
+from codecompanion.store.log.checksum import is_event_sound
 from codecompanion.store.log.encoding import from_bytes
 from codecompanion.store.log.events import restore_events
+
+_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 
 
 def _beside(path: Path, ending: str) -> Path:
@@ -188,24 +191,28 @@ class _Reading:
 
     def events(self) -> Iterator[tuple[str, LogEvent]]:
         """Yield every event that can still be read; most come twice."""
-        for chat_id, seq, ts, stored in itertools.chain(self._scan(), self._carve()):
+        for chat_id, seq, ts, stored, stored_sum in itertools.chain(self._scan(), self._carve()):
             # A wrong type in a column is damage like any other.
             with contextlib.suppress(msgspec.MsgspecError, TypeError, ValueError):
-                yield str(chat_id), LogEvent(int(seq), float(ts), from_bytes(stored))
+                if is_event_sound(int(seq), float(ts), stored, stored_sum):
+                    yield str(chat_id), LogEvent(int(seq), float(ts), from_bytes(stored))
 
     def _scan(self) -> Iterator[CarvedRow]:
-        with self._source() as source, contextlib.suppress(sqlite3.Error):
-            yield from source.execute("SELECT chat_id, seq, ts, payload FROM events ORDER BY id")
+        with self._source() as source, contextlib.suppress(*_UNREADABLE):
+            columns = {row[1] for row in source.execute("PRAGMA table_info(events)")}
+            if "sum" not in columns:  # an older version
+                source.execute("ALTER TABLE events ADD COLUMN sum INTEGER")
+            yield from source.execute("SELECT chat_id, seq, ts, payload, sum FROM events ORDER BY id")
 
     def _carve(self) -> Iterator[CarvedRow]:
-        with self._source() as source, contextlib.suppress(sqlite3.Error):
+        with self._source() as source, contextlib.suppress(*_UNREADABLE):
             source.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         yield from carve_events(self._copy)
 
     def count_entries(self, target: sqlite3.Connection) -> int:
         """Return how many events there were, as far as the totals of old and new file tell."""
         newest: dict[str, int] = dict(target.execute("SELECT chat_id, last_seq FROM chats"))
-        with self._source() as source, contextlib.suppress(sqlite3.Error):
+        with self._source() as source, contextlib.suppress(*_UNREADABLE):
             for chat_id, last_seq in source.execute("SELECT chat_id, last_seq FROM chats"):
                 if isinstance(chat_id, str) and isinstance(last_seq, int):
                     newest[chat_id] = max(newest.get(chat_id, 0), last_seq)
@@ -214,12 +221,12 @@ class _Reading:
     def copy_scratch(self, target: sqlite3.Connection) -> None:
         """Copy drafts, partial replies and calibration as far as they can be read."""
         with self._source() as source:
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(*_UNREADABLE):
                 for row in source.execute(
                     "SELECT chat_id, kind, text, updated FROM scratch WHERE typeof(text) = 'blob'"
                 ):
                     target.execute("INSERT OR IGNORE INTO scratch(chat_id, kind, text, updated) VALUES (?,?,?,?)", row)
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(*_UNREADABLE):
                 for calibration in scratch.load_calibration(source):
                     scratch.save_calibration(target, calibration)
 
@@ -230,7 +237,7 @@ def _knows_its_tables(copy: Path) -> bool:
         try:
             source.execute("PRAGMA writable_schema = ON")
             return source.execute("SELECT 1 FROM sqlite_master WHERE name = 'events'").fetchone() is not None
-        except sqlite3.Error:
+        except _UNREADABLE:
             return False
 
 

@@ -44,6 +44,8 @@ _OS_ADVICE = {
 
 def is_damage(error: BaseException) -> bool:
     """Return whether the error says that the file itself is damaged (not that it cannot be written)."""
+    if isinstance(error, UnicodeDecodeError):  # SQLite's own sentence quotes a damaged schema
+        return True
     if not isinstance(error, sqlite3.DatabaseError):
         return False
     # A full-text index with damaged settings fails with the general error code.
@@ -79,16 +81,16 @@ def told_as_ours(path: Path | None) -> Iterator[None]:
     """Raise sqlite3 and OS errors of the block as `StoreError`."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         raise explain(error, path) from error
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create the folder with mode 0700, or take away what others may do in it (lesson 44)."""
+    """Create the folder with mode 0700. One that exists keeps its mode: others may share it (issue 20).
+
+    The files in it are 0600 all the same; `:checkhealth` names a folder in which others can replace them.
+    """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if folder.stat().st_mode & 0o077:
-        with contextlib.suppress(PermissionError):  # somebody else's folder: the files in it are 0600 all the same
-            folder.chmod(0o700)
 
 
 def create_private_file(path: Path) -> None:
@@ -109,6 +111,7 @@ def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection
     name = ":memory:" if path is None else str(path)
     connection = sqlite3.connect(name, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None, check_same_thread=False)
     try:
+        connection.text_factory = _text  # a flipped bit must not hide a whole list; its row's checksum tells
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
         if read_only:
@@ -117,6 +120,10 @@ def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection
         connection.close()
         raise
     return connection
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "replace")
 
 
 class Database:

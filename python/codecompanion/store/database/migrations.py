@@ -17,6 +17,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 
 from codecompanion.errors import StoreUnavailable
+from codecompanion.store.log.checksum import add_checksums
 from codecompanion.store.log.previews import fill_blob_uses, fill_previews
 
 Migration = tuple[str | Callable[[sqlite3.Connection], None], ...]
@@ -129,6 +130,10 @@ MIGRATIONS: tuple[Migration, ...] = (
     (
         # Chats without a window (command lines, commit messages) are counted and kept, but not listed.
         "ALTER TABLE chats ADD COLUMN purpose TEXT NOT NULL DEFAULT ''",
+    ),
+    (
+        # Checksums (`checksum`). Rows of older versions have none: giving them one would read and write the whole file.
+        add_checksums,
     ),
 )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import zlib
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ class Place(msgspec.Struct, frozen=True):
 
     name: str
     bytes: int
+    crc: int | None = None
+    """The CRC-32 of these bytes; None in checkpoints of older versions."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -77,13 +80,16 @@ class Conversations:
                 raise FileNotFoundError(f"{path} is shorter than it was")
             file.truncate(place.bytes)
             file.seek(place.bytes)
-            file.writelines(lines)
+            crc = place.crc if place.bytes else 0
+            for line in lines:
+                file.write(line)
+                crc = None if crc is None else zlib.crc32(line, crc)
             size = file.tell()
             file.flush()
             os.fsync(file.fileno())
         if not place.bytes:
             flush_folder(path.parent)
-        return Place(place.name, size)
+        return Place(place.name, size, crc)
 
     def resolve(self, chat: str, raw: dict[str, Any]) -> dict[str, Any]:
         """Return a checkpoint with its conversation and files in it, as every version before wrote it.
@@ -101,6 +107,8 @@ class Conversations:
             stored = file.read(place.bytes)
         if len(stored) < place.bytes:
             raise StoreCorrupt(f"{path} is shorter than a checkpoint says")
+        if place.crc is not None and zlib.crc32(stored) != place.crc:
+            raise StoreCorrupt(f"{path} is damaged (its checksum does not match)")
         history, files = conversation_lines.read_lines(stored.splitlines(), str(path))
         group = rest.get("files")
         return {

@@ -19,9 +19,19 @@ from codecompanion.store.log.encoding import from_bytes
 from codecompanion.store.log.totals import Totals, read_totals, save_totals
 
 _TAKEN = "chat_id = ?2 AND seq <= ?3 AND type <> 'chat_forked' AND seq NOT IN (SELECT value FROM json_each(?4))"
+
+
+def _xor(one: str, other: str) -> str:
+    """Return the SQL of `one ^ other`, which SQLite does not have."""
+    return f"(({one} | {other}) - ({one} & {other}))"
+
+
+# The checksum stays that of what was stored: a damaged row is copied as one.
 _COPY = f"""
-    INSERT INTO events(chat_id, seq, turn, ts, type, payload)
-    SELECT ?1, ROW_NUMBER() OVER (ORDER BY seq), turn, ts, type, payload FROM events WHERE {_TAKEN} ORDER BY seq
+    INSERT INTO events(chat_id, seq, turn, ts, type, payload, sum)
+    SELECT ?1, place, turn, ts, type, payload, {_xor("sum", _xor("seq", "place"))} FROM (
+        SELECT seq, turn, ts, type, payload, sum, ROW_NUMBER() OVER (ORDER BY seq) AS place FROM events WHERE {_TAKEN}
+    ) ORDER BY seq
 """  # noqa: S608 - a constant
 # Indexing the text again would take longer than everything else together.
 _SHARE_TEXT = f"""

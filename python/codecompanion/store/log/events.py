@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -22,17 +22,18 @@ from codecompanion.model.history import (
 from codecompanion.model.messages import RULES_TAG, Message, ToolCall
 from codecompanion.store.database.connection import is_damage
 from codecompanion.store.log import scratch
+from codecompanion.store.log.checksum import event_sum, is_event_sound
 from codecompanion.store.log.encoding import from_bytes, storable, to_bytes
 from codecompanion.store.log.inner_words import inner_words
 from codecompanion.store.log.previews import note_blobs
-from codecompanion.store.log.totals import Totals, read_totals, save_totals
+from codecompanion.store.log.totals import Totals, damaged_rows, read_totals, save_totals
 
-_INSERT = "INSERT INTO events(chat_id, seq, turn, ts, type, payload) VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT = "INSERT INTO events(chat_id, seq, turn, ts, type, payload, sum) VALUES (?, ?, ?, ?, ?, ?, ?)"
 NEWEST = 2**63 - 1
 """No entry has a higher number: so many SQLite can count."""
-_SELECT_SINCE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq > ? AND seq <= ? ORDER BY seq"
+_SELECT_SINCE = "SELECT seq, ts, payload, sum FROM events WHERE chat_id = ? AND seq > ? AND seq <= ? ORDER BY seq"
 _SELECT_SEQS = "SELECT seq FROM events WHERE chat_id = ? AND seq > ? AND seq <= ? ORDER BY seq"
-_SELECT_ONE = "SELECT seq, ts, payload FROM events WHERE chat_id = ? AND seq = ?"
+_SELECT_ONE = "SELECT seq, ts, payload, sum FROM events WHERE chat_id = ? AND seq = ?"
 _SELECT_BEFORE = (
     "SELECT payload FROM events WHERE chat_id = ? AND seq < ? AND type = 'message_added' ORDER BY seq DESC LIMIT ?"
 )
@@ -92,7 +93,8 @@ def insert_event(connection: sqlite3.Connection, chat_id: str, event: LogEvent) 
     """Insert one event and index its text."""
     payload, stored = event.payload, to_bytes(event.payload)
     turn = storable(turn_of(payload))
-    cursor = connection.execute(_INSERT, (chat_id, event.seq, turn, event.ts, payload_type(payload), stored))
+    row = (chat_id, event.seq, turn, event.ts, payload_type(payload), stored)
+    cursor = connection.execute(_INSERT, (*row, event_sum(event.seq, event.ts, stored)))
     note_blobs(connection, chat_id, stored)
     index_text(connection, cursor.lastrowid, chat_id, event.seq, payload)
 
@@ -146,17 +148,56 @@ def restore_events(connection: sqlite3.Connection, events: Iterable[tuple[str, L
             continue
         written[chat_id] = written.get(chat_id, 0) + 1
     for chat_id in written:
-        chat, created = Totals(), 0.0
-        for seq, ts, stored in connection.execute(_SELECT_SINCE, (chat_id, 0, NEWEST)):
-            created = created or ts
-            chat.count(from_bytes(stored), ts)
-            chat.last_seq = seq
-        chat.created = created
-        save_totals(connection, chat_id, chat)
+        count_again(connection, chat_id)
     return written
 
 
-Row = tuple[int, float, bytes]
+def count_again(connection: sqlite3.Connection, chat_id: str) -> None:
+    """Make the chat's row of totals from its log; without a readable event there is none."""
+    rows, unreadable = read_rows(connection, chat_id)
+    found, damaged = decode_rows(rows)
+    if not found:
+        return
+    chat = Totals()
+    for event in found:
+        chat.count(event.payload, event.ts)
+    chat.created, chat.last_seq = found[0].ts, max((found[-1].seq, *unreadable, *damaged))
+    save_totals(connection, chat_id, chat)
+
+
+def restore_messages(connection: sqlite3.Connection, chat_id: str, restored: Mapping[int, Message], now: float) -> int:
+    """Write messages where rows are damaged or gone, by their numbers; return how many were written."""
+    for seq, message in restored.items():
+        connection.execute("DELETE FROM events WHERE chat_id = ? AND seq = ?", (chat_id, seq))
+        insert_event(connection, chat_id, LogEvent(seq, message.ts or now, MessageAdded(message=message)))
+    count_again(connection, chat_id)
+    return len(restored)
+
+
+_ORPHANS = """
+    WITH RECURSIVE named(chat_id) AS (
+        SELECT min(chat_id) FROM events
+        UNION ALL
+        SELECT (SELECT min(chat_id) FROM events WHERE chat_id > named.chat_id) FROM named WHERE chat_id IS NOT NULL
+    )
+    SELECT chat_id FROM named WHERE chat_id IS NOT NULL AND chat_id NOT IN (SELECT chat_id FROM chats)
+"""
+
+
+def restore_totals(connection: sqlite3.Connection) -> list[str]:
+    """Make the rows of totals again that are damaged or missing; return the chats they are of.
+
+    A row whose chat has no event is dropped: its id was damaged.
+    """
+    found = [*damaged_rows(connection), *(chat_id for (chat_id,) in connection.execute(_ORPHANS))]
+    for chat_id in found:
+        connection.execute("DELETE FROM chats WHERE chat_id = ?", (chat_id,))
+        count_again(connection, chat_id)
+    return found
+
+
+Row = tuple[int, float, bytes, int | None]
+"""seq, ts, payload, checksum."""
 
 
 def read_rows(
@@ -186,7 +227,10 @@ def decode_rows(rows: Iterable[Row]) -> tuple[list[LogEvent], list[int]]:
     """Return the events, and the seqs of rows whose content is damaged."""
     events: list[LogEvent] = []
     damaged: list[int] = []
-    for seq, ts, stored in rows:
+    for seq, ts, stored, stored_sum in rows:
+        if not is_event_sound(seq, ts, stored, stored_sum):
+            damaged.append(seq)
+            continue
         try:
             events.append(LogEvent(seq, ts, from_bytes(stored)))
         except msgspec.MsgspecError:

@@ -8,6 +8,7 @@ import msgspec
 
 from codecompanion.model import history
 from codecompanion.model.messages import is_typed_by_user
+from codecompanion.store.log.checksum import is_row_sound, row_sum
 from codecompanion.store.log.encoding import storable
 from codecompanion.store.log.previews import preview_of
 
@@ -17,7 +18,8 @@ _TOTALS = (
 )
 _SELECT_TOTALS = f"SELECT {_TOTALS} FROM chats WHERE chat_id = ?"  # noqa: S608 - a constant
 _MARKS = ", ".join("?" * len(_TOTALS.split(",")))
-_SAVE_TOTALS = f"INSERT OR REPLACE INTO chats(chat_id, {_TOTALS}) VALUES (?, {_MARKS})"  # noqa: S608 - likewise
+_SAVE_TOTALS = f"INSERT OR REPLACE INTO chats(chat_id, {_TOTALS}, sum) VALUES (?, {_MARKS}, ?)"  # noqa: S608 - likewise
+_SELECT_SUMS = f"SELECT sum, chat_id, {_TOTALS} FROM chats"  # noqa: S608 - likewise
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
@@ -127,7 +129,13 @@ def read_all_totals(connection: sqlite3.Connection) -> dict[str, Totals]:
 
 def save_totals(connection: sqlite3.Connection, chat_id: str, totals: Totals) -> None:
     """Write the chat's row of totals."""
-    connection.execute(_SAVE_TOTALS, (chat_id, *msgspec.structs.astuple(totals)))
+    values = (chat_id, *msgspec.structs.astuple(totals))
+    connection.execute(_SAVE_TOTALS, (*values, row_sum(values)))
+
+
+def damaged_rows(connection: sqlite3.Connection) -> list[str]:
+    """Return the chats whose row of totals is not as it was written; the log of each still tells all of it."""
+    return [str(row[1]) for row in connection.execute(_SELECT_SUMS) if not is_row_sound(row[1:], row[0])]
 
 
 def list_rows(

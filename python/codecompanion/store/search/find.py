@@ -19,7 +19,8 @@ import msgspec
 
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message
-from codecompanion.store.log.encoding import from_bytes, storable
+from codecompanion.store.log.encoding import storable
+from codecompanion.store.log.events import decode_rows
 from codecompanion.store.search.question import Question, Term, read_question
 from codecompanion.store.search.ranking import Matches, Row, Surroundings, own_scores, score_rows
 from codecompanion.store.search.snippets import make_snippets
@@ -97,13 +98,12 @@ def reader_of(connection: sqlite3.Connection) -> Read:
 
     def read(rows: Iterable[Row]) -> Mapping[Row, Message]:
         missing = json.dumps([row for row in rows if row not in known])
-        for row, stored in connection.execute(
-            "SELECT id, payload FROM events WHERE id IN (SELECT value FROM json_each(?))", (missing,)
+        for row, *stored in connection.execute(
+            "SELECT id, seq, ts, payload, sum FROM events WHERE id IN (SELECT value FROM json_each(?))", (missing,)
         ):
-            with contextlib.suppress(msgspec.MsgspecError):
-                payload = from_bytes(stored)
-                if isinstance(payload, MessageAdded):
-                    known[row] = payload.message
+            for event in decode_rows([tuple(stored)])[0]:
+                if isinstance(event.payload, MessageAdded):
+                    known[row] = event.payload.message
         return known
 
     return read

@@ -19,10 +19,11 @@ from typing import IO, Any
 
 import msgspec
 
-from codecompanion.errors import ToolError
+from codecompanion.errors import CodeCompanionError, ToolError
 from codecompanion.formats.plural import counted
+from codecompanion.formats.programs import find_program
 from codecompanion.formats.regex import regex
-from codecompanion.formats.text_files import printable
+from codecompanion.formats.text_files import printable, read_text
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.file_search import compile_glob, matches
@@ -177,15 +178,46 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         with tempfile.TemporaryDirectory() as folder:
             await asyncio.to_thread(_write_out, Path(folder), unsaved)
             await _search_all(arguments, Path(folder), list(unsaved), hits)
-    return _output(arguments, files, hits, unsaved)
+    shown, withheld = await asyncio.to_thread(_without_secrets, files, hits.first(), unsaved, context)
+    return _output(arguments, files, hits, shown, withheld, unsaved)
+
+
+_Hit = tuple[int, int, str]
+
+
+def _without_secrets(
+    files: _Files, shown: list[_Hit], unsaved: dict[str, str], context: ToolContext
+) -> tuple[list[_Hit], tuple[str, ...]]:
+    """Return the hits without the values of secrets, and the files whose lines are withheld (issue 20)."""
+    kept, withheld, lines = list[_Hit](), list[str](), dict[int, list[str]]()
+    for index in dict.fromkeys(index for index, _, _ in shown):
+        name = files.names[index]
+        try:
+            whole = unsaved[name] if name in unsaved else read_text(files.root / name, MAX_FILE_BYTES).text
+        except (CodeCompanionError, OSError, ValueError):
+            continue
+        text, why = context.without_secrets(whole, name)
+        if why:
+            withheld.append(name)
+        elif text != whole:
+            lines[index] = text.split("\n")
+    for index, number, line in shown:
+        if index in lines:
+            found = lines[index][number - 1 : number]
+            kept.append((index, number, _cut(found[0], 0) if found else ""))
+        elif files.names[index] not in withheld:
+            kept.append((index, number, line))
+    return kept, tuple(withheld)
 
 
 async def _search_all(arguments: dict[str, Any], root: Path, names: list[str], hits: _Hits) -> None:
     """Search files below a folder."""
-    import shutil
     import tempfile
 
-    ripgrep = shutil.which("rg")
+    try:
+        ripgrep = find_program("rg", root)
+    except FileNotFoundError:
+        ripgrep = ""
     if ripgrep:
         for batch in _batches(names):
             await _search([*_ripgrep(ripgrep, arguments), *batch], root, hits, None)
@@ -295,10 +327,16 @@ async def _search(argv: list[str], root: Path, hits: _Hits, listing: IO[bytes] |
                 raise ToolError(f"The search failed: {cause[1] if cause else problem or f'exit code {ended.code}'}.")
 
 
-def _output(arguments: dict[str, Any], files: _Files, hits: _Hits, unsaved: Container[str]) -> ToolOutput:
+def _output(
+    arguments: dict[str, Any],
+    files: _Files,
+    hits: _Hits,
+    shown: list[_Hit],
+    withheld: tuple[str, ...],
+    unsaved: Container[str],
+) -> ToolOutput:
     summary = f"{counted(hits.lines, 'hit')} in {counted(hits.files, 'file')}" if hits.lines else "no hits"
     lines = [f"{summary}:" if hits.lines else _nothing(arguments, files)]
-    shown = hits.first()
     last = -1
     for index, number, line in shown:
         if index != last:
@@ -306,15 +344,16 @@ def _output(arguments: dict[str, Any], files: _Files, hits: _Hits, unsaved: Cont
             lines.append(files.names[index].encode("utf-8", "replace").decode() + note)
             last = index
         lines.append(f"  {number}: {line}")
-    if hits.lines > len(shown):
+    if hits.lines > len(hits.first()):
         lines.append(
             f"[the first {len(shown):,} are shown; narrow the search with path or include, or raise max_results]"
         )
     if files.too_large:
         lines.append(f"[{counted(files.too_large, 'file')} over {MAX_FILE_BYTES // 1_000_000} MB not searched]")
-    if files.secret:
-        shown_names = ", ".join(files.secret[:3]) + (" …" if len(files.secret) > 3 else "")
-        lines.append(f"[not searched, as they may hold keys or passwords: {shown_names}; read_file asks the user]")
+    for names, which in ((files.secret, "not searched"), (withheld, "lines not shown")):
+        if names:
+            shown_names = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+            lines.append(f"[{which}, as they may hold keys or passwords: {shown_names}; read_file asks the user]")
     return ToolOutput(text="\n".join(lines), summary=summary)
 
 

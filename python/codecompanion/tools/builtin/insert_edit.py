@@ -50,8 +50,9 @@ def _edit(arguments: dict[str, Any], context: ToolContext) -> tuple[Proposal, Ed
         edited = replace_text(before, arguments["old_text"], arguments["new_text"], arguments.get("replace_all", False))
     except ToolError as error:
         why, _, quoted = str(error).partition("\n")
-        if quoted and is_secret(path, context):
-            why = f"{why.partition('. ')[0]}. The text there is not shown: {HOLDS_KEYS}."
+        held = HOLDS_KEYS if is_secret(path, context) else context.why_secret(before.text, shown_path(path, context))
+        if quoted and held:
+            why = f"{why.partition('. ')[0]}. The text there is not shown: {held}."
         elif quoted:
             why = str(error)
         raise ToolError(f"{shown_path(path, context)}: {why}") from error

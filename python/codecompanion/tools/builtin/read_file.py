@@ -6,6 +6,7 @@ again when they are copied into it by mistake.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from codecompanion.errors import CodeCompanionError, ToolError
@@ -84,7 +85,13 @@ def _file(path: str, context: ToolContext) -> str:
         raise missing_file(real, context)
     if real.is_dir():
         raise ToolError(f"{shown_path(real, context)} is a folder; file_search lists the files in it.")
-    return text_files.printable(current_text(real, context).text)
+    text, opened = current_text(real, context).text, context.opened.at(real)
+    if opened is not None and opened.modified and not _why_secret_on_disk(real, context):
+        # Nobody was asked about what is only in the editor (`_why_asked` looks at the disk).
+        text, why = context.without_secrets(text, shown_path(real, context))
+        if why:
+            raise ToolError(f"{shown_path(real, context)} is not shown: its unsaved text holds a secret ({why}).")
+    return text_files.printable(text)
 
 
 def _stored(path: str, context: ToolContext) -> str:
@@ -107,7 +114,7 @@ def _title(arguments: dict[str, Any]) -> str:
 
 
 def _why_asked(arguments: dict[str, Any], context: ToolContext) -> str:
-    """Return why this file is not read unasked: by its name as written, or by that of the file it leads to."""
+    """Return why this file is not read unasked: its name as written, that of the file it leads to, or its text."""
     path: str = arguments["path"]
     if path.startswith(STORED_PREFIX):
         return ""
@@ -115,7 +122,18 @@ def _why_asked(arguments: dict[str, Any], context: ToolContext) -> str:
         real = context.resolve(path)
     except (CodeCompanionError, OSError, ValueError):  # the tool says so itself
         return ""
-    return HOLDS_KEYS if context.is_secret(path) or is_secret(real, context) else ""
+    if context.is_secret(path) or is_secret(real, context):
+        return HOLDS_KEYS
+    found = _why_secret_on_disk(real, context)
+    return f"it holds a secret: {found}" if found else ""
+
+
+def _why_secret_on_disk(path: Path, context: ToolContext) -> str:
+    try:
+        text = text_files.read_text(path).text
+    except (CodeCompanionError, OSError, ValueError):
+        return ""
+    return context.why_secret(text, shown_path(path, context))
 
 
 def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:

@@ -2,6 +2,9 @@
 
 The command sees no secrets of the environment and no terminal. Of a huge output the first and last million bytes are
 kept while it streams, so that memory stays bounded; processes it leaves behind are ended with it.
+
+It runs in the sandbox where there is one (`tools/sandbox/`, issue 20). The model may ask for the network there, or to
+run outside; a command that fails because of the sandbox may be run again with more, if the user says so.
 """
 
 from __future__ import annotations
@@ -11,31 +14,54 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import codecompanion
 from codecompanion.errors import ToolError
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import printable, split_lines
 from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.tools.base import ApprovalQuestion, Place, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import one_line, parameters, shown_path
 from codecompanion.tools.commands.command_environment import clean_environment
+from codecompanion.tools.commands.grant_offer import Workspace, exact_key, offer_for
+from codecompanion.tools.commands.network import needs_network, network_program
 from codecompanion.tools.commands.process import Ended, run_program
+from codecompanion.tools.sandbox.confined import Confined, Pipes
+from codecompanion.tools.sandbox.sandbox import Sandbox
+from codecompanion.tools.sandbox.trouble import trouble_of
 
 KEPT_BYTES = 1_000_000
 """How much of an output's beginning, and as much of its end, is kept."""
 
-TITLE_CHARS = 60
-"""So much of a command heads its approval; the block shows all of it."""
+TITLE_CHARS = 1_000
+"""So much of a command heads its approval at most. The editor cuts it: only after what could mislead is masked."""
+REASON_CHARS = 160
 
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
 _ESCAPES = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+
+_NOTHING_FETCHED = regex(
+    r"(?m)^(?:"
+    r"curl: \(6\) Could not resolve host: [\w.-]{1,253}"
+    r"|curl: \(7\) Failed to connect to [\w.:-]{1,253} port \d{1,5}[^\n:]{0,60}:"
+    r" (?:Connection refused|(?:Could not|Couldn't) connect to server)"
+    r"|wget: unable to resolve host address [‘'][\w.-]{1,253}[’']"
+    r"|ssh: Could not resolve hostname [\w.-]{1,253}: [A-Z][a-z ]{1,60}"
+    r"|fatal: unable to access '[^'\s]{1,300}': Could not resolve host: [\w.-]{1,253}"
+    r"|(?:/bin/)?(?:ba|da)?sh: (?:line )?(?:\d{1,5}: )?[\w./-]{1,60}: (?:command )?not found"
+    r"| *% Total +% Received[^\n]{0,80}| *Dload +Upload[^\n]{0,60}|[\d.:kMG -]{1,100}"
+    r")$"
+)
+"""Sentences of programs that had no network; none has room for a text."""
 
 _SPEC = ToolSpec(
     "run_command",
     "Run a shell command (sh -c) in the workspace and return its exit code and output (standard output and error"
     " together). There is no terminal and no input: commands must not ask questions, open editors or need a password."
-    " Processes started in the background are ended when the command ends.",
+    " Processes started in the background are ended when the command ends. It may run in a sandbox: writes only in the"
+    " workspace and /tmp, no keys, no network.",
     parameters(
         {
             "command": {"type": "string", "minLength": 1, "description": "The command line for the shell."},
@@ -48,6 +74,12 @@ _SPEC = ToolSpec(
                 "exclusiveMinimum": 0,
                 "description": "Stop the command after this many seconds. Not more than the user's limit.",
             },
+            "needs": {
+                "type": "string",
+                "enum": ["network", "outside"],
+                "description": "Ask the user for the network, or to run outside of the sandbox.",
+            },
+            "reason": {"type": "string", "description": "Why it needs that, in one sentence for the user."},
         },
         "command",
     ),
@@ -101,22 +133,103 @@ def _readable(output: bytes | bytearray) -> str:
 
 async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     cwd = _folder(arguments, context)
-    limit_s = min(arguments.get("timeout_s", context.timeout_s), context.timeout_s)
-    kept = KeptOutput()
+    place = await asyncio.to_thread(_place, arguments, context)
+    refusal = context.sandbox.refuses if context.sandbox is not None else ""
+    if refusal and place == "none":
+        raise ToolError(refusal)
+    # Asked before it runs: the command may change what its words lead to.
+    is_reader = place != "inside" and await asyncio.to_thread(_reads_workspace, arguments, context)
+    ended, text = await _run_at(place, arguments, context, cwd)
+    if not ended.has_begun:  # a socket that was to be hidden went away meanwhile
+        ended, text = await _run_at(place, arguments, context, cwd)
+    output = _output(ended, text, _limit_s(arguments, context), _said(place, context))
+    if place != "inside" and not is_reader:
+        output = msgspec.structs.replace(output, printed=said_by_others(text))
+    if place not in ("inside", "network") or ended.code in (0, None):
+        return output
+    return await _perhaps_again(place, output, text, arguments, context, cwd)
+
+
+def _limit_s(arguments: dict[str, Any], context: ToolContext) -> float:
+    return min(float(arguments.get("timeout_s", context.timeout_s)), context.timeout_s)
+
+
+async def _run_at(place: Place, arguments: dict[str, Any], context: ToolContext, cwd: Path) -> tuple[Ended, str]:
+    kept, argv = KeptOutput(), ["/bin/sh", "-c", command_of(arguments)]
+    environment = clean_environment(context.environment, _OWN_SOURCE, context.hidden)
+
+    def confine(pipes: Pipes) -> Confined:
+        return _sandbox(context).confine(argv, context.root, cwd, environment, pipes, network=place == "network")
+
     try:
         ended = await run_program(
-            ["/bin/sh", "-c", arguments["command"]],
+            argv,
             cwd=cwd,
-            env=clean_environment(context.environment, _OWN_SOURCE, context.hidden),
+            env=environment,
             on_output=kept.add,
-            limit_s=limit_s,
+            limit_s=_limit_s(arguments, context),
+            confine=confine if place in ("inside", "network") else None,
         )
     finally:
         await context.editor.reload()  # whatever it changed, also when it was stopped
-    return _output(ended, await asyncio.to_thread(kept.text), limit_s)
+    return ended, await asyncio.to_thread(kept.text)
 
 
-def _output(ended: Ended, text: str, limit_s: float) -> ToolOutput:
+def _sandbox(context: ToolContext) -> Sandbox:
+    if context.sandbox is None:
+        raise ToolError("There is no sandbox.")
+    return context.sandbox
+
+
+async def _perhaps_again(
+    place: Place, output: ToolOutput, text: str, arguments: dict[str, Any], context: ToolContext, cwd: Path
+) -> ToolOutput:
+    """Return the result, or that of the command run again with the network or outside: if the user says so."""
+    trouble = trouble_of(text)
+    if not trouble or (trouble == "network" and place == "network"):
+        return output
+    wanted: Place = "network" if trouble == "network" else "outside"
+    grant = None
+    if trouble != "unsure":
+        reads = wanted == "outside" and await asyncio.to_thread(_sandbox(context).only_reads, context.root)
+        why = (_FAILED_IN_HOME if reads else _FAILED_INSIDE) if wanted == "outside" else ""
+        about = await asyncio.to_thread(_about, arguments, context)
+        question = msgspec.structs.replace(about, place=wanted, why=why, narrowed=context.narrowed.because)
+        grant = await context.chat.ask_to_repeat(question)
+    if grant:
+        context.on_second_run(output.summary, wanted, grant)
+        ended, text = await _run_at(wanted, arguments, context, cwd)
+        again = _output(ended, text, _limit_s(arguments, context), _said(wanted, context))
+        where = "with the network" if wanted == "network" else "outside of the sandbox"
+        told = f"[it failed in the sandbox; this is its run {where}]\n{again.text}"
+        return msgspec.structs.replace(again, text=told, printed=said_by_others(text))
+    note = _DECLINED if grant == "" else _HINTS[trouble]
+    return msgspec.structs.replace(output, text=f"{output.text}\n[{note}]")
+
+
+_FAILED_INSIDE = "it failed in the sandbox and would run outside"
+_FAILED_IN_HOME = (
+    "it failed: in a workspace that holds your home folder, the plugin's own folders or your keys commands cannot write"
+    " (open Neovim in a project); it would run outside"
+)
+_DECLINED = "It ran in the sandbox, which may be why it failed. The user declined to run it again with more rights."
+_HINTS = {
+    "network": "It ran in the sandbox, which has no network. If that is why it failed, call again with"
+    ' needs="network".',
+    "outside": "It ran in the sandbox, which writes only in the workspace and /tmp and hides keys. If that is why it"
+    ' failed, call again with needs="outside" and a reason.',
+    "unsure": 'It ran in the sandbox. If that is why it failed, call again with needs="outside" and a reason.',
+}
+
+
+def _said(place: Place, context: ToolContext) -> str:
+    """Return what the line of a command says of a place that the user allowed."""
+    if place == "network" and context.sandbox is not None and context.sandbox.settings.network:
+        return ""
+    return f" · {place}" if place in ("network", "outside") else ""
+
+
+def _output(ended: Ended, text: str, limit_s: float, place: str) -> ToolOutput:
     if ended.code is None:
         status, summary = (
             f"stopped after the time limit of {counted(limit_s, 'second')}",
@@ -128,12 +241,24 @@ def _output(ended: Ended, text: str, limit_s: float) -> ToolOutput:
         status, summary = f"exit code {ended.code}", f"exit {ended.code}"
     lines = len(split_lines(text))
     notes = "\n[processes left running in the background were ended]" if ended.left_running else ""
+    if ended.excess:
+        notes += f"\n[stopped: it exceeded the sandbox's limit of {ended.excess}]"
     body = text.rstrip("\n") if text.strip() else "[no output]"
     return ToolOutput(
         text=f"{status}\n{body}{notes}",
-        summary=f"{summary} · {counted(lines, 'line')}",
+        summary=f"{summary}{place} · {counted(lines, 'line')}",
         is_error=ended.code != 0,
     )
+
+
+def _reads_workspace(arguments: dict[str, Any], context: ToolContext) -> bool:
+    """Return whether all of the line is known to print files of the workspace, and what its own programs say."""
+    return bool(_about(arguments, context).offer.families) and not network_program(command_of(arguments))
+
+
+def said_by_others(text: str) -> str:
+    """Return what a command printed without the sentences that say that nothing was fetched."""
+    return _NOTHING_FETCHED.sub("", text).strip()
 
 
 def _folder(arguments: dict[str, Any], context: ToolContext) -> Path:
@@ -143,22 +268,68 @@ def _folder(arguments: dict[str, Any], context: ToolContext) -> Path:
     return folder
 
 
+def command_of(arguments: dict[str, Any]) -> str:
+    """Return the command that runs, which is the one that is shown: without line breaks after it."""
+    command: str = arguments["command"]
+    return command.rstrip("\n")
+
+
 def _title(arguments: dict[str, Any]) -> str:
     return f"run_command {one_line(arguments['command'])}"
 
 
+def _first_line(text: str, limit: int) -> str:
+    """Return the first line without a mark of our own at its end, which would be masked as the command's."""
+    return text.strip().partition("\n")[0].rstrip()[:limit]
+
+
+def _place(arguments: dict[str, Any], context: ToolContext) -> Place:
+    """Return where the command is to run. The first call tries the kinds of sandboxes: call it in a thread."""
+    sandbox = context.sandbox
+    if sandbox is None or sandbox.settings.mode == "off":
+        return "" if sandbox is None else "off"
+    if not sandbox.kind:
+        return "none"
+    if arguments.get("needs") == "outside":
+        return "outside"
+    if sandbox.settings.network:
+        return "network"
+    return "network" if arguments.get("needs") == "network" or needs_network(command_of(arguments)) else "inside"
+
+
 def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
-    command = arguments["command"]
-    folder = shown_path(_folder(arguments, context), context)
+    place = _place(arguments, context)
+    if place == "none" and context.sandbox is not None and context.sandbox.refuses:
+        raise ToolError(context.sandbox.refuses)
+    why = note = ""
+    reason = _first_line(arguments.get("reason") or "", REASON_CHARS)
+    if place == "outside":
+        why = f"it would run outside of the sandbox. The model says: {reason}" if reason else _OUTSIDE
+    elif place == "network" and reason:
+        note = f"It would run with network. The model says: {reason}"
+    return msgspec.structs.replace(_about(arguments, context), place=place, why=why, note=note)
+
+
+_OUTSIDE = "it would run outside of the sandbox"
+
+
+def _about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion:
+    command, real = command_of(arguments), _folder(arguments, context).resolve()
+    workspace = Workspace(
+        context.root.resolve(), context.is_secret, context.walk, context.environment, context.read_git_config
+    )
+    offer = offer_for(command, real, workspace)
+    folder = shown_path(real, context)
     folder = "" if folder == "." else folder
-    head = one_line(command, TITLE_CHARS)
+    head = _first_line(command, TITLE_CHARS)
     return ApprovalQuestion(
-        key=f"run_command:{folder}\0{command}",
+        key=exact_key(folder, command, offer.digest),
         title=f"{head} (in {folder})" if folder else head,
         body=command,
         filetype="sh",
         command=command,
         folder=folder,
+        offer=offer,
     )
 
 

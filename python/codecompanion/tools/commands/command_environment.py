@@ -32,6 +32,10 @@ _SECRET_VALUES = regex(
     rf"\b(?:{'|'.join(_TABLE['key_beginnings'])})[-_][\w-]{{16,}}"
     r"|\bAIza[\w-]{30,}|\bAKIA[A-Z0-9]{16}\b|\beyJ[\w-]{10,}\.[\w-]{5,}\.|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
+_PASSWORD_IN_VALUE = regex(
+    r"""(?:^|[?&;,\s{"'])(?:password|passwd|pwd)["']?\s{0,4}[=:]\s{0,4}["']?(?![$<*%])[^\s"';&]{4}""", re.IGNORECASE
+)
+"""As in addresses of JDBC, connection strings of ODBC and JSON."""
 _MIN_KNOWN_VALUE_LENGTH = 8
 """A shorter value of a header may be any word, and so stand in any variable."""
 
@@ -116,4 +120,4 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _is_secret(value: str) -> bool:
-    return bool(_URL_WITH_PASSWORD.search(value) or _SECRET_VALUES.search(value))
+    return bool(_URL_WITH_PASSWORD.search(value) or _SECRET_VALUES.search(value) or _PASSWORD_IN_VALUE.search(value))

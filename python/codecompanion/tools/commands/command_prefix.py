@@ -1,24 +1,16 @@
-"""Shell commands that an allow-list of prefixes may cover: one program with plain arguments. Pure.
+"""Beginnings of commands that the user's configuration allows (`allowed_prefixes`). Pure.
 
-`git status` covers `git status --short` and `git status "a b"`, not `git statusx`. A command in which the shell does
-more than start one program is covered by nothing: operators, redirections, substitutions, variables, globs, braces,
-escapes, assignments, comments, several lines. Quotes are allowed around text the shell takes as it is. Nor does a
-prefix cover options after it that are known to run another program, to write to any file (`git diff --output=x`) or to
-destroy work (`git push --force`).
+They are the user's own words, so they cover any argument but those known to do harm; what "always" offers is an
+allow-list instead (`grant_rules`). `git status` covers `git status --short` and `git status "a b"`, not `git statusx`,
+and no line in which the shell does more than start one program. Nor does a prefix cover options after it that are known
+to run another program, to write to any file (`git diff --output=x`) or to destroy work (`git push --force`).
 What a program reads (`core.fsmonitor` of a hostile repository, a script) cannot be seen from its arguments.
 """
 
 from __future__ import annotations
 
-import unicodedata
-
-from codecompanion.formats.regex import regex
 from codecompanion.tools.commands import programs
-
-_SPECIAL = frozenset(";&|<>()$`\\{}*?[]!\n\r")
-_SPECIAL_IN_DOUBLE_QUOTES = frozenset("$`\\!\n\r")
-_ASSIGNMENT = regex(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_PLAIN_WORD = regex(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+from codecompanion.tools.commands.command_line import words
 
 _DANGEROUS = (
     "--exec --exec-batch --output --compress-program --use-compress-program --to-command --checkpoint-action"
@@ -61,43 +53,6 @@ _DANGEROUS_SINGLE = {"go": ("-exec", "-toolexec", "-vettool", "-o", "-overlay", 
 
 _WRITES_LAST = frozenset("uniq xxd".split())
 """Programs that write to their second operand."""
-
-
-def words(command: str) -> tuple[str, ...] | None:
-    """Return the words of a command the shell would take literally, None when it does anything else with it."""
-    found: list[str] = []
-    word: str | None = None
-    quote = ""
-    for char in command.strip(" \t"):
-        if quote:
-            if char == quote:
-                quote = ""
-            elif (quote == '"' and char in _SPECIAL_IN_DOUBLE_QUOTES) or char in "\n\r" or _is_odd(char):
-                return None
-            else:
-                word = (word or "") + char
-        elif char in "'\"":
-            quote, word = char, word or ""
-        elif char in " \t":
-            if word is not None:
-                found.append(word)
-            word = None
-        elif char in _SPECIAL or _is_odd(char) or (word is None and char in "~#"):
-            return None
-        else:
-            word = (word or "") + char
-    if quote:
-        return None
-    if word is not None:
-        found.append(word)
-    if not found or not found[0] or _ASSIGNMENT.match(found[0]):
-        return None
-    return tuple(found)
-
-
-def _is_odd(char: str) -> bool:
-    """Return whether a character does not show, or looks like a blank and is none."""
-    return char != " " and char != "\t" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zs", "Zl", "Zp")
 
 
 def covers(prefix: str, command: str) -> bool:
@@ -196,30 +151,3 @@ def _names_what_runs(program: str, rest: tuple[str, ...]) -> bool:
 def _example(said: str, program: str) -> str:
     known = {"git": "status", "make": "test", "npm": "test", "cargo": "test", "go": "test", "uv": "run pytest"}
     return f"{said} {known.get(program, 'build.sh')}"
-
-
-def suggested(command: str) -> str:
-    """Return the prefix to offer for a command: the program and its subcommand.
-
-    "" when no prefix can cover it, or nothing is known of what the program can be made to do by its arguments.
-    """
-    found = words(command)
-    if found is None or not _is_offered(found[0]):
-        return ""
-    length = 2 if len(found) > 1 and _PLAIN_WORD.fullmatch(found[1]) else 1
-    for count in (length, *range(length + 1, len(found) + 1)):
-        prefix = " ".join(_quoted(word) for word in found[:count])
-        if not problem_with(prefix):
-            return prefix if covers(prefix, command) else ""
-    return ""
-
-
-def _is_offered(program: str) -> bool:
-    name = programs.known_name(program)
-    return name in programs.OFFERED or name in programs.RUNNERS or program.startswith("./")
-
-
-def _quoted(word: str) -> str:
-    if word and not any(char in " \t'\"~#" for char in word) and not any(char in _SPECIAL for char in word):
-        return word
-    return f"'{word}'" if "'" not in word else f'"{word}"'

@@ -6,6 +6,8 @@ key. It is no wall: a script can destroy work, too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from codecompanion.formats.regex import regex
 from codecompanion.tools.commands import programs
 
@@ -17,13 +19,20 @@ _TAKE_A_WORD = frozenset("-C -c --git-dir --work-tree --namespace".split())
 
 def destroys_work(command: str) -> bool:
     """Return whether a command of the line is one of `programs.DESTROYERS` or `programs.DESTROYING`."""
-    return any(_destroys(part.replace("'", " ").replace('"', " ").split()) for part in _COMMANDS.split(command))
+    return any(_destroys(words) for words in loose_commands(command))
+
+
+def loose_commands(command: str) -> Iterator[list[str]]:
+    """Yield the words of each command of a line, without assignments before them. Quotes count as blanks."""
+    for part in _COMMANDS.split(command):
+        words = part.replace("'", " ").replace('"', " ").split()
+        while words and _ASSIGNMENT.match(words[0]):
+            words = words[1:]
+        if words:
+            yield words
 
 
 def _destroys(words: list[str]) -> bool:
-    words = [word for word in words if not _ASSIGNMENT.match(word)]
-    if not words:
-        return False
     first = programs.known_name(words[0])
     runs_others = first in programs.NEVER or (first in programs.RUNNERS and first != "git")
     return any(

@@ -2,7 +2,8 @@
 
 Standard input is empty or a file, there is no terminal. What the program prints is handed over as it comes. On the time
 limit, on cancelling and when the program has ended but left processes running, the whole group is ended: first asked
-(SIGTERM), then killed. A process that made itself a session of its own (`setsid`, daemons) escapes that.
+(SIGTERM), then killed. A process that made itself a session of its own (`setsid`, daemons) escapes that, unless the
+program runs in the sandbox: there the launcher ends everything, asked through a pipe (`sandbox/inside/launcher.py`).
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 import msgspec
 
 from codecompanion.errors import ToolError
 from codecompanion.formats.text_files import reason
+from codecompanion.tools.sandbox.confined import Confined, Pipes
 
 TERMINATE_S = 0.5
 """How long a process group has to end after SIGTERM."""
@@ -28,10 +30,72 @@ DRAIN_S = 0.5
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a program ended. `code` is None after the time limit, negative for a signal; `left_running`: see above."""
+    """How a program ended. `code` is None after the time limit, negative for a signal; `left_running`: see above.
+
+    `excess`: which limit of the sandbox ended it. `has_begun` is False when the sandbox ended before the command began.
+    """
 
     code: int | None
     left_running: bool = False
+    excess: Literal["", "processes", "memory"] = ""
+    has_begun: bool = True
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """The launcher's last words: how the command ended, or why it could not be started."""
+
+    code: int | None = None
+    left: bool = False
+    excess: Literal["", "processes", "memory"] = ""
+    problem: str = ""
+    has_begun: bool = True
+
+
+Confine = Callable[[Pipes], Confined]
+"""Returns the program as it is started in the sandbox; called in a thread."""
+
+
+class _Launcher:
+    """Our ends of the two pipes to the launcher of a sandbox."""
+
+    def __init__(self) -> None:
+        control, self._asks = os.pipe()
+        self._told, status = os.pipe()
+        os.set_blocking(self._told, False)
+        self.theirs = Pipes(control, status)
+
+    def ask_to_end(self) -> None:
+        """Ask everything in the sandbox to end."""
+        with contextlib.suppress(OSError):
+            os.write(self._asks, b".")
+
+    def told(self) -> _Told | None:
+        """Return how the command ended, None when the launcher was killed before it could say."""
+        try:
+            said = os.read(self._told, 65_536)
+            return msgspec.json.decode(said, type=_Told) if said else _Told(has_begun=False)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def close_theirs(self) -> None:
+        """Close the ends that the launcher has got."""
+        for descriptor in (self.theirs.control, self.theirs.status):
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """Close our ends: the launcher kills what is left."""
+        for descriptor in (self._asks, self._told):
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _launcher(is_wanted: bool) -> Iterator[_Launcher | None]:
+    launcher = _Launcher() if is_wanted else None
+    try:
+        yield launcher
+    finally:
+        if launcher is not None:
+            launcher.close()
 
 
 class _Reader(asyncio.Protocol):
@@ -55,35 +119,47 @@ async def run_program(
     stdin: IO[bytes] | None = None,
     stderr: IO[bytes] | None = None,
     limit_s: float | None = None,
+    confine: Confine | None = None,
 ) -> Ended:
     """Run the program to its end. Standard error goes to the same pipe as standard output unless `stderr` is given.
+
+    With `confine` it runs in the sandbox, `argv` and `env` are what that makes of them.
 
     Raises:
         ToolError: the program cannot be started.
         asyncio.CancelledError: the awaiting task was cancelled; the process group has ended.
     """
-    read_end, write_end = os.pipe()
-    with os.fdopen(read_end, "rb", buffering=0) as pipe:
-        try:
-            process = await _started(
-                asyncio.create_subprocess_exec(
-                    *argv,
-                    stdin=stdin or asyncio.subprocess.DEVNULL,
-                    stdout=write_end,
-                    stderr=stderr or write_end,
-                    cwd=cwd,
-                    env=dict(env),
-                    start_new_session=True,
+    with _launcher(confine is not None) as launcher:
+        pass_fds: tuple[int, ...] = ()
+        read_end, write_end = os.pipe()
+        with os.fdopen(read_end, "rb", buffering=0) as pipe:
+            try:
+                if confine is not None and launcher is not None:
+                    confined = await asyncio.to_thread(confine, launcher.theirs)
+                    argv, env = confined.argv, confined.environment
+                    pass_fds = (launcher.theirs.control, launcher.theirs.status)
+                process = await _started(
+                    asyncio.create_subprocess_exec(
+                        *argv,
+                        stdin=stdin or asyncio.subprocess.DEVNULL,
+                        stdout=write_end,
+                        stderr=stderr or write_end,
+                        cwd=cwd,
+                        env=dict(env),
+                        start_new_session=True,
+                        pass_fds=pass_fds,
+                    )
                 )
-            )
-        except (OSError, ValueError) as error:
-            raise ToolError(f"{argv[0]} cannot be started in {cwd}: {reason(error)}.") from error
-        finally:
-            os.close(write_end)
-        try:
-            return await _follow(process, pipe, on_output, limit_s)
-        finally:
-            await _end_group(process)
+            except (OSError, ValueError) as error:
+                raise ToolError(f"{argv[0]} cannot be started in {cwd}: {reason(error)}.") from error
+            finally:
+                os.close(write_end)
+                if launcher is not None:
+                    launcher.close_theirs()
+            try:
+                return await _follow(process, pipe, on_output, limit_s, launcher)
+            finally:
+                await _end_group(process, launcher)
 
 
 async def _started(start: Coroutine[None, None, asyncio.subprocess.Process]) -> asyncio.subprocess.Process:
@@ -101,7 +177,11 @@ async def _started(start: Coroutine[None, None, asyncio.subprocess.Process]) -> 
 
 
 async def _follow(
-    process: asyncio.subprocess.Process, pipe: IO[bytes], on_output: Callable[[bytes], None], limit_s: float | None
+    process: asyncio.subprocess.Process,
+    pipe: IO[bytes],
+    on_output: Callable[[bytes], None],
+    limit_s: float | None,
+    launcher: _Launcher | None,
 ) -> Ended:
     reader = _Reader(on_output)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: reader, pipe)
@@ -113,11 +193,28 @@ async def _follow(
         if code is not None:
             await _wait(reader.at_end, DRAIN_S)
         left_running = code is not None and _group_lives(process.pid)
-        await _end_group(process)
+        await _end_group(process, launcher)
         await _wait(reader.at_end, DRAIN_S)
-        return Ended(code, left_running)
+        return Ended(code, left_running) if launcher is None else _ended_inside(code, launcher.told())
     finally:
         transport.close()
+
+
+def _ended_inside(code: int | None, told: _Told | None) -> Ended:
+    """Return how a command in the sandbox ended, from the exit code of what started it and the launcher's last words.
+
+    Raises:
+        ToolError: the sandbox could not be made.
+    """
+    if code is None:
+        return Ended(None)
+    if told is None:
+        return Ended(code)
+    if not told.has_begun:
+        return Ended(code, has_begun=False)
+    if told.problem:
+        raise ToolError(f"The command cannot be started in the sandbox: {told.problem}.")
+    return Ended(told.code, told.left, told.excess)
 
 
 async def _wait(event: asyncio.Event, limit_s: float) -> None:
@@ -134,12 +231,15 @@ def _group_lives(pid: int) -> bool:
     return True
 
 
-async def _end_group(process: asyncio.subprocess.Process) -> None:
+async def _end_group(process: asyncio.subprocess.Process, launcher: _Launcher | None = None) -> None:
     """End every process of the group and wait for the program itself."""
     if process.returncode is not None and not _group_lives(process.pid):
         return
     try:
-        _signal_group(process.pid, signal.SIGTERM)
+        if launcher is None:
+            _signal_group(process.pid, signal.SIGTERM)
+        else:
+            launcher.ask_to_end()
         if process.returncode is None:
             await _finish(process, TERMINATE_S)
     finally:

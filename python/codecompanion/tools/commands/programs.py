@@ -43,17 +43,6 @@ NEVER = (
 WRITERS = frozenset("cp mv tee ln link install dd rsync scp truncate sponge".split())
 """Programs that write wherever their operands say: also to files that are guarded (a Makefile, .git/hooks)."""
 
-OFFERED = frozenset(
-    "ls cat head tail wc nl grep egrep fgrep rg ag stat file du df pwd which whoami id date echo printf diff cmp cut tr"
-    " sort uniq column comm paste fold fmt tree jq basename dirname realpath readlink sha1sum sha256sum md5sum cksum"
-    " base64 hexdump od xxd strings size nm objdump pytest ruff mypy pyright flake8 pylint black isort tsc stylua"
-    " luacheck selene rubocop shellcheck golangci-lint jest vitest phpunit rspec busted ctest".split()
-)
-"""Programs whose name is offered as a prefix; of others it is what they run, or a script by its path.
-
-What they can be made to do by their arguments is known here. Any other program can be allowed in the configuration.
-"""
-
 ANYTHING = {
     "git": frozenset("config bisect submodule filter-branch difftool mergetool send-email apply am".split()),
     "npm": frozenset("explore config set".split()),
@@ -140,4 +129,4 @@ def known_name(word: str) -> str:
     target = plain.rpartition("-")[2]
     if target in COMPILERS:
         return target
-    return name if name in NEVER or name in RUNNERS or name in OFFERED else plain
+    return name if name in NEVER or name in RUNNERS else plain

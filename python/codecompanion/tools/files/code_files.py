@@ -1,105 +1,62 @@
 """Files that something else than the user runs: a change of one of them is always asked about, and says why. Pure.
 
-The rule of the list: a program reads the file and runs what it says, without the user running it by name: version
-control, the shell, direnv, the editor, another agent, CI, or the usual build and test commands. Source files are not on
-it; they run when somebody runs them. The user adds patterns, and takes some out with `!`, by `guarded_files`.
+The names are data (`guarded_files.toml`, issue 20), which says what belongs there. A change can also make a file one
+of that kind (`why_it_becomes_code`): by what a program sees in its first lines, or by a name that a language looks for.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from codecompanion.formats.package_table import package_table
+from codecompanion.formats.regex import regex
 
 if TYPE_CHECKING:
     from pathspec import PathSpec
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-_HOOKS = (
-    "applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg"
-    " post-commit pre-rebase post-checkout post-merge pre-push pre-receive update proc-receive post-receive post-update"
-    " reference-transaction push-to-checkout pre-auto-gc post-rewrite sendemail-validate fsmonitor-watchman"
-).split()
+GUARDED = "tools/files/guarded_files.toml"
 
-GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "version control runs or uses it",
-        (
-            *".git git~1 .hg .svn .jj .bzr .gitmodules .gitconfig .config/git/ .githooks/ .husky/ .lefthook/".split(),
-            *"lefthook.yml .lefthook.yml lefthook.yaml .pre-commit-config.yaml .pre-commit-hooks.yaml".split(),
-            ".overcommit.yml",
-            *(f"hooks/{name}" for name in _HOOKS),
-        ),
-    ),
-    (
-        "entering the folder runs it",
-        tuple(
-            ".envrc .direnv/ mise.toml .mise.toml mise.*.toml .mise.*.toml .mise/ .config/mise/ .rtx.toml flake.nix"
-            " shell.nix default.nix .devcontainer/ .devcontainer.json".split()
-        ),
-    ),
-    (
-        "opening the project in an editor runs it",
-        tuple(
-            ".nvim.lua .nvimrc .exrc _exrc .vimrc _vimrc .gvimrc .lvimrc .local.vimrc .vim/ .nvim/ .config/nvim/"
-            " .lazy.lua .neoconf.json .vscode/ *.code-workspace .idea/ .zed/ .fleet/ .dir-locals.el .dir-locals-2.el"
-            " .emacs .emacs.d/".split()
-        ),
-    ),
-    (
-        "an agent runs it or takes permissions from it",
-        tuple(".claude/ .codex/ .cursor/ .gemini/ .opencode/ .mcp.json mcp.json".split()),
-    ),
-    (
-        "a shell or a login runs it",
-        tuple(
-            ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin"
-            " .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .logout .inputrc config.fish .config/fish/ .xprofile"
-            " .xinitrc .xsession .xsessionrc .pam_environment .ssh/ .config/autostart/ .config/systemd/"
-            " .config/environment.d/ .local/bin/ crontab".split()
-        ),
-    ),
-    (
-        "CI runs it",
-        tuple(
-            ".github/workflows/ .github/actions/ action.yml action.yaml .gitlab-ci.yml .gitlab-ci.yaml .gitlab/"
-            " .circleci/ .travis.yml appveyor.yml .appveyor.yml azure-pipelines*.yml .azure-pipelines/ Jenkinsfile*"
-            " bitbucket-pipelines.yml .buildkite/ .drone.yml .drone.star .woodpecker.yml .woodpecker/ .forgejo/"
-            " .gitea/workflows/ .cirrus.yml .cirrus.star .builds/ .build.yml .semaphore/ .teamcity/ cloudbuild.yaml"
-            " cloudbuild.yml buildspec.yml wercker.yml netlify.toml vercel.json .ci/".split()
-        ),
-    ),
-    (
-        "a build, test or install command runs it",
-        tuple(
-            "Makefile GNUmakefile Makefile.am Makefile.in Makefile.inc Makefile.local"
-            " *.mk *.mak justfile .justfile *.just Taskfile.yml Taskfile.yaml"
-            " Taskfile.dist.* Rakefile *.rake Gemfile Guardfile Vagrantfile Procfile* Brewfile Dockerfile* *.Dockerfile"
-            " Containerfile* docker-compose*.yml docker-compose*.yaml compose.yml compose.yaml compose.*.yml"
-            " compose.*.yaml package.json .npmrc .yarnrc .yarnrc.yml .yarn/ .pnp.* .pnpmfile.* bunfig.toml setup.py"
-            " setup.cfg pyproject.toml conftest.py noxfile.py tox.ini pytest.ini fabfile.py sitecustomize.py"
-            " usercustomize.py *.pth pip.conf build.rs .cargo/ build.zig CMakeLists.txt *.cmake CMakePresets.json"
-            " meson.build SConstruct SConscript wscript configure configure.ac autogen.sh build.gradle*"
-            " settings.gradle* gradlew* gradle/wrapper/ init.gradle* mvnw* .mvn/ pom.xml build.sbt build.xml"
-            " WORKSPACE.bazel MODULE.bazel BUILD.bazel *.bzl .bazelrc Tiltfile Snakefile magefile.go gulpfile.*"
-            " Gruntfile.* composer.json *.gemspec mix.exs rebar.config Package.swift Podfile Fastfile *.csproj"
-            " *.targets *.props".split()
-        ),
-    ),
-)
-"""Reason → patterns as in a `.gitignore`, in any folder; upper and lower case are the same."""
+
+@cache
+def groups() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return reason → patterns as in a `.gitignore`, in any folder; upper and lower case are the same."""
+    table = package_table(GUARDED)
+    return tuple(
+        (reason, tuple(pattern for tool in tools.values() for pattern in tool["files"].split()))
+        for reason, tools in table.items()
+    )
+
 
 OWN_PATTERN = "it is listed in tools.opts.guarded_files"
 
 
-@cache
-def _built_in() -> tuple[tuple[str, PathSpec[GitIgnoreSpecPattern]], ...]:
-    def anywhere(pattern: str) -> str:
-        return f"**/{pattern}" if "/" in pattern.rstrip("/") else pattern
+class _Kind(NamedTuple):
+    reason: str
+    anywhere: PathSpec[GitIgnoreSpecPattern]
+    names: PathSpec[GitIgnoreSpecPattern]
 
-    return tuple((reason, _spec(tuple(map(anywhere, patterns)))) for reason, patterns in GROUPS)
+
+@cache
+def _built_in() -> tuple[_Kind, ...]:
+    """Return the reasons with the patterns of paths, and those of file names alone (a folder `build` is no `BUILD`)."""
+
+    def is_name(pattern: str) -> bool:
+        return "/" not in pattern and not pattern.startswith(".")
+
+    return tuple(
+        _Kind(
+            reason,
+            _spec(tuple(f"**/{one}" if "/" in one.rstrip("/") else one for one in patterns if not is_name(one))),
+            _spec(tuple(filter(is_name, patterns))),
+        )
+        for reason, patterns in groups()
+    )
 
 
 @cache
@@ -110,20 +67,23 @@ def _spec(patterns: tuple[str, ...]) -> PathSpec[GitIgnoreSpecPattern]:
     return PathSpec(GitIgnoreSpecPattern(pattern.casefold()) for pattern in patterns)
 
 
-def why_it_runs_code(paths: Iterable[str], root: str, extra: Sequence[str] = ()) -> str:
+def why_it_runs_code(paths: Iterable[str], root: str, extra: Sequence[str] = (), otherwise: str = "") -> str:
     """Return why a change of the file is always asked about, "" when it is a file like any other.
 
     `paths` are names of the one file: as the model wrote it, and with symbolic links resolved. `extra` are the user's
-    patterns; the last one that matches decides, one with `!` in front takes the file out.
+    patterns; the last one that matches decides, one with `!` in front takes the file out. `otherwise` is the reason
+    that holds when no name is one.
     """
     reason = ""
     for path in paths:
-        reason = reason or _reason(_comparable(path, root), extra)
+        reason = reason or _reason(comparable(path, root), extra, otherwise)
     return reason
 
 
-def _reason(path: str, extra: Sequence[str]) -> str:
-    found = next((reason for reason, spec in _built_in() if spec.match_file(path)), "")
+def _reason(path: str, extra: Sequence[str], otherwise: str) -> str:
+    name = path.rpartition("/")[2]
+    kinds = (kind.reason for kind in _built_in() if kind.anywhere.match_file(path) or kind.names.match_file(name))
+    found = next(kinds, otherwise)
     for pattern in extra:
         if pattern.startswith("!"):
             found = "" if _spec((pattern[1:],)).match_file(path) else found
@@ -132,7 +92,50 @@ def _reason(path: str, extra: Sequence[str]) -> str:
     return found
 
 
-def _comparable(path: str, root: str) -> str:
+_RUN_BY_PLACE = frozenset("bin sbin libexec cgi-bin hooks plugins completions autoload plugin ftplugin".split())
+_EVAL = regex(r"\beval:")
+_HEAD = regex(r"(?:ref: |[0-9a-f]{40}\s*\Z)")
+_GIT_CONFIG = regex(r"(?im)^[ \t]*\[core\b")
+_UNIT = regex(r"\s*(?:[#;].*\n\s*)*\[(?:Unit|Service|Desktop Entry)\]")
+
+
+def why_it_becomes_code(path: str, before: str, after: str, *, is_new: bool, is_in_package: bool = False) -> str:
+    """Return why a change makes the file one that something runs, by its first lines or its name, else "".
+
+    `is_in_package`: its folder is a Python package, whose modules are imported by their full names.
+    """
+    *folders, name = path.casefold().split("/")
+    stem, _, ending = name.rpartition(".")
+    starts_a_program = after.startswith("#!") and not before.startswith("#!")
+    if starts_a_program and (not stem or _RUN_BY_PLACE & set(folders)):
+        return "it starts with #!, where programs are looked for"
+    if _runs_in_emacs(_ends(after)) and not _runs_in_emacs(_ends(before)):
+        return "Emacs runs its local variables"
+    if "//go:generate" in after and after.count("//go:generate") > before.count("//go:generate"):
+        return "go generate runs its new line"
+    if name == "head" and _HEAD.match(after):
+        return "git takes the folder of this file for a repository"
+    if name == "config" and _GIT_CONFIG.search(after):
+        return "git takes it for the configuration of a repository"
+    if is_new and _UNIT.match(after):
+        return "a login or a service manager runs it"
+    if is_new and ending == "py" and not is_in_package and stem in sys.stdlib_module_names:
+        return f"Python imports it in place of its own module {stem}"
+    return ""
+
+
+def _runs_in_emacs(text: str) -> bool:
+    """Return whether Emacs evaluates something of the text when it opens it."""
+    first = any(_EVAL.search(line.partition("-*-")[2]) for line in text.splitlines())
+    return first or _EVAL.search(text.partition("Local Variables:")[2]) is not None
+
+
+def _ends(text: str) -> str:
+    """Return where Emacs looks for variables: the first two lines, and the last 3,000 characters."""
+    return "\n".join(text[:2000].split("\n", 2)[:2]) + "\n" + text[-3000:]
+
+
+def comparable(path: str, root: str) -> str:
     """Return the path relative to the root, without `..` and as file systems that are less exact would read it.
 
     Some ignore case, characters that do not show (HFS+), or dots and blanks at the end of a name (NTFS).

@@ -1,4 +1,4 @@
-"""What a file tool proposes to do with one file, and what the user made of it before accepting. Pure.
+"""What a file tool proposes to do with one file, and what the user made of it before accepting.
 
 The editor shows and gives back texts with Unix line ends in which what is no text is U+FFFD (`text_files.printable`).
 Lines the user left alone keep their own bytes and line ends; only lines the user wrote take the file's usual ones.
@@ -6,6 +6,7 @@ Lines the user left alone keep their own bytes and line ends; only lines the use
 
 from __future__ import annotations
 
+import os
 from difflib import SequenceMatcher
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import msgspec
 from codecompanion.errors import ToolError
 from codecompanion.formats.text_files import TextFile, printable, split_lines
 from codecompanion.tools.base import Accepted, ApprovalQuestion
+from codecompanion.tools.files.code_files import why_it_becomes_code
 from codecompanion.tools.files.diff import common_length, file_diff
 
 MAX_SHOWN_CHARS = 4_000_000
@@ -37,6 +39,12 @@ def shown(file: TextFile | None) -> str:
 def question(proposal: Proposal, *, key: str, title: str, body: str = "") -> ApprovalQuestion:
     """Return what the user is asked; without a `body` the diff of the whole file."""
     before, after = shown(proposal.before), shown(proposal.after)
+    becomes = ""
+    if proposal.after is not None:
+        is_new = not os.path.lexists(proposal.path)
+        is_in_package = (proposal.path.parent / "__init__.py").exists()
+        text = str(proposal.path)
+        becomes = why_it_becomes_code(text, before, after, is_new=is_new, is_in_package=is_in_package)
     if len(before) + len(after) > MAX_SHOWN_CHARS:
         before = after = ""
     return ApprovalQuestion(
@@ -47,6 +55,7 @@ def question(proposal: Proposal, *, key: str, title: str, body: str = "") -> App
         path=str(proposal.path),
         before=before,
         after=after,
+        becomes=becomes,
     )
 
 

@@ -7,9 +7,8 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from codecompanion.adapters.anthropic_messages import block_check
-from tests.adapters.body_checks import anthropic
-from tests.adapters.body_checks.anthropic import check_body
+from codecompanion.adapters.anthropic_messages import block_check, gate
+from codecompanion.adapters.anthropic_messages.gate import check_body
 
 Body = dict[str, Any]
 CALL = {"type": "tool_use", "id": "c", "name": "read", "input": {}}
@@ -116,7 +115,7 @@ def sdk_keys(module: str, name: str) -> set[str]:
 def test_the_keys_of_a_body_are_those_of_the_sdk() -> None:
     """A new SDK with new keys fails here instead of making false alarms."""
     keys = sdk_keys(".message_create_params", "MessageCreateParamsStreaming")
-    assert keys - {"betas", "user_profile_id", "workspace_id"} == anthropic._KEYS
+    assert keys - {"betas", "user_profile_id", "workspace_id"} == gate._KEYS
 
 
 @pytest.mark.parametrize(

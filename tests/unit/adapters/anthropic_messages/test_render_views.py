@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codecompanion.adapters.anthropic_messages.gate import check_body
 from codecompanion.adapters.anthropic_messages.options import MessagesOptions
 from codecompanion.adapters.base import ChatRequest
 from codecompanion.model.messages import (
@@ -21,7 +22,6 @@ from codecompanion.model.messages import (
     TextPart,
     ToolCall,
 )
-from tests.adapters.body_checks.anthropic import check_body
 from tests.providers.loopback.wire_schemas import schema_problems
 from tests.unit.adapters.anthropic_messages.samples import (
     ORIGIN,

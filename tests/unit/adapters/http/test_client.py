@@ -11,6 +11,7 @@ import pytest
 
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.http.client import HttpClient
+from codecompanion.formats.byte_limits import LISTING
 
 BASE = "https://gateway.example/v1"
 
@@ -26,7 +27,7 @@ async def address(base_url: str, path: str) -> str:
     settings = AdapterSettings(name="a", kind="openai_compatible", base_url=base_url)
     http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
     client = HttpClient(http, settings)
-    await client.send("GET", path, headers={}, limits=httpx2.Timeout(5))
+    await client.send("GET", path, headers={}, limits=httpx2.Timeout(5), accepts=LISTING)
     await client.aclose()
     return str(seen[0].url)
 

@@ -7,8 +7,27 @@ import pytest
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_exception
 from codecompanion.adapters.errors.retry import wait_before_retry
-from codecompanion.adapters.http.time_limits import max_silence_s, place_of
+from codecompanion.adapters.http.time_limits import max_keep_alive_s, max_silence_s, place_of
 from codecompanion.errors import NetworkFailed, RateLimited, StreamCut
+from codecompanion.formats.byte_limits import KEEP_ALIVE_S
+
+
+@pytest.mark.parametrize(
+    ("address", "configured", "limit"),
+    [
+        ("http://localhost:11434/v1", 0.0, None),
+        ("http://192.168.1.7:1234/v1", 0.0, KEEP_ALIVE_S),
+        ("https://api.openai.com/v1", 0.0, KEEP_ALIVE_S),
+        ("http://localhost:11434/v1", 30.0, 30.0),
+        ("https://api.openai.com/v1", 30.0, 30.0),
+    ],
+)
+def test_keep_alives_are_waited_through_for_an_hour_or_as_configured(
+    address: str, configured: float, limit: float | None
+) -> None:
+    """A server on this machine may read a long prompt for as long as it takes."""
+    settings = AdapterSettings(name="a", kind="openai", base_url=address, idle_timeout_s=configured)
+    assert max_keep_alive_s(settings) == limit
 
 
 @pytest.mark.parametrize(

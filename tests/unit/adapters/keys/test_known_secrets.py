@@ -75,6 +75,22 @@ def test_the_environment_is_known_by_names_and_passwords_in_addresses() -> None:
     assert secrets.hide("pen/cil99x") == "[hidden]"
 
 
+def test_of_headers_cookies_and_connection_strings_each_part_that_is_a_key_is_known() -> None:
+    """Issue 20: the words beside it stay."""
+    secrets = KnownSecrets()
+    given_values = {
+        "OPENAI_CUSTOM_HEADERS": "X-Team: blue, X-Gate: gate1234pencil",
+        "SESSION_COOKIE": "theme=dark; sid=cookie99pencil",
+        "AZURE_CONNECTION_STRING": "Server=db;User Id=sa;Password=Pencil-4711",
+        "SENTRY_DSN": "https://dsn12345pencil@sentry.example.org/3",
+    }
+    secrets.learn_environment(given_values)
+    assert secrets.hide(" | ".join(given_values.values())) == (
+        "X-Team: blue, X-Gate: [hidden] | theme=dark; sid=[hidden] | Server=db;User Id=sa;Password=[hidden]"
+        " | https://[hidden]@sentry.example.org/3"
+    )
+
+
 def test_the_keys_are_not_in_its_own_description() -> None:
     assert repr(known(KEY)) == "KnownSecrets(1)"
 

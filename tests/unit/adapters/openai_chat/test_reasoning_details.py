@@ -11,6 +11,7 @@ from codecompanion.adapters.base import Finished, ReasoningDelta, ReasoningDone
 from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.openai_chat.decode import DETAILS_FIELD, ChatDecoder
 from codecompanion.adapters.openai_chat.reasoning_details import ReasoningDetails
+from codecompanion.adapters.reply_events import ReplyEvents
 
 ORIGIN = "openai_chat@openrouter.ai"
 FORMAT = {"format": "openai-responses-v1", "index": 0}
@@ -44,7 +45,7 @@ ENCRYPTED = {"type": "reasoning.encrypted", "data": "gAAAAABp", "id": "rs_1", **
 )
 def test_pieces_of_one_entry_are_joined_and_others_stay_apart(pieces: list[Any], whole: list[Any]) -> None:
     """By type and index, in the order in which they began."""
-    details = ReasoningDetails()
+    details = ReasoningDetails(ReplyEvents())
     for piece in pieces:
         details.add(piece)
     assert msgspec.json.decode(details.as_json() or "[]") == whole

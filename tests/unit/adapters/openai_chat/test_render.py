@@ -18,6 +18,7 @@ from codecompanion.adapters.openai_chat.render import (
     RenderOptions,
     encode,
 )
+from codecompanion.errors import RequestRejected
 from codecompanion.model.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCall
 
 
@@ -201,3 +202,12 @@ def test_a_reply_that_says_nothing_is_left_out_and_mends_nothing(caplog: pytest.
         body = cached.render(wanted, learned)
         assert body == renderer().render(wanted, learned)
     assert [m["role"] for m in msgspec.json.decode(body)["messages"]][-2:] == ["assistant", "user"]
+
+
+def test_a_message_that_would_be_refused_is_named_and_nothing_is_sent() -> None:
+    """Issue 20: each message is judged as the endpoint would, once, when it is rendered."""
+    message = Message(id="u1", role="user", content=(TextPart("Look at this"), ImagePart("image/png", url="ftp://x/a")))
+    with pytest.raises(RequestRejected) as caught:
+        sent(None, message)
+    expected = "the user message “Look at this” has an image that is neither an address nor base64."
+    assert str(caught.value).endswith(f": not sent; {expected}")

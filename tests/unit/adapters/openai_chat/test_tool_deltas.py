@@ -8,12 +8,13 @@ import msgspec
 import pytest
 
 from codecompanion.adapters.openai_chat.tool_deltas import FunctionDelta, ToolCallAssembler, ToolDelta, is_json_object
+from codecompanion.adapters.reply_events import ReplyEvents
 from codecompanion.model.messages import ToolCall
 
 
 def assemble(*deltas: dict[str, Any], cut_by_limit: bool = False) -> tuple[ToolCall, ...]:
     numbers = iter(range(100))
-    assembler = ToolCallAssembler(lambda: f"new{next(numbers)}")
+    assembler = ToolCallAssembler(lambda: f"new{next(numbers)}", ReplyEvents())
     for delta in deltas:
         assembler.add(msgspec.convert(delta, ToolDelta))
     return assembler.finish(cut_by_limit=cut_by_limit)
@@ -130,14 +131,14 @@ def test_a_call_cut_by_the_limit_is_left_out_and_only_then() -> None:
 
 def test_a_call_is_announced_once() -> None:
     """For the status line."""
-    assembler = ToolCallAssembler(lambda: "x")
+    assembler = ToolCallAssembler(lambda: "x", ReplyEvents())
     deltas = [delta(0, "a"), delta(0, None, "read"), delta(0, "a", "read", "{"), delta(0, text="}")]
     assert [assembler.add(msgspec.convert(entry, ToolDelta)) for entry in deltas] == [None, "read", None, None]
 
 
 def test_a_call_without_a_name_is_reported() -> None:
     """It cannot be run."""
-    assembler = ToolCallAssembler(lambda: "x")
+    assembler = ToolCallAssembler(lambda: "x", ReplyEvents())
     assembler.add(msgspec.convert(delta(0, "a", None, "{}"), ToolDelta))
     assert assembler.nameless
 
@@ -163,7 +164,7 @@ def test_what_stands_beside_a_call_is_kept_byte_for_byte() -> None:
     """Gemini's thought signature: it comes with the first of parallel calls and must go back as it was."""
     body = b'{"index": 0, "id": "c1", "function": {"name": "a", "arguments": "{}"}, "extra_content": %s}'
     extra = b'{"google":  {"thought_signature": "Q2l\\u0041=="}}'
-    assembler = ToolCallAssembler(lambda: "new", "openai_chat@google")
+    assembler = ToolCallAssembler(lambda: "new", ReplyEvents(), "openai_chat@google")
     assembler.add(msgspec.json.decode(body % extra, type=ToolDelta))
     assembler.add(ToolDelta(1, "c2", FunctionDelta("b", "{}")))
     first, second = assembler.finish()
@@ -175,6 +176,6 @@ def test_what_stands_beside_a_call_is_kept_byte_for_byte() -> None:
 def test_nothing_beside_a_call_is_nothing(extra: bytes) -> None:
     """Gateways send empty fields."""
     body = b'{"index": 0, "id": "c1", "function": {"name": "a"}, "extra_content": %s}'
-    assembler = ToolCallAssembler(lambda: "new", "o")
+    assembler = ToolCallAssembler(lambda: "new", ReplyEvents(), "o")
     assembler.add(msgspec.json.decode(body % extra, type=ToolDelta))
     assert assembler.finish()[0].encrypted == ""

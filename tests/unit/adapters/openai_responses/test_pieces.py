@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import codecompanion.adapters.openai_responses.items as items_module
 from codecompanion.adapters.openai_responses.check import MAX_IMAGES
+from codecompanion.adapters.openai_responses.gate import check_body
 from codecompanion.errors import AdapterError, ContextOverflow
 from codecompanion.model.messages import ImagePart, Message, ToolCall, with_changes
 from codecompanion.placeholders import INTERRUPTED
-from tests.adapters.body_checks.responses import check_body
 from tests.unit.adapters.openai_responses.conversations import (
     agent_loop,
     body_of,

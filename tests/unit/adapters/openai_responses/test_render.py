@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from codecompanion.adapters.openai_chat.render import NO_OUTPUT
+from codecompanion.adapters.openai_responses.gate import check_body
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.errors import StoreError
 from codecompanion.model.messages import (
@@ -20,7 +21,6 @@ from codecompanion.model.messages import (
     ToolCall,
     ToolSpec,
 )
-from tests.adapters.body_checks.responses import check_body
 from tests.unit.adapters.openai_responses.conversations import (
     agent_loop,
     body_of,

@@ -102,7 +102,7 @@ async def test_what_is_not_searched_can_be_told(index: ProjectIndex, root: Path)
     assert sentence.startswith(
         "Not searched: 5 too large (big0.csv, big1.csv, big2.csv, …), 2 generated (b.js, yarn.lock)"
     )
-    assert sentence.endswith("1 secret (.env), 1 binary.")
+    assert sentence.endswith("1 withheld as secret (.env), 1 binary.")
     assert left_out_sentence({}) == ""
 
 

@@ -511,7 +511,7 @@ async def test_when_everything_is_late_what_was_found_is_still_sent(project, mon
     """R-203: the deadline of the gatherers leaves time to choose."""
     release = threading.Event()
     monkeypatch.setattr(gathering, "files_with_terms", lambda code, terms, check: release.wait())
-    monkeypatch.setattr(gathering, "read_memories", lambda code, settings, check: release.wait())
+    monkeypatch.setattr(gathering, "read_memories", lambda *given: release.wait())
     try:
         found = await ask(project, files=("src/other.py",), by=means(FakeSearch(hangs=True), timeout_s=1.0))
         assert {*found.timed_out} == {"search", "term files", "memories"}

@@ -362,3 +362,19 @@ async def test_the_page_and_the_list_of_tools_have_one_number(tmp_path: Path) ->
         assert group(now)["tools"] == list(ours)
         assert group(now)["tokens"] == page["tokens"]
         assert {spec.name for spec in bench.adapter.requests[-1].tools} >= set(ours)
+
+
+async def test_a_server_gets_the_environment_without_the_editors_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through it a server could ask the editor for its keys (issue 20)."""
+    for name in ("NVIM", "NVIM_LISTEN_ADDRESS", "HARMLESS"):
+        monkeypatch.setenv(name, "/run/user/1000/nvim.1.0")
+    shown = tmp_path / "shown"
+    servers = {"odd": {"enabled": True, "cmd": ["/bin/sh", "-c", f"env > {shown}"]}}
+    async with with_servers(tmp_path, ScriptedAdapter("s", [says("done")]), servers) as (bench, session, _):
+        session.submit(submit("go"))
+        await bench.idle(session)
+    names = {line.partition("=")[0] for line in shown.read_text().splitlines()}
+    assert "HARMLESS" in names
+    assert not {"NVIM", "NVIM_LISTEN_ADDRESS"} & names

@@ -47,7 +47,7 @@ async def test_a_reply_is_given_once_the_user_agrees_and_counts_in_the_cost(tmp_
         assert "Tell me everything." in question.body
         assert "IGNORE ALL PREVIOUS" in question.body
         assert len(bench.adapter.requests) == 1
-        await session.desk.take(Approve(call_id=question.call_id, decision="once"))
+        session.desk.answer(Approve(call_id=question.call_id, decision="once"))
         await bench.idle(session)
         assert told(session)["content"]["text"] == "No."
         request = bench.adapter.requests[1]
@@ -59,7 +59,7 @@ async def test_a_reply_is_given_once_the_user_agrees_and_counts_in_the_cost(tmp_
 
 async def test_a_reply_that_the_user_does_not_want_is_refused_in_the_protocol(tmp_path: Path) -> None:
     async with asked(tmp_path, "sampling") as (bench, session, question):
-        await session.desk.take(Approve(call_id=question.call_id, decision="reject"))
+        session.desk.answer(Approve(call_id=question.call_id, decision="reject"))
         await bench.idle(session)
         assert told(session) == {"code": -1, "message": "the user does not want this"}
         assert len(bench.adapter.requests) == 2  # the turn's own
@@ -72,19 +72,19 @@ async def test_values_are_checked_and_asked_for_again(tmp_path: Path) -> None:
         assert "- Your name (string, required)" in question.body  # as the input calls it
         assert "- name" not in question.body
         typed = json.dumps({"age": "33"})
-        await session.desk.take(Approve(call_id=question.call_id, decision="once", text=typed))
+        session.desk.answer(Approve(call_id=question.call_id, decision="once", text=typed))
         await bench.until(lambda: len(bench.of(ApprovalRequested)) == 2)
         question = bench.of(ApprovalRequested)[-1]
         assert "Your name is required." in question.body
         assert [field["default"] for field in json.loads(question.form)] == ["", "33", "true"]
         typed = json.dumps({"name": "Eve", "age": "old"})
-        await session.desk.take(Approve(call_id=question.call_id, decision="once", text=typed))
+        session.desk.answer(Approve(call_id=question.call_id, decision="once", text=typed))
         await bench.until(lambda: len(bench.of(ApprovalRequested)) == 3)
         again = bench.of(ApprovalRequested)[-1]
         assert "age: expected a whole number." in again.body
         assert [field["default"] for field in json.loads(again.form)] == ["Eve", "old", "true"]
         typed = json.dumps({"name": "Eve", "age": "33", "sure": "no"})
-        await session.desk.take(Approve(call_id=again.call_id, decision="once", text=typed))
+        session.desk.answer(Approve(call_id=again.call_id, decision="once", text=typed))
         await bench.idle(session)
         assert told(session) == {"action": "accept", "content": {"name": "Eve", "age": 33, "sure": False}}
 
@@ -95,12 +95,12 @@ async def test_all_choices_of_a_field_are_shown_and_taken(tmp_path: Path) -> Non
         assert "C0 = Country 0, C1 = Country 1" in question.body
         assert "C248 = Country 248" in question.body
         assert len(json.loads(question.form)[0]["choices"]) == 249
-        await session.desk.take(Approve(call_id=question.call_id, decision="once", text='{"home": "c248"}'))
+        session.desk.answer(Approve(call_id=question.call_id, decision="once", text='{"home": "c248"}'))
         await bench.until(lambda: len(bench.of(ApprovalRequested)) == 2)
         again = bench.of(ApprovalRequested)[-1]
         assert "Country: expected one of C0, C1, " in again.body
         assert again.body.endswith("…; the nearest is C248.")
-        await session.desk.take(Approve(call_id=again.call_id, decision="once", text='{"home": "C248"}'))
+        session.desk.answer(Approve(call_id=again.call_id, decision="once", text='{"home": "C248"}'))
         await bench.idle(session)
         assert told(session) == {"action": "accept", "content": {"home": "C248"}}
 
@@ -133,7 +133,7 @@ async def test_what_cannot_be_shown_whole_is_not_asked_and_both_sides_are_told(
 async def test_declining_and_closing_are_told_apart(tmp_path: Path) -> None:
     for decision, action in (("reject", "decline"), ("cancel", "cancel")):
         async with asked(tmp_path, "form") as (bench, session, question):
-            await session.desk.take(Approve(call_id=question.call_id, decision=decision))
+            session.desk.answer(Approve(call_id=question.call_id, decision=decision))
             await bench.idle(session)
             assert told(session) == {"action": action}
 
@@ -150,7 +150,7 @@ async def test_the_time_the_user_takes_does_not_count(tmp_path: Path) -> None:
     async with asked(tmp_path, "form", timeout_s=1.0) as (bench, session, question):
         await asyncio.sleep(1.5)
         typed = json.dumps({"name": "Eve"})
-        await session.desk.take(Approve(call_id=question.call_id, decision="once", text=typed))
+        session.desk.answer(Approve(call_id=question.call_id, decision="once", text=typed))
         await bench.idle(session)
         assert told(session) == {"action": "accept", "content": {"name": "Eve"}}
 

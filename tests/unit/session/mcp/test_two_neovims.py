@@ -1,11 +1,12 @@
-"""Two Neovims in one project, played at random: answers, files that change, servers that die, hang and rename tools.
+"""Two Neovims in one project, played at random: decisions, files that change, servers that die, hang, rename tools.
 
-After each message: a server's tools were offered only where the file as it is has been agreed to, in this Neovim or for
-all; every call has one result, and the chat takes the next message.
+After each message: a server's tools were offered only where the file as it is was trusted, by itself or with the
+folder; every call has one result, and the chat takes the next message.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import sys
@@ -16,10 +17,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from codecompanion.errors import InputError
 from codecompanion.model.invariants import violations
 from codecompanion.session.session import Session
 from codecompanion.store.opening import open_memory_store
-from codecompanion.wire.requests import Approve, ChangeMcp
+from codecompanion.wire.requests import Approve
 from tests.mcp.listener import HOSTILE
 from tests.unit.session.fakes import calls, says, submit
 from tests.unit.session.mcp.test_file_servers import Neovim, neovims
@@ -38,8 +40,8 @@ class Story:
         for neovim in self.neovims:
             neovim.bench.adapter._replies = self.reply  # as it calls what it is offered
         self.version = 0
-        self.kept: tuple[int, bool] | None = None
-        self.this_time: dict[str, int] = {}
+        self.trusted = {"folder": -1, "files": -1}
+        """Which version of the file was trusted, with the folder and by itself."""
         self.told: list[str] = []
         self.calls = 0
 
@@ -58,11 +60,9 @@ class Story:
         args = [str(HOSTILE), *ways, f"version-{self.version}"]
         self.file.write_text(json.dumps({"mcpServers": {"odd": {"command": sys.executable, "args": args}}}))
 
-    def is_agreed(self, neovim: Neovim) -> bool:
-        """Return whether the file as it is may be used in a Neovim."""
-        if not self.file.exists() or self.kept == (self.version, False):
-            return False
-        return self.this_time.get(neovim.name) == self.version or self.kept == (self.version, True)
+    def is_agreed(self) -> bool:
+        """Return whether the file as it is may be used."""
+        return self.file.exists() and self.version in self.trusted.values()
 
     async def step(self) -> None:
         """Do one thing in one of the Neovims, then send a message there."""
@@ -72,27 +72,20 @@ class Story:
             self.told.append(f"{neovim.name} opens")
             chats.append(await neovim.open())
         chat = self.random.choice(chats)
-        await self.random.choice([self.answer, self.answer, self.change, self.ask_again, self.nothing])(neovim, chat)
+        await self.random.choice([self.decide, self.decide, self.change, self.revoke, self.nothing])(neovim, chat)
         await self.say(neovim, chat)
 
     async def nothing(self, neovim: Neovim, chat: Session) -> None:
         """Just send the message."""
 
-    async def answer(self, neovim: Neovim, chat: Session) -> None:
-        """Answer what stands in the chat, which may be about the file as it was."""
-        if not chat.desk.offers:
+    async def decide(self, neovim: Neovim, chat: Session) -> None:
+        """Trust the folder, or the file, as it is now."""
+        what = self.random.choice(["folder", "files"])
+        if what == "files" and not self.file.exists():
             return
-        await neovim.host.look(chat)  # the block is about the file as it is now, or gone
-        if not chat.desk.offers:
-            return
-        decision = self.random.choice(["once", "always", "reject", "cancel"])
-        self.told.append(f"{neovim.name} answers {decision}")
-        await neovim.answer(chat, decision)
-        if decision == "once":
-            self.this_time[neovim.name] = self.version
-        elif decision != "cancel":
-            self.this_time.pop(neovim.name, None)
-            self.kept = (self.version, decision == "always")
+        self.told.append(f"{neovim.name} trusts {what}")
+        await neovim.decide(what=what, path=".mcp.json" if what == "files" else "")
+        self.trusted[what] = self.version if self.file.exists() else -1
 
     async def change(self, neovim: Neovim, chat: Session) -> None:
         """Change the file, or take it away."""
@@ -103,14 +96,13 @@ class Story:
             self.write()
         self.told.append(f"the file changes: {self.file.exists()}")
 
-    async def ask_again(self, neovim: Neovim, chat: Session) -> None:
-        """Take the answer back, on the page."""
-        await neovim.host.look(chat)
-        if self.file.exists():
-            self.told.append(f"{neovim.name} asks again")
-            await neovim.host.carry_out(ChangeMcp(chat=chat.chat_id, what="ask", file=str(self.file)))
-            self.this_time.pop(neovim.name, None)
-            self.kept = None
+    async def revoke(self, neovim: Neovim, chat: Session) -> None:
+        """Take it back, on the page."""
+        if max(self.trusted.values()) >= 0:
+            self.told.append(f"{neovim.name} revokes")
+            with contextlib.suppress(InputError):  # the folder was trusted before it had the file
+                await neovim.decide(what="revoke")
+            self.trusted = {"folder": -1, "files": -1}
 
     async def say(self, neovim: Neovim, chat: Session) -> None:
         """Send a message, allow its calls, stop one that hangs; look at what went out."""
@@ -120,14 +112,14 @@ class Story:
         while not bench.is_idle(chat):
             await bench.until(lambda: bench.is_idle(chat) or bool(chat.desk._asked) or self._hangs(chat))
             for question in list(chat.desk._asked.values()):
-                await chat.desk.take(Approve(chat=chat.chat_id, call_id=question.call_id, decision="once"))
+                chat.desk.answer(Approve(chat=chat.chat_id, call_id=question.call_id, decision="once"))
                 await bench.until(lambda call=question.call_id: call not in chat.desk._asked)  # type: ignore[misc]
             if self._hangs(chat):
                 chat.cancel()
                 await bench.idle(chat)
         offered = [spec.name for spec in bench.adapter.requests[first].tools if "__" in spec.name]
         self.told.append(f"{neovim.name} sends {len(offered)} tools")
-        assert not offered or self.is_agreed(neovim), self.told
+        assert not offered or self.is_agreed(), self.told
         assert violations(chat.log.view.messages) == [], self.told
         called = [call.id for message in chat.log.view.messages for call in message.tool_calls]
         results = [message.tool_call_id for message in chat.log.view.messages if message.role == "tool"]

@@ -55,7 +55,7 @@ def asked(bench) -> list[ApprovalRequested]:
 
 async def answer(bench, session, decision, reason=""):
     question = asked(bench)[-1]
-    await session.desk.take(Approve(chat="chat-1", call_id=question.call_id, decision=decision, reason=reason))
+    session.desk.answer(Approve(chat="chat-1", call_id=question.call_id, decision=decision, reason=reason))
     await bench.idle(session)
 
 

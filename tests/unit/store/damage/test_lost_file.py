@@ -371,7 +371,7 @@ def test_a_write_that_breaks_down_is_an_error_for_whoever_waits(store: Store, mo
 def test_what_is_kept_while_a_copy_settles_is_carried_over(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Drafts, grants, permits, what was learned, and a chat that was closed meanwhile; revoked grants stay revoked."""
+    """Drafts, grants, what was learned, and a chat that was closed meanwhile; revoked grants stay revoked."""
     monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 60.0)
     monkeypatch.setattr("codecompanion.store.database.writer.SETTLE_S", 0.0)
     other = open_store(tmp_path / "other")
@@ -379,7 +379,6 @@ def test_what_is_kept_while_a_copy_settles_is_carried_over(
     for kind in ("revoked", "older"):
         other.save_grants("c", kind).result()
     other.save_draft("theirs", "their draft").result()
-    other.save_permits("/repo", "old permits").result()
     other.close()
     store.acquire("c").result()
     store.append("c", [said("one")]).result()
@@ -391,7 +390,6 @@ def test_what_is_kept_while_a_copy_settles_is_carried_over(
     store.save_draft("c", "typed meanwhile").result()
     store.save_grants("c", "").result()
     store.save_draft("never sent", "typed in a new chat").result()
-    store.save_permits("/repo", "new permits").result()
     store.save_calibration(Calibration("openai", "x", 1.5, 2)).result()
     store.acquire("closed").result()
     store.append("closed", [said("two"), said("three")]).result()
@@ -405,7 +403,6 @@ def test_what_is_kept_while_a_copy_settles_is_carried_over(
     assert (store.load_draft("c"), store.load_grants("c")) == ("typed meanwhile", "")
     assert store.load_draft("never sent") == "typed in a new chat"
     assert (store.load_draft("theirs"), store.load_draft("elsewhere")) == ("their draft", "")
-    assert store.load_permits("/repo") == "new permits"
     assert [learned.model for learned in store.load_calibration()] == ["x"]
     store.close()
     again = open_store(tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,20 +104,21 @@ def test_memory_is_bounded_and_both_ends_are_true(chunks: list[bytes], limit: in
 
 def test_a_question_is_asked_per_exact_command_and_folder(root: Path, ask: Ask) -> None:
     (root / "sub").mkdir()
-    question = ask("run_command", command="make test")
-    assert question == ApprovalQuestion(
-        key="run_command:\0make test", title="make test", body="make test", filetype="sh", command="make test"
+    question = ask("run_command", command="./run test")
+    assert question is not None
+    assert msgspec.structs.replace(question, place="") == ApprovalQuestion(
+        key="run_command:\0./run test", title="./run test", body="./run test", filetype="sh", command="./run test"
     )
-    elsewhere = ask("run_command", command="make test", cwd="sub")
+    elsewhere = ask("run_command", command="./run test", cwd="sub")
     assert elsewhere is not None
-    assert (elsewhere.key, elsewhere.title) == ("run_command:sub\0make test", "make test (in sub)")
-    assert (elsewhere.command, elsewhere.folder) == ("make test", "sub")
-    in_root = ask("run_command", command="sub:make test")
+    assert (elsewhere.key, elsewhere.title) == ("run_command:sub\0./run test", "./run test (in sub)")
+    assert (elsewhere.command, elsewhere.folder) == ("./run test", "sub")
+    in_root = ask("run_command", command="sub:./run test")
     assert in_root is not None
     assert in_root.key != elsewhere.key
     long = ask("run_command", command=f"echo {'x' * 200}\nrm -rf ~")
     assert long is not None
-    assert long.title == f"echo {'x' * 55}…"
+    assert long.title == f"echo {'x' * 200}"  # the editor cuts it
 
 
 def test_the_title_is_the_first_line(root: Path) -> None:

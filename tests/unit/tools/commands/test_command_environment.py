@@ -34,6 +34,24 @@ SECRETS = {
     "PLAIN_NAME": "ghp_0123456789abcdefghij0123456789",
     "ANTHROPIC_CUSTOM_HEADERS": "x: y",
     "NVIM": "/run/user/1000/nvim.1.0",
+    "OPENAI_CUSTOM_HEADERS": "X-Team: blue",
+    "OTEL_EXPORTER_OTLP_HEADERS": "x-honeycomb-team=1",
+    "SESSION_COOKIE": "1",
+    "AZURE_STORAGE_CONNECTION_STRING": "1",
+    "SQLAZURECONNSTR_Default": "1",
+    "SLACK_WEBHOOK_URL": "1",
+    "AZURE_STORAGE_SAS": "1",
+    "MNEMONIC": "1",
+    "APP_JWT": "1",
+    "RAVEN_DSN": "1",
+    "GIT_CONFIG_VALUE_0": "Authorization: Basic YTpi",
+    "GIT_CONFIG_PARAMETERS": "'http.extraheader=x'",
+    "HTTP_AUTHORIZATION": "Basic YTpi",
+    "MY_SERVICE_PW": "pencil",
+    "CREDS": "me:pencil",
+    "JDBC_URL": "jdbc:postgresql://h/db?user=a&password=pencil",
+    "ODBC": "Server=x;Uid=a;Pwd=pencil",
+    "SETTINGS_JSON": '{"user": "a", "password": "pencil"}',
 }
 NEEDED = {
     "PATH": "/bin",
@@ -59,6 +77,9 @@ NEEDED = {
     "TOKENIZERS_PARALLELISM": "false",
     "XDG_RUNTIME_DIR": "/run/user/1000",
     "XKB_DEFAULT_KEYBOARD": "us",
+    "PROMPT_COMMAND": "echo $PWD; cd /tmp",
+    "GIT_CONFIG_COUNT": "1",
+    "LOGIN_URL": "http://localhost/reset?password=&next=/",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codecompanion.tools.files.code_files import GROUPS, OWN_PATTERN, why_it_runs_code
+from codecompanion.tools.files.code_files import OWN_PATTERN, groups, why_it_runs_code
 
 ROOT = "/home/me/project"
 
@@ -87,7 +87,16 @@ def test_the_user_adds_patterns_and_takes_files_out_and_the_last_one_decides() -
 
 def test_every_pattern_finds_something() -> None:
     """No pattern of the list is dead: each finds the path made of it."""
-    for reason, patterns in GROUPS:
+    for reason, patterns in groups():
         for pattern in patterns:
             path = "deep/" + pattern.replace("*", "x") + ("file" if pattern.endswith("/") else "")
             assert _why(path), (reason, pattern)
+
+
+@pytest.mark.parametrize(
+    "path",
+    "githooks/pre-commit .latexmkrc latexmkrc nodemon.json ecosystem.config.js sub/.rgignore"
+    " .ignore dev-requirements.txt .gitconfig.local".split(),
+)
+def test_files_an_attacker_found_unguarded_are_guarded(path: str) -> None:
+    assert _why(path)

@@ -1,0 +1,329 @@
+---`:CodeCompanion trust`: the files of a folder that instruct the model or start programs, what you trust of them, and
+---keys that decide (issue 20, section 2). In a chat it is the folder of the chat, elsewhere Neovim's working folder.
+
+local api = vim.api
+local fit = require("codecompanion.screen.fit")
+local float = require("codecompanion.screen.float")
+local host = require("codecompanion.host")
+local numbers = require("codecompanion.screen.numbers")
+local say = require("codecompanion.say")
+local scratch = require("codecompanion.screen.scratch")
+local severity = require("codecompanion.severity")
+local uv = vim.uv or vim.loop
+local visible = require("codecompanion.screen.visible")
+
+local M = {}
+
+local FOOTER = { "T trust folder", "t this file", "K read it", "x revoke", "n not now", "q close" }
+local NARROW_FOOTER = { "T folder", "t file", "q" }
+local NARROW = 60
+
+---Milliseconds that the page is shown before a key decides.
+M.UNREAD_MS = 500
+
+---@param width integer
+---@return string[]
+local function footer(width)
+  return width < NARROW and NARROW_FOOTER or FOOTER
+end
+
+---@class CodeCompanion.TrustFile A file of a folder, as it is now
+---@field kind string
+---@field label string
+---@field path string
+---@field sha256 string
+---@field text string
+---@field does string
+---@field is_trusted boolean
+---@field runs boolean
+---@field leads_out boolean
+---@field cut integer Characters of the text that are not shown
+
+---@class CodeCompanion.TrustShown
+---@field folder string
+---@field why ""|"user"|"setup"|"off"
+---@field since string
+---@field inode integer
+---@field files CodeCompanion.TrustFile[]
+---@field others { path: string, kind: string, since: string, here: boolean }[]
+---@field waiting integer
+---@field silenced boolean
+---@field problem string
+
+---@class CodeCompanion.TrustLine
+---@field file? CodeCompanion.TrustFile
+---@field path? string Of another decision
+
+---@class CodeCompanion.TrustPlace
+---@field chat string Its id, "" for none
+---@field cwd string
+
+---@param text string From a folder
+---@return string
+local function shown(text)
+  return visible.line((text:gsub("%s+", " "))).text
+end
+
+---@param path string
+---@return string
+local function short(path)
+  return vim.fn.fnamemodify(path, ":~")
+end
+
+---@param now CodeCompanion.TrustShown
+---@return string
+local function state_of(now)
+  if now.why == "off" then
+    return "Every folder is trusted: `trust.enabled` is false in your setup()."
+  elseif now.why == "setup" then
+    return "Trusted by `trust.folders` of your setup()."
+  elseif now.why == "user" then
+    return "Trusted" .. (now.since ~= "" and (" since %s."):format(now.since) or ".")
+  end
+  return "Not trusted."
+end
+
+---@param file CodeCompanion.TrustFile
+---@return string
+local function head_of(file)
+  local parts = { file.label, file.does }
+  if file.leads_out then
+    table.insert(parts, 2, "outside of the folder")
+  end
+  return ("%s %s"):format(file.is_trusted and "✓" or "·", table.concat(parts, " · "))
+end
+
+---@param text string
+---@return string
+local function beginning(text)
+  text = text:gsub("^%-%-%-\n.-\n%-%-%-\n", "") -- front matter
+  for line in vim.gsplit(text, "\n", { plain = true }) do
+    if line:find("%S") then
+      return line
+    end
+  end
+  return "(empty)"
+end
+
+---@param now CodeCompanion.TrustShown
+---@return string[] lines
+---@return CodeCompanion.TrustLine[] about What each line is about
+local function page(now)
+  local lines, about = {}, {}
+  local function put(text, what)
+    lines[#lines + 1], about[#about + 1] = shown(text):gsub("^ ", ""), what or {}
+  end
+  put(state_of(now))
+  if now.problem ~= "" then
+    put(now.problem)
+  end
+  if now.waiting > 0 then
+    local what = now.why == "" and "the folder or the file" or "the file"
+    put(("%s not loaded until you trust %s (·):"):format(numbers.counted(now.waiting, "file"), what))
+  elseif #now.files == 0 then
+    put("It brings no rules, MCP servers, prompts or memories.")
+  else
+    put("All of it is loaded.")
+  end
+  for _, file in ipairs(now.files) do
+    put(head_of(file), { file = file })
+    lines[#lines + 1], about[#about + 1] = "    " .. shown(beginning(file.text)), { file = file }
+  end
+  local elsewhere = vim.tbl_filter(function(one)
+    return not one.here
+  end, now.others)
+  for index, one in ipairs(elsewhere) do
+    if index == 1 then
+      put("", {})
+      put("Trusted elsewhere:")
+    end
+    lines[#lines + 1] = ("  %s · %s · %s"):format(shown(short(one.path)), one.kind, one.since)
+    about[#about + 1] = { path = one.path }
+  end
+  return lines, about
+end
+
+---@param place CodeCompanion.TrustPlace
+---@return table
+local function request_of(place)
+  local folders = require("codecompanion.prompt_folders")
+  return { chat = place.chat, cwd = place.cwd, folders = folders.configured(), own_folder = folders.own() }
+end
+
+---@param place CodeCompanion.TrustPlace
+---@param done fun(now: CodeCompanion.TrustShown)
+local function load(place, done)
+  host.ask("show_trust", request_of(place), done)
+end
+
+---@param place CodeCompanion.TrustPlace
+---@param decision table
+---@param done? fun()
+local function change(place, decision, done)
+  local payload = vim.tbl_extend("force", request_of(place), decision)
+  host.request("change_trust", payload, function(err, sentence)
+    say.line(err or sentence, err and severity.ERROR or nil)
+    if done then
+      done()
+    end
+  end)
+end
+
+---@param files CodeCompanion.TrustFile[]
+---@return table[]
+local function hashes(files)
+  return vim.tbl_map(function(file)
+    return { path = file.path, sha256 = file.sha256 }
+  end, files)
+end
+
+---Show the text of a file: what is trusted is what was shown.
+---@param file CodeCompanion.TrustFile
+local function read(file)
+  local lines = {}
+  for _, line in ipairs(vim.split(file.text, "\n", { plain = true })) do
+    lines[#lines + 1] = visible.line(line).text
+  end
+  if file.cut > 0 then
+    lines[#lines + 1] = ("… %s more in %s"):format(numbers.counted(file.cut, "character"), short(file.path))
+  end
+  local count = numbers.counted(#lines, "line")
+  float.open({ title = shown(file.label), lines = lines, footer = { count, "q close" } })
+end
+
+---@param place CodeCompanion.TrustPlace
+---@param now CodeCompanion.TrustShown
+local function show(place, now)
+  local lines, about = page(now)
+  local title = "Trust of " .. fit.path(shown(short(now.folder)), math.min(60, math.max(10, vim.o.columns - 14)))
+  local bufnr, win = float.open({ title = title, lines = lines, footer = footer, hanging = 4 })
+  vim.wo[win].cursorline = true
+  local shown_at = math.huge -- until it is drawn
+  local function has_appeared()
+    vim.schedule(function()
+      shown_at = uv.now()
+    end)
+  end
+  has_appeared()
+  local function reload()
+    load(place, function(later)
+      if not vim.deep_equal(hashes(later.files), hashes(now.files)) or later.inode ~= now.inode then
+        has_appeared()
+      end
+      now = later
+      if api.nvim_win_is_valid(win) then
+        lines, about = page(later)
+        float.update(win, lines)
+      end
+    end)
+  end
+  local function on(key, description, act)
+    scratch.map(bufnr, key, description, function()
+      act(about[api.nvim_win_get_cursor(win)[1]] or {})
+    end)
+  end
+  ---A key that decides: not one that was pressed before the page could be read.
+  local function on_decision(key, description, act)
+    on(key, description, function(line)
+      if uv.now() - shown_at < M.UNREAD_MS then
+        shown_at = uv.now() -- a key that is held down never decides
+        return say.hint("This page has just appeared: read it, then press the key again")
+      end
+      act(line)
+    end)
+  end
+  local function of_folder(what, files)
+    change(place, { what = what, folder = now.folder, inode = now.inode, files = hashes(files) }, reload)
+  end
+  on_decision("T", "Trust the folder", function()
+    of_folder(
+      "folder",
+      vim.tbl_filter(function(file)
+        return file.runs and not file.leads_out
+      end, now.files)
+    )
+  end)
+  on_decision("t", "Trust the file of the line, until it changes", function(line)
+    if not line.file then
+      return say.hint("t is for the lines of a file; T trusts the folder")
+    end
+    of_folder("files", { line.file })
+  end)
+  on({ "K", "<CR>" }, "Read the file of the line", function(line)
+    if line.file then
+      read(line.file)
+    end
+  end)
+  on_decision("x", "Revoke: the file of the line, else the folder", function(line)
+    local file = line.file and line.file.is_trusted and now.why == "" and line.file.path
+    change(place, { what = "revoke", path = line.path or file or now.folder }, reload)
+  end)
+  on_decision("n", "Not now: remind me when something else waits", function()
+    if now.waiting == 0 then
+      return say.hint("Nothing waits")
+    end
+    of_folder("silence", {})
+  end)
+end
+
+---@param chat? string Its id
+---@return CodeCompanion.TrustPlace
+local function place_of(chat)
+  return { chat = chat or "", cwd = vim.fn.getcwd() }
+end
+
+---Show what the folder of a chat brings, or Neovim's working folder. The host may have to start first: who types
+---meanwhile goes on typing.
+---@param chat? string Its id
+function M.open(chat)
+  local place, has_typed = place_of(chat), false
+  local keys = api.nvim_create_namespace("")
+  vim.on_key(function(_, typed)
+    has_typed = has_typed or (typed ~= nil and typed ~= "")
+  end, keys)
+  load(place, function(now)
+    if has_typed or api.nvim_get_mode().mode ~= "n" then
+      return say.line("The trust page is ready; :CodeCompanion trust shows it")
+    end
+    show(place, now)
+  end, function()
+    vim.on_key(nil, keys)
+  end)
+end
+
+---What `:checkhealth` says of Neovim's working folder; waits for the host, at most as long as `limit_ms`.
+---@param limit_ms integer
+---@return string? text
+function M.examine(limit_ms)
+  local text
+  local place = place_of()
+  host.request("show_trust", request_of(place), function(err, now)
+    text = err or ("%s: %s"):format(short(now.folder), state_of(now))
+    if not err and now.waiting > 0 then
+      text = ("%s Waiting: %s (:CodeCompanion trust)"):format(text, numbers.counted(now.waiting, "file"))
+    end
+  end)
+  vim.wait(limit_ms, function()
+    return text ~= nil
+  end, 20)
+  return text
+end
+
+---`:CodeCompanion trust [folder|file {path}|revoke [path]]`
+---@param arguments string[]
+---@param chat? string Its id
+function M.run(arguments, chat)
+  local what, path = (arguments[1] or ""):lower(), table.concat(vim.list_slice(arguments, 2), " ")
+  if what == "" then
+    return M.open(chat)
+  elseif what == "folder" and path == "" then
+    return change(place_of(chat), { what = "folder" })
+  elseif what == "file" and path ~= "" then
+    return change(place_of(chat), { what = "files", path = vim.fs.normalize(path) })
+  elseif what == "revoke" then
+    return change(place_of(chat), { what = "revoke", path = path ~= "" and vim.fs.normalize(path) or "" })
+  end
+  say.line(":CodeCompanion trust takes nothing, folder, file {path}, revoke [path]", severity.ERROR)
+end
+
+return M

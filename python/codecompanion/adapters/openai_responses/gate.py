@@ -1,0 +1,168 @@
+"""What a Responses endpoint refuses in a whole body: keys, tools, each item, their order.
+
+Stricter than the endpoint where that is silent: what breaks a rule here is a mistake of ours in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Literal
+
+from codecompanion.adapters.openai_responses.check import OrderCheck, mark_of
+from codecompanion.adapters.openai_responses.check_items import check_item
+from codecompanion.adapters.openai_responses.options import MIN_OUTPUT_TOKENS
+from codecompanion.adapters.request_gate import BodyJudge
+from codecompanion.formats.regex import regex
+
+Endpoint = Literal["responses", "compact", "count"]
+MAX_CACHE_KEY_LENGTH = 64
+_MIN_THRESHOLD = 1_000
+"""What the API reference says; `options.py` keeps to more."""
+_HEAD = frozenset(["model", "input", "instructions"])
+_OPTIONAL = frozenset(["tools", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation"])
+_RESPONSES = frozenset(
+    [
+        *("access_programs", "background", "context_management", "conversation", "image", "include", "metadata"),
+        *("max_output_tokens", "max_tool_calls", "moderation", "previous_response_id", "prompt", "prompt_cache_key"),
+        *("prompt_cache_options", "prompt_cache_retention", "safety_identifier", "service_tier", "store", "stream"),
+        *("stream_options", "temperature", "top_logprobs", "top_p", "user"),
+    ]
+)
+KNOWN_KEYS: dict[Endpoint, frozenset[str]] = {
+    "responses": _HEAD | _OPTIONAL | _RESPONSES,
+    "compact": _HEAD | {"previous_response_id", "prompt_cache_key", "prompt_cache_options", "service_tier", "image"},
+    "count": _HEAD | _OPTIONAL | {"conversation", "previous_response_id", "personality"},
+}
+_INCLUDES = (
+    *("file_search_call.results", "web_search_call.results", "web_search_call.action.sources"),
+    *("message.input_image.image_url", "computer_call_output.output.image_url", "code_interpreter_call.outputs"),
+    *("reasoning.encrypted_content", "message.output_text.logprobs"),
+)
+_REASONING_KEYS = frozenset(["effort", "summary", "generate_summary", "context", "mode"])
+_NAME = regex(r"[A-Za-z0-9_-]{1,64}")
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "stream": bool,
+    "store": bool,
+    "include": list,
+    "parallel_tool_calls": (bool, type(None)),
+    "reasoning": (dict, type(None)),
+    "tools": (list, type(None)),
+    "context_management": (list, type(None)),
+    "max_output_tokens": (int, type(None)),
+}
+
+
+def check_body(body: Mapping[str, Any], endpoint: Endpoint = "responses") -> list[str]:
+    """Return one sentence per reason for which the endpoint would refuse the body; empty when there is none."""
+    judge = ResponsesJudge(endpoint)
+    given = body.get("input")
+    for item in given if isinstance(given, list) else ():
+        judge.add(item)
+    fields = {name: value for name, value in body.items() if name != "input"}
+    return judge.finish(fields if isinstance(given, list) else body)
+
+
+class ResponsesJudge(BodyJudge):
+    """Judges one body. `configured`: the user's own parameters, which are the user's business."""
+
+    def __init__(self, endpoint: Endpoint, *, configured: Collection[str] = ()) -> None:
+        super().__init__()
+        self._endpoint, self._configured = endpoint, configured
+        self._order = OrderCheck()
+        self._count = 0
+        self._misplaced: list[str] = []
+
+    def add(self, item: Any) -> None:
+        """Take in the next item."""
+        index, self._count = self._count, self._count + 1
+        self.problems += [f"input[{index}] {problem}" for problem in check_item(item)]
+        if isinstance(item, Mapping):
+            self._misplaced += [f"input[{index}] {problem}" for problem in self._order.add(mark_of(item))]
+
+    def finish(self, fields: Mapping[str, Any]) -> list[str]:
+        """Return all problems of the body."""
+        unknown = sorted(set(fields) - KNOWN_KEYS[self._endpoint] - set(self._configured))
+        problems = [f"unknown key {key!r}" for key in unknown]
+        problems += _check_head({name: value for name, value in fields.items() if name not in self._configured})
+        problems += _check_tools(fields.get("tools") or ())
+        continues, given = bool(fields.get("previous_response_id")), fields.get("input")
+        if isinstance(given, str):
+            return problems if given else [*problems, "input is empty"]
+        if "input" in fields and not (given is None and continues):
+            return [*problems, "input is neither text nor a list"]
+        # An output may answer a call of the response this one continues, which is not in the body.
+        return problems + self.problems + ([] if continues else [*self._misplaced, *self._order.finish()])
+
+
+def _check_head(body: Mapping[str, Any]) -> Iterable[str]:
+    if not isinstance(body.get("model"), str) or not body["model"]:
+        yield "model is missing"
+    instructions = body.get("instructions")
+    if instructions is not None and not isinstance(instructions, str):
+        yield "instructions are no text"
+    for key, expected in _TYPES.items():
+        if key in body and not (isinstance(body[key], expected) and type(body[key]) in _as_tuple(expected)):
+            yield f"{key} is {type(body[key]).__name__}"
+            return
+    most = body.get("max_output_tokens")
+    if most is not None and most < MIN_OUTPUT_TOKENS:
+        yield f"max_output_tokens is below {MIN_OUTPUT_TOKENS}"
+    cache_key = body.get("prompt_cache_key")
+    if cache_key is not None and not (isinstance(cache_key, str) and len(cache_key) <= MAX_CACHE_KEY_LENGTH):
+        yield "prompt_cache_key is too long"
+    unknown = [name for name in body.get("include") or () if name not in _INCLUDES]
+    if unknown:
+        yield f"include has {unknown[0]!r}"
+    yield from _check_reasoning(body.get("reasoning") or {})
+    if body.get("truncation") not in (None, "auto", "disabled"):
+        yield "truncation is neither auto nor disabled"
+    yield from _check_context_management(body.get("context_management") or ())
+
+
+def _check_reasoning(reasoning: Mapping[str, Any]) -> Iterable[str]:
+    unknown = sorted(set(reasoning) - _REASONING_KEYS)
+    if unknown:
+        yield f"reasoning has the unknown key {unknown[0]!r}"
+    if reasoning.get("summary") not in (None, "auto", "concise", "detailed"):
+        yield f"reasoning has the summary {reasoning['summary']!r}"
+
+
+def _check_context_management(entries: Iterable[Any]) -> Iterable[str]:
+    entries = list(entries)
+    if len(entries) > 1:
+        yield "context_management has more than one entry"
+    for entry in entries:
+        fits = isinstance(entry, Mapping) and set(entry) == {"type", "compact_threshold"}
+        if not fits or entry["type"] != "compaction" or type(entry["compact_threshold"]) is not int:
+            yield "context_management has an entry that is no compaction with a threshold"
+        elif entry["compact_threshold"] < _MIN_THRESHOLD:
+            yield f"compact_threshold is below {_MIN_THRESHOLD}"
+
+
+def _check_tools(tools: Iterable[Any]) -> Iterable[str]:
+    names: set[str] = set()
+    for index, tool in enumerate(tools):
+        if not isinstance(tool, Mapping):
+            yield f"tools[{index}] is no object"
+            continue
+        if not isinstance(tool.get("type"), str):
+            yield f"tools[{index}] has no type"
+        if tool.get("type") != "function":
+            # Hosted tools and tool search are never asked for here; what they look like is their business.
+            continue
+        unknown = set(tool) - {"type", "name", "description", "parameters", "strict", "defer_loading", "output_schema"}
+        if unknown - {"allowed_callers", "async"}:
+            yield f"tools[{index}] has unknown keys: {', '.join(sorted(unknown))}"
+        name = tool.get("name")
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name in names:
+            yield f"tools[{index}] has the name {name!r}, which is not valid or repeated"
+        names.add(str(name))
+        if not isinstance(tool.get("strict"), bool):
+            yield f"tools[{index}] does not say whether it is strict"
+        schema = tool.get("parameters")
+        if not isinstance(schema, Mapping) or schema.get("type") != "object":
+            yield f"tools[{index}] has no schema of type object"
+
+
+def _as_tuple(expected: type | tuple[type, ...]) -> tuple[type, ...]:
+    return expected if isinstance(expected, tuple) else (expected,)

@@ -1,0 +1,183 @@
+"""Judges each finished body as its provider would, right before it is sent (issue 20).
+
+The rules are those of the wire formats (`*/gate.py`): a judge is a fold over the items of a body. The gate parses the
+bytes that will be sent. It remembers the judged beginning of a few bodies, so a request that continues a chat costs
+what is new, not the whole history. Tests ask the same judges, with `strict` for keys nobody knows.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Self
+
+import msgspec
+
+from codecompanion.errors import RequestRejected
+from codecompanion.formats.cutting import cut_line
+from codecompanion.formats.regex import regex
+
+_log = logging.getLogger(__name__)
+
+Purpose = Literal["reply", "compaction", "count"]
+_BODIES_KEPT = 4
+_REJUDGED = 8
+"""Number of last items that are judged again: cache breakpoints and merged turns change there between requests."""
+_QUOTED_CHARS = 40
+_PLACE = regex(r"\w+\[(\d+)\]")
+_NOT_JUDGED = (TypeError, KeyError, AttributeError, ValueError)
+
+
+class BodyJudge(ABC):
+    """Takes in the items of one body in order; `problems` are sentences about them that name the item."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    @abstractmethod
+    def add(self, item: Any) -> None:
+        """Take in the next item."""
+
+    @abstractmethod
+    def finish(self, fields: Mapping[str, Any]) -> list[str]:
+        """Return all problems; `fields` is the body without its items. Nothing is added afterwards."""
+
+    def snapshot(self) -> Self:
+        """Return a copy that takes in other items from here on."""
+        copied: Self = _copied(self)
+        return copied
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """The judged beginning of a body: up to item `count`, whose first begins at `start`."""
+
+    beginning: bytes
+    start: int
+    count: int
+    judge: BodyJudge
+
+
+class RequestGate:
+    """Judges bodies of one endpoint. `key` names the list of items, `new_judge` begins one body."""
+
+    def __init__(self, name: str, key: str, new_judge: Callable[[Purpose], BodyJudge]) -> None:
+        self._name, self._key, self._new_judge = name, key, new_judge
+        self._kept: list[tuple[Purpose, _Kept]] = []
+
+    def require_valid(self, body: bytes, purpose: Purpose) -> None:
+        """Let a body pass, or refuse it in one sentence.
+
+        Raises:
+            RequestRejected: the provider would refuse the body.
+        """
+        if problem := self.find_problem(body, purpose):
+            raise RequestRejected(
+                f"{self._name}: not sent, the provider would refuse it: {problem}. The chat is unchanged."
+            )
+
+    def find_problem(self, body: bytes, purpose: Purpose) -> str:
+        """Return the first reason to refuse the body, "" for none."""
+        try:
+            return self._judge(body, purpose)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return f"the body is not valid JSON ({error})"
+        except _NOT_JUDGED as error:
+            _log.warning("a body could not be judged", exc_info=True)
+            return f"a value has an unexpected type ({error})"
+
+    def _judge(self, body: bytes, purpose: Purpose) -> str:
+        kept = next((one for kind, one in self._kept if kind == purpose and body.startswith(one.beginning)), None)
+        rest = body[len(kept.beginning) :] if kept else b""
+        if kept is not None and rest[:1] in (b",", b"]"):
+            # Only what follows the judged items is parsed, in a body of its own.
+            parsed = kept.beginning[: kept.start] + rest.removeprefix(b",")
+            before, judge = kept.count, kept.judge.snapshot()
+        else:
+            kept, parsed, before, judge = None, body, 0, self._new_judge(purpose)
+        raw = msgspec.json.decode(parsed, type=dict[str, msgspec.Raw])
+        listed = bytes(raw.pop(self._key, msgspec.Raw(b"null")))
+        fields = {name: msgspec.json.decode(value) for name, value in raw.items()}
+        if not listed.startswith(b"["):
+            return judge.finish({**fields, self._key: msgspec.json.decode(listed)})[0]
+        items = msgspec.json.decode(listed, type=list[msgspec.Raw])
+        settled = max(0, len(items) - _REJUDGED)
+        beginning: BodyJudge | None = None
+        for index, item in enumerate(items):
+            if index == settled:
+                beginning = judge.snapshot()
+            judge.add(msgspec.json.decode(item))
+        problems = judge.finish(fields)
+        if problems:
+            return _with_quote(problems[0], items, before)
+        if beginning is not None and settled:
+            self._keep(body, purpose, kept, listed, items[:settled], beginning)
+        return ""
+
+    def _keep(
+        self,
+        body: bytes,
+        purpose: Purpose,
+        kept: _Kept | None,
+        listed: bytes,
+        items: list[msgspec.Raw],
+        judge: BodyJudge,
+    ) -> None:
+        length = sum(memoryview(item).nbytes for item in items) + len(items) - 1
+        if kept is not None:
+            start, end, count = kept.start, len(kept.beginning) + 1 + length, kept.count + len(items)
+        else:
+            found = _start_of(body, self._key, listed)
+            if found is None:
+                return
+            start, end, count = found, found + length, len(items)
+        if body[end - 1 : end] != b"}" or body[end : end + 1] != b",":
+            return  # white space between the items: no renderer of ours writes it
+        others = [one for one in self._kept if one[1] is not kept]
+        self._kept = [(purpose, _Kept(body[:end], start, count, judge)), *others][:_BODIES_KEPT]
+
+
+def _start_of(body: bytes, key: str, listed: bytes) -> int | None:
+    """Return where the first item begins, None when that cannot be told from the bytes alone."""
+    name = b'"%s":' % key.encode()
+    at = body.find(name + listed)
+    if at < 0:
+        return None
+    start = at + len(name) + 1
+    try:
+        emptied = msgspec.json.decode(body[:start] + body[start + len(listed) - 2 :])
+    except msgspec.DecodeError:
+        return None
+    return start if emptied.get(key) == [] else None
+
+
+def _with_quote(problem: str, items: list[msgspec.Raw], before: int) -> str:
+    """Return the problem with the beginning of the text of the item that it names."""
+    place = _PLACE.match(problem)
+    index = int(place[1]) - before if place else -1
+    if not 0 <= index < len(items):
+        return problem
+    item = msgspec.json.decode(items[index])
+    text = _text_of(item)
+    role = item.get("role") if isinstance(item, dict) else None
+    return f"{problem} ({role or 'item'}: “{cut_line(text, _QUOTED_CHARS)}”)" if text else problem
+
+
+def _text_of(item: Any) -> str:
+    content = item.get("content") if isinstance(item, dict) else None
+    if isinstance(content, list):
+        texts = (part.get("text") for part in content if isinstance(part, dict))
+        content = next((text for text in texts if isinstance(text, str)), "")
+    return content if isinstance(content, str) else ""
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy with lists, sets, tables and folds of its own; what is in them is shared."""
+    new = copy.copy(value)
+    for name, held in vars(new).items():
+        if isinstance(held, list | set | dict):
+            setattr(new, name, held.copy())
+        elif hasattr(held, "add") and hasattr(held, "__dict__"):
+            setattr(new, name, _copied(held))
+    return new

@@ -1,0 +1,34 @@
+"""`audit`: print what ran, from the audit log (`:help codecompanion-audit`). A stable contract."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any, TextIO
+
+from codecompanion.cli.commands.sessions import data_dir
+from codecompanion.cli.json_lines import json_line
+from codecompanion.reports.audit_page import audit_page
+from codecompanion.store.audit import read_audit
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to the command line."""
+    parser: argparse.ArgumentParser = commands.add_parser("audit", help="print what ran, in which sandbox and grant")
+    parser.add_argument("--chat", default="", metavar="ID", help="only what ran for this chat")
+    parser.add_argument("--json", action="store_true", help="the records as JSON Lines")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: TextIO) -> int:
+    """Print the log; returns 1 when a record was changed or left out."""
+    folder = data_dir()
+    audit = read_audit(folder, arguments.chat)
+    if arguments.json:
+        for record in audit.records:
+            print(json_line(record), file=out)
+    else:
+        print(audit_page(audit.records, audit.broken, str(folder)).rstrip("\n"), file=out)
+    if audit.broken:
+        print(f"codecompanion: the audit log is not whole: {audit.broken}", file=sys.stderr)
+    return 1 if audit.broken else 0

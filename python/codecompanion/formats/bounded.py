@@ -1,0 +1,214 @@
+"""The one source of bytes from outside: counted, decompressed in slices, ended at a limit (issue 20).
+
+HTTP bodies of providers, pages and MCP servers pass through `bounded_pieces` as raw bytes; the limits are in
+`byte_limits.py`. gzip and deflate are what requests ask for: a decompressor that can stop after a given length is in
+the standard library for these only. Anything else is refused with a sentence, and so are encodings within encodings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator
+
+from codecompanion.formats.byte_limits import (
+    MAX_JSON_VALUES,
+    MB,
+    RATIO_GRACE,
+    SLICE,
+    TURN_S,
+    ByteLimits,
+)
+from codecompanion.formats.regex import regex
+
+ACCEPT_ENCODING = "gzip, deflate"
+"""Goes with every request: whatever packages are installed, the server sends what is decoded here."""
+_PLAIN = ("", "identity", "none")
+_STRING = regex(rb'"(?:[^"\\]|\\.)*+("?)', re.DOTALL)
+_BLANK_LINE = regex(rb"\r?\n\r?\n")
+_MAX_TAIL = 64
+_COUNTED_AT_ONCE = 65_536
+
+
+class LimitHit(Exception):
+    """More arrived than any honest answer has; the text is the end of a sentence about the server."""
+
+
+class Unreadable(Exception):
+    """The body is encoded in a way that cannot be decoded; the text is the end of a sentence about the server."""
+
+
+class ByteCount:
+    """Decodes and counts one body. `feed` yields slices of at most `SLICE` bytes."""
+
+    def __init__(self, limits: ByteLimits, encoding: str = "") -> None:
+        self._limits = limits
+        self._name = _encoding(encoding)
+        self._start = b""
+        self._inflate = zlib.decompressobj(31) if self._name == "gzip" else None
+        self.wire = self.decoded = 0
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield what the bytes decode to.
+
+        Raises:
+            LimitHit: they are too many; not with `cut`, which ends silently (`is_full`).
+            Unreadable: they are not what the encoding says.
+        """
+        self.wire += len(data)
+        if self.wire > self._limits.wire_bytes and not self._limits.cut:
+            raise LimitHit(f"{self._limits.what} is larger than {_size(self._limits.wire_bytes)}")
+        if self._name == "deflate" and self._inflate is None:
+            self._start += data
+            if len(self._start) < 2:
+                return
+            data = self._start
+            self._inflate = zlib.decompressobj(zlib.MAX_WBITS if _is_zlib(data) else -zlib.MAX_WBITS)
+        if self._inflate is None:
+            for start in range(0, len(data), SLICE):
+                yield self._counted(data if len(data) <= SLICE else data[start : start + SLICE])
+            return
+        while data and not self.is_full:
+            try:
+                piece = self._inflate.decompress(data, SLICE)
+            except zlib.error as error:
+                raise Unreadable(f"{self._limits.what} is not valid {self._name}") from error
+            data = self._inflate.unconsumed_tail
+            if piece:
+                yield self._counted(piece)
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether the rest is not wanted."""
+        limits = self._limits
+        return limits.cut and (self.decoded >= limits.decoded_bytes or self.wire >= limits.wire_bytes)
+
+    def _counted(self, piece: bytes) -> bytes:
+        limits = self._limits
+        if limits.cut:
+            piece = piece[: max(0, limits.decoded_bytes - self.decoded)]
+        self.decoded += len(piece)
+        if self.decoded > limits.decoded_bytes:
+            raise LimitHit(f"{limits.what} is larger than {_size(limits.decoded_bytes)}")
+        if self.decoded > RATIO_GRACE and self.decoded > limits.ratio * self.wire:
+            raise LimitHit(f"{limits.what} is compressed more than {limits.ratio} times")
+        return piece
+
+
+class Turns:
+    """Gives the loop a turn when work has gone on for `TURN_S`; `await turns.pause()` between pieces of it."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+
+    async def pause(self) -> None:
+        """Let others run, if it is time."""
+        if time.perf_counter() - self._began > TURN_S:
+            await asyncio.sleep(0)
+            self._began = time.perf_counter()
+
+
+async def bounded_pieces(
+    raw: AsyncIterable[bytes], limits: ByteLimits, encoding: str = ""
+) -> AsyncGenerator[bytes, None]:
+    """Yield the decoded body in slices; between them others may run.
+
+    Raises:
+        LimitHit: it is larger, more compressed or slower than the limits allow.
+        Unreadable: it cannot be decoded.
+    """
+    source = aiter(raw)
+    try:
+        count, turns = ByteCount(limits, encoding), Turns()
+        deadline = None if limits.total_s is None else asyncio.get_running_loop().time() + limits.total_s
+        while not count.is_full:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    data = await anext(source)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                if deadline is None or asyncio.get_running_loop().time() < deadline:
+                    raise
+                raise LimitHit(f"{limits.what} did not end within {limits.total_s:g} s") from None
+            for piece in count.feed(data):
+                yield piece
+                await turns.pause()
+    except (LimitHit, Unreadable):
+        if not limits.cut:
+            raise
+    finally:
+        if isinstance(source, AsyncGenerator):
+            await source.aclose()
+
+
+def has_too_many_values(text: bytes, limit: int = MAX_JSON_VALUES) -> bool:
+    """Return whether a JSON text would become far larger in memory: lists and objects without end."""
+    if len(text) < limit or _marks(text) <= limit:
+        return False
+    count = ValueCount(of_events=False, limit=limit)
+    try:
+        for start in range(0, len(text), _COUNTED_AT_ONCE):
+            count.take(text[start : start + _COUNTED_AT_ONCE])
+    except LimitHit:
+        return True
+    return False
+
+
+class ValueCount:
+    """Counts the values of JSON that arrives in slices; with `of_events` those of each event of an event stream."""
+
+    def __init__(self, *, of_events: bool, limit: int = MAX_JSON_VALUES) -> None:
+        self._of_events, self._limit = of_events, limit
+        self._values, self._tail = 0, b""
+        self._in_string = False
+
+    def take(self, piece: bytes) -> None:
+        """Count a slice. Raises `LimitHit`."""
+        parts = _BLANK_LINE.split(self._tail + piece) if self._of_events else [self._tail + piece]
+        for number, part in enumerate(parts):
+            if number:
+                self._values, self._in_string = 0, False
+            self._count(part, is_last=number == len(parts) - 1)
+            if self._values > self._limit:
+                raise LimitHit(f"a message has more than {self._limit:,} values")
+
+    def _count(self, text: bytes, *, is_last: bool) -> None:
+        # The end of a slice may be half of an escape or of a blank line.
+        bare = text.rstrip(b"\\\r\n") if is_last else text
+        self._tail = text[len(bare) :][-_MAX_TAIL:]
+        ends = [b'"']
+
+        def drop(string: re.Match[bytes]) -> bytes:
+            ends[0] = string[1]
+            return b""
+
+        self._values += _marks(_STRING.sub(drop, b'"' + bare if self._in_string else bare))
+        self._in_string = not ends[0]
+
+
+def _marks(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def _encoding(header: str) -> str:
+    """Return the one encoding a body has: "", "gzip" or "deflate"."""
+    names = [name for name in (part.strip().lower() for part in header.split(",")) if name not in _PLAIN]
+    if not names:
+        return ""
+    name = names[0].removeprefix("x-")
+    if len(names) > 1 or name not in ("gzip", "deflate"):
+        shown = "".join(c if c.isprintable() else "?" for c in ", ".join(names))[:60]
+        raise Unreadable(f"it is encoded as {shown}, which was not asked for")
+    return name
+
+
+def _is_zlib(start: bytes) -> bool:
+    """Return whether a deflated body has the header it should have; some servers leave it out."""
+    return start[0] & 0x0F == 8 and (start[0] << 8 | start[1]) % 31 == 0
+
+
+def _size(count: int) -> str:
+    return f"{count // MB} MB" if count >= MB else f"{count // 1_000} kB"

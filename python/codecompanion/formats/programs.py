@@ -1,0 +1,82 @@
+"""Which file a program of our own is: git, ripgrep, bubblewrap (issue 20). None that a command of a model could write.
+
+A PATH often has folders of a project first: `.venv/bin` of an activated environment, `node_modules/.bin`. A command in
+the sandbox may write there, and what it leaves there would run outside of the sandbox as soon as we start it by name.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+_written = set[str]()
+
+
+def written_by_commands(*folders: Path) -> None:
+    """Remember folders that commands in the sandbox may write: programs in them do not count any more."""
+    _written.update(os.path.realpath(folder) for folder in folders)
+
+
+def find_program(name: str, *untrusted: Path, search_path: str | None = None, of_root: bool = False) -> str:
+    """Return the absolute path of a program on the PATH that no command of a model could have put there.
+
+    Folders below `untrusted`, below a project (a repository, a virtual environment, `node_modules`) or below one that
+    commands write do not count, and neither do ones that everybody may write. `of_root`: only root can change it.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    kept_out = (*map(os.path.realpath, untrusted), *sorted(_written))
+    for path in _on_path(name, os.environ.get("PATH", "") if search_path is None else search_path):
+        # The link and the file it leads to: either could be replaced.
+        real = path.resolve()
+        places = (path.parent.resolve() / path.name, real)
+        if any(_is_within(str(place), folder) for place in places for folder in kept_out):
+            continue
+        if any(_is_open(place.parent) or _is_of_project(place.parent) for place in places):
+            continue
+        if of_root and not all(_is_of_root(place) for place in places):
+            continue
+        return str(path)
+    raise FileNotFoundError(2, "No such file or directory", name)
+
+
+def _on_path(name: str, search_path: str) -> Iterator[Path]:
+    for folder in search_path.split(os.pathsep):
+        path = Path(folder) / name
+        if path.is_absolute() and path.is_file() and os.access(path, os.X_OK):
+            yield path
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _is_of_project(folder: Path) -> bool:
+    home = Path(os.path.realpath(Path.home()))
+    if (folder.parent / "pyvenv.cfg").exists() or "node_modules" in folder.parts:
+        return True
+    # Below the home folder: a package manager's own folder (/opt/homebrew) is a repository, too.
+    return any((one / ".git").exists() for one in (folder, *folder.parents) if home in one.parents)
+
+
+def _is_open(folder: Path) -> bool:
+    try:
+        return bool(folder.stat().st_mode & stat.S_IWOTH)
+    except OSError:
+        return True
+
+
+def _is_of_root(path: Path) -> bool:
+    """Return whether only root can put another file there; a sticky folder keeps each user's files."""
+    try:
+        found = [(one, one.stat()) for one in (path, *path.parents)]
+    except OSError:
+        return False
+    return all(
+        one.st_uid == 0 and (one.st_mode & stat.S_ISVTX or not one.st_mode & stat.S_IWOTH)
+        and (place != path or not one.st_mode & (stat.S_IWOTH | stat.S_IWGRP))
+        for place, one in found
+    )  # fmt: skip

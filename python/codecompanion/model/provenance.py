@@ -1,0 +1,204 @@
+"""Where the text of a message comes from, and which text narrows what a chat may do unasked (issue 20, section 5).
+
+Most of it is derived: role, tag, path and the called tool say it already. Stored with the message is only what they do
+not say (`Message.sources`): the server of a tool, the program that reached the network, the parts of a summary. A whole
+message has its sources, not each of its parts: what stands in one message came together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePath
+
+import msgspec
+
+from codecompanion.formats.regex import regex
+from codecompanion.model.messages import (
+    EDITOR_TAG,
+    GATHERED_TAG,
+    IMAGE_TAG,
+    RULES_TAG,
+    SUMMARY_TAG,
+    UPDATE_TAG,
+    Message,
+    Source,
+)
+
+USER, MODEL, PLUGIN, FILE, COMMAND = (
+    Source("user"),
+    Source("model"),
+    Source("plugin"),
+    Source("file"),
+    Source("command"),
+)
+PAGE_TAG = "page"
+SERVER_PATH = "mcp:"
+"""What the path of an attached resource begins with: `mcp:server:address`."""
+UNKNOWN = Source("outside")
+"""Text that was stored without its sources."""
+MAX_NAME_CHARS = 200
+
+_ADDRESS = regex(r"(?i:https?)://")
+_OUTSIDE = regex(r"~|/|\\|\.\.(?:[/\\]|$)|[A-Za-z]:[\\/]")
+_MENTIONED_SERVER = regex(r"#\{mcp:([^:}]+)")
+_OF_FILES = frozenset({"file", "buffer", "diff", "symbols", "document", "selection", IMAGE_TAG, UPDATE_TAG})
+_OF_EDITOR = frozenset({EDITOR_TAG, "diagnostics", "quickfix", "viewport", "help"})
+_CLEARED = regex(
+    r"<important>(?:Tool result cleared|File content for `|Buffer content for `|Image content |Code gathered for the"
+    r" next message cleared|`[^`\n]*` of an earlier message cleared)[^\n]*</important>"
+    r"|\[(?:Tool result truncated — originally \d+ chars|older retained \w+ from [^\n]* pruned for prompt budget"
+    r"|cleared to save context)\]"
+    r'|\{"error":"pruned"\}|\[?\s*\]?'
+)
+"""The placeholders of `placeholders`: sentences of ours, whatever stood there before."""
+
+Trusts = Callable[[str], bool]
+"""Whether the user trusts a folder."""
+
+
+def is_cleared(message: Message) -> bool:
+    """Return whether nothing of its text is left in the message but a placeholder of ours."""
+    is_bare = isinstance(message.content, str) or all(part.__class__.__name__ == "TextPart" for part in message.content)
+    return is_bare and (message.edited or message.compacted) and bool(_CLEARED.fullmatch(message.text.strip()))
+
+
+def sources_of(message: Message, tool: str = "") -> tuple[Source, ...]:
+    """Return where the text of a message comes from; of one that was cleared, where it came from.
+
+    `tool`: the name of the tool that a result answers, for results of earlier versions, which do not say it.
+    """
+    return message.sources or (_derived(message, tool),)
+
+
+def _derived(message: Message, tool: str) -> Source:
+    if message.role == "system":
+        return PLUGIN
+    if message.role == "assistant" or message.tag == SUMMARY_TAG:
+        return MODEL
+    if message.role == "tool":
+        return of_tool(tool)
+    path = message.path or ""
+    if message.tag == PAGE_TAG or _ADDRESS.match(path):
+        return named("page", path)
+    if message.tag is not None and path.startswith(SERVER_PATH):
+        return named("server", path.removeprefix(SERVER_PATH).partition(":")[0])
+    if message.file is not None and message.file.outside:
+        return named("outside", message.file.outside)
+    if message.mentioned is not None and (server := _MENTIONED_SERVER.search(message.mentioned.written)):
+        return named("server", server[1])
+    if message.tag in _OF_FILES:
+        return named("outside", path) if _OUTSIDE.match(path) else FILE
+    if message.tag in _OF_EDITOR or message.tag == GATHERED_TAG or message.mentioned is not None:
+        return FILE
+    if message.tag == "terminal":
+        return COMMAND
+    return USER if message.tag in (None, RULES_TAG, "text") else PLUGIN
+
+
+def of_tool(tool: str) -> Source:
+    """Return where a result comes from of which only the tool's name is known: a server's is `server__name`."""
+    if tool == "run_command":
+        return COMMAND
+    server, is_of_server, _ = tool.partition("__")
+    return named("server", server) if is_of_server and server else FILE
+
+
+def named(kind: str, name: str) -> Source:
+    """Return a source with a name of bounded length, on one line."""
+    return msgspec.convert({"kind": kind, "name": " ".join(name.split())[:MAX_NAME_CHARS]}, Source)
+
+
+def union(*groups: Iterable[Source]) -> tuple[Source, ...]:
+    """Return all sources once, in the order in which they first appear."""
+    return tuple(dict.fromkeys(source for group in groups for source in group))
+
+
+def is_untrusted(source: Source, trusts: Trusts, root: str) -> bool:
+    """Return whether text of that source narrows what the chat may do: somebody else than the user chose its words.
+
+    A page, a server and what a program fetched always do; files do where the user does not trust their folder. What a
+    command printed was made of the files it could read.
+    """
+    match source.kind:
+        case "page" | "server":
+            return True
+        case "outside":
+            return not source.name or not trusts(str(PurePath(source.name).parent))
+        case "command":
+            return bool(source.name) or not trusts(root)
+        case "file":
+            return not trusts(source.name or root)
+        case _:
+            return False
+
+
+def described(source: Source) -> str:
+    """Return the source in a few words, as an approval and the inspector name it."""
+    match source.kind:
+        case "page":
+            return source.name or "a page"
+        case "server":
+            return f"the MCP server {source.name}"
+        case "outside":
+            return f"{source.name} (outside the workspace)" if source.name else "an unknown source"
+        case "command":
+            return f"a {source.name} command" if source.name else "a command"
+        case "file":
+            return f"the untrusted folder {source.name}" if source.name else "files of the workspace"
+        case "user":
+            return "you"
+        case "model":
+            return "the model"
+        case _:
+            return "CodeCompanion"
+
+
+class SourcesSoFar(msgspec.Struct, frozen=True):
+    """What a list of messages is made of: read bit by bit (`model.fold`), so that a turn costs its new messages."""
+
+    live: tuple[Source, ...] = ()
+    """Of text that is still there."""
+    tools: Mapping[str, str] = {}
+    """The names of the tools of the newest calls, by their ids."""
+
+
+def read_sources(so_far: SourcesSoFar, new: Sequence[Message]) -> SourcesSoFar:
+    """Return what the list is made of with more messages at its end."""
+    found, tools = dict.fromkeys(so_far.live), so_far.tools
+    for message in new:
+        if message.tool_calls:
+            tools = {call.id: call.name for call in message.tool_calls}
+        if not is_cleared(message):
+            found.update(dict.fromkeys(sources_of(message, tools.get(message.tool_call_id or "", ""))))
+    return SourcesSoFar(tuple(found), tools)
+
+
+def made_of(messages: Iterable[Message], only: frozenset[str]) -> tuple[Source, ...]:
+    """Return everything that the messages with these ids are made of, what was cleared of them included."""
+    found: dict[Source, None] = {}
+    tools: dict[str, str] = {}
+    for message in messages:
+        tools.update((call.id, call.name) for call in message.tool_calls)
+        if message.id in only:
+            found.update(dict.fromkeys(sources_of(message, tools.get(message.tool_call_id or "", ""))))
+    return tuple(found)
+
+
+def inherited(before: Sequence[Message], after: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the messages after a change, those that may say what removed ones said with the sources of these.
+
+    These are the new ones, a summary that took the place of one with its id, and those whose text has grown.
+    """
+    known = {message.id: message for message in before}
+    gone = made_of(before, frozenset(known) - {message.id for message in after})
+    return tuple(_inheriting(message, known.get(message.id), gone) for message in after)
+
+
+def _inheriting(message: Message, was: Message | None, gone: tuple[Source, ...]) -> Message:
+    if message is was or message == was:
+        return message
+    if was is None:
+        return msgspec.structs.replace(message, sources=union(sources_of(message), gone)) if gone else message
+    if message.tag == SUMMARY_TAG or (gone and len(message.text) > len(was.text)):
+        return msgspec.structs.replace(message, sources=union(sources_of(message), sources_of(was), gone))
+    return message

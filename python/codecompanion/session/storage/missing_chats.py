@@ -1,0 +1,280 @@
+"""Chats that checkpoints know better than the database: an emptied, exchanged or older file is never silent (issue 20).
+
+Each checkpoint says how far the log of its chat had come. A chat whose log ends before that, or is not there, has lost
+something, whatever happened to the file: it is named, with the messages that can be brought back, and comes back by one
+key. Of each chat the first bytes of one file are read. Deleting a chat deletes its checkpoints first, so a deleted chat
+is never missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import hashlib
+import logging
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from codecompanion.errors import CodeCompanionError, StoreError
+from codecompanion.formats.plural import counted
+from codecompanion.model.history import Insertion, LogEvent, MessageAdded, PolicyEvent, ViewChanged
+from codecompanion.model.messages import Message
+from codecompanion.model.view import project
+from codecompanion.session.services import Services
+from codecompanion.session.session import Session
+from codecompanion.session.storage.from_checkpoint import read_state, restore_chat, without_old_keys
+from codecompanion.store.files.checkpoints import CheckpointFiles, file_name
+from codecompanion.store.files.durable_files import write_whole
+from codecompanion.store.lease import REBUILDING, FileLock
+from codecompanion.store.store import Store, durable
+from codecompanion.wire.events import Severity
+
+_log = logging.getLogger(__name__)
+_TOLD = "missing.told"
+_NAMED = 3
+TURN_S = 30.0
+
+
+class MissingChat(msgspec.Struct, frozen=True):
+    """A chat that is not in the database as its newest checkpoint has it; `time` of that in ms since the epoch.
+
+    `messages` are in the checkpoint, `lost` of them not in the database; -1: it is there, but ends earlier.
+    """
+
+    chat: str
+    title: str
+    time: int
+    messages: int
+    lost: int
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """What to say above the list of chats, "" for nothing, and the chats it is about, newest first."""
+
+    text: str = ""
+    chats: tuple[MissingChat, ...] = ()
+
+
+class MissingChats:
+    """What one host knows of chats that are missing."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._is_told = False
+        self._order = asyncio.Lock()
+
+    async def look(self) -> Missing:
+        """Return which chats are missing now."""
+        services = self._services
+        if services.keeping is None:
+            return Missing()
+        try:
+            again = await durable(services.store.restore_totals())
+            if again:
+                _log.warning("damaged totals of chats were counted again: %s", ", ".join(again))
+            chats = await asyncio.to_thread(find_missing, services.store, services.keeping.checkpoints)
+        except StoreError as error:  # said by whoever wanted to write
+            _log.warning("missing chats could not be looked for: %s", error)
+            return Missing(str(error))
+        return Missing(sentence_of(chats, services.store), tuple(chats))
+
+    async def tell(self, session: Session) -> None:
+        """Say in the first chat of this host what is missing; the same chats once only."""
+        if self._is_told:
+            return
+        self._is_told = True
+        missing = await self.look()
+        is_news = bool(missing.chats) and await asyncio.to_thread(self._is_news, missing.chats)
+        if is_news:
+            key = "b in :CodeCompanion resume brings back what its checkpoints hold."
+            session.notice(Severity.WARN, f"{missing.text} ({_names(missing.chats)}). {key}")
+
+    async def bring_back(self) -> str:
+        """Bring back every missing chat; return one sentence."""
+        async with self._order:
+            path = self._services.store.path
+            try:
+                turn = await asyncio.to_thread(FileLock, path.with_name(REBUILDING), TURN_S) if path else None
+            except (sqlite3.Error, OSError):
+                return "Another Neovim is bringing chats back; ask again in a moment."
+            try:
+                back, failed = await self._bring_back((await self.look()).chats)
+            finally:
+                if turn is not None:
+                    turn.release()
+        if not back and not failed:
+            return "No chat is missing."
+        text = f"{counted(back, 'chat')} brought back from checkpoints."
+        return f"{text} Not: {'; '.join(failed[:_NAMED])}" if failed else text
+
+    async def _bring_back(self, chats: Sequence[MissingChat]) -> tuple[int, list[str]]:
+        """Return how many came back, and why the others did not; no other Neovim does the same meanwhile."""
+        back, failed = 0, list[str]()
+        for one in chats:
+            try:
+                if one.lost < 0:
+                    await catch_up(self._services, one.chat)
+                else:
+                    await restore_chat(self._services, one.chat, "")
+                back += 1
+            except CodeCompanionError as error:
+                _log.warning("chat %s did not come back: %s", one.chat, error)
+                failed.append(f"“{one.title or one.chat}”: {error}")
+        return back, failed
+
+    def _is_news(self, chats: Sequence[MissingChat]) -> bool:
+        """Return whether these were not said before, and remember that they are now."""
+        path = self._services.store.path
+        if path is None:
+            return True
+        told = path.with_name(_TOLD)
+        names = hashlib.sha256("\n".join(sorted(f"{one.chat} {one.lost < 0}" for one in chats)).encode()).hexdigest()
+        try:
+            if told.exists() and told.read_text() == names:
+                return False
+            write_whole(told, names.encode(), flush=False)
+        except (OSError, UnicodeDecodeError) as error:
+            _log.warning("%s: %s", told, error)
+        return True
+
+
+def find_missing(store: Store, files: CheckpointFiles) -> list[MissingChat]:
+    """Return the chats that are missing, newest first; reads the first bytes of a file a chat."""
+    here = {file_name(chat): last for chat, last in store.reached().items()}
+    found = []
+    for name, reached in files.reached().items():
+        last = here.get(name)
+        if last is not None and last >= reached:
+            continue
+        entries = files.list_checkpoints(name)
+        damaged = next((entry for entry in entries if entry.kind == "damaged"), None)
+        best = next((entry for entry in entries if entry.messages), damaged)
+        if best is None or (last is None and store.foreign_lease(best.chat) is not None):
+            continue  # nothing to bring back, or another Neovim has it open and writes it again
+        lost = -1 if last is not None else best.messages
+        found.append(MissingChat(best.chat, best.title, best.time, best.messages, lost))
+    return sorted(found, key=lambda one: one.time, reverse=True)
+
+
+async def catch_up(services: Services, chat: str) -> int:
+    """Write into a chat whose log ends too early what its newest checkpoint has more; return how many messages.
+
+    Raises:
+        LeaseHeld: another Neovim has the chat open.
+        InputError: the checkpoint cannot be read.
+        StoreError: nothing was written.
+    """
+    keeping = services.keeping
+    if keeping is None:
+        return 0
+    store = services.store
+    reached = (await asyncio.to_thread(keeping.checkpoints.reached)).get(file_name(chat), 0)
+    events = await asyncio.to_thread(store.load_events, chat)
+    if not events or events[-1].seq >= reached:
+        return 0
+    await asyncio.to_thread(keeping.checkpoints.keep_newest, chat)  # the next one is written over it
+    state = await asyncio.to_thread(read_state, keeping.checkpoints, chat, "", (), services.clock())
+    old, new = project(events).messages, [without_old_keys(message) for message in state.messages]
+    same = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one.id != other.id), None)
+    kept = min(len(old), len(new)) if same is None else same
+    added = new[kept:]
+    note = f"Brought back from the checkpoint of {_time(state.snapshot.timestamp)}: {counted(len(added), 'message')}."
+    payloads: list[MessageAdded | ViewChanged | PolicyEvent] = [MessageAdded(message=one) for one in added]
+    if kept < len(old):
+        before = ["", *(message.id for message in new)]
+        inserted = tuple(Insertion(message=one, after=before[at]) for at, one in enumerate(new) if at >= kept)
+        removed = tuple(message.id for message in old[kept:])
+        payloads = [ViewChanged(change_id=services.new_token(), kind="repaired", removed=removed, inserted=inserted)]
+    payloads.append(PolicyEvent(name="session_restored", fields={"chat": chat, "note": note}))
+    await durable(store.append(chat, payloads, after_seq=reached))
+    return len(added)
+
+
+def align(events: Sequence[LogEvent], missing: Sequence[int], messages: Sequence[Message]) -> dict[int, Message]:
+    """Return the messages of a checkpoint that the log does not know, each with the number of the entry it was.
+
+    A message belongs to the first missing entry after the one before it, and before the one that follows it.
+    """
+    seqs = {event.payload.message.id: event.seq for event in events if isinstance(event.payload, MessageAdded)}
+    known = {*seqs, *_inserted(events)}
+    free, found = sorted(missing), dict[int, Message]()
+    after = 0
+    for at, message in enumerate(messages):
+        if message.id in known:
+            after = max(after, seqs.get(message.id, 0))
+            continue
+        until = next((seqs[one.id] for one in messages[at + 1 :] if one.id in seqs), None)
+        seq = next((one for one in free if one > after and (until is None or one < until)), None)
+        if seq is not None:
+            found[seq] = message
+            free.remove(seq)
+            after = seq
+    return found
+
+
+def gaps(events: Sequence[LogEvent]) -> list[int]:
+    """Return the numbers that are missing between the first and the last event."""
+    there = {event.seq for event in events}
+    return [seq for seq in range(min(there), max(there)) if seq not in there] if there else []
+
+
+def _inserted(events: Sequence[LogEvent]) -> set[str]:
+    changes = (event.payload for event in events if isinstance(event.payload, ViewChanged))
+    return {one.id for change in changes for one in (*change.replaced, *(i.message for i in change.inserted))}
+
+
+async def read_mended(services: Services, chat: str, *, may_write: bool) -> tuple[list[LogEvent], str]:
+    """Return the events of a chat, damaged messages taken from its checkpoint, and what to say of that ("" nothing)."""
+    store, keeping = services.store, services.keeping
+    events, damaged = await asyncio.to_thread(store.read_log, chat)
+    missing = sorted({*damaged, *gaps(events)})
+    if not missing:
+        return events, ""
+    restored: dict[int, Message] = {}
+    when = 0
+    if keeping is not None and may_write:
+        try:
+            state = await asyncio.to_thread(read_state, keeping.checkpoints, chat, "", (), services.clock())
+            restored, when = align(events, missing, state.messages), state.snapshot.timestamp
+            if restored:
+                await durable(store.restore_messages(chat, restored))
+                events, damaged = await asyncio.to_thread(store.read_log, chat)
+        except CodeCompanionError as error:
+            _log.warning("chat %s: damaged entries %s stay: %s", chat, missing, error)
+            restored = {}
+    parts = []
+    if restored:
+        parts.append(f"{counted(len(restored), 'damaged message')} taken from the checkpoint of {_time(when)}.")
+    if damaged:
+        text = counted(len(damaged), "damaged entry", "damaged entries")
+        parts.append(f"{text} left out of this chat; :CodeCompanionRestore shows older states.")
+    return events, " ".join(parts)
+
+
+def sentence_of(chats: Sequence[MissingChat], store: Store) -> str:
+    """Return what is said above a list of chats, "" when none is missing."""
+    if not chats:
+        return ""
+    gone = [one for one in chats if one.lost >= 0]
+    shorter = len(chats) - len(gone)
+    parts = []
+    if gone:
+        count = counted(sum(one.lost for one in gone), "message")
+        damaged = sum(1 for one in gone if not one.messages)
+        which = f" ({damaged:,} with a damaged checkpoint)" if damaged else ""
+        parts.append(f"{counted(len(gone), 'chat')} with {count} not in the chat history{which}")
+    if shorter:
+        parts.append(f"{counted(shorter, 'chat')} older there than in {'its' if shorter == 1 else 'their'} checkpoint")
+    unusable = " (it cannot be used now)" if store.path is None else ""
+    return f"{' and '.join(parts)}{unusable}"
+
+
+def _names(chats: Sequence[MissingChat]) -> str:
+    named = [f"“{one.title or one.chat}” of {_time(one.time)}" for one in chats[:_NAMED]]
+    return ", ".join(named) + (" …" if len(chats) > _NAMED else "")
+
+
+def _time(ms: int) -> str:
+    return f"{datetime.datetime.fromtimestamp(ms / 1000).astimezone():%Y-%m-%d %H:%M}"

@@ -1,0 +1,49 @@
+"""The running chats follow the decisions about folders: rules join and leave, one line says what waits (issue 20).
+
+The line is said once in a chat and again only when something else waits; it is taken away when nothing does. Nothing
+waits for an answer to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from codecompanion.errors import InputError
+from codecompanion.session.chat import Chat
+from codecompanion.session.trust.folders import folder_of
+from codecompanion.session.trust.waiting import brought_by, digest_of, note_first_sight, waiting_of, waits_in_words
+from codecompanion.wire.events import TrustWaits
+
+_log = logging.getLogger(__name__)
+
+
+async def tell_waiting(chat: Chat) -> None:
+    """Say what of the chat's folder waits for the user's trust, if it is something else than before."""
+    root, trust = chat.root(), chat.services.trust
+    try:
+        await note_first_sight(chat.services, root)
+    except InputError as error:
+        _log.warning("%s", error)  # what the folder starts waits
+    chat.trust_seen = await asyncio.to_thread(trust.version)
+    waiting = waiting_of(await asyncio.to_thread(brought_by, chat.services, root))
+    if trust.decisions().is_silenced(folder_of(root), digest_of(waiting)):
+        waiting = []
+    text = waits_in_words(waiting)
+    if text != chat.trust_told:
+        chat.trust_told = text
+        chat.emit(TrustWaits(chat=chat.chat_id, waits=text, count=len(waiting)))
+
+
+async def follow_trust(chat: Chat) -> None:
+    """Let rules join a chat that are trusted by now; costs one look at a file when nothing was decided since."""
+    if chat.trust_seen < 0 or chat.trust_seen == await asyncio.to_thread(chat.services.trust.version):
+        return
+    await join_rules(chat)
+    await tell_waiting(chat)
+
+
+async def join_rules(chat: Chat) -> None:
+    """Attach the rules that the chat may have by now and never had."""
+    messages, _ = await chat.context.rules.autoload(chat.root())
+    await chat.attach(*messages)

@@ -1,0 +1,96 @@
+"""What the user decided about folders and files, as it is kept in `trust.json` (issue 20, section 2). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+MAX_FOLDERS = 2_000
+MAX_FILES = 5_000
+
+
+class FileHash(msgspec.Struct, frozen=True):
+    """A file by its real path, and the SHA-256 of its content."""
+
+    path: str
+    sha256: str
+
+
+class TrustedFolder(msgspec.Struct, frozen=True):
+    """A folder the user trusts, or one that `trust.folders` named when it was first seen.
+
+    `inode` tells whether it is still the same folder, 0 = unknown. `programs` are the files that start programs as they
+    were then: the folder's instructions may change, what it starts may not (a command in the sandbox can write it).
+    """
+
+    path: str
+    by: Literal["user", "setup"] = "user"
+    inode: int = 0
+    programs: tuple[FileHash, ...] = ()
+    since: str = ""
+
+
+class TrustedFile(msgspec.Struct, frozen=True):
+    """A file with the content that the user trusts, for chats in one folder."""
+
+    path: str
+    sha256: str
+    folder: str
+    since: str = ""
+
+
+class Silenced(msgspec.Struct, frozen=True):
+    """The user does not want to be reminded of what waits in a folder, until it changes."""
+
+    folder: str
+    waiting: str
+
+
+class Decisions(msgspec.Struct, frozen=True):
+    """All decisions, the oldest first."""
+
+    folders: tuple[TrustedFolder, ...] = ()
+    files: tuple[TrustedFile, ...] = ()
+    silenced: tuple[Silenced, ...] = ()
+
+    def folder(self, path: Path) -> TrustedFolder | None:
+        """Return the decision about a folder."""
+        return next((one for one in self.folders if one.path == str(path)), None)
+
+    def allows(self, folder: Path, path: str, sha256: str) -> bool:
+        """Return whether this file with this content was trusted for chats in a folder."""
+        return TrustedFile(path, sha256, str(folder)) in (msgspec.structs.replace(one, since="") for one in self.files)
+
+    def is_silenced(self, folder: Path, waiting: str) -> bool:
+        """Return whether the user has seen that this waits and wants to hear no more of it."""
+        return Silenced(str(folder), waiting) in self.silenced
+
+    def with_folder(self, trusted: TrustedFolder) -> Decisions:
+        """Return the decisions with a folder trusted; what was said of it before is replaced."""
+        others = tuple(one for one in self.folders if one.path != trusted.path)
+        return msgspec.structs.replace(self, folders=(*others, trusted)[-MAX_FOLDERS:])
+
+    def with_files(self, trusted: Iterable[TrustedFile]) -> Decisions:
+        """Return the decisions with files trusted; an earlier content of the same file is not trusted any more."""
+        fresh = tuple(trusted)
+        named = {(one.folder, one.path) for one in fresh}
+        others = tuple(one for one in self.files if (one.folder, one.path) not in named)
+        return msgspec.structs.replace(self, files=(*others, *fresh)[-MAX_FILES:])
+
+    def with_silence(self, folder: Path, waiting: str) -> Decisions:
+        """Return the decisions with a folder of which nothing is said until something else waits."""
+        others = tuple(one for one in self.silenced if one.folder != str(folder))
+        fresh = (*others, Silenced(str(folder), waiting))
+        return msgspec.structs.replace(self, silenced=fresh[-MAX_FOLDERS:])
+
+    def without(self, path: Path) -> Decisions:
+        """Return the decisions without those about a folder, the files trusted in it, and a file of this path."""
+        text = str(path)
+        return Decisions(
+            tuple(one for one in self.folders if one.path != text),
+            tuple(one for one in self.files if text not in (one.path, one.folder)),
+            tuple(one for one in self.silenced if one.folder != text),
+        )

@@ -1,0 +1,83 @@
+"""Which folder a decision is about, and which files it covers (issue 20, section 2).
+
+The folder of a workspace is the repository it lies in, else the workspace itself: a decision about `~/work`, which is
+not a repository, says nothing about `~/work/downloaded`. A repository inside another one (a clone, a submodule, a
+worktree; of git or another system) is a folder of its own. A repository at the home folder (dotfiles) or above
+it is only the folder of a workspace that is that very folder: whatever is unpacked somewhere below home does not share
+its decision. Real paths count everywhere, so a link leads to the decision about its target.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+_MARKS = (".git", ".hg", ".jj", ".svn", ".bzr", ".fslckout", "_FOSSIL_", "_darcs", ".pijul")
+"""One of them lies in the top folder of a repository or a checkout."""
+_GLOB_SIGNS = frozenset("*?[")
+
+
+def folder_of(root: Path) -> Path:
+    """Return the real path of the folder that is trusted or not when `root` is the workspace."""
+    real, home = Path(os.path.realpath(root)), Path(os.path.realpath(Path.home()))
+    for folder in (real, *real.parents):
+        if _is_repository(folder):
+            return real if folder == home or folder in home.parents else folder
+    return real
+
+
+def covers(folder: Path, real: Path) -> bool:
+    """Return whether a file (its real path) belongs to a folder: below it, and in no repository of its own."""
+    if folder not in real.parents:
+        return False
+    between = real.parents[: real.parents.index(folder)] if real.parent != folder else ()
+    return not any(_is_repository(one) for one in between)
+
+
+def _is_repository(folder: Path) -> bool:
+    return any(os.path.lexists(folder / mark) for mark in _MARKS)
+
+
+def inode_of(folder: Path) -> int:
+    """Return what tells this folder from another one that is moved to its path, 0 = unknown."""
+    try:
+        return folder.stat().st_ino
+    except OSError:
+        return 0
+
+
+def is_listed(folder: Path, patterns: Iterable[str]) -> bool:
+    """Return whether `trust.folders` names a folder (its real path).
+
+    A path names that folder alone, `*` one name, `**` any number of folders: `~/mine/**` is `~/mine` and all below.
+    """
+    return any(_matches(folder, pattern) for pattern in patterns)
+
+
+def _matches(folder: Path, pattern: str) -> bool:
+    written = os.path.expanduser(pattern.rstrip("/") or "/")  # noqa: PTH111 (a `~name` nobody has stays as it is)
+    if not Path(written).is_absolute():
+        return False
+    parts = Path(written).parts
+    plain = next((index for index, part in enumerate(parts) if _GLOB_SIGNS & set(part)), len(parts))
+    base = Path(os.path.realpath(Path(*parts[:plain])))
+    if folder != base and base not in folder.parents:
+        return False
+    below = folder.relative_to(base).parts
+    return _fits(below, parts[plain:])
+
+
+def _fits(names: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    if not pattern:
+        return not names
+    if pattern[0] == "**":
+        return any(_fits(names[skipped:], pattern[1:]) for skipped in range(len(names) + 1))
+    return bool(names) and _fits_name(names[0], pattern[0]) and _fits(names[1:], pattern[1:])
+
+
+def _fits_name(name: str, pattern: str) -> bool:
+    import fnmatch
+
+    return re.fullmatch(fnmatch.translate(pattern), name) is not None

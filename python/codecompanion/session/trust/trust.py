@@ -1,0 +1,241 @@
+"""The one door (issue 20, section 2): whether what a folder brings may run, or be believed.
+
+`allows` is asked with the content that is about to be used, by its hash, so that nothing can be exchanged between a
+question and its use. Decisions are in `trust.json` in the plugin's data folder, never in the folder they are about:
+written whole or not at all, under a lock, and read again whenever it changed, so that two Neovims agree. A file that
+cannot be read trusts nothing. What Neovim's own `:trust` knows of a file of the folder counts, yes and no.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from codecompanion.errors import InputError
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.session.trust.decisions import Decisions, FileHash, TrustedFile, TrustedFolder
+from codecompanion.session.trust.folders import covers, folder_of, inode_of, is_listed
+
+FILE = "trust.json"
+MAX_BYTES = 8_000_000
+LOCK_LIMIT_S = 5.0
+DENIED = "!"
+
+Why = Literal["", "user", "setup", "off"]
+"""Why a folder is trusted: not, by the user, by `trust.folders`, or because `trust.enabled` is false."""
+
+
+class Trust:
+    """The decisions of one user. Without `file` they end with the process.
+
+    `neovim`: the file of Neovim's `:trust`. Methods that are not coroutines read small files, and block for a moment.
+    """
+
+    def __init__(
+        self,
+        file: Path | None = None,
+        *,
+        enabled: bool = True,
+        folders: Iterable[str] = (),
+        neovim: Path | None = None,
+        report: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
+        self.enabled, self.patterns = enabled, tuple(folders)
+        self._file, self._neovim, self._report = file, neovim, report
+        self._known = Decisions()
+        self._stamp: tuple[int, int, int] = (0, 0, 0)
+        self.problem = ""
+        """Why the file cannot be read, "" when it can."""
+        self._version = 0
+        self._by_neovim: tuple[tuple[int, int, int], Mapping[str, str]] = ((0, 0, 0), {})
+
+    # ---- asking
+
+    def is_trusted(self, root: Path) -> bool:
+        """Return whether the folder of a workspace is trusted as a whole."""
+        return self.why(folder_of(root)) != ""
+
+    def why(self, folder: Path) -> Why:
+        """Return why a folder (`folder_of`) is trusted."""
+        if not self.enabled:
+            return "off"
+        decision = self.decisions().folder(folder)
+        if decision is not None and decision.by == "user" and _is_same(decision, folder):
+            return "user"
+        return "setup" if is_listed(folder, self.patterns) else ""
+
+    def allows_file(self, path: Path, sha256: str) -> bool:
+        """Return whether a file with this content was trusted by itself, in the folder it lies in."""
+        real = Path(os.path.realpath(path))
+        return self._allows_file(folder_of(real.parent), real, sha256)
+
+    def allows(self, root: Path, path: Path, sha256: str, *, runs: bool = False) -> bool:
+        """Return whether a chat in `root` may use this file with this content. `runs`: it starts programs."""
+        if not self.enabled:
+            return True
+        folder, real = folder_of(root), Path(os.path.realpath(path))
+        if self._neovim_says(real) == DENIED and covers(folder, real):
+            return False
+        if self._allows_file(folder, real, sha256):
+            return True
+        why = self.why(folder)
+        if not why or not covers(folder, real):
+            return False
+        if not runs:
+            return True
+        decision = self.decisions().folder(folder)
+        return decision is not None and decision.by == why and FileHash(str(real), sha256) in decision.programs
+
+    def _allows_file(self, folder: Path, real: Path, sha256: str) -> bool:
+        if self.decisions().allows(folder, str(real), sha256):
+            return True
+        return covers(folder, real) and self._neovim_says(real) == sha256
+
+    def decisions(self) -> Decisions:
+        """Return what is decided now, by whichever Neovim."""
+        if self._file is None:
+            return self._known
+        stamp = _stamp_of(self._file)
+        if stamp != self._stamp:
+            self._known, self.problem = self._read(self._file)
+            self._stamp = stamp
+            self._version += 1
+        return self._known
+
+    def version(self) -> int:
+        """Return a number that is another one after each change of the decisions."""
+        self.decisions()
+        return self._version
+
+    def is_first_sight(self, root: Path) -> bool:
+        """Return whether `trust.folders` names the folder and what it starts was not recorded yet."""
+        folder = folder_of(root)
+        if self.why(folder) not in ("setup", "off"):
+            return False
+        decision = self.decisions().folder(folder)
+        return decision is None or decision.by != "setup" or not _is_same(decision, folder)
+
+    # ---- deciding
+
+    async def trust_folder(
+        self, folder: Path, programs: Iterable[FileHash] = (), *, inode: int = 0, by: Literal["user", "setup"] = "user"
+    ) -> None:
+        """Trust a folder (`folder_of`), with the files that start programs as they were shown.
+
+        `inode` is that of the folder that was shown, 0 = as it is now.
+
+        Raises:
+            InputError: it is another folder by now, or the decision cannot be stored.
+        """
+        now = await asyncio.to_thread(inode_of, folder)
+        if inode and now != inode:
+            raise InputError(f"{folder} is another folder by now; look at it again.")
+        trusted = TrustedFolder(str(folder), by, now, tuple(programs), _today())
+        await self._change(lambda known: known.with_folder(trusted))
+
+    async def trust_files(self, folder: Path, files: Iterable[FileHash]) -> None:
+        """Trust files with the content they were shown with, for chats in a folder; raises `InputError`."""
+        trusted = [TrustedFile(one.path, one.sha256, str(folder), _today()) for one in files]
+        await self._change(lambda known: known.with_files(trusted))
+
+    async def silence(self, folder: Path, waiting: str) -> None:
+        """Say no more that this waits in a folder; raises `InputError`."""
+        await self._change(lambda known: known.with_silence(folder, waiting))
+
+    async def revoke(self, path: Path) -> bool:
+        """Take back what was decided about a folder or a file; return whether anything was; raises `InputError`."""
+        before = await asyncio.to_thread(self.decisions)
+        await self._change(lambda known: known.without(path))
+        return before.without(path) != before
+
+    # ---- the file
+
+    async def _change(self, change: Callable[[Decisions], Decisions]) -> None:
+        if self._file is None:
+            self._known = change(self._known)
+            self._version += 1
+            return
+        from codecompanion.adapters.file_lock import locked
+
+        lock = self._file.with_name(self._file.name + ".lock")
+        try:
+            async with locked(lock, LOCK_LIMIT_S):
+                await asyncio.to_thread(self._write, self._file, change)
+        except (OSError, TimeoutError) as error:
+            why = getattr(error, "strerror", None) or "another Neovim is writing it"
+            raise InputError(f"Nothing was changed: {self._file} cannot be written ({why}).") from error
+
+    def _write(self, file: Path, change: Callable[[Decisions], Decisions]) -> None:
+        from codecompanion.store.files.durable_files import write_durably
+
+        self._stamp = (0, 0, 0)
+        before = self.decisions()
+        after = change(before)
+        if after == before:
+            return
+        if self.problem:
+            file.replace(file.with_name(file.name + ".damaged"))
+        write_durably(file, msgspec.json.format(msgspec.json.encode(after), indent=2) + b"\n")
+        self.decisions()
+
+    def _read(self, file: Path) -> tuple[Decisions, str]:
+        """Return what a file holds, and why it cannot be read, which is reported."""
+        try:
+            if file.stat().st_size > MAX_BYTES:
+                raise ValueError("it is too large")
+            return msgspec.json.decode(file.read_bytes(), type=Decisions), ""
+        except FileNotFoundError:
+            return Decisions(), ""
+        except (OSError, ValueError, *NOT_READABLE) as error:
+            why = getattr(error, "strerror", None) or "it is damaged"
+            problem = f"No folder is trusted: {file} cannot be read ({why}). The next decision begins a new file."
+            self._report(problem)
+            return Decisions(), problem
+
+    def _neovim_says(self, real: Path) -> str:
+        """Return the hash that `:trust` has of a file, `DENIED`, or "" when it does not know it."""
+        if self._neovim is None:
+            return ""
+        stamp = _stamp_of(self._neovim)
+        if stamp != self._by_neovim[0]:
+            self._by_neovim = stamp, _read_neovim(self._neovim)
+        return self._by_neovim[1].get(str(real), "")
+
+
+def sha256_of(content: bytes) -> str:
+    """Return the hash that a content is trusted by."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _is_same(decision: TrustedFolder, folder: Path) -> bool:
+    return not decision.inode or decision.inode == inode_of(folder)
+
+
+def _stamp_of(file: Path) -> tuple[int, int, int]:
+    try:
+        status = file.stat()
+    except OSError:
+        return (1, 0, 0)
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _read_neovim(file: Path) -> Mapping[str, str]:
+    """Return path → hash of Neovim's file of trusted files: a line is `hash path` or `! path` (`vim.secure`)."""
+    try:
+        text = file.read_bytes()[:MAX_BYTES].decode("utf-8", "surrogateescape")
+    except OSError:
+        return {}
+    # Only Neovim's own line end ends a line: a path may hold what else Python takes for one.
+    found = (line.split(" ", 1) for line in text.split("\n"))
+    return {line[1]: line[0] for line in found if len(line) > 1}
+
+
+def _today() -> str:
+    return datetime.datetime.now().astimezone().date().isoformat()

@@ -1,0 +1,68 @@
+"""Records of what a chat ran, made of the very arguments that were executed (`store.audit`, issue 20)."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+from codecompanion.model.history import FileChangeEnded, FileChangeStarted
+from codecompanion.session.services import Services
+from codecompanion.tools.base import Tool
+
+
+class AuditedCall:
+    """One call of a tool: a record before it runs, and one with how it ended and the files it changed."""
+
+    def __init__(self, services: Services, chat: str, turn: str, call_id: str) -> None:
+        self._services = services
+        self._same = {"chat": chat, "turn": turn, "call": call_id, "run": services.new_token()}
+        self._about: dict[str, Any] = {}
+        self._files: list[dict[str, Any]] = []
+        self._is_open = False
+
+    def changed(self, began: FileChangeStarted, ended: FileChangeEnded) -> None:
+        """Take in a change of a file that the call made."""
+        self._files.append(file_record(began, ended))
+
+    def begins(self, tool: Tool, arguments: Mapping[str, Any], *, grant: str, sandbox: str, narrowed: str) -> None:
+        """Record that the call runs now."""
+        about: dict[str, Any] = {"kind": _kind_of(tool), "tool": tool.spec.name, "arguments": dict(arguments)}
+        about |= {"server": tool.server} if tool.server else {}
+        about |= {"sandbox": sandbox} if sandbox else {}
+        about |= {"narrowed": narrowed} if narrowed else {}
+        self._is_open, self._about = True, about
+        record(self._services, event="began", grant=grant, **self._same, **about)
+
+    def begins_again(self, summary: str, place: str, grant: str) -> None:
+        """Record that a command failed and now runs at another place: a run of its own."""
+        self.ends("error", summary)
+        self._same |= {"run": self._services.new_token()}
+        self._files, self._is_open = [], True
+        record(self._services, event="began", grant=grant, **self._same, **(self._about | {"sandbox": place}))
+
+    def ends(self, status: str, summary: str = "") -> None:
+        """Record how it ended, once; `summary` is kept of commands."""
+        if self._is_open:
+            self._is_open = False
+            result = {"result": summary} if summary and self._about["kind"] == "command" else {}
+            record(self._services, event="ended", status=status, **self._same, **result, files=self._files)
+
+
+def file_record(began: FileChangeStarted, ended: FileChangeEnded) -> dict[str, Any]:
+    """Return what is recorded of a change: the SHA-256 of the file before and after, "" = there is none."""
+    is_made = ended.state in ("written", "unsaved")
+    after = (ended.after or began.after) if is_made else began.before
+    return {"path": began.path, "before": began.before, "after": after, "state": ended.state}
+
+
+def record(services: Services, **said: Any) -> None:
+    """Add a record with the time of now."""
+    now = datetime.datetime.fromtimestamp(services.clock(), datetime.UTC)
+    services.audit.add({"time": now.isoformat(timespec="milliseconds"), **said})
+
+
+def _kind_of(tool: Tool) -> str:
+    if tool.server:
+        return "server"
+    return "command" if tool.spec.name == "run_command" else "tool"

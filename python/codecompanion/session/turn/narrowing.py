@@ -1,0 +1,101 @@
+"""Which text in a chat's view narrows its grants now (issue 20, section 5): kept with the view, not looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from codecompanion.model.fold import Fold
+from codecompanion.model.messages import Message, Source
+from codecompanion.model.provenance import (
+    COMMAND,
+    FILE,
+    SourcesSoFar,
+    described,
+    is_untrusted,
+    made_of,
+    named,
+    of_tool,
+    read_sources,
+    union,
+)
+from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.tools.base import Narrowed
+
+IN_THE_CONTEXT = "text from {source} is in the context"
+MAX_NAMED = 3
+"""So many sources are named, and one more rather than a number for it."""
+TRUST_IT = " (:CodeCompanion trust)"
+
+
+class Narrowing:
+    """The sources of one chat's view. A turn reads its new messages only; a change of the view reads all once."""
+
+    def __init__(self, log: ChatLog, root: Callable[[], Path], trusts: Callable[[str], bool]) -> None:
+        """`trusts`: whether the user trusts a folder."""
+        self._log, self._root, self._trusts = log, root, trusts
+        self._fold = Fold[Message, SourcesSoFar](SourcesSoFar(), read_sources)
+        self._turn, self._of_turn = "", tuple[Source, ...]()
+        self.has_changed_files = False
+        """Whether the chat has changed a file since the text that narrows came."""
+
+    def sources(self) -> tuple[Source, ...]:
+        """Return the sources in the view that narrow."""
+        root = str(self._root())
+        found = self._fold.of(self._log.view.messages).live
+        return tuple(source for source in found if is_untrusted(source, self._trusts, root))
+
+    def narrows(self, source: Source) -> bool:
+        """Return whether text of the source narrows the grants of this chat."""
+        return is_untrusted(source, self._trusts, str(self._root()))
+
+    def of_turn(self, turn_id: str) -> tuple[Source, ...]:
+        """Return these and what was there earlier in the turn: what it read goes on steering it until it ends."""
+        found = self.sources()
+        self._of_turn = union(found, self._of_turn if turn_id == self._turn else ())
+        self._turn = turn_id
+        return self._of_turn
+
+    def narrowed(self, turn_id: str) -> Narrowed:
+        """Return what a call of the turn may not do unasked."""
+        sources = self.of_turn(turn_id)
+        self.has_changed_files = self.has_changed_files and bool(sources)
+        servers = {source.name for source in sources} if all(one.kind == "server" for one in sources) else set()
+        return Narrowed(
+            because=self._told(sources),
+            only_server=servers.pop() if len(servers) == 1 else "",
+            has_changed_files=self.has_changed_files,
+        )
+
+    def of_messages(self, messages: Sequence[Message]) -> tuple[Source, ...]:
+        """Return the sources of these messages that narrow, what was cleared of them included."""
+        root = str(self._root())
+        found = made_of(messages, frozenset(message.id for message in messages))
+        return self.kept(tuple(source for source in found if is_untrusted(source, self._trusts, root)))
+
+    def kept(self, sources: Sequence[Source]) -> tuple[Source, ...]:
+        """Return sources as they are kept beside the chat: an untrusted folder by its name."""
+        root = str(self._root())
+        return tuple(named("file", source.name or root) if source.kind == "file" else source for source in sources)
+
+    def to_log(self, tool: str, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+        """Return what is stored of a result's sources: an untrusted folder by name, nothing that the tool says."""
+        root = str(self._root())
+        if not self._trusts(root):
+            sources = tuple(named("file", root) if one in (FILE, COMMAND) else one for one in sources)
+        return () if sources == (of_tool(tool),) else sources
+
+    def _told(self, sources: tuple[Source, ...]) -> str:
+        if not sources:
+            return ""
+        said = tuple(dict.fromkeys(self._described(source) for source in sources))
+        names = [*said[:MAX_NAMED], f"{len(said) - MAX_NAMED} more"] if len(said) > MAX_NAMED + 1 else list(said)
+        listed = " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else names[0]
+        told = IN_THE_CONTEXT.format(source=listed)
+        of_folder = all(one.kind in ("file", "command") and one.name in ("", str(self._root())) for one in sources)
+        return f"{told}{TRUST_IT}" if of_folder else told
+
+    def _described(self, source: Source) -> str:
+        if source.kind in ("file", "command") and not source.name:
+            source = named("file", str(self._root()))
+        return described(source)

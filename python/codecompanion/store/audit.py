@@ -1,0 +1,251 @@
+"""The audit log: what ran for a chat, where, under which grant, and the hashes of the files it changed (issue 20).
+
+JSON Lines in `audit.jsonl` of the data folder, which only grows until it is `MAX_BYTES` long; then it becomes
+`audit.1.jsonl`, and the one before that is deleted. Each line has the hash of the line before it, so that a line that
+was changed, left out or put in later is found; `audit.head` has the newest hash, so that a lost end or older file is
+found, too. Somebody who may write the files can still write all of them again. A thread of its own writes: nobody
+waits for it, and several hosts take turns by a lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.store.files.durable_files import write_durably
+from codecompanion.store.lease import FileLock
+
+FILE, OLDER, HEAD, LOCK = "audit.jsonl", "audit.1.jsonl", "audit.head", "audit.lock"
+MAX_BYTES = 5_000_000
+MAX_LINE_BYTES = 64_000
+"""A longer line has its texts cut; the hash of what ran is in it."""
+_CUT = 2_000
+_MAX_DEPTH, _MAX_ITEMS, _MAX_KEY = 20, 100, 200
+_STOP = object()
+Record = Mapping[str, Any]
+
+
+class Audit(msgspec.Struct, frozen=True):
+    """What the log holds: records, oldest first, and what is wrong with the chain, "" = nothing."""
+
+    records: tuple[dict[str, Any], ...]
+    broken: str = ""
+
+
+class AuditLog:
+    """Writes the log of one data folder; `folder` None keeps nothing. `hide` masks keys."""
+
+    def __init__(self, folder: Path | None, hide: Callable[[str], str], report: Callable[[str], None]) -> None:
+        """`report` is told once, in a sentence, that records cannot be written; from the thread that writes."""
+        self.folder, self._hide, self._report = folder, hide, report
+        self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._told = False
+
+    def add(self, record: Record) -> None:
+        """Take a record; it is written soon. Call it from one thread."""
+        if self.folder is None:
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write_all, name="audit", daemon=True)
+            self._thread.start()
+        self._waiting.put(record)
+
+    def close(self, limit_s: float = 5.0) -> None:
+        """Write what waits."""
+        if self._thread is not None:
+            self._waiting.put(_STOP)
+            self._thread.join(limit_s)
+            self._thread = None
+
+    def _write_all(self) -> None:
+        while True:
+            records = [self._waiting.get()]
+            while not self._waiting.empty():
+                records.append(self._waiting.get())
+            wanted = [record for record in records if record is not _STOP]
+            try:
+                if wanted and self.folder is not None:
+                    self._append(self.folder, wanted)
+            except (OSError, sqlite3.Error, ValueError, RecursionError) as error:
+                if not self._told:
+                    self._told = True
+                    why = getattr(error, "strerror", None) or str(error)
+                    self._report(f"The audit log cannot be written: {self.folder} ({why}). What runs is not recorded.")
+            if len(wanted) < len(records):
+                return
+
+    def _append(self, folder: Path, records: list[Record]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / LOCK)
+        try:
+            path = folder / FILE
+            if path.exists() and path.stat().st_size > MAX_BYTES:
+                path.replace(folder / OLDER)
+            before = _newest(folder)
+            lines = []
+            for record in records:
+                line, before = _line(record, before, self._hide)
+                lines.append(line)
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
+                file.write((b"" if _ends_whole(path) else b"\n") + b"".join(lines))
+                file.flush()
+                os.fsync(file.fileno())
+            older = (folder / OLDER).exists() or bool(_head(folder).get("older"))
+            write_durably(folder / HEAD, json.dumps({"hash": before, "older": older}).encode())
+        finally:
+            lock.release()
+
+
+def read_audit(folder: Path, chat: str = "") -> Audit:
+    """Return what the log of a data folder holds, of one chat or of all; blocks."""
+    found: list[dict[str, Any]] = []
+    before, broken, first, seen = "", "", None, set[str]()
+    for place, line in _lines(folder):
+        try:
+            record = json.loads(line)
+            told = record["hash"]
+            is_whole = told == _hash(record) and (not before or record["before"] == before)
+        except (KeyError, TypeError, *NOT_READABLE):
+            broken = broken or f"{place} is not a record"
+            continue
+        if not is_whole and not broken:
+            broken = f"{place} does not follow the record before it, or was changed"
+        before = told
+        seen.add(told)
+        first = record["before"] if first is None else first
+        if not chat or record.get("chat") == chat:
+            found.append(record)
+    return Audit(tuple(found), broken or _lost(folder, first or "", seen))
+
+
+def _lost(folder: Path, first: str, seen: set[str]) -> str:
+    """Say which part of the log is missing, as its head tells, "" = none."""
+    head = _head(folder)
+    if head and head.get("hash") not in seen:
+        return f"the newest records of {FILE} are missing"
+    return f"{OLDER} is missing" if (head.get("older") or first) and not (folder / OLDER).exists() else ""
+
+
+def _newest(folder: Path) -> str:
+    """Return the hash that the next record follows: that of the head where the file has lost it."""
+    found, told = _last_hash(folder / FILE) or _last_hash(folder / OLDER), str(_head(folder).get("hash", ""))
+    if not told or told == found:
+        return found
+    files = [path for path in (folder / FILE, folder / OLDER) if path.exists()]
+    is_behind = any(
+        told.encode() in path.read_bytes() for path in files
+    )  # its host was killed before it wrote the head
+    return found if is_behind else told
+
+
+def _head(folder: Path) -> dict[str, Any]:
+    """Return what the head file says, {} for a log that has none yet."""
+    try:
+        head = json.loads((folder / HEAD).read_bytes())
+    except FileNotFoundError:
+        return {}
+    except NOT_READABLE:
+        return {"hash": ""}
+    return head if isinstance(head, dict) else {"hash": ""}
+
+
+def size_of(folder: Path) -> int:
+    """Return how many bytes the log has on disk."""
+    return sum(path.stat().st_size for path in (folder / OLDER, folder / FILE) if path.exists())
+
+
+def _lines(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for name in (OLDER, FILE):
+        path = folder / name
+        if path.exists():
+            for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+                if line.strip():
+                    yield f"{name}:{number}", line
+
+
+def _line(record: Record, before: str, hide: Callable[[str], str]) -> tuple[bytes, str]:
+    known = _hidden(record, hide)
+    if len(json.dumps(known, ensure_ascii=False)) > MAX_LINE_BYTES // 4:
+        known = _cut(known)
+        if len(json.dumps(known, ensure_ascii=False)) > MAX_LINE_BYTES // 4:
+            known = {key: inner if _is_short(inner) else _digest(inner) for key, inner in known.items()}
+    whole = {**known, "before": before}
+    whole["hash"] = _hash(whole)
+    return json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace") + b"\n", whole["hash"]
+
+
+def _hidden(value: Any, hide: Callable[[str], str], depth: int = 0) -> Any:
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, Mapping | list | tuple) and depth == _MAX_DEPTH:
+        return f"[… deeper than {_MAX_DEPTH} levels]"
+    if isinstance(value, Mapping):
+        return {hide(str(key)): _hidden(inner, hide, depth + 1) for key, inner in value.items()}
+    return [_hidden(inner, hide, depth + 1) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _is_short(value: Any) -> bool:
+    return len(json.dumps(value, ensure_ascii=False)) <= _CUT
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return f"[… {len(text):,} characters, sha256 {hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}]"
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        if len(value) <= _CUT:
+            return value
+        digest = hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()
+        return f"{value[:_CUT]} [… {len(value):,} characters, sha256 {digest}]"
+    if isinstance(value, dict):
+        kept = {_cut_key(key): _cut(value[key]) for key in list(value)[:_MAX_ITEMS]}
+        return kept if len(value) <= _MAX_ITEMS else {**kept, "…": _digest(value)}
+    if isinstance(value, list) and len(value) > _MAX_ITEMS:
+        return [*map(_cut, value[:_MAX_ITEMS]), _digest(value)]
+    return [_cut(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _cut_key(key: str) -> str:
+    return key if len(key) <= _MAX_KEY else f"{key[:_MAX_KEY]} {_digest(key)}"
+
+
+def _hash(record: Mapping[str, Any]) -> str:
+    said = {key: value for key, value in record.items() if key != "hash"}
+    return hashlib.sha256(json.dumps(said, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")).hexdigest()
+
+
+def _last_hash(path: Path) -> str:
+    """Return the hash of the newest whole line, "" when there is none."""
+    for line in reversed(_tail(path).split(b"\n")):
+        try:
+            return str(json.loads(line)["hash"])
+        except (KeyError, TypeError, *NOT_READABLE):
+            continue
+    return ""
+
+
+def _ends_whole(path: Path) -> bool:
+    tail = _tail(path)
+    return not tail or tail.endswith(b"\n")
+
+
+def _tail(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 4 * MAX_LINE_BYTES))
+            return file.read()
+    except FileNotFoundError:
+        return b""

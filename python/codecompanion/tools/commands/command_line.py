@@ -1,0 +1,112 @@
+"""A command line as the simple commands it is made of, when a shell would start nothing but these. Pure.
+
+`grep -n x a.py | head -5` is two of them. None for a line in which the shell does more: substitutions, variables,
+globs, braces, redirections into files, assignments, background jobs, comments. Quotes and backslashes are allowed
+around text that the shell takes as it is; so are `2>&1` and what throws output away (`2>/dev/null`).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+import msgspec
+
+from codecompanion.formats.regex import regex
+
+_ASSIGNMENT = regex(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_OPERATOR = regex(r"\|\||&&|\||;|\n")
+_DISCARD = regex(r"(?:2>&1|[12]?> ?/dev/null|< ?/dev/null)(?=[ \t\n;&|]|\Z)")
+_SPECIAL = frozenset(";&|<>()$`{}*?[]\n\r")
+_LITERAL_AFTER_BACKSLASH = frozenset("()[]{}*?!.;$|&<>'\"\\#~^+-/=:, @%")
+
+
+class SimpleCommand(msgspec.Struct, frozen=True):
+    """One program with its words; `before` is the operator that stands before it ("" for the first)."""
+
+    words: tuple[str, ...]
+    before: str = ""
+
+
+def simple_commands(command: str) -> tuple[SimpleCommand, ...] | None:
+    """Return the simple commands of a line, None when the shell would do anything besides starting them."""
+    found: list[SimpleCommand] = []
+    rest, before = command.strip(" \t\n"), ""
+    while True:
+        taken = _one(rest)
+        if taken is None:
+            return None
+        words, end = taken
+        found.append(SimpleCommand(words, before))
+        if end == len(rest):
+            return tuple(found)
+        operator = _OPERATOR.match(rest, end)
+        if operator is None:
+            return None
+        before, rest = operator.group(), rest[operator.end() :].lstrip(" \t\n")
+
+
+def words(command: str) -> tuple[str, ...] | None:
+    """Return the words of a line that is one simple command, None when it is anything else."""
+    found = simple_commands(command)
+    return found[0].words if found is not None and len(found) == 1 else None
+
+
+def _one(text: str) -> tuple[tuple[str, ...], int] | None:
+    """Return the words of the first simple command and where it ends."""
+    found: list[str] = []
+    word: str | None = None
+    at = 0
+    while at < len(text):
+        char = text[at]
+        if char in "'\"":
+            quoted = _quoted(text, at)
+            if quoted is None:
+                return None
+            word, at = (word or "") + quoted[0], quoted[1]
+            continue
+        if char in " \t" or _OPERATOR.match(text, at):
+            if word is not None:
+                found.append(word)
+            word = None
+            if char not in " \t":
+                break
+        elif word is None and (discard := _DISCARD.match(text, at)):
+            at = discard.end()
+            continue
+        elif char == "\\":
+            if text[at + 1 : at + 2] not in _LITERAL_AFTER_BACKSLASH:
+                return None
+            at += 1
+            word = (word or "") + text[at]
+        elif char in _SPECIAL or is_odd(char) or (word is None and char in "~#") or (char == "!" and not found):
+            return None
+        else:
+            word = (word or "") + char
+        at += 1
+    if word is not None:
+        found.append(word)
+    if not found or not found[0] or _ASSIGNMENT.match(found[0]):
+        return None
+    return tuple(found), at
+
+
+def _quoted(text: str, at: int) -> tuple[str, int] | None:
+    """Return what the quotes at `at` stand for and where they end."""
+    quote, found = text[at], ""
+    at += 1
+    while at < len(text) and text[at] != quote:
+        char, after = text[at], text[at + 1 : at + 2]
+        if char in "\n\r" or is_odd(char) or (quote == '"' and (char == "`" or (char == "$" and after not in '" |'))):
+            return None
+        if quote == '"' and char == "\\" and after in ("\\", '"', "$", "`"):
+            at, char = at + 1, after
+        elif quote == '"' and char == "\\" and (not after or is_odd(after) or after == "\n"):
+            return None
+        found += char
+        at += 1
+    return (found, at + 1) if at < len(text) else None
+
+
+def is_odd(char: str) -> bool:
+    """Return whether a character does not show, or looks like a blank and is not one."""
+    return char not in (" ", "\t") and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zs", "Zl", "Zp")

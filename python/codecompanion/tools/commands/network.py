@@ -1,0 +1,84 @@
+"""Which command lines reach the network (issue 20): a table of programs, and everything that hides its program.
+
+A shell can hide a name in many ways; where the words of a line do not say what runs, the line counts as reaching it.
+Used for the source of a command's output, for the questions while text from outside is in the context, and for those of
+the sandbox.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from codecompanion.formats.package_table import package_table
+from codecompanion.formats.regex import regex
+from codecompanion.tools.commands.destroyers import loose_commands
+from codecompanion.tools.commands.programs import known_name
+
+HIDDEN = "hidden"
+"""What stands for a program that the words of a line do not show."""
+
+_WORD = regex(r"[\w.+-]+")
+_HIDES = regex(
+    r"/dev/(?:tcp|udp)/"
+    r"|(?:^|[;&|(`\n{])[ \t]{0,9}(?:\w{1,30}=[^\s;&|]{0,60}[ \t]{1,9}){0,4}(?:[\"']?\$|[^\s\"'`;&|]{0,60}[\"'\\`])"
+    r"|\b(?:eval|base64\s{1,9}(?:-d|-D|--decode)|xxd\s{1,9}-r)\b"
+    r"|\b(?:python|pypy|node|deno|ruby|perl|php|lua|Rscript|osascript|pwsh|powershell)[\w.]{0,9}\b[^;&|\n]{0,99}?"
+    r"\s(?:-\w{0,9}[cerREpn]\w{0,9}|--eval|--print|-Command|-)(?:\s|$|[\"'])"
+    r"|\b(?:(?:ba|da|z|k|fi)?sh|python[\d.]{0,9}|node|ruby|perl|php|lua)\s{0,9}(?:<|$|[;&|])"
+)
+_ADDRESS = regex(r"\b(?:https?|ftps?|wss?|ssh|git)://")
+
+
+_STARTERS = frozenset("sudo time env command exec nice timeout xargs then do else".split())
+
+
+def network_program(command: str) -> str:
+    """Return the first program of a command line that reaches the network, "" = none does.
+
+    Words are looked at wherever they are: `env X=1 timeout 5 curl …`, `sh -c "git push"`. A file called `curl` counts
+    too, which costs a question. `HIDDEN`: the line is written so that its program cannot be seen.
+    """
+    found = _first(_WORD.findall(command), "needs", "may")
+    return found or (HIDDEN if _HIDES.search(command) or _ADDRESS.search(command) else "")
+
+
+def printing_program(command: str) -> str:
+    """Return the first program of a command line that prints what was written elsewhere, "" = none does."""
+    return _first(_WORD.findall(command), "prints")
+
+
+def needs_network(command: str) -> bool:
+    """Return whether a command of the line is known to work only with the network; hidden programs do not count."""
+    return any(_is_for_network(words) for words in loose_commands(command))
+
+
+def _is_for_network(words: list[str]) -> bool:
+    words = [word for word in words if "=" not in word]
+    while words and words[0] in _STARTERS:
+        words = words[1:]
+    if words[1:3] == ["-m", "pip"]:
+        words = words[2:]
+    return bool(words and _listed(words[0], [word for word in words[1:] if word[0] != "-"][:1], "needs"))
+
+
+def _first(words: list[str], *groups: str) -> str:
+    found = (_listed(word, words[place + 1 :], *groups) for place, word in enumerate(words))
+    return next((name for name in found if name), "")
+
+
+def _listed(program: str, words: list[str], *groups: str) -> str:
+    """Return the name a program has in the table if it counts with these words after it, else ""."""
+    table, exact = _programs(*groups), program.rpartition("/")[2].lower().removesuffix(".exe")
+    name = exact if exact in table else known_name(program)
+    return name if name in table and (not table[name] or not table[name].isdisjoint(words)) else ""
+
+
+@cache
+def _programs(*groups: str) -> dict[str, frozenset[str]]:
+    """Return the words that count after the name of a program, none = it counts whatever comes."""
+    tables = [package_table("tools/commands/network_programs.toml")[group] for group in groups]
+    found = dict[str, frozenset[str]]()
+    for table in tables:
+        for name, words in table["with"].items():
+            found[name] = found.get(name, frozenset()) | frozenset(words.split())
+    return found | {name: frozenset() for table in tables for name in table["any"].split()}

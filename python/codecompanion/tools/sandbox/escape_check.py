@@ -1,0 +1,106 @@
+"""The proof of `:checkhealth`: a command in the sandbox attempts to get out, and what it reached is reported.
+
+It plants what it attempts to reach, and takes it away again. Starts a program and waits for it: call it in a thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from codecompanion.tools.sandbox.confined import Pipes
+from codecompanion.tools.sandbox.sandbox import PYTHON, Sandbox
+
+LIMIT_S = 10.0
+ATTEMPTS: Final[tuple[str, ...]] = (
+    "write in the home folder",
+    "read a hidden file",
+    "connect to a port of this machine",
+    "connect to a socket of another program",
+    "read the host's environment",
+    "signal the host",
+)
+_SCRIPT: Final = """
+import json, os, socket, sys
+home, secret, canary, port, path, host = sys.argv[1:]
+def unix():
+    one = socket.socket(socket.AF_UNIX)
+    one.connect(path)
+    return True
+reached = []
+for attempt in (
+    lambda: open(os.path.join(home, canary), "w"),
+    lambda: canary in open(secret).read(),
+    lambda: socket.create_connection(("127.0.0.1", int(port)), 1),
+    unix,
+    lambda: open(f"/proc/{host}/environ", "rb").read(1),
+    lambda: os.kill(int(host), 0) is None,
+):
+    try:
+        reached.append(bool(attempt()))
+    except Exception:
+        reached.append(False)
+print(json.dumps(reached))
+"""
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """What was attempted, and whether it got through."""
+
+    name: str
+    got_through: bool
+
+
+def try_to_escape(sandbox: Sandbox) -> tuple[Attempt, ...]:
+    """Return how the attempts went in the sandbox in force.
+
+    Raises:
+        OSError: nothing could be planted.
+        subprocess.SubprocessError: the command did not end in time.
+        ValueError: it said something else.
+    """
+    canary = f".codecompanion-{secrets.token_hex(8)}"
+    with contextlib.ExitStack() as closing:
+        folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="codecompanion-probe-")))
+        hidden = sandbox.private_folder(folder) / "secret"
+        hidden.write_text(canary, "ascii")
+        closing.callback(hidden.unlink, missing_ok=True)
+        written = sandbox.home / canary
+        closing.callback(written.unlink, missing_ok=True)
+        port = closing.enter_context(socket.create_server(("127.0.0.1", 0)))
+        service = closing.enter_context(socket.socket(socket.AF_UNIX))
+        service.bind(str(folder / "service"))
+        service.listen()
+        (folder / "workspace").mkdir()
+        arguments = [sandbox.home, hidden, canary, port.getsockname()[1], folder / "service", os.getpid()]
+        reached = _run(sandbox, folder / "workspace", [PYTHON, "-I", "-S", "-c", _SCRIPT, *map(str, arguments)])
+        reached[0] = reached[0] and written.exists()
+    return tuple(Attempt(name, through) for name, through in zip(ATTEMPTS, reached, strict=True))
+
+
+def _run(sandbox: Sandbox, workspace: Path, argv: list[str]) -> list[bool]:
+    control, held = os.pipe()
+    told, status = os.pipe()
+    try:
+        environment = {"PATH": os.defpath, "HOME": str(sandbox.home)}
+        pipes = Pipes(control, status)
+        confined = sandbox.confine(argv, workspace, workspace, environment, pipes, network=False)
+        ended = subprocess.run(
+            confined.argv, env=dict(confined.environment), cwd="/", stdin=subprocess.DEVNULL, capture_output=True,
+            check=False, pass_fds=(control, status), start_new_session=True, timeout=LIMIT_S,
+        )  # fmt: skip
+    finally:
+        for descriptor in (control, held, told, status):
+            os.close(descriptor)
+    try:
+        return msgspec.json.decode(ended.stdout, type=list[bool])
+    except msgspec.DecodeError as error:
+        raise ValueError(ended.stderr.decode("utf-8", "replace").strip()[-300:] or str(error)) from error

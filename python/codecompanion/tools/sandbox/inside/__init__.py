@@ -1,0 +1,1 @@
+"""Programs that run in the sandbox, or build it: the standard library alone."""

@@ -1,0 +1,273 @@
+"""From a workspace to the places a sandboxed command may read and write: a list of mounts. It changes nothing.
+
+The places that matter are data (`hidden_paths.toml`). Of two places the deeper one wins: a workspace inside a hidden
+folder is seen (not among keys), a hidden folder inside the workspace is not. What the user lists wins over both.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from codecompanion.formats.package_table import package_table
+
+Operation = Literal["write", "read", "empty_folder", "empty_file", "overlay"]
+_XDG: Final = {"XDG_STATE_HOME": ".local/state", "XDG_CACHE_HOME": ".cache"}
+_RANK: Final[dict[Operation, int]] = {"overlay": 0, "empty_folder": 1, "empty_file": 1, "read": 2, "write": 3}
+MAX_SOCKETS = 200
+"""So many sockets of other programs are looked for; one more costs a mount in every command."""
+
+
+class Mount(msgspec.Struct, frozen=True):
+    """What a command finds at a path: a folder of the disk (`source`), nothing, or a copy of its own."""
+
+    operation: Operation
+    path: str
+    source: str = ""
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides which files a command reaches.
+
+    `private` is a folder of the workspace's own, outside of everything else: its `tmp` is the command's `/tmp`.
+    `hidden` are the plugin's own folders, `write` and `read` what the user listed.
+    """
+
+    root: Path
+    home: Path
+    private: Path
+    environment: Mapping[str, str]
+    hidden: tuple[Path, ...] = ()
+    write: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    needed: tuple[Path, ...] = ()
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return package_table("tools/sandbox/hidden_paths.toml")
+
+
+def variables_left_out() -> frozenset[str]:
+    """Return the variables that lead to programs a command cannot reach."""
+    return frozenset(_table()["variables"])
+
+
+def cache_variables(places: Places, temporary: str) -> dict[str, str]:
+    """Return the variables that lead programs to a cache below `temporary` where the home folder has none yet."""
+    return {
+        variable: f"{temporary}/caches/{variable}"
+        for name, variable in _table()["cache_variables"].items()
+        if variable not in places.environment and not _existing([name], places)
+    }
+
+
+def hidden_places(places: Places) -> list[Path]:
+    """Return the real paths of what is hidden and exists, unless the user lists it."""
+    names = [name for section in ("keys", "profiles", "histories", "system") for name in _table()[section]]
+    runtime = places.environment.get("XDG_RUNTIME_DIR", "")
+    found = {*_existing(names, places), *_real([*places.hidden, *([Path(runtime)] if runtime else [])])}
+    listed = {*_listed(places.write, places), *_listed(places.read, places)}
+    return sorted(found - listed)
+
+
+def rights_in_root(places: Places) -> Literal["write", "read", ""]:
+    """Return what a command may do in its workspace. In one that holds the home folder or the plugin's own it reads.
+
+    There it could move a folder with hidden places in it aside and put its own in their stead. One among the user's
+    keys, which a link may lead to, stays hidden.
+    """
+    root = places.root.resolve()
+    keys = {*_existing(_table()["keys"], places), *_real(places.hidden)} - set(_listed(places.read, places))
+    if any(root == place or place in root.parents for place in keys):
+        return ""
+    own = [places.home.resolve(), *_real(places.hidden)]
+    return "read" if any(root == place or root in place.parents for place in own) else "write"
+
+
+def written_places(places: Places) -> list[str]:
+    """Return the real paths a command may write: its workspace and what the user lists."""
+    root = [str(places.root.resolve())] if rights_in_root(places) == "write" else []
+    return [*root, *listed_to_write(places)]
+
+
+def mounts(places: Places, *, overlays: bool) -> tuple[Mount, ...]:
+    """Return what is mounted, folders before the places below them."""
+    found = dict[str, Mount]()
+
+    def add(operation: Operation, path: Path, source: Path | str = "") -> None:
+        mount = Mount(operation, str(path), str(source))
+        known = found.get(mount.path)
+        if known is None or _RANK[operation] >= _RANK[known.operation]:
+            found[mount.path] = mount
+
+    if overlays:
+        for path in _existing(_table()["caches"], places):
+            add("overlay", path, places.private / "caches" / str(path).strip("/").replace("/", "%"))
+    for path in hidden_places(places):
+        add("empty_folder" if path.is_dir() else "empty_file", path)
+    for path in _other_sockets():
+        add("empty_file", path)
+    for path in _existing(_table()["needed"], places):
+        add("read", path, path)
+    for path in (*_real(places.needed), *_listed(places.read, places)):
+        add("read", path, path)
+    for folder in ("/tmp", "/var/tmp"):  # noqa: S108 what is at these paths inside
+        if Path(folder).is_dir():
+            add("write", Path(folder).resolve(), places.private / "tmp")
+    root, rights = places.root.resolve(), rights_in_root(places)
+    if rights == "read" and str(root) != "/":  # all of the disk is readable
+        add("read", root, root)
+    for name in written_places(places):
+        add("write", Path(name), name)
+    for path, writes in repository_places(root) if rights == "write" else ():
+        add("write" if writes else "read", path, path)
+    ordered = sorted(found.values(), key=lambda mount: (mount.path.count("/") if mount.path != "/" else 0, mount.path))
+    return tuple(mount for mount in ordered if not _is_useless(mount, ordered))
+
+
+def _is_useless(mount: Mount, all_of_them: Sequence[Mount]) -> bool:
+    """Return whether a mount would cover what it must not, or says what the one above says already."""
+    inside = [one for one in all_of_them if _is_below(one.path, mount.path)]
+    if mount.operation == "overlay":
+        return any(one.operation in ("write", "read", "overlay") for one in inside) or any(
+            _is_below(mount.path, one.path) for one in all_of_them
+        )
+    above = [one for one in all_of_them if _is_below(mount.path, one.path)]
+    nearest = above[-1] if above else None
+    # A file or folder below a hidden folder is hidden with it; one below a private folder is not there at all.
+    hides = mount.operation in ("empty_folder", "empty_file")
+    return hides and nearest is not None and (
+        nearest.operation == "empty_folder" or (nearest.operation == "write" and nearest.source != nearest.path)
+    )  # fmt: skip
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path != folder and path.startswith(folder.rstrip("/") + "/")
+
+
+def repository_places(root: Path) -> list[tuple[Path, bool]]:
+    """Return the places of the workspace's repository, and whether a command writes there.
+
+    A command may commit, but not say which programs git runs later. A linked worktree has its repository elsewhere: it
+    counts when that repository names this workspace as its worktree, too (a file `.git` alone could name any folder).
+    """
+    git = root / ".git"
+    if git.is_symlink():
+        return []
+    found: list[tuple[Path, bool]] = []
+    if git.is_dir():
+        common = git
+        found.append((git, True))  # mounted itself, so that it cannot be moved aside
+    else:
+        folder = _linked(git)
+        if folder is None:
+            return [(git, False)] if git.is_file() else []
+        common = folder.parent.parent
+        found += [(git, False), (common, True)]
+    for repository in (common, *sorted(common.glob("modules/*")), *sorted(common.glob("worktrees/*"))):
+        found += [(path, False) for name in _table()["repository"] if _is_real(path := repository / name)]
+    return found
+
+
+def _linked(git: Path) -> Path | None:
+    try:
+        if not git.is_file() or git.stat().st_size > 10_000:
+            return None
+        kind, _, named = git.read_text("utf-8", "replace").strip().partition(": ")
+        folder = Path(os.path.realpath(git.parent / named))
+        back = Path((folder / "gitdir").read_text("utf-8", "replace").strip())
+        is_ours = kind == "gitdir" and folder.parent.name == "worktrees" and back.resolve() == git.resolve()
+    except (OSError, ValueError):
+        return None
+    return folder if is_ours else None
+
+
+def _is_real(path: Path) -> bool:
+    return path.exists() and not path.is_symlink()
+
+
+def _existing(names: Iterable[str], places: Places) -> list[Path]:
+    return [path for name in names for path in _real(_expanded(name, places))]
+
+
+def _listed(names: Iterable[str], places: Places) -> list[Path]:
+    return _real(
+        path if path.is_absolute() else places.root / path for name in names for path in _expanded(name, places)
+    )
+
+
+def _expanded(name: str, places: Places) -> list[Path]:
+    for variable, folder in _XDG.items():
+        if name.startswith(f"${{{variable}}}"):
+            value = places.environment.get(variable, "")
+            start = value if Path(value).is_absolute() else str(places.home / folder)
+            name = start + name[len(variable) + 3 :]
+    if name == "~" or name.startswith("~/"):
+        name = str(places.home) + name[1:]
+    path = Path(name)
+    return sorted(path.parent.glob(path.name)) if "*" in path.name else [path]
+
+
+def _real(paths: Iterable[Path]) -> list[Path]:
+    """Return the real paths of those that exist. The root of the disk is nobody's place."""
+    found = []
+    for path in paths:
+        try:
+            real = path.resolve(strict=True)
+        except (OSError, RuntimeError):
+            continue
+        if str(real) != "/":
+            found.append(real)
+    return found
+
+
+def _other_sockets() -> list[Path]:
+    """Return the sockets that programs of this system listen at, as the kernel lists them."""
+    try:
+        lines = Path("/proc/net/unix").read_text("utf-8", "replace").splitlines()[1:]
+    except OSError:
+        return []
+    names = {line[line.find("/") :] for line in lines if "/" in line and " @" not in line}
+    found = []
+    for name in sorted(name for name in names if not name.startswith(("/run/", "/var/run/")))[:MAX_SOCKETS]:
+        try:
+            real = Path(name).resolve(strict=True)
+            if stat.S_ISSOCK(real.stat().st_mode):
+                found.append(real)
+        except (OSError, ValueError, RuntimeError):
+            continue
+    return found
+
+
+def listed_to_write(places: Places) -> list[str]:
+    """Return the real paths that the user lists as writable."""
+    return [str(path) for path in _listed(places.write, places)]
+
+
+def readable_without_namespaces(places: Places) -> tuple[str, ...]:
+    """Return the paths below which a command may read where nothing can be mounted: all but those hidden.
+
+    Landlock only adds rights, so each folder above a hidden place is given entry by entry.
+    """
+    hidden = {*map(str, hidden_places(places)), "/tmp", "/var/tmp"}  # noqa: S108
+    shown = [*map(Path, written_places(places)), *_listed(places.read, places)]
+    shown += [*_real(places.needed), *_existing(_table()["needed"], places)]
+    opened = {str(parent) for path in hidden for parent in Path(path).parents}
+    found = [str(path) for path in shown]
+    for folder in sorted(opened):
+        try:
+            names = [entry.name for entry in os.scandir(folder) if not entry.is_symlink()]
+        except OSError:
+            continue
+        for name in names:
+            path = f"{folder.rstrip('/')}/{name}"
+            if path not in opened and path not in hidden:
+                found.append(path)
+    return tuple(found)

@@ -1,0 +1,86 @@
+"""Whether a kind of sandbox holds on this system: one command that attempts to write and to read outside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from codecompanion.formats.programs import find_program
+from codecompanion.tools.sandbox import plan
+from codecompanion.tools.sandbox.confined import Confined, Kind, Pipes
+
+PROBE_S = 10.0
+_SECRET = "probe-of-the-sandbox"  # noqa: S105 nobody's
+_HELD = 42
+_MEANING: Final = {
+    10: "the workspace cannot be written",
+    11: "a write outside succeeds",
+    12: "a hidden file is readable",
+}
+MakeConfined = Callable[[Kind, tuple[str, ...], plan.Places, Path, bool, Pipes, Mapping[str, str]], Confined]
+
+
+def why_not(
+    kind: Kind, confined: MakeConfined, home: Path, needed: tuple[Path, ...], environment: Mapping[str, str]
+) -> str:
+    """Return why a kind does not hold here: what it let through, or what it says; "" = it holds."""
+    if kind == "bubblewrap":
+        try:
+            find_program("bwrap", search_path=environment.get("PATH", ""), of_root=True)
+        except FileNotFoundError:
+            return "not installed by the system's packages"
+    if kind == "sandbox-exec" and not Path("/usr/bin/sandbox-exec").exists():
+        return "not there"
+    with tempfile.TemporaryDirectory(prefix="codecompanion-probe-") as made:
+        folder = Path(made).resolve()
+        for name in ("workspace", "outside", "secret", "private"):
+            (folder / name).mkdir()
+        (folder / "secret" / "key").write_text(_SECRET, "ascii")
+        places = plan.Places(
+            root=folder / "workspace", home=home, private=folder / "private", environment=environment,
+            hidden=(folder / "secret",), needed=needed,
+        )  # fmt: skip
+        script = (
+            f"echo 1 > inside || exit 10; (echo 1 > {folder}/outside/file) 2>/dev/null && exit 11;"
+            f" (cat {folder}/secret/key) 2>/dev/null | grep -q {_SECRET} && exit 12; exit {_HELD}"
+        )
+        try:
+            code, problem = _run(lambda pipes: confined(
+                kind, ("/bin/sh", "-c", script), places, places.root, False, pipes,
+                {"PATH": os.defpath, "HOME": str(home)},
+            ))  # fmt: skip
+        except (OSError, subprocess.SubprocessError) as error:
+            return str(error)
+        if (folder / "outside" / "file").exists():
+            return _MEANING[11]
+    if code == _HELD:
+        return ""
+    return _MEANING.get(code or 0) or problem.strip().rpartition("\n")[2][:300] or f"it fails ({code})"
+
+
+def _run(confined: Callable[[Pipes], Confined]) -> tuple[int | None, str]:
+    """Return the exit code of a confined command and what was said of a failure."""
+    control, held = os.pipe()
+    told, status = os.pipe()
+    os.set_blocking(told, False)
+    try:
+        made = confined(Pipes(control, status))
+        ended = subprocess.run(
+            made.argv, env=dict(made.environment), cwd="/", stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            pass_fds=(control, status), start_new_session=True, timeout=PROBE_S,
+        )  # fmt: skip
+        stderr = ended.stderr.decode("utf-8", "replace")
+        with contextlib.suppress(BlockingIOError, msgspec.DecodeError):
+            answer = msgspec.json.decode(os.read(told, 65_536))
+            return answer.get("code"), answer.get("problem") or stderr
+        return ended.returncode, stderr
+    finally:
+        for descriptor in (control, held, told, status):
+            os.close(descriptor)

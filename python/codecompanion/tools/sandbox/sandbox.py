@@ -1,0 +1,268 @@
+"""The sandbox of a host: which kind this system has, and the command line that runs a program in it (issue 20 §3).
+
+Three kinds, in the order they are tried: `bubblewrap` where it is installed and works, `namespaces` made by our own
+launcher, `landlock` with a filter of system calls where the system forbids namespaces. macOS has `sandbox-exec`. Each
+is tried once, with a command that attempts to write and read outside; what does not hold is not used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from codecompanion.formats.programs import find_program, written_by_commands
+from codecompanion.settings_sections import SandboxSettings
+from codecompanion.tools.sandbox import plan
+from codecompanion.tools.sandbox.confined import Confined, Kind, Pipes
+from codecompanion.tools.sandbox.macos import profile
+
+LINUX_KINDS: Final[tuple[Kind, ...]] = ("bubblewrap", "namespaces", "landlock")
+MAX_PROCESSES = 4096
+_MEMORY_SHARE = 0.75
+"""So much of the machine's memory all processes of a command may take together."""
+_LAUNCHER = Path(__file__).with_name("inside") / "launcher.py"
+_DEVICES: Final = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts"))
+_TO_PREPARE: Final = ("--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_DAC_OVERRIDE")
+"""Rights within its own namespace that the launcher needs to mount copies of caches, and drops before the command."""
+_INSIDE: Final = "/run/codecompanion"
+PYTHON = str(Path(getattr(sys, "_base_executable", "") or sys.executable).resolve())
+_NOT_STOPPED: Final[Mapping[Kind, str]] = {
+    "landlock": "it sees the names of hidden files and of other processes, and can change modes and times of your files"
+    " and the configuration of git in the workspace",
+}
+
+
+class Sandbox:
+    """The sandbox of all commands of a host. Its methods read the disk and start programs: call them in a thread."""
+
+    def __init__(
+        self,
+        settings: SandboxSettings,
+        private: Path | None = None,
+        hidden: Sequence[Path] = (),
+        environment: Mapping[str, str] | None = None,
+        kinds: Sequence[Kind] | None = None,
+    ) -> None:
+        """`private` is where commands keep their temporary files and caches, `hidden` the plugin's own folders.
+
+        `kinds` are tried in place of all that this system could have.
+        """
+        self.settings = settings
+        self._private, self._hidden = private, tuple(hidden)
+        self._environment = os.environ if environment is None else environment
+        if kinds is None:
+            kinds = LINUX_KINDS if sys.platform.startswith("linux") else ()
+            kinds = ("sandbox-exec",) if sys.platform == "darwin" else kinds
+        self._kinds, self._lock = tuple(kinds), threading.Lock()
+        self._found: Kind | None = None
+        self._overlays = False
+        self.failures: dict[Kind, str] = {}
+        """Why the kinds that were tried do not work here."""
+
+    # ---- which kind
+
+    @property
+    def kind(self) -> Kind:
+        """Return the kind in force, "" = none; the first call tries them, in less than a second."""
+        if self.settings.mode == "off":
+            return ""
+        with self._lock:
+            if self._found is None:
+                ways = [(kind, kind in ("bubblewrap", "namespaces")) for kind in self._kinds]
+                if "bubblewrap" in self._kinds:
+                    # As an ordinary user bubblewrap 0.8 lets nobody mount copies of caches, without which many builds
+                    # fail: then our own namespaces are better.
+                    ways.insert(len(ways) - ("landlock" in self._kinds), ("bubblewrap", False))
+                found: Kind = next((kind for kind, overlays in ways if self._holds(kind, overlays=overlays)), "")
+                self._found = found
+            return self._found
+
+    @property
+    def refuses(self) -> str:
+        """Return why no command may run at all, "" = commands may."""
+        if self.settings.mode != "required" or self.kind:
+            return ""
+        return f'Commands need a sandbox (`sandbox = "required"`), and this system has none: {self.why_none()}.'
+
+    def why_none(self) -> str:
+        """Return why there is no sandbox, a clause."""
+        if self.settings.mode == "off":
+            return "it is switched off"
+        if not self._kinds:
+            return f"there is none for {sys.platform}"
+        return "; ".join(f"{kind}: {why}" for kind, why in self.failures.items())
+
+    def not_stopped(self) -> str:
+        """Return what the kind in force does not keep a command from, a clause or ""."""
+        return _NOT_STOPPED.get(self.kind, "")
+
+    def _holds(self, kind: Kind, *, overlays: bool) -> bool:
+        from codecompanion.tools.sandbox.probe import why_not  # what it imports is not needed before the first command
+
+        self._overlays = overlays
+        why = why_not(kind, self._confined, self.home, self._needed(), self._environment)
+        if why:
+            self.failures[kind] = why
+        return not why
+
+    # ---- running in it
+
+    def confine(
+        self, argv: Sequence[str], root: Path, cwd: Path, environment: Mapping[str, str], pipes: Pipes, *, network: bool
+    ) -> Confined:
+        """Return the command line and environment that run a program of the workspace in the sandbox."""
+        places = self._places(root)
+        with contextlib.suppress(OSError):  # a command could make the folder where there is none
+            git = root / ".git"
+            if plan.rights_in_root(places) == "write" and not git.is_symlink() and (git / "HEAD").is_file():
+                (git / "hooks").mkdir(exist_ok=True)
+        written_by_commands(*map(Path, plan.written_places(places)))
+        return self._confined(self.kind, tuple(argv), places, cwd, network, pipes, environment)
+
+    def only_reads(self, root: Path) -> bool:
+        """Return whether commands in a workspace cannot write there, as in the home folder."""
+        return plan.rights_in_root(self._places(root)) != "write"
+
+    def _places(self, root: Path) -> plan.Places:
+        return plan.Places(
+            root=root, home=self.home, private=self.private_folder(root), environment=self._environment,
+            hidden=self._hidden, write=self.settings.write, read=self.settings.read, needed=self._needed(),
+        )  # fmt: skip
+
+    def private_folder(self, root: Path) -> Path:
+        """Return the folder of a workspace for temporary files and copies of caches; it is made."""
+        import hashlib
+        import tempfile
+
+        name = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]
+        if self._private is not None:
+            with contextlib.suppress(OSError):
+                return _made(self._private / name)
+        self._private = Path(tempfile.mkdtemp(prefix="codecompanion-sandbox-"))  # the data folder cannot be written
+        return _made(self._private / name)
+
+    @property
+    def home(self) -> Path:
+        """Return the user's home folder."""
+        return Path(self._environment.get("HOME") or "~").expanduser().resolve()
+
+    def _needed(self) -> tuple[Path, ...]:
+        """Return what the launcher needs where it would be hidden; the launcher itself is built in this process."""
+        return (
+            (_LAUNCHER.parent, Path(sys.base_prefix)) if str(Path(sys.base_prefix)) != "/usr" else (_LAUNCHER.parent,)
+        )
+
+    def _confined(
+        self,
+        kind: Kind,
+        argv: tuple[str, ...],
+        places: plan.Places,
+        cwd: Path,
+        network: bool,
+        pipes: Pipes,
+        environment: Mapping[str, str],
+    ) -> Confined:
+        kept = {name: value for name, value in environment.items() if name not in plan.variables_left_out()}
+        if kind == "sandbox-exec":
+            temporary = str(places.private / "tmp")
+            text = profile(places, network=network)
+            return Confined(("/usr/bin/sandbox-exec", "-p", text, *argv), {**kept, "TMPDIR": temporary})
+        for name in ("tmp", "root", "caches"):
+            (places.private / name).mkdir(exist_ok=True)
+        told: dict[str, object] = {
+            "kind": kind, "network": network, "cwd": str(cwd), "control": pipes.control, "status": pipes.status,
+            "processes": MAX_PROCESSES, "memory_bytes": _memory_limit(),
+        }  # fmt: skip
+        if kind == "landlock":
+            told["readable"] = plan.readable_without_namespaces(places)
+            told["writable"] = [str(places.private / "tmp"), *_DEVICES, *plan.written_places(places)]
+            temporary = str(places.private / "tmp")
+            caches = plan.cache_variables(places, temporary)
+            return Confined(_launched(told, argv), {**kept, **caches, "TMPDIR": temporary})
+        mounts = _with_empty_file(plan.mounts(places, overlays=kind == "namespaces" or self._overlays), places.private)
+        for mount in mounts:
+            if mount.operation == "overlay":
+                for name in ("upper", "work"):
+                    (Path(mount.source) / name).mkdir(parents=True, exist_ok=True)
+        kept = {**kept, **plan.cache_variables(places, "/tmp"), "TMPDIR": "/tmp"}  # noqa: S108 a folder of the sandbox
+        if kind == "namespaces":
+            told |= {"base": str(places.private / "root"), "mounts": [_listed(mount) for mount in mounts]}
+            return Confined(_launched(told, argv), kept)
+        inner = _inner_mounts(mounts, places.private) if self._overlays else []
+        told |= {"private": _INSIDE, "mounts": inner, "prepares": self._overlays}
+        program = find_program("bwrap", search_path=self._environment.get("PATH", ""), of_root=True)
+        outer = _bubblewrap(program, mounts, places.private, cwd, network=network, prepares=self._overlays)
+        return Confined((*outer, *_launched(told, argv)), kept)
+
+
+def _made(folder: Path) -> Path:
+    for name in ("tmp", "root", "caches"):
+        (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder.resolve()
+
+
+def _launched(told: Mapping[str, object], argv: tuple[str, ...]) -> tuple[str, ...]:
+    return (PYTHON, "-I", "-S", str(_LAUNCHER), msgspec.json.encode(told).decode(), *argv)
+
+
+def _listed(mount: plan.Mount) -> tuple[str, str, str]:
+    return mount.operation, mount.path, mount.source
+
+
+def _with_empty_file(mounts: Sequence[plan.Mount], private: Path) -> list[plan.Mount]:
+    empty = private / "empty"
+    empty.touch(mode=0o444)
+    return [
+        plan.Mount("read", mount.path, str(empty)) if mount.operation == "empty_file" else mount for mount in mounts
+    ]
+
+
+def _inner_mounts(mounts: Sequence[plan.Mount], private: Path) -> list[tuple[str, str, str]]:
+    """Return what the launcher mounts inside of bubblewrap: the copies of caches, and again what is hidden in them."""
+    overlays = [mount.path for mount in mounts if mount.operation == "overlay"]
+    inner = [
+        mount
+        for mount in mounts
+        if mount.operation == "overlay" or any(mount.path.startswith(f"{path}/") for path in overlays)
+    ]
+    return [(mount.operation, mount.path, mount.source.replace(str(private), _INSIDE, 1)) for mount in inner]
+
+
+def _bubblewrap(
+    program: str, mounts: Sequence[plan.Mount], private: Path, cwd: Path, *, network: bool, prepares: bool
+) -> tuple[str, ...]:
+    """Return the beginning of the command line. `prepares`: the launcher inside mounts copies of caches first."""
+    found = [
+        program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+        *(() if network else ("--unshare-net",)),
+        "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", *(_TO_PREPARE if prepares else ()),
+        "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
+    ]  # fmt: skip
+    for path in () if prepares else ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
+        if Path(path).exists():  # bubblewrap leaves them to root; the launcher guards them itself
+            found += ["--ro-bind", path, path]
+    empty: list[str] = []
+    for mount in mounts:
+        if mount.operation == "empty_folder":
+            found += ["--tmpfs", mount.path]
+            empty.append(mount.path)
+        elif mount.operation == "read":
+            found += ["--ro-bind", mount.source, mount.path]
+        elif mount.operation == "write":
+            found += ["--bind", mount.source, mount.path]
+    if prepares:
+        found += ["--bind", str(private), _INSIDE]
+    for path in empty:
+        found += ["--remount-ro", path]
+    return (*found, "--chdir", str(cwd), "--")
+
+
+def _memory_limit() -> int:
+    return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * _MEMORY_SHARE)

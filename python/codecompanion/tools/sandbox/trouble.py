@@ -1,0 +1,18 @@
+"""Whether the sandbox made a command fail: a guess from the words of its output. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from codecompanion.formats.package_table import package_table
+
+Trouble = Literal["", "network", "outside", "unsure"]
+LOOKED_AT_CHARS = 8_000
+"""The reason of a failure is near the end of the output."""
+
+
+def trouble_of(output: str) -> Trouble:
+    """Return what the output of a failed command says of the sandbox, "" = nothing."""
+    table, end = package_table("tools/sandbox/trouble.toml"), output[-LOOKED_AT_CHARS:].lower()
+    kinds: tuple[Trouble, ...] = ("outside", "network", "unsure")
+    return next((kind for kind in kinds if any(word in end for word in table[kind])), "")

@@ -1,0 +1,227 @@
+"""The configuration files of a repository, read without git (issue 20): which keys in them name programs.
+
+Git reads these files itself whenever somebody works in the folder, and runs what they name. This plugin's own git
+never sees them (`git.py`); here they are read so that the user can be told before a folder is trusted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.formats.package_table import package_table
+from codecompanion.formats.regex import regex
+from codecompanion.workspace.git_repository import find_repository, read_start
+
+MAX_BYTES = 1_000_000
+"""Of one file; git's own files of configuration are a few kilobytes."""
+MAX_DEPTH = 10
+"""Includes within includes, as git itself has it."""
+MAX_FILES = 200
+_SECTION = regex(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
+_KEY = regex(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*")
+_CONTINUED = regex(r"\\\r?\n")
+_ESCAPED = regex(r"\\(.)")
+_ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
+_LIKE_BARE = ("HEAD", "config", "objects", "refs")
+
+
+class NamedProgram(msgspec.Struct, frozen=True):
+    """A key of a repository's configuration that makes git start something: the file, the key as written, its value."""
+
+    file: Path
+    key: str
+    value: str
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One value of a file: `key` has section and name in lower case, its subsection as it is written."""
+
+    key: str
+    value: str
+
+
+def programs_named(folder: Path) -> tuple[NamedProgram, ...]:
+    """Return what the configuration of the repository a folder is in would make git start. Blocks, never raises.
+
+    Files that are included count whatever their condition, those of its submodules too.
+    """
+    found: dict[NamedProgram, None] = {}
+    seen: set[Path] = set()
+    for start in _files_of(folder):
+        for file, entries in _with_includes(start, seen, MAX_DEPTH, every=True):
+            for entry in entries:
+                if names_program(entry):
+                    found[NamedProgram(file, entry.key, entry.value)] = None
+    return tuple(found)
+
+
+def names_program(entry: Entry) -> bool:
+    """Return whether a key is one of those in `git_programs.toml`, with a value that is not known to be harmless."""
+    key, value = entry.key.lower(), entry.value.strip()
+    return any(
+        pattern.fullmatch(key) and (only is None or only.search(value)) and not (safe and safe.fullmatch(value))
+        for pattern, only, safe in _patterns()
+    )
+
+
+def read_entries(file: Path) -> Iterator[Entry]:
+    """Yield the values of a file and of those it includes without a condition, in git's order; later ones win."""
+    for _, entries in _with_includes(file, set(), MAX_DEPTH, every=False):
+        yield from entries
+
+
+def read_certainly(file: Path) -> list[tuple[str, str]]:
+    """Return the key and value of each entry of one file; an include is an entry like others.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: something in it could be read in another way.
+    """
+    content = read_start(file, MAX_BYTES + 1)
+    text = content.decode("utf-8")
+    if len(content) > MAX_BYTES or _CONTINUED.search(text):
+        raise ValueError(f"{file} is too large, or has lines that go on")
+    return [(entry.key, entry.value) for entry in parse_config(text, is_strict=True)]
+
+
+def parse_config(text: str, *, is_strict: bool = False) -> tuple[Entry, ...]:
+    """Return the entries of a file of configuration.
+
+    A line that git would refuse is skipped; with `is_strict` it raises `ValueError`.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    entries, section, at = list[Entry](), "", 0
+    while at < len(text):
+        char = text[at]
+        if char in "#;":
+            at = _end_of_line(text, at)
+        elif char.isspace():
+            at += 1
+        elif char == "[" and (header := _SECTION.match(text, at)):
+            name, subsection = header[1].lower(), header[2]
+            section = name if subsection is None else f"{name}.{_unescaped(subsection)}"
+            at = header.end()
+        elif section and (key := _KEY.match(text, at)):
+            name, at = key[1].lower(), key.end()
+            value = "true"
+            if text[at : at + 1] == "=":
+                value, at = _value(text, at + 1)
+            elif text[at : at + 1] not in ("", "\n", "#", ";"):
+                _refuse(text, at, is_strict)
+                at = _end_of_line(text, at)
+                continue
+            entries.append(Entry(f"{section}.{name}", value))
+        else:
+            _refuse(text, at, is_strict)
+            at = max(at + 1, _end_of_line(text, at))
+    return tuple(entries)
+
+
+def _refuse(text: str, at: int, is_strict: bool) -> None:
+    if is_strict:
+        raise ValueError(f"unexpected {text[at : at + 20]!r}")
+
+
+def _value(text: str, at: int) -> tuple[str, int]:
+    """Return the value that begins at a place, and where the next line does: quotes, escapes, continued lines."""
+    parts, kept, is_quoted = list[str](), 0, False
+    while at < len(text) and text[at] != "\n":
+        char = text[at]
+        if char == "\\":
+            after = text[at + 1 : at + 2]
+            if after != "\n":
+                parts.append(_ESCAPES.get(after, after))
+                kept = len(parts)
+            at += 2
+            continue
+        if char == '"':
+            is_quoted = not is_quoted
+            kept = max(kept, len(parts))
+        elif char in "#;" and not is_quoted:
+            at = _end_of_line(text, at)
+            break
+        elif parts or is_quoted or not char.isspace():
+            parts.append(char)
+            if is_quoted or not char.isspace():
+                kept = len(parts)
+        at += 1
+    return "".join(parts[:kept]), at
+
+
+def _unescaped(subsection: str) -> str:
+    return str(_ESCAPED.sub(r"\1", subsection))
+
+
+def _end_of_line(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
+
+
+def _files_of(folder: Path) -> Iterator[Path]:
+    """Yield the files of configuration git would read in a folder: also those of a bare repository and of modules."""
+    try:
+        repository = find_repository(folder)
+    except OSError:
+        repository = None
+    if repository is not None:
+        yield repository.common_dir / "config"
+        yield repository.git_dir / "config.worktree"
+        yield repository.common_dir / "config.worktree"
+        modules = repository.common_dir / "modules"
+        if modules.is_dir():
+            for count, (path, folders, files) in enumerate(os.walk(modules)):
+                if count > MAX_FILES:
+                    return
+                folders[:] = [name for name in folders if name not in ("objects", "refs", "logs", "hooks")]
+                yield from (Path(path, name) for name in ("config", "config.worktree") if name in files)
+    real = Path(os.path.realpath(folder))
+    for parent in (real, *real.parents):
+        if all(os.path.lexists(parent / name) for name in _LIKE_BARE):
+            yield parent / "config"
+
+
+def _with_includes(file: Path, seen: set[Path], depth: int, *, every: bool) -> Iterator[tuple[Path, tuple[Entry, ...]]]:
+    """Yield the entries of a file and of those it includes, where they stand; `every`: whatever the condition."""
+    real = Path(os.path.realpath(file))
+    if real in seen or len(seen) >= MAX_FILES:
+        return
+    seen.add(real)
+    try:
+        entries = parse_config(read_start(real, MAX_BYTES).decode("utf-8", "replace"))
+    except OSError:
+        return
+    done = 0
+    for index, entry in enumerate(entries):
+        is_include = entry.key == "include.path" or (every and fnmatchcase(entry.key, "includeif.*.path"))
+        if is_include and depth and (target := _included(entry.value, real)):
+            yield real, entries[done:index]
+            done = index
+            yield from _with_includes(target, seen, depth - 1, every=every)
+    yield real, entries[done:]
+
+
+def _included(value: str, file: Path) -> Path | None:
+    try:
+        return file.parent / Path(value).expanduser() if value and "\0" not in value else None
+    except RuntimeError:  # nobody's home
+        return None
+
+
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[str], re.Pattern[str] | None, re.Pattern[str] | None], ...]:
+    """Return key, the values that count (None = all), and those that do not (None = none)."""
+    return tuple(
+        (
+            re.compile("|".join(re.escape(key).replace(r"\*", ".*") for key in row["keys"].lower().split()), re.DOTALL),
+            re.compile(row["only"], re.DOTALL) if "only" in row else None,
+            re.compile(row["harmless"], re.DOTALL) if "harmless" in row else None,
+        )
+        for row in package_table("workspace/git_programs.toml")["programs"]
+    )

@@ -1,0 +1,78 @@
+"""Which repository a folder is in, found without git: its top folder, git directory and common directory (issue 20).
+
+Only an entry `.git` makes a repository: a folder that merely looks like a bare one (`HEAD`, `objects`, `refs`) does
+not, as with git's `safe.bareRepository=explicit`. Files are read bounded, and never from a pipe or a device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+import msgspec
+
+from codecompanion.formats.regex import regex
+
+_MAX_POINTER_BYTES = 4_096
+_GITDIR = regex(rb"gitdir: ([^\n\r\0]+)")
+
+
+class Repository(msgspec.Struct, frozen=True):
+    """`top`: the folder with the entry `.git`. `git_dir` has HEAD and the index, `common_dir` objects and refs.
+
+    They differ in a linked worktree. All are real paths.
+    """
+
+    top: Path
+    git_dir: Path
+    common_dir: Path
+
+
+def find_repository(folder: Path) -> Repository | None:
+    """Return the repository a folder is in, None outside of one. Blocks.
+
+    Raises:
+        OSError: a file of the repository cannot be read.
+    """
+    real = Path(os.path.realpath(folder))
+    for top in (real, *real.parents):
+        entry = top / ".git"
+        if not os.path.lexists(entry):
+            continue
+        if not entry.is_dir():  # a linked worktree or a submodule
+            named = _GITDIR.match(read_start(entry, _MAX_POINTER_BYTES))
+            if named is None:
+                return None
+            entry = top / os.fsdecode(named[1].strip())
+        return repository_at(top, entry)
+    return None
+
+
+def repository_at(top: Path, git_dir: Path) -> Repository:
+    """Return the repository with this git directory; `top` is its working tree.
+
+    Raises:
+        OSError: a file of the repository cannot be read.
+    """
+    git_dir, common = Path(os.path.realpath(git_dir)), Path()
+    with contextlib.suppress(FileNotFoundError):
+        common = Path(os.fsdecode(read_start(git_dir / "commondir", _MAX_POINTER_BYTES).strip(b"\r\n")))
+    return Repository(top, git_dir, Path(os.path.realpath(git_dir / common)))
+
+
+def read_start(path: Path, limit_bytes: int) -> bytes:
+    """Return the start of a regular file; a pipe must not make anybody wait.
+
+    Raises:
+        OSError: there is no such file, or it is something else.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError as error:  # a NUL in the path
+        raise OSError(str(error)) from error
+    with os.fdopen(handle, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        return stream.read(limit_bytes)

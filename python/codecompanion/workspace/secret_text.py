@@ -1,0 +1,343 @@
+"""Secrets by what stands in a text: keys of known shape, private keys, assigned passwords (issue 20, section 4).
+
+Names say a part of it (`secret_files.py`); this finds the rest. It is pure over text, and linear in its length. Every
+pattern is data with its source (`secret_text.toml`). Program text and prose keep all but the values; any other file
+that holds a secret is withheld as a whole, since its other lines may hold the ones not found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import msgspec
+
+from codecompanion.formats.package_table import package_table
+from codecompanion.formats.regex import LazyPattern, regex
+from codecompanion.workspace.secret_values import is_mixed, is_password, is_placeholder, is_random, strength_of
+
+HIDDEN = "[hidden]"
+MAX_CHARS = 1_000_000
+"""Of a longer text the beginning and the end are looked at."""
+_END_CHARS = 200_000
+_MAX_FOUND = 2_000
+_INDEXED = 2
+"""Letters by which the beginnings of keys are looked up."""
+_MAX_IN_RUN = 16
+"""Names looked at in one unbroken run of letters (`a=b=c=`): the values of all of them end where the run ends."""
+_MAX_VALUE = 600
+_MIN_DISTINCT = 6
+_PRIVATE_KEYS = frozenset({"PEM private key", "PuTTY private key", "OpenVPN static key"})
+_NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+
+
+class FoundSecret(msgspec.Struct, frozen=True, order=True):
+    """Where a secret stands, in characters, and what it is: "GitHub token"."""
+
+    start: int
+    end: int
+    kind: str
+
+
+class _Key(msgspec.Struct, frozen=True):
+    name: str
+    begins: str
+    rest: str
+    source: str
+    random: bool = False
+
+
+class _Shape(msgspec.Struct, frozen=True, rename={"place": "in"}):
+    name: str
+    needs: str
+    pattern: str
+    source: str
+    place: str = ""
+    judge: str = ""
+
+
+class _Rules(msgspec.Struct, frozen=True):
+    beginnings: tuple[str, ...]
+    by_letters: dict[str, tuple[tuple[str, _Key, re.Pattern[str]], ...]]
+    shapes: tuple[tuple[_Shape, tuple[str, ...], re.Pattern[str]], ...]
+    code: frozenset[str]
+    unquoted: frozenset[str]
+    prose: frozenset[str]
+    code_names: frozenset[str]
+
+
+@cache
+def _rules() -> _Rules:
+    table = package_table("workspace/secret_text.toml")
+    keys = msgspec.convert(table["keys"], tuple[_Key, ...])
+    by_beginning = dict[str, tuple[_Key, re.Pattern[str]]]()
+    for key in keys:
+        pattern = _lazy(key.rest)
+        by_beginning |= dict.fromkeys(key.begins.split(), (key, pattern))
+    by_letters = dict[str, tuple[tuple[str, _Key, re.Pattern[str]], ...]]()
+    for beginning, (key, pattern) in sorted(by_beginning.items(), key=lambda one: -len(one[0])):
+        first = beginning[:_INDEXED]
+        by_letters[first] = (*by_letters.get(first, ()), (beginning, key, pattern))
+    shapes = msgspec.convert(table["shapes"], tuple[_Shape, ...])
+    files = {name: frozenset(text.split()) for name, text in table["files"].items()}
+    return _Rules(
+        beginnings=tuple(by_beginning),
+        by_letters=by_letters,
+        shapes=tuple((one, tuple(one.needs.split("|")), _lazy(one.pattern)) for one in shapes),
+        **files,
+    )
+
+
+def _lazy(pattern: str) -> re.Pattern[str]:
+    return LazyPattern(pattern, 0)  # type: ignore[return-value]
+
+
+# ---- what is asked
+
+
+def find_secrets(text: str, path: str = "") -> tuple[FoundSecret, ...]:
+    """Return the secrets of a text, in order, none within another; `path` says what kind of file it is."""
+    if len(text) > MAX_CHARS:
+        ahead, end = text[: MAX_CHARS - _END_CHARS], len(text) - _END_CHARS
+        later = (FoundSecret(one.start + end, one.end + end, one.kind) for one in find_secrets(text[end:], path))
+        return (*find_secrets(ahead, path), *later)
+    lowered = text.lower() if text.isascii() else _lowered(text)
+    kind = _kind_of(path, text)
+    found = sorted((*_keys(text), *_ends_of_keys(text), *_shapes(text, lowered, kind), *_assigned(text, lowered, kind)))
+    return _apart(found[:_MAX_FOUND])
+
+
+def hide_secrets(text: str, path: str = "") -> str:
+    """Return the text with the value of every secret replaced by `[hidden]`; line breaks stay."""
+    return _without(text, find_secrets(text, path))
+
+
+def _without(text: str, found: tuple[FoundSecret, ...]) -> str:
+    if not found:
+        return text
+    parts, end = list[str](), 0
+    for one in found:
+        value = text[one.start : one.end]
+        parts += (text[end : one.start], *(["\n".join([HIDDEN] * (value.count("\n") + 1))]))
+        end = one.end
+    return "".join((*parts, text[end:]))
+
+
+def is_withheld(path: str) -> bool:
+    """Return whether a file of that name is left out as a whole when it holds a secret: data, not program text."""
+    return _kind_of(path, "") == "data"
+
+
+def without_secrets(text: str, path: str) -> tuple[str, str]:
+    """Return a file as it may be sent unasked, and why it may not be sent at all: "" = what is returned may be."""
+    if is_withheld(path):
+        return text, why_secret(text, path)
+    return hide_secrets(text, path), ""
+
+
+def hide_keys(text: str) -> str:
+    """Return the text without keys that say whose they are and private keys: what nobody prints on purpose."""
+    lowered = text.lower() if text.isascii() else _lowered(text)
+    found = [*_keys(text), *_ends_of_keys(text), *_shapes(text, lowered, "code", only=_PRIVATE_KEYS)]
+    return _without(text, _apart(sorted(found)))
+
+
+def why_secret(text: str, path: str = "") -> str:
+    """Return the first secret as half a sentence, "GitHub token in line 3", "" = there is none."""
+    found = find_secrets(text, path)
+    if not found:
+        return ""
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{found[0].kind} in line {text.count(chr(10), 0, found[0].start) + 1}{more}"
+
+
+# ---- how they are found
+
+
+def _kind_of(path: str, text: str) -> str:
+    """Return "code", "shell" (values without quotes count), "prose" or "data"; a text without a name is prose."""
+    rules, name = _rules(), path.rpartition("/")[2].lower()
+    extension = name.rpartition(".")[2] if "." in name[1:] else ""
+    if extension in rules.unquoted:
+        return "shell"
+    if extension in rules.code:
+        return "code"
+    if name in rules.code_names or name.startswith(("dockerfile", "containerfile")) or text.startswith("#!"):
+        return "shell"
+    return "prose" if not path or extension in rules.prose else "data"
+
+
+def _lowered(text: str) -> str:
+    """Return the text in lower case with as many letters: one capital becomes two."""
+    return text.replace("\u0130", "I").lower()
+
+
+def _apart(found: list[FoundSecret]) -> tuple[FoundSecret, ...]:
+    """Return the secrets without those that stand in others; what overlaps becomes one."""
+    apart = list[FoundSecret]()
+    for one in found:
+        if apart and one.start < apart[-1].end:
+            if one.end > apart[-1].end:
+                apart[-1] = FoundSecret(apart[-1].start, one.end, apart[-1].kind)
+        else:
+            apart.append(one)
+    return tuple(apart)
+
+
+_BEFORE_KEY = regex(r"[=/]")
+_RUN = regex(r"(?<![A-Za-z0-9_])[A-Za-z0-9][\w.~$/+=%-]{11,}")
+
+
+def _keys(text: str) -> Iterator[FoundSecret]:
+    """Yield the keys that say whose they are."""
+    rules = _rules()
+    for start in _starts_of_keys(text):
+        if not text.startswith(rules.beginnings, start):
+            continue
+        longer = rules.by_letters.get(text[start : start + _INDEXED], ())
+        for beginning, key, pattern in (*longer, *rules.by_letters.get(text[start], ())):
+            if text.startswith(beginning, start) and (match := pattern.match(text, start + len(beginning))):
+                value = match[0]
+                if (
+                    len(set(value)) >= _MIN_DISTINCT
+                    and not is_placeholder(value)
+                    and (not key.random or is_random(value))
+                ):
+                    yield FoundSecret(start, match.end(), key.name)
+                    break
+
+
+def _starts_of_keys(text: str) -> Iterator[int]:
+    """Yield where a key may begin: a run of its letters, also after `NAME=` and in the path of an address."""
+    for run in _RUN.finditer(text):
+        start = run.start()
+        yield start + (text[start - 1 : start] == "\\" and text[start] in "nrt")
+        yield from (sign.end() for sign in _BEFORE_KEY.finditer(text, start, run.end()))
+
+
+def _shapes(text: str, lowered: str, kind: str, only: frozenset[str] = frozenset()) -> Iterator[FoundSecret]:
+    """Yield the secrets that what stands around them says are some."""
+    known = dict[str, bool]()
+    for shape, needs, pattern in _rules().shapes:
+        if (shape.place == "data" and kind != "data") or (shape.place == "lines" and kind not in ("data", "prose")):
+            continue
+        if only and shape.name not in only:
+            continue
+        for need in needs:
+            if need not in known:
+                known[need] = need in lowered
+        if not any(known[need] for need in needs):
+            continue
+        for match in pattern.finditer(text):
+            value = match[1]
+            if value and _fits(shape.judge, value, match[0]):
+                yield FoundSecret(match.start(1), match.end(1), shape.name)
+
+
+def _fits(judge: str, value: str, whole: str) -> bool:
+    """Return whether a value is what the shape says."""
+    match judge:
+        case "password" | "address" | "query" | "connection":
+            return is_password(value) or (judge != "query" and is_random(value))
+        case "token" | "header" | "base64":
+            return is_random(value) or (judge == "base64" and not is_placeholder(value) and is_random(value, 2.5))
+        case "random":
+            return is_random(value)
+        case "any":
+            return any(len(part) > 5 and not is_placeholder(part) for part in value.split())
+        case "logins":
+            return "," in value and any(is_password(part.strip('" ')) for part in value.split("\n", 1)[0].split(","))
+    return True
+
+
+_END_OF_KEY = regex(r"-----END[ A-Z0-9_]{0,40}PRIVATE KEY")
+_BEFORE_END = regex(r"""[A-Za-z0-9+/=\s"'\\,]{32,12000}""")
+
+
+def _ends_of_keys(text: str) -> Iterator[FoundSecret]:
+    """Yield what stands before the last line of a private key whose first line may be cut off."""
+    if "PRIVATE KEY" in text:
+        for end in _END_OF_KEY.finditer(text):
+            if before := _BEFORE_END.match(text[max(0, end.start() - 12_000) : end.start()][::-1]):
+                yield FoundSecret(end.start() - before.end(), end.start(), "PEM private key")
+
+
+_KINDS = {"password": "password", "token": "key or token"}
+_WORD = regex(
+    r"pass(?:word|wd|phrase|code|wort)?|pwd|psk|secret|token|key|auth|credential|salt|cookie|session|jwt|webhook|signature"
+    r"|bearer|requirepass|dsn|_pat\b|master"
+)
+_SIGN = regex(
+    r"""["'`\])]{0,3}[ \t]{0,8}(?::[ \t]{0,2}[&\w.<>\[\]'|?* ]{1,30}(?==))?[ \t]{0,12}"""
+    r"""(?:=>|:=|\?=|\|\|=|={1,3}|:|,|\(|[ ](?=["']))[ \t]{0,8}"""
+    r"""(?:(?:String(?:::from)?|SecretStr|Buffer\.from|bytes|(?:base64\.)?b64decode|atob)\()?"""
+    r"""(?:(?:[brufBRUF@$]|rb|br)(?=["']))?"""
+)
+_QUOTED = regex(r"""(?:"([^"\n]{4,600})"|'([^'\n]{4,600})'|`([^`\n]{4,600})`|\\"([^"\\\n]{4,600})\\")""")
+_RUN_END = regex(r"""[\s"'`,;)(}{\]\[<>&|]|$""")
+_UNQUOTED = regex(r"""([^\s"'`,;)(}{\]\[<>&|]{4,600})(?=[\s"'`,;}\])&]|$)""")
+_SPACED = regex(
+    r"""(?m)^[+-]?[ \t]*(?:(?:set|setenv|env|export|let|\$env:)[ \t]+(?:-\w{1,3}[ \t]+)?)?([A-Za-z_][\w.-]{2,60})"""
+    r"""[ \t]+["']?([^\s"'=:(){};,]{6,600})["']?[ \t]*$""",
+    re.IGNORECASE,
+)
+
+
+def _assigned(text: str, lowered: str, kind: str) -> Iterator[FoundSecret]:
+    """Yield the values of names that say they are secret."""
+    done, run_end, in_run = -1, -1, 0
+    for word in _WORD.finditer(lowered):
+        if word.end() <= done:
+            continue
+        start, done = _name_at(text, word.start(), word.end())
+        strength = strength_of(text[start:done])
+        if not strength:
+            continue
+        sign = _SIGN.match(text, done)
+        if sign is None:
+            continue
+        if sign.end() >= run_end:
+            end = _RUN_END.search(text, sign.end())
+            run_end, in_run = end.start() if end else len(text), 0
+        if run_end - sign.end() > _MAX_VALUE:
+            continue
+        in_run += 1
+        if in_run > _MAX_IN_RUN:
+            continue
+        quoted = _QUOTED.match(text, sign.end())
+        value = quoted or (None if kind == "code" else _UNQUOTED.match(text, sign.end()))
+        between = sign[0].strip(" \t\"'")
+        if quoted is None and kind == "code" and sign[0] == "=" and "_" in text[start:done]:
+            value = _UNQUOTED.match(text, sign.end())  # `TOKEN=…` within a string
+        if value is None or (quoted is None and between not in ("=", ":", ":=", "=>", "?=")):
+            continue
+        if between in (",", "") and ("_" not in text[start:done] if between else text[start:done].lower() == "pass"):
+            continue
+        group = value.lastindex or 0
+        if _is_secret_value(strength, value[group], is_quoted=quoted is not None, kind=kind):
+            yield FoundSecret(value.start(group), value.end(group), _KINDS[strength])
+    if kind in ("data", "shell"):
+        for match in _SPACED.finditer(text):
+            strength = strength_of(match[1])
+            if strength and _is_secret_value(strength, match[2], is_quoted=False, kind=kind):
+                yield FoundSecret(match.start(2), match.end(2), _KINDS[strength])
+
+
+def _name_at(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return where the name begins and ends that these letters are a part of."""
+    first, last = max(0, start - 60), min(len(text), end + 60)
+    while start > first and text[start - 1] in _NAME_LETTERS:
+        start -= 1
+    while end < last and text[end] in _NAME_LETTERS:
+        end += 1
+    return start, end
+
+
+def _is_secret_value(strength: str, value: str, *, is_quoted: bool, kind: str) -> bool:
+    value = value.strip().rstrip("\\")
+    if strength == "password":
+        if not is_password(value):
+            return False
+        return is_quoted or kind in ("data", "shell") or is_mixed(value)
+    return is_random(value)

@@ -1,0 +1,268 @@
+"""Hostile repositories × everything of the plugin that uses git: nothing of the repository runs (issue 20, section 1).
+
+A planted program writes a canary. Controls run plain git in the same repository, so that a canary that cannot be
+written is noticed: each kind names the command that runs it, or why no command of ours could.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from codecompanion.errors import InputError
+from codecompanion.workspace.git import read_status
+from codecompanion.workspace.git_config import programs_named
+from codecompanion.workspace.git_diff import read_diff
+from codecompanion.workspace.git_head import read_head
+from codecompanion.workspace.git_history import read_head as read_commit
+from codecompanion.workspace.git_history import recent_commits
+from codecompanion.workspace.git_listing import files_by_git, names_below
+from codecompanion.workspace.git_staged import read_staged
+from codecompanion.workspace.merge import merge
+from codecompanion.workspace.named_files import files_named
+from codecompanion.workspace.project_files import Choice, list_project_files, listed_among
+from codecompanion.workspace.text_search import files_with
+from tests.attacks.conftest import Tally
+from tests.attacks.sizes import FULL
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
+REPO = Path(__file__).resolve().parents[2]
+CONTROL = ("-c", "protocol.ext.allow=always", "-c", "protocol.file.allow=always")
+# Key → the plain git command that starts what it names; () where no command that only reads does.
+KEYS: dict[str, tuple[str, ...]] = {
+    "core.fsmonitor": ("status",),
+    "core.hooksPath": (),
+    "core.pager": (),  # a pager wants a terminal
+    "pager.log": (),
+    "core.editor": ("commit", "--allow-empty", "--amend"),
+    "sequence.editor": (),
+    "core.askPass": (),
+    "core.sshCommand": ("ls-remote", "ssh://host.invalid/x"),
+    "core.gitProxy": ("ls-remote", "git://host.invalid/x"),
+    "core.alternateRefsCommand": (),
+    "credential.helper": ("credential", "fill"),
+    "diff.external": ("diff",),
+    "diff.d.command": ("diff",),
+    "diff.d.textconv": ("diff",),
+    "filter.f.clean": ("diff",),
+    "filter.f.process": ("diff",),
+    "filter.f.smudge": ("checkout", "--", "f.txt"),
+    "merge.m.driver": (),
+    "gpg.program": ("log", "--show-signature"),
+    "gpg.ssh.program": (),
+    "gpg.x509.program": (),
+    "interactive.diffFilter": (),
+    "uploadpack.packObjectsHook": (),
+    "gc.recentObjectsHook": (),
+    "difftool.t.cmd": ("difftool", "--no-prompt", "--tool=t"),
+    "mergetool.t.cmd": (),
+    "browser.b.cmd": (),
+    "man.m.cmd": (),
+    "imap.tunnel": (),
+    "sendemail.sendmailCmd": (),
+    "trailer.t.command": (),
+    "tar.t.command": ("archive", "--format=t", "HEAD"),
+    "alias.x": ("x",),
+    "hook.x.command": (),
+    "remote.origin.uploadpack": ("ls-remote", "origin"),
+    "lfs.customtransfer.x.path": (),
+}
+ALSO = {
+    "diff.d.textconv": {},
+    "gpg.program": {"log.showSignature": "true"},
+    "gpg.ssh.program": {"log.showSignature": "true", "gpg.format": "ssh"},
+    "remote.origin.uploadpack": {"remote.origin.url": "."},
+    "filter.f.clean": {"filter.f.required": "true"},
+}
+SIGNED = b"""\
+tree %s
+author a <a@b> 1700000000 +0000
+committer a <a@b> 1700000000 +0000
+gpgsig -----BEGIN PGP SIGNATURE-----
+ iQ
+ -----END PGP SIGNATURE-----
+
+signed
+"""
+
+
+def git(folder: Path, *arguments: str, check: bool = True, **more: object) -> subprocess.CompletedProcess[bytes]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"}
+    who = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+    options = {"capture_output": True, "stdin": subprocess.DEVNULL, "timeout": 20, "env": environment} | more
+    return subprocess.run(["git", *who, *arguments], cwd=folder, check=check, **options)  # type: ignore[call-overload, no-any-return]
+
+
+class Hostile:
+    """A repository with a change, a staged file, attributes for every kind of driver, and a program that is planted."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make it, without anything that runs the program yet."""
+        self.root, self.canary = folder / "repo", folder / "canary"
+        self.root.mkdir(parents=True)
+        self.program = folder / "program"
+        self.program.write_text(f"#!/bin/sh\necho x >> '{self.canary}'\nexit 1\n")
+        self.program.chmod(0o755)
+        git(self.root, "init", "-q", "-b", "main")
+        (self.root / ".gitattributes").write_text("*.txt diff=d filter=f merge=m\n")
+        for name in ("f.txt", "g.txt"):
+            (self.root / name).write_text("one needle\n")
+        git(self.root, "add", ".")
+        git(self.root, "commit", "-q", "-m", "first")
+        tree = git(self.root, "rev-parse", "HEAD^{tree}").stdout.strip()
+        made = subprocess.run(
+            ["git", "hash-object", "-t", "commit", "-w", "--stdin"],
+            cwd=self.root, input=SIGNED % tree, capture_output=True, check=True,
+        )  # fmt: skip
+        git(self.root, "update-ref", "refs/heads/main", made.stdout.decode().strip())
+        (self.root / "f.txt").write_text("two needle\n")
+        (self.root / "new.txt").write_text("a needle\n")
+        git(self.root, "add", "new.txt")
+        (self.root / "g.txt").write_text("three\n")
+
+    def ran(self) -> bool:
+        """Return whether the program ran since it was asked last."""
+        ran = self.canary.exists()
+        self.canary.unlink(missing_ok=True)
+        return ran
+
+
+ACTIONS: dict[str, Callable[[Path], object]] = {
+    "status": read_status,
+    "head": read_head,
+    "commit": read_commit,
+    "history": recent_commits,
+    "listing": lambda root: list(files_by_git(root)),
+    "completion": names_below,
+    "project files": lambda root: list_project_files(root, Choice()),
+    "some files": lambda root: listed_among(root, ["f.txt"], Choice()),
+    "named files": lambda root: files_named(root, ["f.txt", "new.txt", "none.txt"]),
+    "text search": lambda root: files_with(root, ["needle"]),
+    "diff": lambda root: read_diff(root, ""),
+    "unstaged": lambda root: read_diff(root, "unstaged"),
+    "staged diff": lambda root: read_diff(root, "staged"),
+    "branch": lambda root: read_diff(root, "branch"),
+    "a commit": lambda root: read_diff(root, "HEAD"),
+    "a range": lambda root: read_diff(root, "HEAD..HEAD"),
+    "staged": read_staged,
+    "merge": lambda root: merge("a\n", "b\n", "c\n", ("x", "y", "z")),
+    "programs": programs_named,
+}
+
+
+def attack(hostile: Hostile, folder: Path) -> list[str]:
+    """Do everything in a folder; return the actions by which the program ran."""
+    ran = []
+    for name, action in ACTIONS.items():
+        with contextlib.suppress(InputError, OSError):
+            action(folder)
+        ran += [name] if hostile.ran() else []
+    return ran
+
+
+def test_no_key_of_the_configuration_runs_anything(
+    tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each key, in the repository's file and in an included one, × each action; all of them with ATTACKS=full."""
+    monkeypatch.setattr("codecompanion.workspace.text_search._ripgrep", no_ripgrep)
+    hostile = Hostile(tmp_path)
+    config, clean = hostile.root / ".git" / "config", (hostile.root / ".git" / "config").read_text()
+    tried, ran, controls = 0, list[str](), list[str]()
+    for key, control in KEYS.items():
+        if not (control or FULL):
+            continue
+        lines = "".join(entry(name, value) for name, value in {key: str(hostile.program), **ALSO.get(key, {})}.items())
+        if key == "alias.x":
+            lines = entry(key, f"!{hostile.program}")
+        (hostile.root / ".git" / "more").write_text(lines)
+        for text in (clean + lines, clean + "[include]\n\tpath = more\n")[: 2 if FULL else 1]:
+            config.write_text(text)
+            found = attack(hostile, hostile.root)
+            tried += len(ACTIONS)
+            ran += [f"{key}: {action}" for action in found]
+        assert programs_named(hostile.root), key
+        if control:
+            git(hostile.root, *CONTROL, *control, check=False, **question_of(control))
+            controls += [] if hostile.ran() else [key]
+            config.write_text(clean)
+            (hostile.root / "f.txt").write_text("two needle\n")
+            git(hostile.root, "add", "new.txt", check=False)
+    tally("git: keys that name programs × actions", tried=tried, held=tried - len(ran))
+    assert not ran, "\n".join(ran)
+    assert not controls, f"plain git does not run these, so that they prove nothing: {controls}"
+
+
+def entry(key: str, value: str) -> str:
+    """Return a key as it is written in a file."""
+    section, _, name = key.rpartition(".")
+    first, _, second = section.partition(".")
+    head = f'[{first} "{second}"]' if second else f"[{first}]"
+    return f'{head}\n\t{name} = "{value}"\n'
+
+
+def no_ripgrep(*_: object) -> None:
+    raise FileNotFoundError("rg")
+
+
+def question_of(control: tuple[str, ...]) -> dict[str, object]:
+    """Return the input of a control: `credential fill` wants a question."""
+    if control[0] == "credential":
+        return {"input": b"protocol=https\nhost=host.invalid\n\n", "stdin": None}
+    return {}
+
+
+def test_folders_that_look_like_repositories_and_pointers_run_nothing(
+    tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bare-like folder in a clone, `.git` files, nested repositories, submodules, hooks, a promisor, GIT_*."""
+    monkeypatch.setattr("codecompanion.workspace.text_search._ripgrep", no_ripgrep)
+    hostile = Hostile(tmp_path)
+    evil = entry("core.fsmonitor", str(hostile.program)) + entry("diff.external", str(hostile.program))
+    bare = hostile.root / "docs"
+    for name in ("objects", "refs"):
+        (bare / name).mkdir(parents=True)
+    (bare / "HEAD").write_text("ref: refs/heads/main\n")
+    (bare / "config").write_text(f"[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n{evil}")
+    git(bare, "status", check=False)
+    assert hostile.ran(), "the control did not run"
+    pointer, nested = tmp_path / "pointer", hostile.root / "nested"
+    pointer.mkdir()
+    (pointer / ".git").write_text(f"gitdir: {bare}\n")
+    nested.mkdir()
+    git(nested, "init", "-q")
+    (nested / ".git" / "config").open("a").close()
+    config = (nested / ".git" / "config").read_text()
+    (nested / ".git" / "config").write_text(config + evil)
+    for name in ("pre-commit", "post-checkout", "post-index-change", "fsmonitor-watchman", "reference-transaction"):
+        shutil.copy(hostile.program, hostile.root / ".git" / "hooks" / name)
+    own = hostile.root / ".git" / "config"
+    promisor = (
+        entry("remote.origin.url", f"ext::{hostile.program}") + entry("remote.origin.promisor", "true")
+        + entry("extensions.partialClone", "origin") + entry("protocol.ext.allow", "always")
+    )  # fmt: skip
+    own.write_text(own.read_text() + promisor)
+    blob = git(hostile.root, "rev-parse", "HEAD:g.txt").stdout.decode().strip()
+    (hostile.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    git(hostile.root, "cat-file", "-p", blob, check=False)
+    assert hostile.ran(), "the control of the promisor did not run"
+    monkeypatch.setenv("GIT_DIR", str(bare))
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", str(hostile.program))
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(hostile.program))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.fsmonitor")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(hostile.program))
+    folders = [hostile.root, bare, pointer, nested]
+    ran = [f"{folder.name}: {action}" for folder in folders for action in attack(hostile, folder)]
+    tally(
+        "git: folders, pointers, hooks, promisors, GIT_* × actions",
+        tried=4 * len(ACTIONS),
+        held=4 * len(ACTIONS) - len(ran),
+    )
+    assert not ran, "\n".join(ran)

@@ -1,0 +1,195 @@
+"""Broken request bodies of every wire format: the gate refuses them before the network, and no good one (issue 20)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from codecompanion.adapters.anthropic_messages.wire import AnthropicMessages
+from codecompanion.adapters.base import AdapterSettings, ChatRequest
+from codecompanion.adapters.http.adapter import HttpAdapter
+from codecompanion.adapters.openai_chat.wire import OpenAIChat
+from codecompanion.adapters.openai_responses.wire import OpenAIResponses
+from codecompanion.adapters.request_gate import Purpose
+from codecompanion.adapters.wire_format import HttpCall, WireFormat
+from codecompanion.errors import RequestRejected
+from codecompanion.model.messages import Message
+from tests.adapters import test_anthropic_mutations as anthropic
+from tests.adapters import test_chat_mutations as chat
+from tests.adapters import test_responses_mutations as responses
+from tests.adapters.conftest import collect
+from tests.attacks.conftest import Tally
+from tests.attacks.sizes import FULL
+from tests.providers.anthropic.refusals import Refused
+from tests.providers.anthropic.rules.request import check_request
+from tests.providers.anthropic.server import AnthropicServer
+from tests.providers.chat.server import ChatServer
+
+RECORDED = Path(__file__).resolve().parents[3] / "shared" / "data" / "wire" / "recorded.jsonl"
+WIRES: dict[str, type[OpenAIChat] | type[OpenAIResponses] | type[AnthropicMessages]] = {
+    "chat": OpenAIChat,
+    "responses": OpenAIResponses,
+    "messages": AnthropicMessages,
+}
+LEDGER_ONLY = "without its required following item"
+"""Only the provider knows which item of its own followed a reasoning item."""
+MEMORY_ONLY = "blocks in the latest assistant message cannot be modified"
+"""Only the provider knows which of its neighbouring messages were one reply."""
+ONCE_RECORDED = "content': empty string"
+"""The fake refuses an empty text of the model; the real endpoint was recorded taking one."""
+
+
+def wire_of(
+    family: str, kind: Literal["openai", "openai_compatible"] = "openai", url: str = "http://x.test", **parameters: Any
+) -> WireFormat:
+    settings = AdapterSettings(name="t", kind=kind, base_url=url, model="m", parameters=parameters)
+    return WIRES[family](settings, lambda _: b"")
+
+
+def chat_bodies() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the mutants that the fake provider refuses."""
+    for messages in chat.BASES.values():
+        for name, mutant in chat.mutants(chat.rendered(messages)):
+            if chat.refusal(mutant) is not None:
+                yield name, mutant
+
+
+def responses_bodies() -> Iterator[tuple[str, dict[str, Any]]]:
+    for messages in responses.BASES.values():
+        body = responses.rendered(messages)
+        ledger = responses.ledger_of(body)
+        for name, mutant in responses.mutants(body):
+            why = responses.refusal_of(mutant, ledger)
+            if why is not None and LEDGER_ONLY not in why and ONCE_RECORDED not in why:
+                yield name, mutant
+
+
+async def messages_bodies() -> list[tuple[str, dict[str, Any]]]:
+    """Return the mutants; what the provider encrypted is its own business, and goes back as it came."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    for thinking in (None, {"type": "adaptive"}, {"type": "enabled", "budget_tokens": 1024}):
+        for demand in (False, True) if FULL else (True,):
+            server, bodies = await anthropic.record(thinking=thinking, demand=demand)
+            for body in bodies:
+                for name, mutant in anthropic.mutate(body):
+                    why = "" if is_of_provider(name, body, mutant) else why_refused(server, mutant)
+                    if why and MEMORY_ONLY not in why:
+                        found.append((name, mutant))
+    return found
+
+
+def why_refused(server: AnthropicServer, body: dict[str, Any]) -> str:
+    """Return why the fake would refuse the body, "" when it would not."""
+    try:
+        check_request(server._rules, server._memory, body, anthropic.BETAS)
+    except Refused as refused:
+        return refused.refusal.message
+    return ""
+
+
+def is_of_provider(name: str, body: dict[str, Any], mutant: dict[str, Any]) -> bool:
+    """Return whether the mutation changes what only the provider can judge: its own blocks, or a kind it may invent."""
+    if name.startswith("unknown kind"):
+        number, _, _ = name.removeprefix("unknown kind ").partition(".")
+        return bool(body["messages"][int(number)]["role"] == "assistant")
+    try:
+        return anthropic.sealed_of(mutant) != anthropic.sealed_of(body)
+    except (KeyError, TypeError):
+        return False
+
+
+async def test_what_a_provider_would_refuse_never_leaves(tally: Tally) -> None:
+    """By the fake providers as judges, with what only they can know left out."""
+    missed: list[str] = []
+    for family, bodies in (
+        ("chat", list(chat_bodies())),
+        ("responses", list(responses_bodies())),
+        ("messages", await messages_bodies()),
+    ):
+        gate = wire_of(family).gate()
+        passed = [name for name, body in bodies if not gate.find_problem(json.dumps(body).encode(), "reply")]
+        tally("requests: mutated bodies × formats", tried=len(bodies), held=len(bodies) - len(passed))
+        missed += [f"{family}: {name}" for name in passed]
+        assert len(bodies) > 800
+    assert not missed, missed[:20]
+
+
+@pytest.mark.skipif(not RECORDED.is_file(), reason=f"{RECORDED} is not on this machine")
+def test_no_recorded_request_is_refused() -> None:
+    """Also those of compatible endpoints, with arguments and tools of their own."""
+    judged = 0
+    for line in RECORDED.read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        body = entry["request"]
+        if entry["family"] not in WIRES or entry["status"] != 200 or not isinstance(body, dict):
+            continue
+        kind: Literal["openai", "openai_compatible"] = (
+            "openai" if entry["host"] == "api.openai.com" else "openai_compatible"
+        )
+        last = entry["path"].rpartition("/")[2]
+        purposes: dict[str, Purpose] = {"compact": "compaction", "input_tokens": "count", "count_tokens": "count"}
+        own = dict.fromkeys(body.keys() - {"model", "messages", "input", "tools"}, 1)
+        gate = wire_of(entry["family"], kind, **own).gate()
+        assert gate.find_problem(json.dumps(body).encode(), purposes.get(last, "reply")) == "", entry["source"]
+        judged += 1
+    assert judged > 200
+
+
+class Broken(OpenAIChat):
+    """A format that renders a call without its result."""
+
+    def render(self, request: ChatRequest) -> HttpCall:
+        """Return a body that no endpoint takes."""
+        call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        body = {
+            "model": "m",
+            "messages": [
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "user", "content": "And now?"},
+            ],
+        }
+        return HttpCall("/chat/completions", json.dumps(body).encode())
+
+
+async def test_a_refused_body_never_reaches_the_network() -> None:
+    """One sentence that names the message and the call, and no request."""
+    async with ChatServer() as server:
+        settings = AdapterSettings(name="t", kind="openai", base_url=server.url, model="m")
+        adapter = HttpAdapter(settings, Broken(settings, lambda _: b""), read_key=lambda _: "k")
+        outcome = await collect(adapter, ChatRequest(messages=(Message(id="u", role="user", content="hi"),), model="m"))
+        await adapter.aclose()
+        assert server.requests == []
+    assert isinstance(outcome.error, RequestRejected)
+    said = "messages[1] comes before the result of 'c' (user: “And now?”)"
+    assert str(outcome.error) == f"t: not sent, the provider would refuse it: {said}. The chat is unchanged."
+
+
+def test_arguments_of_the_users_own_pass() -> None:
+    """What is configured for a compatible endpoint is sent, whatever it is."""
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}], "top_k": 5, "min_p": "x"})
+    gate = wire_of("chat", "openai_compatible", top_k=5, min_p="x").gate()
+    assert gate.find_problem(body.encode(), "reply") == ""
+    refused = wire_of("chat", "openai_compatible", top_k=5).gate()
+    assert refused.find_problem(body.encode(), "reply") == "unknown argument 'min_p'"
+
+
+@pytest.mark.parametrize("family", WIRES)
+def test_a_chat_that_goes_on_is_judged_as_one_that_begins(family: str) -> None:
+    """The judged beginning is kept; a mutant after it, and one in it, are refused all the same."""
+    wire = wire_of(family)
+    gate = wire.gate()
+    messages = [Message(id=f"m{k}", role="assistant" if k % 2 else "user", content=f"{k}") for k in range(41)]
+    for count in (21, 25, 41):
+        body = wire.render(ChatRequest(messages=tuple(messages[:count]), model="m", chat_id="c", max_output_tokens=9))
+        assert gate.find_problem(body.body, "reply") == ""
+        assert len(gate._kept) == 1
+        assert gate._kept[0][1].count == count - 8
+        for place in (2, count - 3):
+            text = b'"%d"' % place
+            assert text in body.body
+            assert gate.find_problem(body.body.replace(text, b'""', 1), "reply") != ""
+            assert gate.find_problem(body.body.replace(text, b'"\\ud800"', 1), "reply") != ""

@@ -1,0 +1,70 @@
+"""A name that a shell would run is a name (issue 20, section 8): through each door that takes one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chat_driver import ChatDriver
+
+NAMES = ["`touch {}`", "x`touch {}`", "$(touch {})", "`=system('touch {}')`", "=system('touch {}')", "|!touch {}"]
+NAMES += [
+    "%|!touch {}",
+    "#`touch {}`",
+    "~user`touch {}`",
+    "**/`touch {}`",
+    "*`touch {}`",
+    "[`touch {}`]",
+    "{{a,`touch {}`}}",
+]
+# Each takes a name of the list; what it returns or raises does not matter, nothing may run.
+DOORS = {
+    "completion of a name": "require('codecompanion.project_files').fitting(text, 50)",
+    "completion of /file": "require('codecompanion.slash.paths').complete(text)",
+    "completion of an argument": "require('codecompanion.literal').beginning_with(text, vim.fn.getcwd())",
+    "the words of /file": "require('codecompanion.slash.paths').attach_to_current(vim.split(text, ' '))",
+    "a pattern of /file": "require('codecompanion.literal').matching(text)",
+    "a pasted path": "require('codecompanion.sources.dropped').files_in(text, true)",
+    "a place in a file": "require('codecompanion.files.named_place').read(text, { vim.fn.getcwd() })",
+    "a file that is opened": "require('codecompanion.files.show').file(text)",
+    "its absolute path": "require('codecompanion.literal').absolute(text)",
+    "a help tag": "require('codecompanion.sources.help_tags').complete(text)",
+}
+
+
+def test_no_name_runs_a_shell(chat: ChatDriver, tmp_path: Path) -> None:
+    """Each name through each door, as text and as the name of a file; a control shows that Vim would run it."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    canary = tmp_path / "canary"
+    nvim = chat.nvim
+    nvim.lua("vim.cmd.cd(...)", str(folder))
+    nvim.lua("pcall(vim.fn.glob, ...)", f"`touch {canary}`")
+    assert canary.exists(), "the control did not run: this test could not fail"
+    canary.unlink()
+    for name in NAMES:
+        text = name.format(canary)
+        for door, code in DOORS.items():
+            nvim.lua(f"local text = ... pcall(function() return {code} end)", text)
+            assert not canary.exists(), f"{door}: {text}"
+
+
+def test_patterns_of_file_name_what_glob_would(chat: ChatDriver, tmp_path: Path) -> None:
+    """As `glob()` has it, without a shell."""
+    names = ["a.py", "b.txt", ".hidden.py", "src/c.py", "src/deep/d.py", "src/[x].py", "ä.py"]
+    for name in names:
+        (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "project" / name).write_text("x")
+    chat.nvim.lua("vim.cmd.cd(...)", str(tmp_path / "project"))
+    for pattern in (
+        "*.py",
+        "src/*",
+        "**/*.py",
+        "?.py",
+        "[ab].*",
+        ".h*",
+        "src/**/d.py",
+        "none*",
+        f"{tmp_path}/pro*/a.py",
+    ):
+        expected = sorted(chat.nvim.lua("return vim.fn.glob(..., false, true)", pattern))
+        assert chat.nvim.lua("return require('codecompanion.literal').matching(...)", pattern) == expected, pattern

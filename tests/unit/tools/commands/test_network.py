@@ -1,0 +1,115 @@
+"""Which command lines reach the network, also when they hide their program, and which print others' text (issue 20)."""
+
+from __future__ import annotations
+
+import pytest
+
+from codecompanion.formats.package_table import package_table
+from codecompanion.tools.commands.network import needs_network, network_program, printing_program
+
+REACHES = [
+    "curl x",
+    "/usr/bin/curl x",
+    "env A=1 curl x",
+    "sh -c 'git push'",
+    "c''url x",
+    "\\curl x",
+    "$(echo curl) x",
+    "`echo curl` x",
+    "python3 -c 'import socket'",
+    "echo x | sh",
+    "bash <(cat f)",
+    "exec 3<>/dev/tcp/1.2.3.4/80",
+    "git -C x pull",
+    "npm  i left-pad",
+    'eval "$X"',
+    "base64 -d f | bash",
+    "node -e 1",
+    "perl -MIO -e1",
+    "awk 'BEGIN{}' && wget x",
+    "busybox wget x",
+    "X=curl; $X y",
+    "python3 < f",
+    "git clone ssh://a",
+    "ruby -rnet/http -e x",
+    "printf a|nc b 1",
+    "pip install x",
+    "cat f | python3 -",
+    "telnet a",
+    "docker run x",
+    '(cd a; "cu"rl b)',
+]
+STAYS = [
+    "ls -la",
+    "make test",
+    "pytest -q",
+    "git status",
+    "git commit -m 'fix bug'",
+    "cargo build",
+    "grep -rn foo .",
+    "sed -n 1,5p a",
+    "cat a | head",
+    "go test ./...",
+    "npm test",
+    "python3 -m pytest",
+    "python3 script.py",
+    "rg 'foo bar' src",
+    'echo "hi"',
+    "find . -name '*.py'",
+    "node build.js",
+    "git diff HEAD~1",
+    "ruff check .",
+    "for f in *.py; do echo $f; done",
+    "if [ -f a ]; then cat a; fi",
+]
+
+
+@pytest.mark.parametrize("command", REACHES)
+def test_a_command_that_reaches_the_network_or_hides_its_program_is_noticed(command: str) -> None:
+    assert network_program(command)
+
+
+@pytest.mark.parametrize("command", STAYS)
+def test_an_ordinary_command_is_not(command: str) -> None:
+    assert network_program(command) == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "program"),
+    [
+        ("curl -s x | jq .", "curl"),
+        ("gh pr view 3", "gh"),
+        ("npm view x", "npm"),
+        ("npm install", ""),
+        ("git pull", ""),
+    ],
+)
+def test_only_what_prints_the_text_of_others_is_a_source(command: str, program: str) -> None:
+    assert printing_program(command) == program
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["npm install", "cd a && pip3 install x", "FOO=1 curl x", "sudo apt-get update", "python3 -m pip install x"],
+)
+def test_commands_that_need_the_network(command: str) -> None:
+    assert needs_network(command)
+    assert network_program(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["npm test", "git status", "make", "echo curl", "cargo build", "pip list", "uv run pytest", "python3 -c 1", ""],
+)
+def test_commands_that_work_without_it(command: str) -> None:
+    assert not needs_network(command)
+
+
+def test_the_table_x_all_that_print_can_reach_the_network() -> None:
+    table = package_table("tools/commands/network_programs.toml")
+    for group in table.values():
+        names = [*group["any"].split(), *group["with"]]
+        assert len(names) == len(set(names))
+    prints = table["prints"]
+    assert all(network_program(name) for name in prints["any"].split())
+    assert all(network_program(f"{name} {word}") for name, words in prints["with"].items() for word in words.split())

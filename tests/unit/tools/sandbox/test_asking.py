@@ -1,0 +1,171 @@
+"""Where a command runs, when that is asked about, and what becomes of a failure in the sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from codecompanion.settings_sections import SandboxSettings, ToolSettings
+from codecompanion.tools.approval import NETWORK_GRANT, Approvals
+from codecompanion.tools.base import ApprovalQuestion, NoChat, Place, ToolContext
+from codecompanion.tools.builtin.run_command import RUN_COMMAND
+from codecompanion.tools.sandbox.macos import profile
+from codecompanion.tools.sandbox.plan import Places, cache_variables, mounts, repository_places
+from codecompanion.tools.sandbox.sandbox import Sandbox
+from codecompanion.tools.sandbox.trouble import trouble_of
+from tests.outside_tmp import folder_outside_tmp
+from tests.unit.tools.conftest import Call
+
+FREE = ToolSettings(enabled=True, require_approval_before=False, allowed_in_yolo_mode=True, timeout_s=10)
+ASKS = msgspec.structs.replace(FREE, require_approval_before=True)
+
+
+def about(place: Place) -> ApprovalQuestion:
+    return ApprovalQuestion(key="run_command:\0make", title="make", body="make", command="make", place=place)
+
+
+@pytest.mark.parametrize("settings", [FREE, ASKS])
+def test_outside_asks_whatever_was_granted_and_grants_nothing(settings: ToolSettings) -> None:
+    outside = about("outside")
+    granted = Approvals({"run_command": settings}, always=frozenset({outside.key}), yolo=True, network=True)
+    assert granted.needs_question(RUN_COMMAND, outside)
+    assert not granted.needs_question(RUN_COMMAND, about("inside"))
+    plain = Approvals({"run_command": settings})
+    assert plain.after(msgspec.structs.replace(outside, why="it would run outside"), "always") == plain
+
+
+def test_the_network_is_asked_for_once() -> None:
+    approvals = Approvals({"run_command": FREE}, yolo=True)
+    assert approvals.needs_question(RUN_COMMAND, about("network"))
+    assert not approvals.after(about("network"), "once").network
+    granted = approvals.after(about("network"), "always")
+    assert not granted.needs_question(RUN_COMMAND, about("network"))
+    assert [grant.id for grant in granted.grants() if grant.id == NETWORK_GRANT] == [NETWORK_GRANT]
+    assert granted.without(NETWORK_GRANT).needs_question(RUN_COMMAND, about("network"))
+
+
+def test_without_a_sandbox_yolo_covers_no_command_but_an_exact_grant_does() -> None:
+    assert Approvals({"run_command": ASKS}, yolo=True).needs_question(RUN_COMMAND, about("none"))
+    assert not Approvals({"run_command": ASKS}, yolo=True).needs_question(RUN_COMMAND, about("off"))
+    granted = Approvals({"run_command": ASKS}, always=frozenset({about("none").key}))
+    assert not granted.needs_question(RUN_COMMAND, about("none"))
+
+
+@pytest.mark.parametrize(
+    ("output", "trouble"),
+    [
+        ("curl: (6) Could not resolve host: x.org", "network"),
+        ("touch: cannot touch '/etc/x': Read-only file system", "outside"),
+        ("error: EPERM: operation not permitted", "unsure"),
+        ("1 failed, 3 passed", ""),
+    ],
+)
+def test_the_output_says_whether_the_sandbox_is_the_reason(output: str, trouble: str) -> None:
+    assert trouble_of(output) == trouble
+
+
+class Asked(NoChat):
+    """A chat whose user answers questions in one way."""
+
+    def __init__(self, answer: str | None) -> None:
+        self.answer, self.asked = answer, list[ApprovalQuestion]()
+
+    async def ask_to_repeat(self, question: ApprovalQuestion) -> str | None:
+        self.asked.append(question)
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", ["asked", "", None])
+async def test_a_failure_in_the_sandbox_may_be_run_again_outside(
+    call: Call, context: ToolContext, tmp_path_factory: pytest.TempPathFactory, answer: str | None
+) -> None:
+    if context.sandbox is None or context.sandbox.kind not in ("bubblewrap", "namespaces"):
+        pytest.skip("no sandbox with a file system of its own here")
+    chat, runs = Asked(answer), list[tuple[str, ...]]()
+    with folder_outside_tmp("asking-") as outside:
+        output = await call(
+            "run_command",
+            {"chat": chat, "on_second_run": lambda *run: runs.append(run)},
+            command=f"echo x > {outside / 'written'}",
+        )
+        assert (outside / "written").exists() == bool(answer)
+    [question] = chat.asked
+    assert (question.place, bool(question.why)) == ("outside", True)
+    assert output.is_error != bool(answer)
+    said = {"asked": "this is its run outside of the sandbox", "": "declined", None: 'needs="outside"'}[answer]
+    assert [run[1:] for run in runs] == ([("outside", "asked")] if answer else [])
+    assert ("exit 0 · outside" in output.summary) == bool(answer)
+    assert said in output.text
+
+
+async def test_required_refuses_without_a_sandbox(call: Call, tmp_path: Path) -> None:
+    settings = SandboxSettings(mode="required", write=(), read=(), network=False)
+    none = Sandbox(settings, tmp_path / "private", kinds=())
+    output = await call("run_command", {"sandbox": none}, command="echo ran > here")
+    assert output.text.startswith('Commands need a sandbox (`sandbox = "required"`), and this system has none')
+    off = Sandbox(msgspec.structs.replace(settings, mode="off"), tmp_path / "private")
+    assert "exit code 0" in (await call("run_command", {"sandbox": off}, command="echo ran")).text
+
+
+def places(tmp_path: Path, **changes: Any) -> Places:
+    for name in ("workspace", "home/.ssh", "home/.cargo", "private", "data/inner"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "home/.netrc").touch()
+    given = {
+        "root": tmp_path / "workspace",
+        "home": tmp_path / "home",
+        "private": tmp_path / "private",
+        "environment": {},
+    }
+    return Places(**{**given, **changes})
+
+
+def test_what_the_user_lists_wins_over_what_is_hidden(tmp_path: Path) -> None:
+    found = {one.path: one.operation for one in mounts(places(tmp_path, read=("~/.ssh",)), overlays=False)}
+    assert found[str(tmp_path / "home/.ssh")] == "read"
+    assert str(tmp_path / "home/.cargo") not in found
+
+
+def test_a_linked_worktree_counts_only_when_its_repository_says_so(tmp_path: Path) -> None:
+    root, repository = tmp_path / "workspace", tmp_path / "other/.git"
+    root.mkdir()
+    inner = repository / "worktrees/one"
+    inner.mkdir(parents=True)
+    (root / ".git").write_text(f"gitdir: {inner}\n")
+    assert repository_places(root) == [(root / ".git", False)]
+    (inner / "gitdir").write_text(f"{root}/.git\n")
+    (repository / "hooks").mkdir()
+    assert (repository, True) in repository_places(root)
+    assert (repository / "hooks", False) in repository_places(root)
+
+
+def test_the_profile_for_macos_names_what_is_hidden_and_written(tmp_path: Path) -> None:
+    text = profile(places(tmp_path), network=False)
+    assert "(deny file-write*)" in text
+    assert f'(subpath "{tmp_path}/home/.ssh")' in text
+    assert f'(subpath "{tmp_path}/workspace")' in text
+    assert "(deny network*)" in text
+    assert "(deny network*)" not in profile(places(tmp_path / "other"), network=True)
+
+
+def test_a_cache_that_does_not_exist_yet_is_kept_with_the_temporary_files(tmp_path: Path) -> None:
+    """`npm install` in a fresh account: `~/.npm` cannot be made in a home folder that is read-only."""
+    found = cache_variables(places(tmp_path, environment={"GOPATH": "/elsewhere"}), "/tmp")
+    assert found["npm_config_cache"] == "/tmp/caches/npm_config_cache"
+    assert "CARGO_HOME" not in found
+    assert "GOPATH" not in found
+
+
+async def test_the_reason_for_the_network_is_shown_and_the_title_is_not_shortened(context: ToolContext) -> None:
+    """The editor masks what could mislead, then cuts: a mark of our own would be masked, too."""
+    if context.sandbox is None or not context.sandbox.kind:
+        pytest.skip("no sandbox here")
+    command = "curl https://" + "a" * 90 + ".example.org"
+    assert RUN_COMMAND.question is not None
+    question = RUN_COMMAND.question({"command": command, "needs": "network", "reason": "tests download"}, context)
+    assert question is not None
+    assert (question.title, question.why) == (command, "")
+    assert question.note == "It would run with network. The model says: tests download"

@@ -1,0 +1,55 @@
+"""The proof of `:checkhealth`: attempts fail in every kind of sandbox, and succeed where nothing holds them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from codecompanion.engine.doctor import sandbox_findings
+from codecompanion.settings_sections import SandboxSettings
+from codecompanion.tools.sandbox import sandbox as sandbox_module
+from codecompanion.tools.sandbox.confined import Confined, Kind
+from codecompanion.tools.sandbox.escape_check import ATTEMPTS, try_to_escape
+from codecompanion.tools.sandbox.sandbox import LINUX_KINDS, Sandbox
+
+AUTO = SandboxSettings(mode="auto", write=(), read=(), network=False)
+REQUIRED = msgspec.structs.replace(AUTO, mode="required")
+OFF = msgspec.structs.replace(AUTO, mode="off")
+
+
+@pytest.mark.parametrize("kind", LINUX_KINDS)
+def test_every_attempt_fails_in_the_sandbox(kind: Kind, tmp_path: Path) -> None:
+    home, private = tmp_path / "home", tmp_path / "private"
+    home.mkdir()
+    sandbox = Sandbox(AUTO, private, (private,), {"HOME": str(home), "PATH": "/usr/bin:/bin"}, (kind,))
+    if not sandbox.kind:
+        pytest.skip(f"no sandbox of the kind {kind} here: {sandbox.why_none()}")
+    assert [attempt.name for attempt in try_to_escape(sandbox) if attempt.got_through] == []
+    assert list(home.iterdir()) == []
+    [found, *_] = sandbox_findings(sandbox)
+    assert found.ok
+    assert found.text.startswith(f"{kind}; a command just failed to write in the home folder, read a hidden file")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the attempts read /proc")
+def test_every_attempt_gets_through_where_nothing_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = Sandbox(AUTO, tmp_path / "private", (), {"HOME": str(tmp_path)}, ("namespaces",))
+    monkeypatch.setattr(sandbox, "confine", lambda argv, *_, **__: Confined(tuple(argv), {}))
+    assert [attempt.name for attempt in try_to_escape(sandbox) if attempt.got_through] == list(ATTEMPTS)
+    monkeypatch.setattr(sandbox_module.Sandbox, "kind", "namespaces")
+    [found] = sandbox_findings(sandbox)
+    assert not found.ok
+    assert "a command could write in the home folder" in found.text
+
+
+def test_no_sandbox_is_reported_with_its_consequence(tmp_path: Path) -> None:
+    [found] = sandbox_findings(Sandbox(AUTO, tmp_path, kinds=()))
+    assert not found.ok
+    assert "none on this system, commands run as you" in found.text
+    [found] = sandbox_findings(Sandbox(REQUIRED, tmp_path, kinds=()))
+    assert "commands are refused" in found.text
+    [found] = sandbox_findings(Sandbox(OFF, tmp_path))
+    assert "switched off" in found.text
