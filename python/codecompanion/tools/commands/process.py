@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Literal
 
@@ -20,7 +20,7 @@ import msgspec
 
 from codecompanion.errors import ToolError
 from codecompanion.formats.text_files import reason
-from codecompanion.tools.sandbox.confined import Confined, Pipes
+from codecompanion.tools.sandbox.confined import Confined, Launcher, Pipes, Report, launcher_pipes
 
 TERMINATE_S = 0.5
 """How long a process group has to end after SIGTERM."""
@@ -41,61 +41,8 @@ class Ended(msgspec.Struct, frozen=True):
     has_begun: bool = True
 
 
-class _Told(msgspec.Struct, frozen=True):
-    """The launcher's last words: how the command ended, or why it could not be started."""
-
-    code: int | None = None
-    left: bool = False
-    excess: Literal["", "processes", "memory"] = ""
-    problem: str = ""
-    has_begun: bool = True
-
-
 Confine = Callable[[Pipes], Confined]
 """Returns the program as it is started in the sandbox; called in a thread."""
-
-
-class _Launcher:
-    """Our ends of the two pipes to the launcher of a sandbox."""
-
-    def __init__(self) -> None:
-        control, self._asks = os.pipe()
-        self._told, status = os.pipe()
-        os.set_blocking(self._told, False)
-        self.theirs = Pipes(control, status)
-
-    def ask_to_end(self) -> None:
-        """Ask everything in the sandbox to end."""
-        with contextlib.suppress(OSError):
-            os.write(self._asks, b".")
-
-    def told(self) -> _Told | None:
-        """Return how the command ended, None when the launcher was killed before it could say."""
-        try:
-            said = os.read(self._told, 65_536)
-            return msgspec.json.decode(said, type=_Told) if said else _Told(has_begun=False)
-        except (OSError, msgspec.DecodeError):
-            return None
-
-    def close_theirs(self) -> None:
-        """Close the ends that the launcher has got."""
-        for descriptor in (self.theirs.control, self.theirs.status):
-            os.close(descriptor)
-
-    def close(self) -> None:
-        """Close our ends: the launcher kills what is left."""
-        for descriptor in (self._asks, self._told):
-            os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _launcher(is_wanted: bool) -> Iterator[_Launcher | None]:
-    launcher = _Launcher() if is_wanted else None
-    try:
-        yield launcher
-    finally:
-        if launcher is not None:
-            launcher.close()
 
 
 class _Reader(asyncio.Protocol):
@@ -129,7 +76,7 @@ async def run_program(
         ToolError: the program cannot be started.
         asyncio.CancelledError: the awaiting task was cancelled; the process group has ended.
     """
-    with _launcher(confine is not None) as launcher:
+    with launcher_pipes() if confine is not None else contextlib.nullcontext() as launcher:
         pass_fds: tuple[int, ...] = ()
         read_end, write_end = os.pipe()
         with os.fdopen(read_end, "rb", buffering=0) as pipe:
@@ -137,7 +84,7 @@ async def run_program(
                 if confine is not None and launcher is not None:
                     confined = await asyncio.to_thread(confine, launcher.theirs)
                     argv, env = confined.argv, confined.environment
-                    pass_fds = (launcher.theirs.control, launcher.theirs.status)
+                    pass_fds = launcher.theirs.inherited()
                 process = await _started(
                     asyncio.create_subprocess_exec(
                         *argv,
@@ -181,7 +128,7 @@ async def _follow(
     pipe: IO[bytes],
     on_output: Callable[[bytes], None],
     limit_s: float | None,
-    launcher: _Launcher | None,
+    launcher: Launcher | None,
 ) -> Ended:
     reader = _Reader(on_output)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: reader, pipe)
@@ -195,12 +142,12 @@ async def _follow(
         left_running = code is not None and _group_lives(process.pid)
         await _end_group(process, launcher)
         await _wait(reader.at_end, DRAIN_S)
-        return Ended(code, left_running) if launcher is None else _ended_inside(code, launcher.told())
+        return Ended(code, left_running) if launcher is None else _ended_inside(code, launcher.report())
     finally:
         transport.close()
 
 
-def _ended_inside(code: int | None, told: _Told | None) -> Ended:
+def _ended_inside(code: int | None, report: Report | None) -> Ended:
     """Return how a command in the sandbox ended, from the exit code of what started it and the launcher's last words.
 
     Raises:
@@ -208,13 +155,13 @@ def _ended_inside(code: int | None, told: _Told | None) -> Ended:
     """
     if code is None:
         return Ended(None)
-    if told is None:
+    if report is None:
         return Ended(code)
-    if not told.has_begun:
+    if not report.has_begun:
         return Ended(code, has_begun=False)
-    if told.problem:
-        raise ToolError(f"The command cannot be started in the sandbox: {told.problem}.")
-    return Ended(told.code, told.left, told.excess)
+    if report.problem:
+        raise ToolError(f"The command cannot be started in the sandbox: {report.problem}.")
+    return Ended(report.code, report.left, report.excess)
 
 
 async def _wait(event: asyncio.Event, limit_s: float) -> None:
@@ -231,7 +178,7 @@ def _group_lives(pid: int) -> bool:
     return True
 
 
-async def _end_group(process: asyncio.subprocess.Process, launcher: _Launcher | None = None) -> None:
+async def _end_group(process: asyncio.subprocess.Process, launcher: Launcher | None = None) -> None:
     """End every process of the group and wait for the program itself."""
     if process.returncode is not None and not _group_lives(process.pid):
         return

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from codecompanion.tools.sandbox.confined import Pipes
+from codecompanion.tools.sandbox.confined import launcher_pipes
 from codecompanion.tools.sandbox.sandbox import PYTHON, Sandbox
 
 LIMIT_S = 10.0
@@ -87,19 +87,13 @@ def try_to_escape(sandbox: Sandbox) -> tuple[Attempt, ...]:
 
 
 def _run(sandbox: Sandbox, workspace: Path, argv: list[str]) -> list[bool]:
-    control, held = os.pipe()
-    told, status = os.pipe()
-    try:
+    with launcher_pipes() as launcher:
         environment = {"PATH": os.defpath, "HOME": str(sandbox.home)}
-        pipes = Pipes(control, status)
-        confined = sandbox.confine(argv, workspace, workspace, environment, pipes, network=False)
+        confined = sandbox.confine(argv, workspace, workspace, environment, launcher.theirs, network=False)
         ended = subprocess.run(
             confined.argv, env=dict(confined.environment), cwd="/", stdin=subprocess.DEVNULL, capture_output=True,
-            check=False, pass_fds=(control, status), start_new_session=True, timeout=LIMIT_S,
+            check=False, pass_fds=launcher.theirs.inherited(), start_new_session=True, timeout=LIMIT_S,
         )  # fmt: skip
-    finally:
-        for descriptor in (control, held, told, status):
-            os.close(descriptor)
     try:
         return msgspec.json.decode(ended.stdout, type=list[bool])
     except msgspec.DecodeError as error:

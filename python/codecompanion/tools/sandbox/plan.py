@@ -259,7 +259,8 @@ def readable_without_namespaces(places: Places) -> tuple[str, ...]:
     hidden = {*map(str, hidden_places(places)), "/tmp", "/var/tmp"}  # noqa: S108
     shown = [*map(Path, written_places(places)), *_listed(places.read, places)]
     shown += [*_real(places.needed), *_existing(_table()["needed"], places)]
-    opened = {str(parent) for path in hidden for parent in Path(path).parents}
+    above = {parent for path in hidden for parent in Path(path).parents}
+    opened = {str(path) for path in above if not {str(path), *map(str, path.parents)} & hidden}
     found = [str(path) for path in shown]
     for folder in sorted(opened):
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import tempfile
@@ -10,11 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from codecompanion.formats.programs import find_program
 from codecompanion.tools.sandbox import plan
-from codecompanion.tools.sandbox.confined import Confined, Kind, Pipes
+from codecompanion.tools.sandbox.confined import Confined, Kind, Pipes, launcher_pipes
 
 PROBE_S = 10.0
 _SECRET = "probe-of-the-sandbox"  # noqa: S105 nobody's
@@ -67,20 +64,14 @@ def why_not(
 
 def _run(confined: Callable[[Pipes], Confined]) -> tuple[int | None, str]:
     """Return the exit code of a confined command and what was said of a failure."""
-    control, held = os.pipe()
-    told, status = os.pipe()
-    os.set_blocking(told, False)
-    try:
-        made = confined(Pipes(control, status))
+    with launcher_pipes() as launcher:
+        made = confined(launcher.theirs)
         ended = subprocess.run(
             made.argv, env=dict(made.environment), cwd="/", stdin=subprocess.DEVNULL, capture_output=True, check=False,
-            pass_fds=(control, status), start_new_session=True, timeout=PROBE_S,
+            pass_fds=launcher.theirs.inherited(), start_new_session=True, timeout=PROBE_S,
         )  # fmt: skip
         stderr = ended.stderr.decode("utf-8", "replace")
-        with contextlib.suppress(BlockingIOError, msgspec.DecodeError):
-            answer = msgspec.json.decode(os.read(told, 65_536))
-            return answer.get("code"), answer.get("problem") or stderr
-        return ended.returncode, stderr
-    finally:
-        for descriptor in (control, held, told, status):
-            os.close(descriptor)
+        report = launcher.report()
+        if report is None or not report.has_begun:
+            return ended.returncode, stderr
+        return report.code, report.problem or stderr

@@ -185,7 +185,7 @@ class Sandbox:
             told["writable"] = [str(places.private / "tmp"), *_DEVICES, *plan.written_places(places)]
             temporary = str(places.private / "tmp")
             caches = plan.cache_variables(places, temporary)
-            return Confined(_launched(told, argv), {**kept, **caches, "TMPDIR": temporary})
+            return Confined(_launched(told, argv, pipes.plan), {**kept, **caches, "TMPDIR": temporary})
         mounts = _with_empty_file(plan.mounts(places, overlays=kind == "namespaces" or self._overlays), places.private)
         for mount in mounts:
             if mount.operation == "overlay":
@@ -194,12 +194,12 @@ class Sandbox:
         kept = {**kept, **plan.cache_variables(places, "/tmp"), "TMPDIR": "/tmp"}  # noqa: S108 a folder of the sandbox
         if kind == "namespaces":
             told |= {"base": str(places.private / "root"), "mounts": [_listed(mount) for mount in mounts]}
-            return Confined(_launched(told, argv), kept)
+            return Confined(_launched(told, argv, pipes.plan), kept)
         inner = _inner_mounts(mounts, places.private) if self._overlays else []
         told |= {"private": _INSIDE, "mounts": inner, "prepares": self._overlays}
         program = find_program("bwrap", search_path=self._environment.get("PATH", ""), of_root=True)
         outer = _bubblewrap(program, mounts, places.private, cwd, network=network, prepares=self._overlays)
-        return Confined((*outer, *_launched(told, argv)), kept)
+        return Confined((*outer, *_launched(told, argv, pipes.plan)), kept)
 
 
 def _made(folder: Path) -> Path:
@@ -208,8 +208,11 @@ def _made(folder: Path) -> Path:
     return folder.resolve()
 
 
-def _launched(told: Mapping[str, object], argv: tuple[str, ...]) -> tuple[str, ...]:
-    return (PYTHON, "-I", "-S", str(_LAUNCHER), msgspec.json.encode(told).decode(), *argv)
+def _launched(told: Mapping[str, object], argv: tuple[str, ...], plan: int) -> tuple[str, ...]:
+    """Write the plan where the launcher reads it, and return the launcher's command line."""
+    with open(plan, "wb", closefd=False) as file:
+        file.write(msgspec.json.encode(told))
+    return (PYTHON, "-I", "-S", str(_LAUNCHER), str(plan), *argv)
 
 
 def _listed(mount: plan.Mount) -> tuple[str, str, str]:

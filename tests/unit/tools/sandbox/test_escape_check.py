@@ -34,6 +34,19 @@ def test_every_attempt_fails_in_the_sandbox(kind: Kind, tmp_path: Path) -> None:
     assert found.text.startswith(f"{kind}; a command just failed to write in the home folder, read a hidden file")
 
 
+@pytest.mark.parametrize("kind", LINUX_KINDS)
+def test_a_home_folder_with_thousands_of_entries_has_a_sandbox(kind: Kind, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    for number in range(3000):
+        (home / f"{number:04}{'x' * 60}").touch()
+    sandbox = Sandbox(AUTO, tmp_path / "private", (), {"HOME": str(home), "PATH": "/usr/bin:/bin"}, (kind,))
+    if not sandbox.kind:
+        assert "too long" not in sandbox.why_none()
+        pytest.skip(f"no sandbox of the kind {kind} here: {sandbox.why_none()}")
+    assert [attempt.name for attempt in try_to_escape(sandbox) if attempt.got_through] == []
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the attempts read /proc")
 def test_every_attempt_gets_through_where_nothing_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox = Sandbox(AUTO, tmp_path / "private", (), {"HOME": str(tmp_path)}, ("namespaces",))

@@ -1,7 +1,8 @@
-"""Run one command in a sandbox: `python -I -S launcher.py PLAN COMMAND…`. Linux, standard library only.
+"""Run one command in a sandbox: `python -I -S launcher.py DESCRIPTOR COMMAND…`. Linux, standard library only.
 
-PLAN is JSON, made by `tools/sandbox/plan.py`. `kind` says how much is left to do: "namespaces" builds the sandbox here,
-"bubblewrap" is started inside of one, "landlock" has no namespaces and restricts the command itself.
+DESCRIPTOR is an open file with the plan, JSON written by `tools/sandbox/sandbox.py`. `kind` says how much is left to
+do: "namespaces" builds the sandbox here, "bubblewrap" is started inside of one, "landlock" has no namespaces and
+restricts the command itself.
 
 In all three this process stays as the parent of everything the command starts (process 1 of its own process namespace,
 or a subreaper) and ends all of it. `control` is a pipe from the host: any byte asks the processes to end, its end means
@@ -388,4 +389,7 @@ def main(plan: Plan, command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]), sys.argv[2:])
+    with open(int(sys.argv[1]), "rb") as file:
+        file.seek(0)
+        plan = json.load(file)
+    main(plan, sys.argv[2:])
