@@ -297,6 +297,7 @@
 ---@field form string
 ---@field place ""|"inside"|"network"|"none"|"off"|"outside"
 ---@field note string
+---@field hosts string[]
 ---@field retry boolean
 
 ---The question was answered (or the turn cancelled): the block goes away.

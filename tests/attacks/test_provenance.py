@@ -25,7 +25,7 @@ from codecompanion.session.session import Session
 from codecompanion.session.trust.trust import Trust
 from codecompanion.session.turn.calling_chat import ForTools
 from codecompanion.settings_sections import ToolSettings
-from codecompanion.tools.base import ApprovalQuestion, Narrowed, Tool, ToolContext, ToolOutput
+from codecompanion.tools.base import ANY_HOST, ApprovalQuestion, Narrowed, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin import BUILTIN_TOOLS
 from codecompanion.tools.commands.grant_offer import exact_key
 from codecompanion.tools.narrowing import is_narrowed_away
@@ -478,7 +478,7 @@ def test_in_a_sandbox_its_place_decides(place, command, asks, granted) -> None:
 async def test_a_granted_network_is_asked_about_again_when_a_command_is_to_be_repeated(tmp_path) -> None:
     bench = Bench(tmp_path, ScriptedAdapter("s", []), tools={"yolo": False})
     session = await bench.open()
-    session.desk.approvals = msgspec.structs.replace(session.desk.approvals, network=True)
+    session.desk.approvals = msgspec.structs.replace(session.desk.approvals, hosts=frozenset({ANY_HOST}))
     asking = ForTools(bench.services, "chat-1", lambda: session.state, session.attach, session.desk)
     question = ApprovalQuestion(key="k", title="curl", body="curl", command="curl", place="network")
     assert await asking.ask_to_repeat(question) == "always"

@@ -168,8 +168,16 @@ def test_a_retry_says_where_it_would_run_and_why(chat: ChatDriver, place: str, h
 
 def test_a_call_for_the_network_shows_the_reason_of_the_model(chat: ChatDriver) -> None:
     chat.accept("go")
-    ask(chat, body="make", title="make", place="network", note="It would run with network. The model says: tests")
-    assert "▎ ! It would run with network. The model says: tests\n▎ make\n" in chat.text()
+    ask(chat, body="make", title="make", place="network", note="The model says: tests")
+    assert "▎ ! Network: any host\n▎ ! The model says: tests\n▎ make\n" in chat.text()
+
+
+def test_a_call_for_the_network_names_the_hosts_and_always_allows_these(chat: ChatDriver) -> None:
+    chat.accept("go")
+    ask(chat, body="pip install x", title="pip install x", place="network", hosts=("pypi.org", "р.example"))
+    assert "▎ ! Network: pypi.org, <U+0440>.example\n" in chat.text()
+    chat.nvim.feed("]ag1")
+    chat.nvim.wait_screen("Always allow exactly this command and these hosts in this chat")
 
 
 def test_the_name_of_a_tool_is_said_once(chat: ChatDriver) -> None:

@@ -44,7 +44,7 @@ from codecompanion.session.turn.tool_round import Recorded, RoundParts, ToolRoun
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.too_large import too_large_alone
 from codecompanion.tools.approval import Approvals
-from codecompanion.tools.base import ToolContext
+from codecompanion.tools.base import ANY_HOST, ToolContext
 from codecompanion.wire.events import Event, Notice, PackagesMissing, Severity, TurnFinished
 from codecompanion.wire.events import State as StateEvent
 from codecompanion.wire.requests import Snapshot
@@ -69,7 +69,7 @@ class Chat:
             self.control.tools.offered().settings,
             yolo=tools.yolo,
             guarded_files=tools.guarded_files,
-            network=services.settings.sandbox.network,
+            hosts=frozenset((ANY_HOST,)) if services.settings.sandbox.network else frozenset(),
         )
         self.desk = ApprovalDesk(
             self.chat_id, approvals, services.emit, self._on_waiting, self.cancel, lambda given: self.grants.keep(given)

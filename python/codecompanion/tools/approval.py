@@ -15,8 +15,8 @@
   `always`, those of earlier versions too.
 - While text that nobody chose is in the context, less is covered and nothing is granted (`narrowing`).
 - A command that is to run outside of the sandbox is asked about whatever was granted, and grants nothing. One that
-  wants the network is asked about until "always" was answered to one of them: then the network is allowed to all that
-  want it in this chat. Where there is no sandbox although the user did not switch it off, YOLO covers no command.
+  wants the network is asked about until "always" was answered for the hosts it needs: then these are allowed to every
+  command of this chat. Where there is no sandbox although the user did not switch it off, YOLO covers no command.
 - A rejection and a cancel grant nothing and take nothing away.
 """
 
@@ -28,7 +28,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.settings_sections import ToolSettings
-from codecompanion.tools.base import ApprovalQuestion, Tool
+from codecompanion.tools.base import ANY_HOST, ApprovalQuestion, Tool
 from codecompanion.tools.commands.command_line import words
 from codecompanion.tools.commands.command_prefix import covers
 from codecompanion.tools.commands.destroyers import destroys_work
@@ -37,7 +37,8 @@ from codecompanion.tools.commands.lasting_changes import why_no_always
 from codecompanion.tools.files.code_files import why_it_runs_code
 
 Decision = Literal["once", "always", "reject", "cancel"]
-NETWORK_GRANT = "network"
+NETWORK_GRANT = "network:"
+"""What the id of a grant of a host begins with."""
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -52,8 +53,8 @@ class Grant(msgspec.Struct, frozen=True):
 class Approvals(msgspec.Struct, frozen=True):
     """What one chat has granted. `always` holds question keys; `settings` what the user configured per tool.
 
-    `families` are families of commands; `guarded_files` the user's patterns; `network`: commands in the sandbox that
-    want the network get it.
+    `families` are families of commands; `guarded_files` the user's patterns; `hosts` those that commands in the sandbox
+    may reach, `ANY_HOST` among them = all.
     """
 
     settings: Mapping[str, ToolSettings] = {}
@@ -61,7 +62,7 @@ class Approvals(msgspec.Struct, frozen=True):
     yolo: bool = False
     families: frozenset[Family] = frozenset()
     guarded_files: tuple[str, ...] = ()
-    network: bool = False
+    hosts: frozenset[str] = frozenset()
 
     def asks_before(self, tool: Tool) -> bool:
         """Return whether the tool's calls are to be approved at all."""
@@ -95,7 +96,9 @@ class Approvals(msgspec.Struct, frozen=True):
         setting = self.settings.get(tool.spec.name)
         if question is not None and question.why and not question.command:
             return True
-        if question is not None and (question.place == "outside" or (question.place == "network" and not self.network)):
+        if question is not None and question.place == "outside":
+            return True
+        if question is not None and question.place == "network" and not self.reaches(question.hosts):
             return True
         if not self.asks_before(tool) or (question is None and setting is None):
             return False
@@ -103,6 +106,10 @@ class Approvals(msgspec.Struct, frozen=True):
             return False
         covers = setting is None or setting.allowed_in_yolo_mode
         return not (self.yolo and covers and (question is None or question.place != "none"))
+
+    def reaches(self, hosts: tuple[str, ...]) -> bool:
+        """Return whether commands may reach these hosts; () = any."""
+        return ANY_HOST in self.hosts or (bool(hosts) and self.hosts.issuperset(hosts))
 
     def covers(self, tool: Tool, question: ApprovalQuestion | None) -> bool:
         """Return whether the user has granted the very call: by "always", or by a prefix of commands."""
@@ -153,12 +160,14 @@ class Approvals(msgspec.Struct, frozen=True):
         """Return what is granted once the user has answered; `family`: `always` covers what the question offers."""
         if decision != "always" or question.why or question.narrowed:
             return self
-        network = self.network or question.place == "network"
+        hosts = self.hosts
+        if question.place == "network":
+            hosts |= frozenset(question.hosts or (ANY_HOST,))
         if family and question.offer.families:
             changed = {(one.name, one.folder) for one in question.offer.families}
             kept = frozenset(one for one in self.families if (one.name, one.folder) not in changed)
-            return msgspec.structs.replace(self, families=kept | frozenset(question.offer.families), network=network)
-        return msgspec.structs.replace(self, always=self.always | {question.key}, network=network)
+            return msgspec.structs.replace(self, families=kept | frozenset(question.offer.families), hosts=hosts)
+        return msgspec.structs.replace(self, always=self.always | {question.key}, hosts=hosts)
 
     def grants(self) -> tuple[Grant, ...]:
         """Return what runs without asking because "always" was answered, or a prefix is configured."""
@@ -166,8 +175,9 @@ class Approvals(msgspec.Struct, frozen=True):
         found += [Grant(_family_id(family), "run_command", _of_family(family)) for family in sorted(self.families)]
         for tool, setting in sorted(self.settings.items()):
             found += [Grant(f"configured:{one}", tool, f"{one} …", True) for one in setting.allowed_prefixes]
-        if self.network:
-            found.append(Grant(NETWORK_GRANT, "run_command", "the network, for commands that want it"))
+        for host in sorted(self.hosts):
+            what = "any host" if host == ANY_HOST else host
+            found.append(Grant(f"{NETWORK_GRANT}{host}", "run_command", f"network: {what}"))
         return tuple(found)
 
     def without(self, grant_id: str) -> Approvals:
@@ -176,7 +186,7 @@ class Approvals(msgspec.Struct, frozen=True):
             self,
             always=frozenset(key for key in self.always if f"always:{key}" != grant_id),
             families=frozenset(family for family in self.families if _family_id(family) != grant_id),
-            network=self.network and grant_id != NETWORK_GRANT,
+            hosts=frozenset(host for host in self.hosts if f"{NETWORK_GRANT}{host}" != grant_id),
         )
 
     def with_yolo(self, on: bool) -> Approvals:

@@ -208,6 +208,9 @@ class CallingChat(Protocol):
         "" = the user declined, None = nobody is there to be asked.
         """
 
+    def granted_hosts(self) -> frozenset[str]:
+        """Return the hosts that "always" has allowed commands of this chat to reach; `ANY_HOST` = all."""
+
 
 class NoChat:
     """Nobody: the command line, and tests."""
@@ -222,6 +225,10 @@ class NoChat:
         """Ask nobody."""
         del question
         return None
+
+    def granted_hosts(self) -> frozenset[str]:
+        """Return none."""
+        return frozenset()
 
 
 class Narrowed(msgspec.Struct, frozen=True):
@@ -250,7 +257,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     `opened` is what of the tool's files was open when `editor` was asked last; `recorder` logs changes of files;
     `look_up_code` asks the project's index. `narrowed`: which text in the context narrows what is granted.
     `chat_id` is "" outside of a chat; `chat` is what a call may do there. `sandbox` is where commands run, None = they
-    run as the user. `on_second_run(summary, place, grant)`: the command ended so, and runs again elsewhere.
+    run as the user. `on_second_run(summary, where, grant)`: the command ended so, and runs again elsewhere.
     """
 
     root: Path
@@ -300,6 +307,10 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
 Place = Literal["", "inside", "network", "outside", "none", "off"]
 
 
+ANY_HOST = "*"
+"""Stands for the whole network among hosts that are allowed."""
+
+
 class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """What the user is asked. `key` is what `always` covers.
 
@@ -310,7 +321,7 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
     `why` says why it is asked whatever was granted, `again` why a grant covers it no more; `approval` sets both.
     `narrowed`: which text keeps anything from being granted. `place` says where a command runs, "" for what is no
     command: outside although there is a sandbox, where there is none (`none`), or where the user wants none (`off`).
-    `note` says why it wants the network, in a sentence.
+    `note` says why it wants the network, in a sentence; `hosts` are those it would reach, () = any.
     """
 
     key: str
@@ -329,6 +340,12 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
     narrowed: str = ""
     place: Place = ""
     note: str = ""
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """Return where a command runs as the audit log says it: the place, and the hosts it asked for."""
+        return f"{self.place}: {', '.join(self.hosts)}" if self.hosts else self.place
 
     def same_change(self, other: ApprovalQuestion) -> bool:
         """Return whether both show the user the same change of the same file."""

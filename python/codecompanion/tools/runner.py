@@ -71,12 +71,12 @@ async def run_call(tool: Tool, arguments: dict[str, Any], context: ToolContext) 
 class Decided(msgspec.Struct, frozen=True):
     """What the user must be asked before a call runs, None = nothing; then `grant` says what lets it run.
 
-    `place`: where a command runs (`ApprovalQuestion.place`), "" for what is no command.
+    `where`: where a command runs (`ApprovalQuestion.where`), "" for anything else.
     """
 
     question: ApprovalQuestion | None = None
     grant: str = "asked"
-    place: str = ""
+    where: str = ""
 
 
 async def approval_question(
@@ -104,7 +104,7 @@ async def decided(tool: Tool, arguments: dict[str, Any], context: ToolContext, a
         return Decided(ApprovalQuestion(key=tool.spec.name, title=title, body="", why=why, narrowed=told))
     if not approvals.may_ask(tool) and not (narrowed.because and tool.effect != "read"):
         question = await question_now(tool, arguments, context, approvals) if tool.effect == "execute" else None
-        return Decided(grant=approvals.granted_by(tool, question), place=question.place if question else "")
+        return Decided(grant=approvals.granted_by(tool, question), where=question.where if question else "")
     question = await question_now(tool, arguments, context, approvals)
     if not approvals.needs_question(tool, question) and not is_narrowed_away(
         narrowed,
@@ -114,9 +114,9 @@ async def decided(tool: Tool, arguments: dict[str, Any], context: ToolContext, a
         str(context.root),
         granted=approvals.covers(tool, question),
     ):
-        return Decided(grant=approvals.granted_by(tool, question), place=question.place if question else "")
+        return Decided(grant=approvals.granted_by(tool, question), where=question.where if question else "")
     question = question or ApprovalQuestion(key=tool.spec.name, title=tool.title(arguments), body="")
-    return Decided(msgspec.structs.replace(question, narrowed=narrowed.because), place=question.place)
+    return Decided(msgspec.structs.replace(question, narrowed=narrowed.because), where=question.where)
 
 
 async def question_now(

@@ -343,6 +343,7 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     form: str = ""
     place: Literal["", "inside", "network", "outside", "none", "off"] = ""
     note: str = ""
+    hosts: tuple[str, ...] = ()
     retry: bool = False
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from codecompanion.errors import InputError
 from codecompanion.session.trust.trust import Trust
+from codecompanion.tools.base import ANY_HOST, ApprovalQuestion
 from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, Notice, ToolFinished
 from codecompanion.wire.requests import Approve, ListGrants, RevokeGrant
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -205,3 +206,20 @@ async def test_what_is_always_allowed_is_listed_kept_and_taken_back(tmp_path):
     last = await bench.resume()
     assert last is not None
     assert not last.grants.carry_out(ListGrants())
+
+
+async def test_allowed_hosts_are_kept_with_the_chat_and_the_configured_network_is_not(tmp_path):
+    bench, session = await _start(tmp_path)
+    settings = bench.services.settings
+    sandbox = msgspec.structs.replace(settings.sandbox, network=True)
+    bench.services.settings = msgspec.structs.replace(settings, sandbox=sandbox)
+    session.desk.approvals = msgspec.structs.replace(session.desk.approvals, hosts=frozenset({ANY_HOST}))
+    asked = ApprovalQuestion(key="k", title="", body="", command="pip install x", place="network", hosts=("pypi.org",))
+    session.desk.grant(asked, "always")
+    await bench.idle(session)
+    await session.close()
+    bench.services.settings = settings
+    again = await bench.resume()
+    assert again is not None
+    assert again.desk.approvals.hosts == {"pypi.org"}
+    await again.close()

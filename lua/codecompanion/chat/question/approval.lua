@@ -153,9 +153,14 @@ local function scopes_of(event)
     local but = event.path ~= "" and ", except files that run code" or ""
     return { { text = ("Always allow %s in this chat%s"):format(event.name, but) } }
   end
-  local found = { { text = "Always allow exactly this command in this chat" } }
+  local hosts = ""
+  if event.place == "network" then
+    local count = #(event.hosts or {})
+    hosts = count == 0 and " and any host" or count == 1 and " and this host" or " and these hosts"
+  end
+  local found = { { text = ("Always allow exactly this command%s in this chat"):format(hosts) } }
   if event.covers ~= "" then
-    found[2] = { text = ("Always allow %s"):format(visible().line(event.covers).text), family = true }
+    found[2] = { text = ("Always allow %s%s"):format(visible().line(event.covers).text, hosts), family = true }
   end
   return found
 end

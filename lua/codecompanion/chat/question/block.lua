@@ -235,6 +235,10 @@ local function warnings(chat, event, hidden)
   elseif event.again ~= "" then
     found[#found + 1] = BAR .. ("! Asked again: %s"):format(visible.line(event.again).text)
   end
+  if event.place == "network" then
+    local hosts = #(event.hosts or {}) > 0 and table.concat(event.hosts, ", ") or "any host"
+    found[#found + 1] = BAR .. ("! Network: %s"):format(visible.line(hosts).text)
+  end
   if (event.note or "") ~= "" then
     found[#found + 1] = BAR .. ("! %s"):format(visible.line(event.note).text)
   end

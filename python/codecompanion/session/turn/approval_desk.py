@@ -77,6 +77,7 @@ class ApprovalDesk:
             covers="" if question.narrowed else question.offer.covers,
             place=question.place,
             note=question.note,
+            hosts=question.hosts,
         )
         given = await self.put(asked, question)
         decision = given.decision

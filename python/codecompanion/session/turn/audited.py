@@ -34,12 +34,12 @@ class AuditedCall:
         self._is_open, self._about = True, about
         record(self._services, event="began", grant=grant, **self._same, **about)
 
-    def begins_again(self, summary: str, place: str, grant: str) -> None:
+    def begins_again(self, summary: str, where: str, grant: str) -> None:
         """Record that a command failed and now runs at another place: a run of its own."""
         self.ends("error", summary)
         self._same |= {"run": self._services.new_token()}
         self._files, self._is_open = [], True
-        record(self._services, event="began", grant=grant, **self._same, **(self._about | {"sandbox": place}))
+        record(self._services, event="began", grant=grant, **self._same, **(self._about | {"sandbox": where}))
 
     def ends(self, status: str, summary: str = "") -> None:
         """Record how it ended, once; `summary` is kept of commands."""

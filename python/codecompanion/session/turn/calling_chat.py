@@ -42,7 +42,7 @@ class ForTools:
 
     async def ask_to_repeat(self, question: ApprovalQuestion) -> str | None:
         """Ask whether a command runs again with the network, or outside; in YOLO mode nobody is there to be asked."""
-        if question.place == "network" and self._desk.approvals.network and not question.narrowed:
+        if question.place == "network" and self._desk.approvals.reaches(question.hosts) and not question.narrowed:
             return "always"
         if self._desk.approvals.yolo:
             return None
@@ -56,8 +56,14 @@ class ForTools:
             why=question.why,
             narrowed=question.narrowed,
             place=question.place,
+            hosts=question.hosts,
+            note=question.note,
             retry=True,
         )
         given = await self._desk.ask_aside(asked)
         self._desk.grant(question, given.decision)
         return "asked" if given.decision in ("once", "always") else ""
+
+    def granted_hosts(self) -> frozenset[str]:
+        """Return the hosts that "always" has allowed commands of this chat to reach."""
+        return self._desk.approvals.hosts

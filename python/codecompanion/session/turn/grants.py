@@ -19,6 +19,7 @@ from codecompanion.formats.plural import counted
 from codecompanion.session.services import Services
 from codecompanion.session.turn.approval_desk import ApprovalDesk
 from codecompanion.tools.approval import Approvals, Grant
+from codecompanion.tools.base import ANY_HOST
 from codecompanion.tools.commands.grant_offer import Family
 from codecompanion.wire.events import Notice, Severity
 from codecompanion.wire.requests import ListGrants, RevokeGrant
@@ -29,6 +30,7 @@ class _Kept(msgspec.Struct, frozen=True):
     root: str
     always: tuple[str, ...] = ()
     families: tuple[Family, ...] = ()
+    hosts: tuple[str, ...] = ()
 
 
 class Grants:
@@ -62,8 +64,10 @@ class Grants:
 
     def keep(self, approvals: Approvals) -> None:
         """Let the grants outlive the host."""
-        kept = _Kept(self._root(), tuple(sorted(approvals.always)), tuple(sorted(approvals.families)))
-        text = msgspec.json.encode(kept).decode() if kept.always or kept.families else ""
+        configured = frozenset((ANY_HOST,)) if self._services.settings.sandbox.network else frozenset[str]()
+        hosts = tuple(sorted(approvals.hosts - configured))
+        kept = _Kept(self._root(), tuple(sorted(approvals.always)), tuple(sorted(approvals.families)), hosts)
+        text = msgspec.json.encode(kept).decode() if kept.always or kept.families or kept.hosts else ""
         self._services.store.save_grants(self._chat_id, text)
 
     async def restore(self) -> None:
@@ -77,10 +81,14 @@ class Grants:
             return  # whatever it was, asking again is safe
         if kept.root != self._root():
             return
+        approvals = self._desk.approvals
         self._desk.approvals = msgspec.structs.replace(
-            self._desk.approvals, always=frozenset(kept.always), families=frozenset(kept.families)
+            approvals,
+            always=frozenset(kept.always),
+            families=frozenset(kept.families),
+            hosts=approvals.hosts | frozenset(kept.hosts),
         )
-        count = len(kept.always) + len(kept.families)
+        count = len(kept.always) + len(kept.families) + len(kept.hosts)
         said = f"{counted(count, 'permanent approval')} from before {'applies' if count == 1 else 'apply'} to this chat"
         lists = f"/approvals lists {'it' if count == 1 else 'them'}"
         self._services.emit(Notice(chat=self._chat_id, level=Severity.INFO, text=f"{said}; {lists}."))

@@ -183,7 +183,7 @@ class ToolRound:
                 return _Ran(call, refused, "rejected", title)
             context = msgspec.structs.replace(context, accepted=verdict.accepted)
             parts.on_running(title)
-        audited.begins(tool, arguments, grant=decision.grant, sandbox=decision.place, narrowed=narrowed.because)
+        audited.begins(tool, arguments, grant=decision.grant, sandbox=decision.where, narrowed=narrowed.because)
         try:
             output = await run_call(tool, arguments, context)
         except BaseException:

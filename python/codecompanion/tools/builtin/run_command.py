@@ -22,15 +22,16 @@ from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import printable, split_lines
 from codecompanion.model.messages import ToolSpec
-from codecompanion.tools.base import ApprovalQuestion, Place, Tool, ToolContext, ToolOutput
+from codecompanion.tools.base import ANY_HOST, ApprovalQuestion, Place, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import one_line, parameters, shown_path
 from codecompanion.tools.commands.command_environment import clean_environment
 from codecompanion.tools.commands.grant_offer import Workspace, exact_key, offer_for
-from codecompanion.tools.commands.network import needs_network, network_program
+from codecompanion.tools.commands.network import hosts_of, needs_network, network_program
 from codecompanion.tools.commands.process import Ended, run_program
 from codecompanion.tools.sandbox.confined import Confined, Pipes
+from codecompanion.tools.sandbox.host_proxy import HOST, HostProxy
 from codecompanion.tools.sandbox.sandbox import Sandbox
-from codecompanion.tools.sandbox.trouble import trouble_of
+from codecompanion.tools.sandbox.trouble import trouble_of, unresolved_hosts
 
 KEPT_BYTES = 1_000_000
 """How much of an output's beginning, and as much of its end, is kept."""
@@ -78,6 +79,11 @@ _SPEC = ToolSpec(
                 "type": "string",
                 "enum": ["network", "outside"],
                 "description": "Ask the user for the network, or to run outside of the sandbox.",
+            },
+            "hosts": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "The hosts that it needs the network for, such as pypi.org. Default: any.",
             },
             "reason": {"type": "string", "description": "Why it needs that, in one sentence for the user."},
         },
@@ -139,27 +145,39 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         raise ToolError(refusal)
     # Asked before it runs: the command may change what its words lead to.
     is_reader = place != "inside" and await asyncio.to_thread(_reads_workspace, arguments, context)
-    ended, text = await _run_at(place, arguments, context, cwd)
+    allowed = await asyncio.to_thread(_hosts, arguments, context) if place == "network" else ()
+    ended, text, refused = await _run_at(place, arguments, context, cwd, allowed)
     if not ended.has_begun:  # a socket that was to be hidden went away meanwhile
-        ended, text = await _run_at(place, arguments, context, cwd)
+        ended, text, refused = await _run_at(place, arguments, context, cwd, allowed)
     output = _output(ended, text, _limit_s(arguments, context), _said(place, context))
     if place != "inside" and not is_reader:
         output = msgspec.structs.replace(output, printed=said_by_others(text))
+    output = _with_refused(output, refused)
     if place not in ("inside", "network") or ended.code in (0, None):
         return output
-    return await _perhaps_again(place, output, text, arguments, context, cwd)
+    wanted = (*allowed, *refused) if refused else ()
+    if place == "inside" and _sandbox(context).limits_hosts:
+        wanted = unresolved_hosts(text)
+    return await _perhaps_again(place, output, text, arguments, context, cwd, is_limited=bool(allowed), hosts=wanted)
 
 
 def _limit_s(arguments: dict[str, Any], context: ToolContext) -> float:
     return min(float(arguments.get("timeout_s", context.timeout_s)), context.timeout_s)
 
 
-async def _run_at(place: Place, arguments: dict[str, Any], context: ToolContext, cwd: Path) -> tuple[Ended, str]:
+async def _run_at(
+    place: Place, arguments: dict[str, Any], context: ToolContext, cwd: Path, hosts: tuple[str, ...] = ()
+) -> tuple[Ended, str, tuple[str, ...]]:
+    """Return how it ended, what it printed and which hosts it was refused. `hosts`: with the network, () = any."""
     kept, argv = KeptOutput(), ["/bin/sh", "-c", command_of(arguments)]
+    granted = context.chat.granted_hosts()
+    is_limited = place == "network" and bool(hosts) and ANY_HOST not in granted
+    proxy = HostProxy({*hosts, *granted}) if is_limited else None
     environment = clean_environment(context.environment, _OWN_SOURCE, context.hidden)
 
     def confine(pipes: Pipes) -> Confined:
-        return _sandbox(context).confine(argv, context.root, cwd, environment, pipes, network=place == "network")
+        network = place == "network" and not is_limited
+        return _sandbox(context).confine(argv, context.root, cwd, environment, pipes, network=network)
 
     try:
         ended = await run_program(
@@ -169,10 +187,11 @@ async def _run_at(place: Place, arguments: dict[str, Any], context: ToolContext,
             on_output=kept.add,
             limit_s=_limit_s(arguments, context),
             confine=confine if place in ("inside", "network") else None,
+            proxy=proxy,
         )
     finally:
         await context.editor.reload()  # whatever it changed, also when it was stopped
-    return ended, await asyncio.to_thread(kept.text)
+    return ended, await asyncio.to_thread(kept.text), proxy.refused if proxy else ()
 
 
 def _sandbox(context: ToolContext) -> Sandbox:
@@ -182,11 +201,22 @@ def _sandbox(context: ToolContext) -> Sandbox:
 
 
 async def _perhaps_again(
-    place: Place, output: ToolOutput, text: str, arguments: dict[str, Any], context: ToolContext, cwd: Path
+    place: Place,
+    output: ToolOutput,
+    text: str,
+    arguments: dict[str, Any],
+    context: ToolContext,
+    cwd: Path,
+    *,
+    is_limited: bool,
+    hosts: tuple[str, ...],
 ) -> ToolOutput:
-    """Return the result, or that of the command run again with the network or outside: if the user says so."""
-    trouble = trouble_of(text)
-    if not trouble or (trouble == "network" and place == "network"):
+    """Return the result, or that of the command run again with the network or outside: if the user says so.
+
+    `is_limited`: it had some hosts of the network. `hosts`: those that it may need, () = any.
+    """
+    trouble = "network" if hosts else trouble_of(text)
+    if not trouble or (trouble == "network" and place == "network" and not is_limited):
         return output
     wanted: Place = "network" if trouble == "network" else "outside"
     grant = None
@@ -194,16 +224,18 @@ async def _perhaps_again(
         reads = wanted == "outside" and await asyncio.to_thread(_sandbox(context).only_reads, context.root)
         why = (_FAILED_IN_HOME if reads else _FAILED_INSIDE) if wanted == "outside" else ""
         about = await asyncio.to_thread(_about, arguments, context)
-        question = msgspec.structs.replace(about, place=wanted, why=why, narrowed=context.narrowed.because)
+        question = msgspec.structs.replace(
+            about, place=wanted, why=why, narrowed=context.narrowed.because, hosts=hosts if wanted == "network" else ()
+        )
         grant = await context.chat.ask_to_repeat(question)
     if grant:
-        context.on_second_run(output.summary, wanted, grant)
-        ended, text = await _run_at(wanted, arguments, context, cwd)
-        again = _output(ended, text, _limit_s(arguments, context), _said(wanted, context))
+        context.on_second_run(output.summary, question.where, grant)
+        ended, text, refused = await _run_at(wanted, arguments, context, cwd, question.hosts)
+        again = _with_refused(_output(ended, text, _limit_s(arguments, context), _said(wanted, context)), refused)
         where = "with the network" if wanted == "network" else "outside of the sandbox"
         told = f"[it failed in the sandbox; this is its run {where}]\n{again.text}"
         return msgspec.structs.replace(again, text=told, printed=said_by_others(text))
-    note = _DECLINED if grant == "" else _HINTS[trouble]
+    note = _DECLINED if grant == "" else _REFUSED.format(", ".join(hosts)) if hosts else _HINTS[trouble]
     return msgspec.structs.replace(output, text=f"{output.text}\n[{note}]")
 
 
@@ -212,6 +244,7 @@ _FAILED_IN_HOME = (
     "it failed: in a workspace that holds your home folder, the plugin's own folders or your keys commands cannot write"
     " (open Neovim in a project); it would run outside"
 )
+_REFUSED = 'If that is why it failed, call again with needs="network" and these hosts: {}.'
 _DECLINED = "It ran in the sandbox, which may be why it failed. The user declined to run it again with more rights."
 _HINTS = {
     "network": "It ran in the sandbox, which has no network. If that is why it failed, call again with"
@@ -220,6 +253,14 @@ _HINTS = {
     ' failed, call again with needs="outside" and a reason.',
     "unsure": 'It ran in the sandbox. If that is why it failed, call again with needs="outside" and a reason.',
 }
+
+
+def _with_refused(output: ToolOutput, refused: tuple[str, ...]) -> ToolOutput:
+    if not refused:
+        return output
+    return msgspec.structs.replace(
+        output, text=f"{output.text}\n[the sandbox refused to connect to {', '.join(refused)}]"
+    )
 
 
 def _said(place: Place, context: ToolContext) -> str:
@@ -294,7 +335,37 @@ def _place(arguments: dict[str, Any], context: ToolContext) -> Place:
         return "outside"
     if sandbox.settings.network:
         return "network"
-    return "network" if arguments.get("needs") == "network" or needs_network(command_of(arguments)) else "inside"
+    asks = arguments.get("needs") == "network" or bool(arguments.get("hosts"))
+    return "network" if asks or needs_network(command_of(arguments)) else "inside"
+
+
+def _hosts(arguments: dict[str, Any], context: ToolContext) -> tuple[str, ...]:
+    """Return the hosts that a command with the network may reach, () = any. Reads the repository's remotes: blocks.
+
+    Raises:
+        ToolError: the model names something that is not a host.
+    """
+    if not _sandbox(context).limits_hosts:
+        return ()
+    command, given = command_of(arguments), tuple(str(host).lower() for host in arguments.get("hosts") or ())
+    for host in given:
+        if not HOST.fullmatch(host):
+            raise ToolError(f"{host[:80]!r} in hosts is not a host; expected a name such as pypi.org.")
+    known = hosts_of(command, context.environment, _remotes(context)) if needs_network(command) else ()
+    if needs_network(command) and not known and not given:
+        return ()
+    return tuple(dict.fromkeys((*known, *given)))
+
+
+def _remotes(context: ToolContext) -> list[str]:
+    """Return the addresses of the repository's remotes, one that no host can be read from where they are uncertain."""
+    try:
+        entries = context.read_git_config(context.root / ".git" / "config")
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError):
+        return ["unknown://"]
+    return [value for key, value in entries if key.startswith("remote.") and key.endswith("url")]
 
 
 def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
@@ -305,9 +376,10 @@ def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuesti
     reason = _first_line(arguments.get("reason") or "", REASON_CHARS)
     if place == "outside":
         why = f"it would run outside of the sandbox. The model says: {reason}" if reason else _OUTSIDE
-    elif place == "network" and reason:
-        note = f"It would run with network. The model says: {reason}"
-    return msgspec.structs.replace(_about(arguments, context), place=place, why=why, note=note)
+    hosts = _hosts(arguments, context) if place == "network" else ()
+    if place == "network" and reason:
+        note = f"The model says: {reason}"
+    return msgspec.structs.replace(_about(arguments, context), place=place, why=why, note=note, hosts=hosts)
 
 
 _OUTSIDE = "it would run outside of the sandbox"

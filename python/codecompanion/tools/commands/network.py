@@ -7,10 +7,13 @@ the sandbox.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from urllib.parse import urlsplit
 
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
+from codecompanion.tools.commands.command_line import simple_commands
 from codecompanion.tools.commands.destroyers import loose_commands
 from codecompanion.tools.commands.programs import known_name
 
@@ -29,6 +32,11 @@ _HIDES = regex(
 _ADDRESS = regex(r"\b(?:https?|ftps?|wss?|ssh|git)://")
 
 
+_URL = regex(r"(?i)\b([a-z][a-z0-9+.-]{1,20})://[^\s\"'`<>|;&()]{1,2000}")
+_GIT_OVER_SSH = regex(r"(?:^|\s)[\w.-]{1,64}@[\w.-]{1,253}:")
+_ASKS_REMOTE = frozenset("fetch pull push ls-remote".split())
+_THIS_MACHINE = regex(r"(?i)localhost|(?:.{1,200}\.)?localhost|127\.[\d.]{1,12}|0\.0\.0\.0|::1?")
+_SHELL = regex(r"(?:\S*/)?(?:ba|da|z|k)?sh")
 _STARTERS = frozenset("sudo time env command exec nice timeout xargs then do else".split())
 
 
@@ -49,16 +57,78 @@ def printing_program(command: str) -> str:
 
 def needs_network(command: str) -> bool:
     """Return whether a command of the line is known to work only with the network; hidden programs do not count."""
-    return any(_is_for_network(words) for words in loose_commands(command))
+    return any(_is_for_network(words) for words in _commands(command))
+
+
+def hosts_of(command: str, environment: Mapping[str, str], remotes: Iterable[str]) -> tuple[str, ...]:
+    """Return the hosts that the network programs of a line are known to need, () when that is not known.
+
+    `remotes` are the addresses of the repository's remotes. A wrong guess costs a question: other hosts are refused.
+    """
+    if _GIT_OVER_SSH.search(command):
+        return ()
+    found = dict[str, None]()
+    for words in _commands(command):
+        if not _is_for_network(words):
+            continue
+        program, *rest = _started(words)
+        name, hosts = known_name(program), _hosts_in(" ".join(rest))
+        if name == "git" and not hosts and _ASKS_REMOTE & set(rest):
+            hosts = _hosts_in(" ".join(remotes))
+        table = package_table("tools/commands/network_programs.toml")
+        set_by_user = " ".join(environment.get(one, "") for one in table["host_variables"].get(name, "").split())
+        usual = [*table["hosts"].get(name, "").split(), *(_hosts_in(set_by_user.replace(",", " ")) or ())]
+        if hosts is None or not (usual or hosts):
+            return ()
+        found |= dict.fromkeys((*usual, *hosts))
+    return tuple(found)
+
+
+def _hosts_in(text: str) -> list[str] | None:
+    """Return the hosts of the http(s) addresses in a text, None when there is another kind, or one of this machine."""
+    found = list[str]()
+    for address in _URL.finditer(text):
+        try:
+            parts = urlsplit(address.group().removeprefix("git+"))
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            return None
+        scheme = address[1].lower().removeprefix("git+")
+        if scheme not in ("http", "https") or not host or _THIS_MACHINE.fullmatch(host):
+            return None
+        host = f"[{host}]" if ":" in host else host
+        found.append(host if port in (None, 80, 443) else f"{host}:{port}")
+    return None if _GIT_OVER_SSH.search(text) else found
+
+
+def _commands(command: str) -> Iterator[list[str]]:
+    """Yield the words of each command of a line, of those too that it gives to a shell (`sh -c "npm ci"`).
+
+    A quoted text is one word where the line can be read for certain: a commit message that names `npm install` needs
+    no network.
+    """
+    line = simple_commands(command)
+    if line is None:
+        yield from loose_commands(command)
+        return
+    for one in line:
+        yield list(one.words)
+        for at, word in enumerate(one.words[:-1]):
+            if _SHELL.fullmatch(word) and one.words[at + 1].startswith("-") and one.words[at + 1].endswith("c"):
+                yield from loose_commands(" ".join(one.words[at + 2 :]))
 
 
 def _is_for_network(words: list[str]) -> bool:
-    words = [word for word in words if "=" not in word]
+    words = _started(words)
+    return bool(words and _listed(words[0], [word for word in words[1:] if word[0] != "-"][:1], "needs"))
+
+
+def _started(words: list[str]) -> list[str]:
+    """Return the words of the program that a command starts in the end: `env X=1 python -m pip` starts pip."""
+    words = [word for word in words if "=" not in word or "://" in word]
     while words and words[0] in _STARTERS:
         words = words[1:]
-    if words[1:3] == ["-m", "pip"]:
-        words = words[2:]
-    return bool(words and _listed(words[0], [word for word in words[1:] if word[0] != "-"][:1], "needs"))
+    return words[2:] if words[1:3] == ["-m", "pip"] else words
 
 
 def _first(words: list[str], *groups: str) -> str:

@@ -21,12 +21,17 @@ import msgspec
 from codecompanion.errors import ToolError
 from codecompanion.formats.text_files import reason
 from codecompanion.tools.sandbox.confined import Confined, Launcher, Pipes, Report, launcher_pipes
+from codecompanion.tools.sandbox.host_proxy import HostProxy
 
 TERMINATE_S = 0.5
 """How long a process group has to end after SIGTERM."""
 
 DRAIN_S = 0.5
 """How long output is waited for after the program has ended, when something else still holds the pipe."""
+
+
+LISTENER_S = 10.0
+"""How long the launcher has to open the listening socket of the proxy; it does so before the command starts."""
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -67,16 +72,18 @@ async def run_program(
     stderr: IO[bytes] | None = None,
     limit_s: float | None = None,
     confine: Confine | None = None,
+    proxy: HostProxy | None = None,
 ) -> Ended:
     """Run the program to its end. Standard error goes to the same pipe as standard output unless `stderr` is given.
 
-    With `confine` it runs in the sandbox, `argv` and `env` are what that makes of them.
+    With `confine` it runs in the sandbox, `argv` and `env` are what that makes of them. `proxy` is its only way out.
 
     Raises:
         ToolError: the program cannot be started.
         asyncio.CancelledError: the awaiting task was cancelled; the process group has ended.
     """
-    with launcher_pipes() if confine is not None else contextlib.nullcontext() as launcher:
+    pipes = launcher_pipes(with_proxy=proxy is not None) if confine is not None else contextlib.nullcontext()
+    with pipes as launcher:
         pass_fds: tuple[int, ...] = ()
         read_end, write_end = os.pipe()
         with os.fdopen(read_end, "rb", buffering=0) as pipe:
@@ -104,9 +111,15 @@ async def run_program(
                 if launcher is not None:
                     launcher.close_theirs()
             try:
+                if proxy is not None and launcher is not None:
+                    listener = await asyncio.to_thread(launcher.proxy_listener, LISTENER_S)
+                    if listener is not None:
+                        await proxy.serve(listener)
                 return await _follow(process, pipe, on_output, limit_s, launcher)
             finally:
                 await _end_group(process, launcher)
+                if proxy is not None:
+                    await proxy.close()
 
 
 async def _started(start: Coroutine[None, None, asyncio.subprocess.Process]) -> asyncio.subprocess.Process:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
@@ -16,16 +17,18 @@ class Pipes(msgspec.Struct, frozen=True):
     """The launcher's descriptors: `control` ends its processes, `status` reports how they ended.
 
     `plan` is a file in memory that the launcher reads the sandbox from: one argument holds 128 KiB at most, and the
-    readable places of a large home folder take more. It is -1 on systems without our launcher.
+    readable places of a large home folder take more. Over `proxy` the launcher sends the listening socket of the proxy
+    (`host_proxy`). -1: there is none.
     """
 
     control: int
     status: int
-    plan: int
+    plan: int = -1
+    proxy: int = -1
 
     def inherited(self) -> tuple[int, ...]:
         """Return the descriptors that the launcher must inherit."""
-        return tuple(one for one in (self.control, self.status, self.plan) if one >= 0)
+        return tuple(one for one in (self.control, self.status, self.plan, self.proxy) if one >= 0)
 
 
 class Confined(msgspec.Struct, frozen=True):
@@ -48,12 +51,17 @@ class Report(msgspec.Struct, frozen=True):
 class Launcher:
     """The host's side of a launcher. Made by `launcher_pipes`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_proxy: bool) -> None:
         control, self._asks = os.pipe()
         self._told, status = os.pipe()
         os.set_blocking(self._told, False)
         plan = os.memfd_create("plan", os.MFD_CLOEXEC) if hasattr(os, "memfd_create") else -1
-        self.theirs = Pipes(control, status, plan)
+        self._proxy: socket.socket | None = None
+        proxy = -1
+        if with_proxy:
+            self._proxy, theirs = socket.socketpair()
+            proxy = theirs.detach()
+        self.theirs = Pipes(control, status, plan, proxy)
         self._open = [*self.theirs.inherited(), self._asks, self._told]
 
     def ask_to_end(self) -> None:
@@ -69,6 +77,17 @@ class Launcher:
         except (OSError, msgspec.DecodeError):
             return None
 
+    def proxy_listener(self, limit_s: float) -> socket.socket | None:
+        """Return the listening socket that the launcher opened in the sandbox, None when it ended before. Blocks."""
+        if self._proxy is None:
+            return None
+        with contextlib.suppress(OSError):
+            self._proxy.settimeout(limit_s)
+            _, descriptors, _, _ = socket.recv_fds(self._proxy, 1, 1)
+            if descriptors:
+                return socket.socket(fileno=descriptors[0])
+        return None
+
     def close_theirs(self) -> None:
         """Close the descriptors that the launcher has inherited, or never will."""
         self._close(self.theirs.inherited())
@@ -76,6 +95,8 @@ class Launcher:
     def close(self) -> None:
         """Close everything: the launcher kills what is left."""
         self._close(tuple(self._open))
+        if self._proxy is not None:
+            self._proxy.close()
 
     def _close(self, descriptors: tuple[int, ...]) -> None:
         for one in descriptors:
@@ -85,9 +106,9 @@ class Launcher:
 
 
 @contextlib.contextmanager
-def launcher_pipes() -> Iterator[Launcher]:
+def launcher_pipes(*, with_proxy: bool = False) -> Iterator[Launcher]:
     """Open the pipes to one launcher, and close them at the end."""
-    launcher = Launcher()
+    launcher = Launcher(with_proxy=with_proxy)
     try:
         yield launcher
     finally:

@@ -33,6 +33,7 @@ _TO_PREPARE: Final = ("--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_DAC_OVERRI
 """Rights within its own namespace that the launcher needs to mount copies of caches, and drops before the command."""
 _INSIDE: Final = "/run/codecompanion"
 PYTHON = str(Path(getattr(sys, "_base_executable", "") or sys.executable).resolve())
+_PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _NOT_STOPPED: Final[Mapping[Kind, str]] = {
     "landlock": "it sees the names of hidden files and of other processes, and can change modes and times of your files"
     " and the configuration of git in the workspace",
@@ -98,6 +99,15 @@ class Sandbox:
         if not self._kinds:
             return f"there is none for {sys.platform}"
         return "; ".join(f"{kind}: {why}" for kind, why in self.failures.items())
+
+    @property
+    def limits_hosts(self) -> bool:
+        """Return whether a command may be given some hosts instead of the whole network.
+
+        That takes a network of its own, and no proxy of the user's on the way out.
+        """
+        has_proxy = any(self._environment.get(name) for name in _PROXIES)
+        return self.kind in ("bubblewrap", "namespaces") and not has_proxy
 
     def not_stopped(self) -> str:
         """Return what the kind in force does not keep a command from, a clause or ""."""
@@ -178,7 +188,7 @@ class Sandbox:
             (places.private / name).mkdir(exist_ok=True)
         told: dict[str, object] = {
             "kind": kind, "network": network, "cwd": str(cwd), "control": pipes.control, "status": pipes.status,
-            "processes": MAX_PROCESSES, "memory_bytes": _memory_limit(),
+            "proxy": pipes.proxy, "processes": MAX_PROCESSES, "memory_bytes": _memory_limit(),
         }  # fmt: skip
         if kind == "landlock":
             told["readable"] = plan.readable_without_namespaces(places)

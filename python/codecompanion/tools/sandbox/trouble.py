@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from codecompanion.formats.package_table import package_table
@@ -10,9 +11,20 @@ Trouble = Literal["", "network", "outside", "unsure"]
 LOOKED_AT_CHARS = 8_000
 """The reason of a failure is near the end of the output."""
 
+MAX_HOSTS = 10
+
 
 def trouble_of(output: str) -> Trouble:
     """Return what the output of a failed command says of the sandbox, "" = nothing."""
     table, end = package_table("tools/sandbox/trouble.toml"), output[-LOOKED_AT_CHARS:].lower()
     kinds: tuple[Trouble, ...] = ("outside", "network", "unsure")
     return next((kind for kind in kinds if any(word in end for word in table[kind])), "")
+
+
+def unresolved_hosts(output: str) -> tuple[str, ...]:
+    """Return the hosts whose names could not be resolved, as the output of a failed command reports them."""
+    end = output[-LOOKED_AT_CHARS:]
+    found = dict[str, None]()
+    for pattern in package_table("tools/sandbox/trouble.toml")["unresolved"]:
+        found |= dict.fromkeys(name.lower() for name in re.findall(pattern, end) if "." in name.strip("."))
+    return tuple(found)[:MAX_HOSTS]

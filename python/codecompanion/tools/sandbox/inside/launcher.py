@@ -190,6 +190,22 @@ def start_loopback() -> None:
         fcntl.ioctl(one, 0x8914, struct.pack("16sH22x", b"lo", 0x1 | 0x40))
 
 
+def open_proxy(descriptor: int) -> None:
+    """Open a listening socket for the host's proxy, send it there, and point programs to it."""
+    import socket
+
+    with socket.socket(fileno=descriptor) as host, socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(128)
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        socket.send_fds(host, [b"p"], [listener.fileno()])
+    for name in ("HTTP_PROXY", "HTTPS_PROXY"):
+        os.environ[name] = os.environ[name.lower()] = address
+    os.environ["NO_PROXY"] = os.environ["no_proxy"] = "localhost,127.0.0.1,::1"
+    os.environ["YARN_HTTP_PROXY"] = os.environ["YARN_HTTPS_PROXY"] = address
+    os.environ["NODE_USE_ENV_PROXY"] = "1"
+
+
 # ---- running the command
 
 
@@ -345,7 +361,7 @@ def serve(plan: Plan, command: list[str], all_of_them: bool) -> None:
 
 def main(plan: Plan, command: list[str]) -> None:
     """Build the sandbox as far as it is to be built, and run the command in it."""
-    for descriptor in (plan["control"], plan["status"]):
+    for descriptor in (plan["control"], plan["status"], *([plan["proxy"]] if plan["proxy"] >= 0 else [])):
         os.set_inheritable(descriptor, False)
     os.write(plan["status"], b" ")
     kind = plan["kind"]
@@ -359,6 +375,8 @@ def main(plan: Plan, command: list[str]) -> None:
             _guard_proc("/proc", plan["processes"])
             apply_mounts(plan["mounts"], "")
             confinement.check(confinement.libc().umount2(os.fsencode(plan["private"]), _MNT_DETACH))
+        if plan["proxy"] >= 0:
+            open_proxy(plan["proxy"])
         confinement.drop_capabilities()
         confinement.prctl(confinement.PR_SET_DUMPABLE, 0)
         serve(plan, command, True)
@@ -377,6 +395,8 @@ def main(plan: Plan, command: list[str]) -> None:
         build_root(plan)
         if not plan["network"]:
             start_loopback()
+        if plan["proxy"] >= 0:
+            open_proxy(plan["proxy"])
         os.chdir(plan["cwd"])
     except OSError as error:
         os.write(plan["status"], json.dumps({"problem": str(error), "code": None, "left": False}).encode())

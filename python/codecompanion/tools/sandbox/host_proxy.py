@@ -1,0 +1,154 @@
+"""The only way out of a sandbox whose command may reach some hosts: an HTTP proxy that knows these hosts (issue 20).
+
+The launcher opens the listening socket inside the sandbox's network, where nothing but this proxy can be reached, and
+sends it to the host. `CONNECT host:port` and plain `http://` requests are passed on; what is inside them is not looked
+at. A listed name that resolves to this machine or to a metadata service is refused: a name can point anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+from collections.abc import Iterable
+from typing import Final
+
+from codecompanion.formats.regex import regex
+from codecompanion.web.addresses import Address, resolved
+
+MAX_CONNECTIONS = 256
+MAX_REFUSED = 20
+"""How many refused hosts are remembered for the question that follows."""
+_MAX_HEAD_BYTES = 64 * 1024
+_HEAD_S = 30.0
+_CONNECT_S = 30.0
+_CHUNK_BYTES = 64 * 1024
+_PORTS: Final = (80, 443)
+_REQUEST = regex(rb"(?s)([A-Z]{1,20}) (\S{1,8000}) (HTTP/1\.[01])\r\n(.*)")
+_TARGET = regex(r"(?i)(?:http://)?(?:[^/@\s]{0,200}@)?(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::(\d{1,5}))?(/\S*)?")
+HOST = regex(r"(?i)(?:\[[0-9a-f:.]{2,45}\]|(?!-)[a-z0-9._-]{1,253})(?::[1-9]\d{0,4})?")
+"""How a host is written in a list: `pypi.org` (ports 80 and 443), `pypi.corp:8443`."""
+
+
+class HostProxy:
+    """The proxy of one command. `refused` are the hosts that it asked for and that are not among `hosts`."""
+
+    def __init__(self, hosts: Iterable[str]) -> None:
+        self.hosts = frozenset(host.lower() for host in hosts)
+        self._refused: dict[str, None] = {}
+        self._server: asyncio.Server | None = None
+        self._running: set[asyncio.Task[None]] = set()
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Return the refused hosts in the order of the first attempt."""
+        return tuple(self._refused)
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Accept connections on the socket of the sandbox until `close`."""
+        self._server = await asyncio.start_server(self._accept, sock=listener, limit=_MAX_HEAD_BYTES)
+
+    async def close(self) -> None:
+        """End every connection."""
+        if self._server is not None:
+            self._server.close()
+        for task in tuple(self._running):
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None or len(self._running) >= MAX_CONNECTIONS:
+            writer.close()
+            return
+        self._running.add(task)
+        try:
+            await self._pass_on(reader, writer)
+        except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # the command sees a closed connection
+        finally:
+            self._running.discard(task)
+            writer.close()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(_HEAD_S):
+            head = await reader.readuntil(b"\r\n\r\n")
+        request = _REQUEST.fullmatch(head)
+        target = _TARGET.fullmatch(request[2].decode("latin-1")) if request else None
+        if request is None or target is None:
+            await _answer(writer, "400 Bad Request", "This proxy takes CONNECT and http:// requests only.")
+            return
+        is_tunnel, host = request[1] == b"CONNECT", target[1].lower().rstrip(".")
+        port = int(target[2] or (443 if is_tunnel else 80))
+        if not self._is_listed(host, port):
+            name = host if port in _PORTS else f"{host}:{port}"
+            if len(self._refused) < MAX_REFUSED:
+                self._refused[name] = None
+            await _answer(writer, "403 Forbidden", f"The sandbox does not allow this command to reach {name}.")
+            return
+        outer = await _connect(host, port)
+        if outer is None:
+            await _answer(writer, "502 Bad Gateway", f"{host} cannot be reached.")
+            return
+        from_outside, to_outside = outer
+        try:
+            if is_tunnel:
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            else:
+                to_outside.write(b"%s %s %s\r\n" % (request[1], (target[3] or "/").encode("latin-1"), request[3]))
+                to_outside.write(_without_proxy_headers(request[4]))
+            await asyncio.gather(_copy(reader, to_outside), _copy(from_outside, writer))
+        finally:
+            to_outside.close()
+
+    def _is_listed(self, host: str, port: int) -> bool:
+        return f"{host}:{port}" in self.hosts or (port in _PORTS and host in self.hosts)
+
+
+def _without_proxy_headers(headers: bytes) -> bytes:
+    """Return the headers of a request as its server gets them: one request for each connection."""
+    lines = [line for line in headers.split(b"\r\n") if line]
+    kept = [line for line in lines if not line.lower().startswith((b"proxy-", b"connection:"))]
+    return b"\r\n".join([*kept, b"Connection: close"]) + b"\r\n\r\n"
+
+
+async def _answer(writer: asyncio.StreamWriter, status: str, sentence: str) -> None:
+    body = f"{sentence}\n".encode()
+    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    writer.write(head.encode() + body)
+    await writer.drain()
+
+
+async def _connect(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+    """Connect to the first address of a listed host that answers, None when none may be reached or does."""
+    bare = host.strip("[]")
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(bare)
+        return await _open(bare, port)  # the user allowed this very address
+    for address in await resolved(bare, port):
+        if not _is_of_this_machine(address) and (opened := await _open(str(address), port)) is not None:
+            return opened
+    return None
+
+
+def _is_of_this_machine(address: Address) -> bool:
+    inner = getattr(address, "ipv4_mapped", None) or address
+    return inner.is_loopback or inner.is_link_local or inner.is_multicast or inner.is_unspecified
+
+
+async def _open(address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_CONNECT_S):
+            return await asyncio.open_connection(address, port)
+    return None
+
+
+async def _copy(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+    """Pass bytes on, as fast as they are taken, and the end of them."""
+    with contextlib.suppress(OSError):
+        while chunk := await source.read(_CHUNK_BYTES):
+            to.write(chunk)
+            await to.drain()
+        if to.can_write_eof():
+            to.write_eof()
