@@ -17,6 +17,7 @@ local M = {}
 local FOOTER = { "T trust folder", "t this file", "K read it", "x revoke", "n not now", "q close" }
 local NARROW_FOOTER = { "T folder", "t file", "q" }
 local NARROW = 60
+local DIMMED = api.nvim_create_namespace("codecompanion.trust")
 
 ---Milliseconds that the page is shown before a key decides.
 M.UNREAD_MS = 500
@@ -37,6 +38,7 @@ end
 ---@field is_trusted boolean
 ---@field runs boolean
 ---@field leads_out boolean
+---@field has_changed boolean
 ---@field cut integer Characters of the text that are not shown
 
 ---@class CodeCompanion.TrustShown
@@ -53,6 +55,7 @@ end
 ---@class CodeCompanion.TrustLine
 ---@field file? CodeCompanion.TrustFile
 ---@field path? string Of another decision
+---@field is_beginning? boolean
 
 ---@class CodeCompanion.TrustPlace
 ---@field chat string Its id, "" for none
@@ -74,9 +77,9 @@ end
 ---@return string
 local function state_of(now)
   if now.why == "off" then
-    return "Every folder is trusted: `trust.enabled` is false in your setup()."
+    return "Every folder is trusted: `trust.enabled` is false in setup()."
   elseif now.why == "setup" then
-    return "Trusted by `trust.folders` of your setup()."
+    return "Trusted by `trust.folders` in setup()."
   elseif now.why == "user" then
     return "Trusted" .. (now.since ~= "" and (" since %s."):format(now.since) or ".")
   end
@@ -88,7 +91,10 @@ end
 local function head_of(file)
   local parts = { file.label, file.does }
   if file.leads_out then
-    table.insert(parts, 2, "outside of the folder")
+    table.insert(parts, 2, "outside the folder")
+  end
+  if file.has_changed then
+    table.insert(parts, 2, "changed since you trusted it")
   end
   return ("%s %s"):format(file.is_trusted and "✓" or "·", table.concat(parts, " · "))
 end
@@ -119,15 +125,15 @@ local function page(now)
   end
   if now.waiting > 0 then
     local what = now.why == "" and "the folder or the file" or "the file"
-    put(("%s not loaded until you trust %s (·):"):format(numbers.counted(now.waiting, "file"), what))
+    put(("%s (·) not loaded until you trust %s:"):format(numbers.counted(now.waiting, "file"), what))
   elseif #now.files == 0 then
-    put("It brings no rules, MCP servers, prompts or memories.")
+    put("The folder has no rules, MCP servers, prompts or memories.")
   else
-    put("All of it is loaded.")
+    put("Everything is loaded.")
   end
   for _, file in ipairs(now.files) do
     put(head_of(file), { file = file })
-    lines[#lines + 1], about[#about + 1] = "    " .. shown(beginning(file.text)), { file = file }
+    lines[#lines + 1], about[#about + 1] = "    " .. shown(beginning(file.text)), { file = file, is_beginning = true }
   end
   local elsewhere = vim.tbl_filter(function(one)
     return not one.here
@@ -141,6 +147,17 @@ local function page(now)
     about[#about + 1] = { path = one.path }
   end
   return lines, about
+end
+
+---@param bufnr integer
+---@param about CodeCompanion.TrustLine[]
+local function dim_beginnings(bufnr, about)
+  api.nvim_buf_clear_namespace(bufnr, DIMMED, 0, -1)
+  for row, line in ipairs(about) do
+    if line.is_beginning then
+      api.nvim_buf_set_extmark(bufnr, DIMMED, row - 1, 0, { line_hl_group = "Comment" })
+    end
+  end
 end
 
 ---@param place CodeCompanion.TrustPlace
@@ -195,8 +212,9 @@ end
 ---@param now CodeCompanion.TrustShown
 local function show(place, now)
   local lines, about = page(now)
-  local title = "Trust of " .. fit.path(shown(short(now.folder)), math.min(60, math.max(10, vim.o.columns - 14)))
+  local title = "Trust: " .. fit.path(shown(short(now.folder)), math.min(60, math.max(10, vim.o.columns - 14)))
   local bufnr, win = float.open({ title = title, lines = lines, footer = footer, hanging = 4 })
+  dim_beginnings(bufnr, about)
   vim.wo[win].cursorline = true
   local shown_at = math.huge -- until it is drawn
   local function has_appeared()
@@ -214,6 +232,7 @@ local function show(place, now)
       if api.nvim_win_is_valid(win) then
         lines, about = page(later)
         float.update(win, lines)
+        dim_beginnings(bufnr, about)
       end
     end)
   end
@@ -227,7 +246,7 @@ local function show(place, now)
     on(key, description, function(line)
       if uv.now() - shown_at < M.UNREAD_MS then
         shown_at = uv.now() -- a key that is held down never decides
-        return say.hint("This page has just appeared: read it, then press the key again")
+        return say.hint("Read the page first, then press the key again")
       end
       act(line)
     end)
@@ -243,24 +262,24 @@ local function show(place, now)
       end, now.files)
     )
   end)
-  on_decision("t", "Trust the file of the line, until it changes", function(line)
+  on_decision("t", "Trust the file under the cursor until it changes", function(line)
     if not line.file then
-      return say.hint("t is for the lines of a file; T trusts the folder")
+      return say.hint("Move to a file to trust it alone; T trusts the folder")
     end
     of_folder("files", { line.file })
   end)
-  on({ "K", "<CR>" }, "Read the file of the line", function(line)
+  on({ "K", "<CR>" }, "Read the file under the cursor", function(line)
     if line.file then
       read(line.file)
     end
   end)
-  on_decision("x", "Revoke: the file of the line, else the folder", function(line)
+  on_decision("x", "Revoke trust in the file under the cursor, else in the folder", function(line)
     local file = line.file and line.file.is_trusted and now.why == "" and line.file.path
     change(place, { what = "revoke", path = line.path or file or now.folder }, reload)
   end)
-  on_decision("n", "Not now: remind me when something else waits", function()
+  on_decision("n", "Not now: remind me when the files change", function()
     if now.waiting == 0 then
-      return say.hint("Nothing waits")
+      return say.hint("Everything is loaded already")
     end
     of_folder("silence", {})
   end)
@@ -300,7 +319,7 @@ function M.examine(limit_ms)
   host.request("show_trust", request_of(place), function(err, now)
     text = err or ("%s: %s"):format(short(now.folder), state_of(now))
     if not err and now.waiting > 0 then
-      text = ("%s Waiting: %s (:CodeCompanion trust)"):format(text, numbers.counted(now.waiting, "file"))
+      text = ("%s Not loaded: %s (:CodeCompanion trust)"):format(text, numbers.counted(now.waiting, "file"))
     end
   end)
   vim.wait(limit_ms, function()
@@ -323,7 +342,7 @@ function M.run(arguments, chat)
   elseif what == "revoke" then
     return change(place_of(chat), { what = "revoke", path = path ~= "" and vim.fs.normalize(path) or "" })
   end
-  say.line(":CodeCompanion trust takes nothing, folder, file {path}, revoke [path]", severity.ERROR)
+  say.line("Usage: :CodeCompanion trust [folder|file {path}|revoke [path]]", severity.ERROR)
 end
 
 return M

@@ -49,7 +49,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             chat = start_chat(factory, tmp_path, server, env=env, files=files, opened=False)
             chat.nvim.lua(OWN_ENVIRONMENT)
             chat.nvim.command("CodeCompanionChat")
-            chat.nvim.wait_screen(r"Not loaded until you trust it|were not\s+installed|could not|cannot be|failed")
+            chat.nvim.wait_screen(r"Not loaded until trusted|were not\s+installed|could not|cannot be|failed")
             if "Not loaded until" not in chat.nvim.screen():
                 pytest.skip(f"there is no environment, so nothing to add to: {chat.nvim.messages()}")
             assert len(environments(chat.nvim)) == 1

@@ -14,7 +14,7 @@ from harness import NO_PROVIDER, NO_READING, Nvim, lua_string
 from tests.forked_python import forked_python, process_of
 from tests.providers.loopback.server import LoopbackServer
 
-WAITS = "Not loaded until you trust it"
+WAITS = "Not loaded until trusted"
 KEY = "sk-planted-7f3a9c51d2e84b06"
 
 

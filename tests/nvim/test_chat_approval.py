@@ -159,11 +159,11 @@ def test_the_heading_of_a_long_command_says_where_it_runs(
 def test_a_retry_says_where_it_would_run_and_why(chat: ChatDriver, place: str, heading: str, reason: str) -> None:
     chat.accept("go")
     why = "it failed in the sandbox" if place == "outside" else ""
-    ask(chat, body=LONG, title=LONG, place=place, why=why, retry=True)
+    ask(chat, body=LONG, title=LONG, place=place, why=why, note="The command reported: erofs", retry=True)
     text = chat.text()
     assert f"▎ run_command · {heading}" in text
-    assert f"▎ ! {reason}\n" in text
-    assert "Asked every time" not in text
+    assert f"▎ ! {reason}\n▎ ! The command reported: erofs\n" in text
+    assert "Always asks" not in text
 
 
 def test_a_call_for_the_network_shows_the_reason_of_the_model(chat: ChatDriver) -> None:
@@ -192,7 +192,7 @@ def test_a_question_without_a_text_has_no_empty_line(chat: ChatDriver) -> None:
     ask(chat, body="", title=".env", name="read_file", why="holds keys or passwords")
     text = chat.text()
     assert "▎ read_file: .env · needs your approval" in text
-    assert "▎ ! Asked every time: holds keys or passwords\n▎ g2 accept · g3 reject…\n" in text
+    assert "▎ ! Always asks: holds keys or passwords\n▎ g2 accept · g3 reject…\n" in text
     chat.nvim.feed("]ag2")
     assert answered(chat) == [("c9", "once")]
 
@@ -620,10 +620,10 @@ def test_a_question_that_is_asked_every_time_says_why_and_grants_nothing(chat: C
     """No key for "always" is offered, and none works."""
     chat.accept("go")
     ask(chat, name="create_file", title="Create Makefile", body="+all:", filetype="diff", why="CI runs it")
-    screen = chat.nvim.wait_screen("! Asked every time: CI runs it")
+    screen = chat.nvim.wait_screen("! Always asks: CI runs it")
     assert "g1" not in screen
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen("codecompanion: Asked every time: CI runs it")
+    chat.nvim.wait_screen("codecompanion: Always asks: CI runs it")
     assert chat.sent("approve") == []
 
 
@@ -632,10 +632,10 @@ def test_a_narrowed_question_names_the_text_and_grants_nothing(chat: ChatDriver)
     chat.accept("go")
     told = "text from https://example.org/ is in the context"
     ask(chat, name="create_file", title="Create a.txt", body="+a", filetype="diff", narrowed=told)
-    screen = chat.nvim.wait_screen(f"! Narrowed: {told}")
+    screen = chat.nvim.wait_screen(f"! “Always” is off: {told}")
     assert "g1" not in screen
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen("Nothing is allowed permanently: text from https://example.org/")
+    chat.nvim.wait_screen("“Always” is off: text from https://example.org/")
     assert chat.sent("approve") == []
 
 
@@ -668,7 +668,7 @@ def test_always_can_cover_a_family_of_commands_and_says_which(chat: ChatDriver) 
 def test_a_command_whose_makefile_changed_says_that_it_asks_again(chat: ChatDriver) -> None:
     chat.accept("go")
     ask(chat, body="make test", again="Makefile changed since you allowed it")
-    chat.nvim.wait_screen("! Asked again: Makefile changed since you allowed it")
+    chat.nvim.wait_screen("! Asks again: Makefile changed since you allowed it")
     assert "g1 always…" in chat.nvim.wait_screen("g2 accept")
 
 

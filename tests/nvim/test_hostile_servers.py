@@ -98,7 +98,7 @@ def test_a_projects_prompts_are_shown_and_do_nothing(nvim_factory, tmp_path: Pat
         chat.open()
         chat.say("hello")
         nvim.command("CodeCompanion trust")
-        check(chat, "14 files not loaded until you trust")
+        check(chat, r"14 files \(·\) not loaded until you trust")
         nvim.feed("q")
         chat.trust()
         offered = [tool["function"]["name"] for tool in server.requests[-1].json["tools"]]

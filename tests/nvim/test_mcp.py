@@ -132,7 +132,7 @@ def test_the_servers_of_a_project_are_started_after_the_user_trusts_them(nvim_fa
     project(tmp_path, ("odd", ["sh", "-c", runs]))
     with ChatServerThread([reply("One."), calls_echo(), reply("Two."), reply("Three.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
-        chat.nvim.wait_screen(WAITS + r": \.mcp\.json · gtr shows it")
+        chat.nvim.wait_screen(WAITS + r": \.mcp\.json · gtr to review")
         chat.nvim.feed("<Esc>gtr")
         chat.nvim.wait_screen(str(HOSTILE).rpartition("/")[2].replace(".", r"\."))
         chat.nvim.feed("q")
@@ -214,7 +214,7 @@ def test_revoked_trust_ends_the_server_in_every_chat(nvim_factory, tmp_path):
         chat.say("second")
         assert "odd__echo" not in offered(server)
         chat.nvim.command("CodeCompanion mcp")
-        chat.nvim.wait_screen(r"\.mcp\.json · odd · waits for your trust: a shows it")
+        chat.nvim.wait_screen(r"\.mcp\.json · odd · not trusted: a to review")
         chat.nvim.feed("a")
         chat.nvim.wait_screen(r"· \.mcp\.json · starts 1 MCP server: odd")
         chat.nvim.lua("require('codecompanion.trust').UNREAD_MS = 0")

@@ -130,7 +130,7 @@ function M.take(edit, event)
   end
   if event.type == "trust_waits" and event.waits ~= "" and not edit.conversation:has_window() then
     local waits = require("codecompanion.screen.visible").line(event.waits).text
-    say.once(("Not loaded until you trust it: %s · :CodeCompanion trust shows it"):format(waits))
+    say.once(("Not loaded until trusted: %s · :CodeCompanion trust to review"):format(waits))
   end
   local take = TAKEN[event.type]
   if take and standing.is_alive(edit) and edit.is_asking then

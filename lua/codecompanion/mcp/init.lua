@@ -109,7 +109,7 @@ local function file_line(file, root)
   if file.problem ~= "" then
     return shown(file.problem)
   end
-  local state = file.trusted and "trusted" or "waits for your trust: a shows it"
+  local state = file.trusted and "trusted" or "not trusted: a to review"
   return shown(("%s · %s · %s"):format(name, table.concat(file.servers, ", "), state))
 end
 
@@ -222,7 +222,7 @@ local function show(place, now)
   on_server("K", "Show what it said", function(line)
     show_log(line.server)
   end)
-  scratch.map(bufnr, "a", "Show what the folder brings, and trust it", function()
+  scratch.map(bufnr, "a", "Review and trust the files of the folder", function()
     scratch.close(win)
     require("codecompanion.trust").open(place.chat)
   end)

@@ -120,13 +120,13 @@ def sandbox_findings(sandbox: Sandbox | None) -> list[Finding]:
     try:
         attempts = try_to_escape(sandbox)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        return [Finding("sandbox", False, f"{sandbox.kind}: the attempts to get out could not be made: {error}", "")]
+        return [Finding("sandbox", False, f"{sandbox.kind}: the escape test could not run: {error}", "")]
     through = [attempt.name for attempt in attempts if attempt.got_through]
     if through:
         return [Finding("sandbox", False, f"{sandbox.kind}: a command could {', '.join(through)}", "Report this")]
     tried = ", ".join(attempt.name for attempt in attempts)
     limits = sandbox.not_stopped()
-    found = [Finding("sandbox", True, f"{sandbox.kind}; a command just failed to {tried}")]
+    found = [Finding("sandbox", True, f"{sandbox.kind}; in a test just now, a command could not {tried}")]
     return [*found, Finding("sandbox", True, f"What it does not stop: {limits}")] if limits else found
 
 

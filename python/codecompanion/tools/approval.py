@@ -79,7 +79,7 @@ class Approvals(msgspec.Struct, frozen=True):
         `given_path` is what the model wrote, which may be a link into a guarded place.
         """
         if question.command:
-            why = "this can destroy work for good" if destroys_work(question.command) else ""
+            why = "this can destroy work and cannot be undone" if destroys_work(question.command) else ""
             why = why or why_no_always(question.command, question.folder, root)
             why = "; ".join(filter(None, (why, question.why)))
             return msgspec.structs.replace(question, why=why, again="" if why else self._why_again(question))
@@ -125,14 +125,14 @@ class Approvals(msgspec.Struct, frozen=True):
         """Return what lets a call run of which nobody is asked, in a few words for the audit log."""
         setting = self.settings.get(tool.spec.name)
         if not self.asks_before(tool):
-            return "asks never" if setting and tool.effect != "read" else "reads only"
+            return "never asks" if setting and tool.effect != "read" else "reads only"
         if question is None and setting is None:
-            return "asks never"
+            return "never asks"
         if (question.key if question else tool.spec.name) in self.always:
             return "always"
         if question is not None and self.covers(tool, question):
             return "configured prefix" if self._is_configured(question, setting) else "always, by prefix"
-        return "YOLO" if self.yolo else "asks never"
+        return "YOLO" if self.yolo else "never asks"
 
     def _why_again(self, question: ApprovalQuestion) -> str:
         """Return why a grant that was given covers the command no more, "" when none was or it still does."""

@@ -196,9 +196,9 @@ local ACTIONS = {
   end,
   always_accept = function(chat, approval)
     if approval.event.why ~= "" then
-      return say.line(("Asked every time: %s"):format(approval.event.why), severity.WARN)
+      return say.line(("Always asks: %s"):format(approval.event.why), severity.WARN)
     elseif approval.event.narrowed ~= "" then
-      return say.line(("Nothing is allowed permanently: %s"):format(approval.event.narrowed), severity.WARN)
+      return say.line(("“Always” is off: %s"):format(approval.event.narrowed), severity.WARN)
     end
     ask_for_scope(chat, approval)
   end,

@@ -26,8 +26,8 @@ local PLACES = {
   inside = "in the sandbox",
   network = "in the sandbox, with network",
   outside = "outside the sandbox",
-  none = "no sandbox here",
-  off = "no sandbox",
+  none = "no sandbox on this system",
+  off = "sandbox off",
 }
 ---Why a command that failed would run again, by `place`; the key that accepts follows.
 local RETRIES = {
@@ -231,9 +231,9 @@ local function warnings(chat, event, hidden)
     local key = keys.of("accept_change", chat.bufnr) or ":CodeCompanion accept"
     found[#found + 1] = BAR .. ("! %s %s %s"):format(retry[1], key, retry[2])
   elseif event.why ~= "" then
-    found[#found + 1] = BAR .. ("! Asked every time: %s"):format(visible.line(event.why).text)
+    found[#found + 1] = BAR .. ("! Always asks: %s"):format(visible.line(event.why).text)
   elseif event.again ~= "" then
-    found[#found + 1] = BAR .. ("! Asked again: %s"):format(visible.line(event.again).text)
+    found[#found + 1] = BAR .. ("! Asks again: %s"):format(visible.line(event.again).text)
   end
   if event.place == "network" then
     local hosts = #(event.hosts or {}) > 0 and table.concat(event.hosts, ", ") or "any host"
@@ -243,10 +243,10 @@ local function warnings(chat, event, hidden)
     found[#found + 1] = BAR .. ("! %s"):format(visible.line(event.note).text)
   end
   if (event.narrowed or "") ~= "" then
-    found[#found + 1] = BAR .. ("! Narrowed: %s"):format(visible.line(event.narrowed).text)
+    found[#found + 1] = BAR .. ("! “Always” is off: %s"):format(visible.line(event.narrowed).text)
   end
   if (event.title .. event.body):lower():find("%f[%w]xn%-%-") then
-    found[#found + 1] = BAR .. "! A host is written as xn--…: it stands for letters that are not ASCII"
+    found[#found + 1] = BAR .. "! A host named xn--… contains letters that are not ASCII"
   end
   if hidden > 0 then
     local what = hidden == 1 and "1 character that could mislead" or ("%d characters that could mislead"):format(hidden)

@@ -386,7 +386,7 @@ function M.trust_waits(chat, event)
   if event.waits ~= "" then
     local waits = require("codecompanion.screen.visible").line(event.waits).text
     local key = keys.keys("trust", "n")[1] or ":CodeCompanion trust"
-    local text = ("Not loaded until you trust it: %s · %s shows it"):format(waits, key)
+    local text = ("Not loaded until trusted: %s · %s to review"):format(waits, key)
     say.chat(chat, text, severity.WARN)
     notices.holds_until(chat, text, "trust")
   end

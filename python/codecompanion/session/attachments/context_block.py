@@ -208,7 +208,7 @@ class ContextBlock:
         self.rules.forget(names)
         await self.remove("detached", tuple(message.id for message in gone), ChangeReport(names=names))
         self.show()
-        return [f"Rules left the chat because you do not trust them: {', '.join(names)}."]
+        return [f"Rules removed from the chat, no longer trusted: {', '.join(names)}."]
 
     async def take_rules(self, reread: tuple[Message, ...]) -> None:
         """Log the new texts of rules; nothing where none is new."""

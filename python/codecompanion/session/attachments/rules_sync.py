@@ -18,7 +18,7 @@ from codecompanion.session.services import Services
 from codecompanion.session.trust.decisions import FileHash
 from codecompanion.session.trust.folders import folder_of
 
-_KEPT = "Rules {path} have changed. The chat keeps the version you trust; :CodeCompanion trust shows the new one."
+_KEPT = "{path} has changed. The chat keeps the version you trusted; :CodeCompanion trust shows the new one."
 
 
 class RuleKeeper:

@@ -64,6 +64,13 @@ class Decisions(msgspec.Struct, frozen=True):
         """Return whether this file with this content was trusted for chats in a folder."""
         return TrustedFile(path, sha256, str(folder)) in (msgspec.structs.replace(one, since="") for one in self.files)
 
+    def knows_other(self, folder: Path, path: str, sha256: str) -> bool:
+        """Return whether this file was trusted for chats in a folder with another content."""
+        files = [FileHash(one.path, one.sha256) for one in self.files if one.folder == str(folder)]
+        decision = self.folder(folder)
+        files += decision.programs if decision is not None else ()
+        return any(one.path == path and one.sha256 != sha256 for one in files)
+
     def is_silenced(self, folder: Path, waiting: str) -> bool:
         """Return whether the user has seen that this waits and wants to hear no more of it."""
         return Silenced(str(folder), waiting) in self.silenced

@@ -121,11 +121,11 @@ async def _decide(services: Services, root: Path, request: ChangeTrust, found: l
         case "revoke":
             path = await asyncio.to_thread(_real, root, request.path) if request.path else folder
             if await trust.revoke(path):
-                return f"Not trusted any more: {_short(path)}." + _still(trust.why(path))
-            raise InputError(f"Nothing was trusted at {_short(path)}." + _still(trust.why(path)))
+                return f"Trust revoked: {_short(path)}." + _still(trust.why(path))
+            raise InputError(f"Not trusted before: {_short(path)}." + _still(trust.why(path)))
         case "silence":
             await trust.silence(folder, digest_of(waiting_of(found)))
-            return "Nothing is loaded; you are told again when something else waits."
+            return "Nothing was loaded. The reminder returns when the files change."
 
 
 def _real(root: Path, name: str) -> Path:
@@ -157,7 +157,7 @@ def _what_follows(found: list[Brought]) -> str:
 
 def _still(why: str) -> str:
     """Return what goes on trusting a folder."""
-    reasons = {"setup": " `trust.folders` of your setup() trusts it.", "off": " `trust.enabled` is false."}
+    reasons = {"setup": " `trust.folders` in setup() still trusts it.", "off": " `trust.enabled` is false."}
     return reasons.get(why, "")
 
 

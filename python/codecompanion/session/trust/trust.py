@@ -136,7 +136,7 @@ class Trust:
         """
         now = await asyncio.to_thread(inode_of, folder)
         if inode and now != inode:
-            raise InputError(f"{folder} is another folder by now; look at it again.")
+            raise InputError(f"{folder} was replaced by another folder; review it again.")
         trusted = TrustedFolder(str(folder), by, now, tuple(programs), _today())
         await self._change(lambda known: known.with_folder(trusted))
 

@@ -40,7 +40,8 @@ _MAX_BYTES = 1_000_000
 class Brought(msgspec.Struct, frozen=True):
     """One file of a folder that instructs the model or starts programs, as it is now.
 
-    `does` says in one line what it would do; `runs`: it starts programs; `leads_out`: it lies outside of the folder.
+    `does` says in one line what it would do; `runs`: it starts programs; `leads_out`: it lies outside the folder;
+    `has_changed`: it waits because its content is not the one that was trusted.
     """
 
     kind: Kind
@@ -52,6 +53,7 @@ class Brought(msgspec.Struct, frozen=True):
     is_trusted: bool
     runs: bool = False
     leads_out: bool = False
+    has_changed: bool = False
 
     @property
     def hash(self) -> FileHash:
@@ -137,7 +139,7 @@ def _text_of(path: Path) -> str:
     try:
         return text_files.printable(text_files.decode(text_files.read_bytes(path, _MAX_BYTES)).text)
     except (CodeCompanionError, OSError):
-        return "(it is no text, or too large to be shown)"
+        return "(not text, or too large to show)"
 
 
 def _prompts(services: Services, root: Path, folders: Sequence[str], own: str) -> Iterator[Brought]:
@@ -147,7 +149,7 @@ def _prompts(services: Services, root: Path, folders: Sequence[str], own: str) -
 
     for found in find_prompts(folders, own, root):
         if isinstance(found, PromptText) and found.origin == "project":
-            does = "a prompt to choose"
+            does = "adds a prompt"
             yield _brought(services, root, "prompt", found.label, found.real, found.sha256, found.text, does)
 
 
@@ -160,7 +162,7 @@ def _gathered(services: Services, root: Path) -> Iterator[Brought]:
         places.append(("memory", context.memories.project, "is sent with questions about the project"))
     team = context.team
     if team.enabled:
-        does = "runs for questions about the team" if team.command else "is sent with questions about the team"
+        does = "runs on questions about the team" if team.command else "is sent with questions about the team"
         places += [("team", name, does) for name in team.command or (team.file,)]
     for kind, name, does in places:
         path = root / Path(name).expanduser()
@@ -183,7 +185,7 @@ def _git(services: Services, root: Path) -> Iterator[Brought]:
     for file, programs in by_file.items():
         text = "\n".join(f"{one.key} = {one.value}" for one in programs)
         keys = ", ".join(dict.fromkeys(one.key for one in programs))
-        does = f"makes git in a terminal run {keys}"
+        does = f"sets {keys}, which git in your terminal runs"
         digest = sha256_of("\n".join(sorted(text.splitlines())).encode("utf-8", "surrogateescape"))
         label = os.path.relpath(file, folder_of(root))
         yield _brought(services, root, "git", label, str(file), digest, text, does, runs=True)
@@ -195,5 +197,6 @@ def _brought(
 ) -> Brought:  # fmt: skip
     real = Path(os.path.realpath(path))
     trusted = services.trust.allows(root, real, sha256, runs=runs)
-    leads_out = not covers(folder_of(root), real)
-    return Brought(kind, label, str(real), sha256, text, does, trusted, runs, leads_out)
+    folder = folder_of(root)
+    changed = not trusted and services.trust.decisions().knows_other(folder, str(real), sha256)
+    return Brought(kind, label, str(real), sha256, text, does, trusted, runs, not covers(folder, real), changed)

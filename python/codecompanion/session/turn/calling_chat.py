@@ -54,6 +54,7 @@ class ForTools:
             body=question.body,
             filetype=question.filetype,
             why=question.why,
+            note=question.note,
             narrowed=question.narrowed,
             place=question.place,
             hosts=question.hosts,

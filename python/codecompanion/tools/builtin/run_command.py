@@ -61,8 +61,8 @@ _SPEC = ToolSpec(
     "run_command",
     "Run a shell command (sh -c) in the workspace and return its exit code and output (standard output and error"
     " together). There is no terminal and no input: commands must not ask questions, open editors or need a password."
-    " Processes started in the background are ended when the command ends. It may run in a sandbox: writes only in the"
-    " workspace and /tmp, no keys, no network.",
+    " Background processes are stopped when the command ends. It may run in a sandbox, which can write only in the"
+    " workspace and /tmp, and has no keys and no network.",
     parameters(
         {
             "command": {"type": "string", "minLength": 1, "description": "The command line for the shell."},
@@ -78,14 +78,14 @@ _SPEC = ToolSpec(
             "needs": {
                 "type": "string",
                 "enum": ["network", "outside"],
-                "description": "Ask the user for the network, or to run outside of the sandbox.",
+                "description": "Ask the user for network access, or to run outside the sandbox.",
             },
             "hosts": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "The hosts that it needs the network for, such as pypi.org. Default: any.",
+                "description": "The hosts to reach, such as pypi.org. Default: any.",
             },
-            "reason": {"type": "string", "description": "Why it needs that, in one sentence for the user."},
+            "reason": {"type": "string", "description": "One sentence that tells the user why."},
         },
         "command",
     ),
@@ -215,42 +215,44 @@ async def _perhaps_again(
 
     `is_limited`: it had some hosts of the network. `hosts`: those that it may need, () = any.
     """
-    trouble = "network" if hosts else trouble_of(text)
+    trouble, words = trouble_of(text)
+    if hosts:
+        trouble, words = "network", ""  # the question names them
     if not trouble or (trouble == "network" and place == "network" and not is_limited):
         return output
     wanted: Place = "network" if trouble == "network" else "outside"
     grant = None
     if trouble != "unsure":
         reads = wanted == "outside" and await asyncio.to_thread(_sandbox(context).only_reads, context.root)
-        why = (_FAILED_IN_HOME if reads else _FAILED_INSIDE) if wanted == "outside" else ""
+        note = _READ_ONLY if reads else f"The command reported: {words}" if words else ""
         about = await asyncio.to_thread(_about, arguments, context)
         question = msgspec.structs.replace(
-            about, place=wanted, why=why, narrowed=context.narrowed.because, hosts=hosts if wanted == "network" else ()
-        )
+            about, place=wanted, why=_OUTSIDE if wanted == "outside" else "", note=note,
+            narrowed=context.narrowed.because, hosts=hosts if wanted == "network" else (),
+        )  # fmt: skip
         grant = await context.chat.ask_to_repeat(question)
     if grant:
         context.on_second_run(output.summary, question.where, grant)
         ended, text, refused = await _run_at(wanted, arguments, context, cwd, question.hosts)
         again = _with_refused(_output(ended, text, _limit_s(arguments, context), _said(wanted, context)), refused)
-        where = "with the network" if wanted == "network" else "outside of the sandbox"
-        told = f"[it failed in the sandbox; this is its run {where}]\n{again.text}"
+        where = "with the network" if wanted == "network" else "outside the sandbox"
+        told = f"[it failed in the sandbox; this is the output of a second run {where}]\n{again.text}"
         return msgspec.structs.replace(again, text=told, printed=said_by_others(text))
     note = _DECLINED if grant == "" else _REFUSED.format(", ".join(hosts)) if hosts else _HINTS[trouble]
     return msgspec.structs.replace(output, text=f"{output.text}\n[{note}]")
 
 
-_FAILED_INSIDE = "it failed in the sandbox and would run outside"
-_FAILED_IN_HOME = (
-    "it failed: in a workspace that holds your home folder, the plugin's own folders or your keys commands cannot write"
-    " (open Neovim in a project); it would run outside"
+_READ_ONLY = (
+    "Commands cannot write in a workspace that holds your home folder, your keys or the plugin's own folders:"
+    " open Neovim in a project"
 )
 _REFUSED = 'If that is why it failed, call again with needs="network" and these hosts: {}.'
 _DECLINED = "It ran in the sandbox, which may be why it failed. The user declined to run it again with more rights."
 _HINTS = {
     "network": "It ran in the sandbox, which has no network. If that is why it failed, call again with"
     ' needs="network".',
-    "outside": "It ran in the sandbox, which writes only in the workspace and /tmp and hides keys. If that is why it"
-    ' failed, call again with needs="outside" and a reason.',
+    "outside": "It ran in the sandbox, which can write only in the workspace and /tmp and has no keys. If that is why"
+    ' it failed, call again with needs="outside" and a reason.',
     "unsure": 'It ran in the sandbox. If that is why it failed, call again with needs="outside" and a reason.',
 }
 
@@ -375,14 +377,14 @@ def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuesti
     why = note = ""
     reason = _first_line(arguments.get("reason") or "", REASON_CHARS)
     if place == "outside":
-        why = f"it would run outside of the sandbox. The model says: {reason}" if reason else _OUTSIDE
+        why = f"it would run outside the sandbox. The model says: {reason}" if reason else _OUTSIDE
     hosts = _hosts(arguments, context) if place == "network" else ()
     if place == "network" and reason:
         note = f"The model says: {reason}"
     return msgspec.structs.replace(_about(arguments, context), place=place, why=why, note=note, hosts=hosts)
 
 
-_OUTSIDE = "it would run outside of the sandbox"
+_OUTSIDE = "it would run outside the sandbox"
 
 
 def _about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion:

@@ -14,11 +14,12 @@ LOOKED_AT_CHARS = 8_000
 MAX_HOSTS = 10
 
 
-def trouble_of(output: str) -> Trouble:
-    """Return what the output of a failed command says of the sandbox, "" = nothing."""
+def trouble_of(output: str) -> tuple[Trouble, str]:
+    """Return what the output of a failed command says of the sandbox, and the words of the table that say it."""
     table, end = package_table("tools/sandbox/trouble.toml"), output[-LOOKED_AT_CHARS:].lower()
     kinds: tuple[Trouble, ...] = ("outside", "network", "unsure")
-    return next((kind for kind in kinds if any(word in end for word in table[kind])), "")
+    found = ((kind, word) for kind in kinds for word in table[kind] if word in end)
+    return next(found, ("", ""))
 
 
 def unresolved_hosts(output: str) -> tuple[str, ...]:

@@ -61,6 +61,18 @@ async def test_what_starts_programs_is_trusted_only_as_it_was(trust: Trust, repo
     assert not trust.allows(repo, file, sha("two"), runs=True)
 
 
+async def test_a_change_since_the_decision_is_known(trust: Trust, repo: Path) -> None:
+    """The page marks it: of a single file, and of one that starts programs in a trusted folder."""
+    folder, rules, servers = folder_of(repo), repo / "AGENTS.md", repo / ".mcp.json"
+    await trust.trust_folder(folder, [FileHash(str(servers), sha("one"))])
+    await trust.trust_files(folder, [FileHash(str(rules), sha("Be brief."))])
+    known = trust.decisions()
+    for file, same, other in ((servers, "one", "two"), (rules, "Be brief.", "Be long.")):
+        assert not known.knows_other(folder, str(file), sha(same))
+        assert known.knows_other(folder, str(file), sha(other))
+    assert not known.knows_other(folder, str(repo / "CLAUDE.md"), sha("new"))
+
+
 async def test_a_trusted_file_is_trusted_with_its_content_in_its_folder(trust: Trust, repo: Path) -> None:
     """A change asks again; another folder that leads to the same file gets nothing of it."""
     file = repo / "AGENTS.md"

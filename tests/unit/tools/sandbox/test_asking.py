@@ -79,13 +79,13 @@ def test_without_a_sandbox_yolo_covers_no_command_but_an_exact_grant_does() -> N
 @pytest.mark.parametrize(
     ("output", "trouble"),
     [
-        ("curl: (6) Could not resolve host: x.org", "network"),
-        ("touch: cannot touch '/etc/x': Read-only file system", "outside"),
-        ("error: EPERM: operation not permitted", "unsure"),
-        ("1 failed, 3 passed", ""),
+        ("curl: (6) Could not resolve host: x.org", ("network", "could not resolve host")),
+        ("touch: cannot touch '/etc/x': Read-only file system", ("outside", "read-only file system")),
+        ("error: EPERM: operation not permitted", ("unsure", "operation not permitted")),
+        ("1 failed, 3 passed", ("", "")),
     ],
 )
-def test_the_output_says_whether_the_sandbox_is_the_reason(output: str, trouble: str) -> None:
+def test_the_output_says_whether_the_sandbox_is_the_reason(output: str, trouble: tuple[str, str]) -> None:
     assert trouble_of(output) == trouble
 
 
@@ -119,8 +119,9 @@ async def test_a_failure_in_the_sandbox_may_be_run_again_outside(
         assert (outside / "written").exists() == bool(answer)
     [question] = chat.asked
     assert (question.place, bool(question.why)) == ("outside", True)
+    assert question.note == "The command reported: read-only file system"
     assert output.is_error != bool(answer)
-    said = {"asked": "this is its run outside of the sandbox", "": "declined", None: 'needs="outside"'}[answer]
+    said = {"asked": "output of a second run outside the sandbox", "": "declined", None: 'needs="outside"'}[answer]
     assert [run[1:] for run in runs] == ([("outside", "asked")] if answer else [])
     assert ("exit 0 · outside" in output.summary) == bool(answer)
     assert said in output.text
