@@ -14,7 +14,7 @@ function M.run(chat, arguments)
   elseif arguments[1] == "export" and arguments[2] then
     payload.of, payload.file = "", table.concat(arguments, " ", 2)
   elseif arguments[1] then
-    return say.line(":CodeCompanion audit takes all, export {file}, or nothing", severity.ERROR)
+    return say.line("Usage: :CodeCompanion audit [all|export {file}]", severity.ERROR)
   end
   host.request("show_audit", payload, function(err, result)
     if err then

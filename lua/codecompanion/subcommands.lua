@@ -95,8 +95,8 @@ return {
     end,
   },
   trust = {
-    description = "show what the folder brings that instructs the model or starts programs; `folder` trusts it,"
-      .. " `file {path}` a file until it changes, `revoke [path]` takes it back",
+    description = "show the folder's files that instruct the model or start programs; `folder` trusts all,"
+      .. " `file {path}` one file until it changes, `revoke [path]` revokes the trust",
     arguments = { "file", "folder", "revoke" },
     run = function(arguments)
       local chat = require("codecompanion.chat.state.registry").by_buffer()
@@ -151,7 +151,7 @@ return {
     end,
   },
   audit = {
-    description = "show what ran for the chat, `all`: for every chat; `export {file}`: as JSON lines",
+    description = "show what ran in this chat; `all` in every chat; `export {file}` writes JSON lines",
     arguments = { "all", "export" },
     run = function(arguments)
       require("codecompanion.audit").run(require("codecompanion.chat").current(), arguments)

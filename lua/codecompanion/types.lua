@@ -2326,7 +2326,7 @@
 ---@class CodeCompanion.Options.workspace
 ---@field root? string|(fun(): string)
 
----Folders whose files may instruct the model and start programs, see |codecompanion-trust|.
+---Folders whose files may instruct the model and start programs. See |codecompanion-trust|.
 ---@class CodeCompanion.Options.trust
 ---@field enabled? boolean
 ---@field folders? string[]

@@ -165,7 +165,7 @@ async def test_a_refused_body_never_reaches_the_network() -> None:
         assert server.requests == []
     assert isinstance(outcome.error, RequestRejected)
     said = "messages[1] comes before the result of 'c' (user: “And now?”)"
-    assert str(outcome.error) == f"t: not sent, the provider would refuse it: {said}. The chat is unchanged."
+    assert str(outcome.error) == f"t: not sent; the provider would refuse it: {said}. The chat is unchanged."
 
 
 def test_arguments_of_the_users_own_pass() -> None:

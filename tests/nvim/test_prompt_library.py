@@ -87,7 +87,7 @@ def test_a_projects_prompt_waits_for_trust_and_is_never_sent_by_itself(nvim_fact
         nvim = chat.nvim
         nvim.command("edit a.lua")
         nvim.command("CodeCompanion /evil")
-        nvim.wait_screen(r"· \.codecompanion/prompts/evil\.md · a prompt to choose")
+        nvim.wait_screen(r"· \.codecompanion/prompts/evil\.md · adds a prompt")
         nvim.lua("require('codecompanion.trust').UNREAD_MS = 0")
         nvim.feed("T")
         nvim.wait_screen(r"✓ \.codecompanion/prompts/evil\.md")
@@ -113,7 +113,7 @@ def test_a_projects_prompt_waits_for_trust_and_is_never_sent_by_itself(nvim_fact
         file.write_text(EVIL + "More.\n")
         nvim.lua("vim.wait(2100)")
         nvim.command("CodeCompanion /evil")
-        nvim.wait_screen(r"· \.codecompanion/prompts/evil\.md · a prompt to choose")
+        nvim.wait_screen(r"· \.codecompanion/prompts/evil\.md · adds a prompt")
 
 
 REACHING = (

@@ -207,13 +207,13 @@ def test_an_id_opens_a_chat_only_when_there_is_one(chat: ChatDriver) -> None:
 
 def test_missing_chats_are_named_above_the_list_and_come_back_by_one_key(chat: ChatDriver) -> None:
     """Issue 20: an emptied history is never an empty list without a word."""
-    missing = "2 chats with 31 messages not in the chat history"
+    missing = "2 chats with 31 messages missing from the history"
     chat.answer("list_sessions", [])
     chat.answer("list_missing", {"text": missing, "chats": []})
-    chat.answer("bring_back", "2 chats brought back from checkpoints.")
+    chat.answer("bring_back", "2 chats restored from checkpoints.")
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen("Resume a chat")
-    assert chat.nvim.lines() == [f"── {missing}", "── b brings back what the checkpoints hold"]
+    assert chat.nvim.lines() == [f"── {missing}", "── b restores them from checkpoints"]
     chat.answer("list_sessions", [stored(chat, 1)])
     chat.answer("list_missing", {"text": "", "chats": []})
     chat.nvim.feed("b")
@@ -224,6 +224,6 @@ def test_missing_chats_are_named_above_the_list_and_come_back_by_one_key(chat: C
 
 def test_the_newest_chat_of_an_emptied_history_is_the_list_of_what_is_missing(chat: ChatDriver) -> None:
     chat.answer("list_sessions", [])
-    chat.answer("list_missing", {"text": "1 chat with 4 messages not in the chat history", "chats": []})
+    chat.answer("list_missing", {"text": "1 chat with 4 messages missing from the history", "chats": []})
     chat.nvim.command("CodeCompanion resume last")
-    chat.nvim.wait_screen("b brings back what the checkpoints hold")
+    chat.nvim.wait_screen("b restores them from checkpoints")

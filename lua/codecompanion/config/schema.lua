@@ -144,7 +144,7 @@ return {
     require("codecompanion.config.options.sandbox"),
     {
       name = "trust",
-      description = "Folders whose files may instruct the model and start programs, see |codecompanion-trust|.",
+      description = "Folders whose files may instruct the model and start programs. See |codecompanion-trust|.",
       fields = require("codecompanion.config.options.trust"),
     },
     {

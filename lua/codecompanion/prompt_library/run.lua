@@ -154,7 +154,7 @@ function M.run(prompt, use)
       if now and now.state == "allowed" then
         return M.run(now, use)
       end
-      require("codecompanion.say").line(prompt.label .. " can be used once you trust it")
+      require("codecompanion.say").line(prompt.label .. " is not trusted yet; :CodeCompanion trust shows it")
       require("codecompanion.trust").open()
     end)
   end

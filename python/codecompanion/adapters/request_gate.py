@@ -74,7 +74,7 @@ class RequestGate:
         """
         if problem := self.find_problem(body, purpose):
             raise RequestRejected(
-                f"{self._name}: not sent, the provider would refuse it: {problem}. The chat is unchanged."
+                f"{self._name}: not sent; the provider would refuse it: {problem}. The chat is unchanged."
             )
 
     def find_problem(self, body: bytes, purpose: Purpose) -> str:

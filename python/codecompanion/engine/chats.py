@@ -137,7 +137,8 @@ async def _attach(services: Services, session: Session, request: requests.Attach
     await session.attach(message)
     found = await asyncio.to_thread(find_secrets, message.text)
     if found:
-        text = f"{message.path or request.path} holds a secret ({found[0].kind}); it is sent, as you attached it."
+        kind = found[0].kind
+        text = f"{message.path or request.path} contains a secret ({kind}). It is sent because you attached it."
         services.emit(Notice(chat=session.chat_id, level=Severity.INFO, text=text))
     joined = next((one for one in reversed(session.log.view.messages) if one.id == message.id), message)
     return {"label": message.path, "tokens": session.control.meter.scaled(joined.tokens)}

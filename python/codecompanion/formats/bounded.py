@@ -201,7 +201,7 @@ def _encoding(header: str) -> str:
     name = names[0].removeprefix("x-")
     if len(names) > 1 or name not in ("gzip", "deflate"):
         shown = "".join(c if c.isprintable() else "?" for c in ", ".join(names))[:60]
-        raise Unreadable(f"it is encoded as {shown}, which was not asked for")
+        raise Unreadable(f"it is encoded as {shown}, which was not requested")
     return name
 
 

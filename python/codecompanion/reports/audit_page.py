@@ -40,9 +40,9 @@ def audit_page(records: Sequence[Record], broken: str, where: str, zone: tzinfo 
     ran = joined(records)
     lines = ["# Audit", "", f"{counted(len(ran), 'entry', 'entries')} in `{where}`."]
     if broken:
-        lines += ["", f"**The log is not whole**: {broken}."]
+        lines += ["", f"**The log was changed or damaged**: {broken}."]
     if len(ran) > MAX_SHOWN:
-        lines += ["", f"The newest {MAX_SHOWN}; `:CodeCompanion audit export` writes all."]
+        lines += ["", f"The newest {MAX_SHOWN}; `:CodeCompanion audit export {{file}}` writes all."]
     for one in reversed(ran[-MAX_SHOWN:]):
         lines += ["", *_entry(one, zone)]
     return page_text(lines)

@@ -47,7 +47,7 @@ def read_staged(folder: Path, index: str = "", git_dir: str = "", work_tree: str
         why = (error.stderr or b"").decode("utf-8", "replace").strip().partition("\n")[0]
         raise InputError(cut_line(why, 200) or "git failed") from None
     except FileNotFoundError as error:
-        raise InputError("there is no git" if error.filename == "git" else str(error)) from None
+        raise InputError("git is not installed" if error.filename == "git" else str(error)) from None
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(str(error)) from None
 

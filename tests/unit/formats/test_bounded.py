@@ -50,7 +50,7 @@ def test_every_encoding_gives_the_body_in_slices(data: bytes, cuts: list[int], e
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "identity, gzip, deflate", "\x1b[31m"])
 def test_an_encoding_that_was_not_asked_for_is_refused_with_its_name(encoding: str) -> None:
-    with pytest.raises(Unreadable, match="not asked for") as caught:
+    with pytest.raises(Unreadable, match="not requested") as caught:
         ByteCount(LIMITS, encoding)
     assert str(caught.value).isprintable()
 

@@ -39,7 +39,7 @@ async def test_a_family_of_commands_is_offered_taken_and_covers_what_follows(tmp
         calls(_call(2, "run_command", command="echo two three")),
         calls(_call(3, "run_command", command="echo four > five")),
     )
-    assert (await _asked(bench, 1)).covers == "“echo” with harmless options, on files of the workspace"
+    assert (await _asked(bench, 1)).covers == "“echo” with harmless options, on workspace files"
     session.desk.answer(Approve(call_id="c1", decision="always", family=True))
     third = await _asked(bench, 2)
     assert (third.call_id, third.covers) == ("c3", "")

@@ -212,7 +212,7 @@ local function show_float(items, missing, callback)
   lines.colour(bufnr)
   if missing ~= "" then
     local win = api.nvim_get_current_win()
-    scratch.map(bufnr, "b", "Bring back missing chats", function()
+    scratch.map(bufnr, "b", "Restore missing chats", function()
       scratch.close(win)
       bring_back(callback)
     end)
@@ -284,7 +284,7 @@ function M.pick(callback)
     end
     local extra = { MANAGE }
     if missing ~= "" then
-      table.insert(extra, 1, vim.tbl_extend("error", BRING_BACK, { text = "Bring back: " .. missing }))
+      table.insert(extra, 1, vim.tbl_extend("error", BRING_BACK, { text = "Restore from checkpoints: " .. missing }))
     end
     select(items, "Resume a chat", extra, function(item)
       if item.bring_back then

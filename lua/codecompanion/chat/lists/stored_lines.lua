@@ -119,7 +119,7 @@ function M.float(items, missing)
   end
   if missing and missing ~= "" then
     add(fit.cut("── " .. missing, room + AGE), nil)
-    add("── b brings back what the checkpoints hold", nil)
+    add("── b restores them from checkpoints", nil)
   end
   for index, item in ipairs(items) do
     if not item.here and (index == 1 or items[index - 1].here) then

@@ -36,7 +36,7 @@ local KEYS = {
   { "redo", { n = "<C-r>" }, "Redo" },
   { "system_prompt", { n = "gs" }, "Show the system prompt" },
   { "yolo_mode", { n = "gty" }, "Toggle YOLO mode (run tools without asking)" },
-  { "trust", { n = "gtr" }, "Show what the folder brings, and trust it" },
+  { "trust", { n = "gtr" }, "Review and trust the files of the folder" },
   { "next_approval", { n = "]a" }, "Go to the waiting approval" },
 }
 

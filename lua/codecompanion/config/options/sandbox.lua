@@ -36,7 +36,7 @@ return {
   default = "auto",
   replace = true,
   check = check,
-  description = "Where commands of the model run: `auto` uses the sandbox of the system when there is one, `required`"
-    .. " runs no command without one, `off` runs them as you. A table has `mode`, `write` and `read` (lists of more"
-    .. " paths that commands reach) and `network` (true = they need not ask for it). See |codecompanion-sandbox|.",
+  description = "Where the model's commands run: `auto` uses the system's sandbox if there is one, `required` refuses"
+    .. " commands without one, `off` runs them as you. A table has `mode`, `write` and `read` (more paths that commands"
+    .. " can write or read) and `network` (`true` allows the network without asking). See |codecompanion-sandbox|.",
 }

@@ -15,15 +15,15 @@ return {
     name = "enabled",
     type = "boolean",
     default = true,
-    description = "Load nothing of a folder that instructs the model or starts programs before you trust it. With"
-      .. " false every folder is trusted.",
+    description = "Do not load files that instruct the model or start programs until you trust the folder. `false`"
+      .. " trusts every folder.",
   },
   {
     name = "folders",
     type = "list",
     items = { type = "string", check = check_folder },
     default = {},
-    description = "Folders that are trusted from the start: `~/src/mine` is that repository or folder alone,"
+    description = "Folders to trust from the start: `~/src/mine` matches that repository or folder alone,"
       .. " `~/src/mine/*` each one in it, `~/src/mine/**` it and everything below.",
   },
 }

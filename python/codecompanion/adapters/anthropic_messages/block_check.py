@@ -68,7 +68,7 @@ def read_block(block: Any, role: str, *, verbatim: bool = False) -> BlockFacts:
     """
     kind = block.get("type") if isinstance(block, Mapping) else None
     if not isinstance(kind, str):
-        return BlockFacts("", "a block is no object with a type")
+        return BlockFacts("", "a block is not an object with a type")
     known = {key: block[key] for key in _KEYS.get(kind, ()) if key in block} if verbatim else block
     problem = "" if verbatim and kind not in _KEYS else _find_problem(kind, known, role)
     call = block.get("id" if kind == "tool_use" else "tool_use_id", "")
@@ -107,7 +107,7 @@ def _find_problem(kind: str, block: Mapping[str, Any], role: str) -> str:
     if unknown := set(block) - keys:
         return f"a {kind} block has the unknown key {min(unknown)!r}"
     if role != _ONLY_IN.get(kind, role):
-        return f"a {kind} block stands in a message of role {role!r}"
+        return f"a {kind} block is in a message with the role {role!r}"
     match kind:
         case "text":
             return find_text_problem(block)
@@ -132,14 +132,14 @@ def _call_problem(block: Mapping[str, Any]) -> str:
         return f"the tool_use id {block.get('id')!r} has characters that are not accepted"
     if not _CALLED_NAME.fullmatch(str(block.get("name", ""))):
         return f"the called tool has the name {block.get('name')!r}, which is not accepted"
-    return "" if isinstance(block.get("input"), Mapping) else "the input of a tool_use is no object"
+    return "" if isinstance(block.get("input"), Mapping) else "the input of a tool_use is not an object"
 
 
 def _result_problem(block: Mapping[str, Any]) -> str:
     if not _ID.fullmatch(str(block.get("tool_use_id", ""))):
         return f"the tool_use_id {block.get('tool_use_id')!r} has characters that are not accepted"
     if not isinstance(block.get("is_error", False), bool):
-        return "is_error of a tool_result is no boolean"
+        return "is_error of a tool_result is not a boolean"
     content = block.get("content", "")
     if isinstance(content, str):
         return ""

@@ -46,7 +46,7 @@ def check_body(body: Mapping[str, Any], encrypted: Sequence[Mapping[str, Any]] |
             if _is_encrypted(block)
         ]
         if found != [dict(block) for block in encrypted]:
-            problems.append("thinking or compaction does not go back as it came")
+            problems.append("a thinking or compaction block was changed")
     return problems
 
 
@@ -78,7 +78,7 @@ class MessagesJudge(BodyJudge):
             self.problems.append(f"messages[{number}] has the role {role!r}")
         if (role == "system" and self._previous != "user") or (self._previous == "system" and role != "assistant"):
             at = number if role == "system" else number - 1
-            self.problems.append(f"messages[{at}] is a system message out of place: it has to follow the user's words")
+            self.problems.append(f"messages[{at}] is a misplaced system message: it must follow a user message")
         self._previous = role
         for place, block in enumerate(_blocks_of(item)):
             self._take_block(number, place, block, str(role or ""))
@@ -88,9 +88,9 @@ class MessagesJudge(BodyJudge):
         order = self._order
         problems = [*self.problems, *order.end_problems()]
         if order.role == "assistant" and order.last == "text" and fields.get("compaction") is None:
-            problems.append("the last words are the model's, which newer models do not go on from")
+            problems.append("the last message is the model's, which newer models do not continue")
         if unknown := set(fields) - _KEYS - set(self._configured):
-            problems.append(f"the unknown key {min(unknown)!r}")
+            problems.append(f"unknown key {min(unknown)!r}")
         starts = self._first in THINKING_KINDS if order.awaits_reply_to_results else None
         limit = {"max_tokens": sys.maxsize} if self._is_count else {}
         problems += check_fields(
@@ -129,7 +129,7 @@ def _is_encrypted(block: Any) -> bool:
 
 def _check_message(message: Any) -> Iterator[str]:
     if not isinstance(message, Mapping):
-        yield "is no object"
+        yield "is not an object"
         return
     if unknown := set(message) - {"role", "content"}:
         yield f"has the unknown key {min(unknown)!r}"
@@ -155,8 +155,8 @@ def _check_breakpoints(body: Mapping[str, Any], marks: Sequence[str], *, is_on_t
     if len(marks) + (body.get("cache_control") is not None) > MAX_BREAKPOINTS:
         yield f"there are more than {MAX_BREAKPOINTS} cache breakpoints"
     if set(marks) - {"5m", "1h"}:
-        yield "a cache breakpoint has a lifetime there is not"
+        yield "a cache breakpoint has an unknown lifetime"
     if "5m" in marks and "1h" in marks[marks.index("5m") :]:
-        yield "a long cache breakpoint stands after a short one"
+        yield "a 1h cache breakpoint follows a 5m one"
     if is_on_thinking:
-        yield "a cache breakpoint stands on thinking"
+        yield "a thinking block has a cache breakpoint"

@@ -50,7 +50,7 @@ def check_message(message: object, max_id_length: int = MAX_ID_LENGTH, own_keys:
     if problems:
         return problems
     if "name" in message and not isinstance(message["name"], str):
-        problems.append("has a name that is no text")
+        problems.append("has a name that is not text")
     if role == "tool" and not _is_text(message["tool_call_id"]):
         problems.append("answers no call")
     calls = message.get("tool_calls")
@@ -65,27 +65,27 @@ def check_message(message: object, max_id_length: int = MAX_ID_LENGTH, own_keys:
 
 def _check_calls(calls: object, max_id_length: int) -> list[str]:
     if not isinstance(calls, list) or not calls:
-        return ["has tool_calls that are empty or no list"]
+        return ["has tool_calls that are empty or not a list"]
     problems: list[str] = []
     ids: set[str] = set()
     for call in calls:
         if not isinstance(call, Mapping):
-            return [*problems, "has a call that is no object"]
+            return [*problems, "has a call that is not an object"]
         wrong = _check_keys(call, {"id", "type", "function"}, set(_OPEN))
         function = call.get("function")
         if wrong or call["type"] != "function" or not isinstance(function, Mapping):
-            return [*problems, *(wrong or ["has a call that is no function"])]
+            return [*problems, *(wrong or ["has a call that is not a function"])]
         problems += _check_keys(function, {"name", "arguments"}, set())
         if not _is_text(call["id"]) or 0 < max_id_length < len(call["id"]) or call["id"] in ids:
             problems.append(f"has the call id {str(call['id'])[:80]!r}, which is empty, too long or repeated")
         ids.add(str(call["id"]))
         name = function.get("name")
         if not isinstance(name, str) or not FUNCTION_NAME.fullmatch(name):
-            problems.append(f"calls {str(name)[:80]!r}, which is no name of a function")
+            problems.append(f"calls {str(name)[:80]!r}, which is not a function name")
         if not isinstance(function.get("arguments"), str):
-            problems.append("has arguments that are no text")
+            problems.append("has arguments that are not text")
         elif not is_json_object(function["arguments"]):
-            problems.append("has arguments that are no JSON object")
+            problems.append("has arguments that are not a JSON object")
     return problems
 
 
@@ -108,7 +108,7 @@ def _check_part(part: object, allowed: tuple[str, ...]) -> list[str]:
     if kind == "text":
         return [] if _is_text(inner) else ["has an empty text"]
     if not isinstance(inner, Mapping):
-        return [f"has a part {kind} that is no object"]
+        return [f"has a part {kind} that is not an object"]
     if kind == "image_url":
         wrong = _check_keys(inner, {"url"}, {"detail"})
         fits = _matches(_IMAGE, inner.get("url")) and inner.get("detail") in (None, "auto", "low", "high", "original")
@@ -117,7 +117,7 @@ def _check_part(part: object, allowed: tuple[str, ...]) -> list[str]:
     fits = _is_text(inner.get("file_id")) or (
         _is_text(inner.get("filename")) and _matches(_PDF, inner.get("file_data"))
     )
-    return wrong or ([] if fits else ["has a file without a name, or that is no PDF"])
+    return wrong or ([] if fits else ["has a file without a name, or that is not a PDF"])
 
 
 def _check_keys(value: Mapping[str, Any], required: Iterable[str], allowed: Iterable[str]) -> list[str]:

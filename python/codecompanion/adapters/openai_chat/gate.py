@@ -88,7 +88,7 @@ class ChatJudge(BodyJudge):
         problems += [*_check_arguments(fields, self._configured)]
         problems += _check_tools(fields.get("tools"), is_compatible=self._manner == "compatible")
         if not self._count:
-            return [*problems, "messages are empty or no list"]
+            return [*problems, "messages are empty or not a list"]
         waiting = [f"the call {call_id!r} has no result" for call_id in self._waiting]
         return problems + (self.problems or waiting)
 
@@ -126,7 +126,7 @@ def _check_tools(tools: object, *, is_compatible: bool) -> Iterator[str]:
     if tools is None:
         return
     if not isinstance(tools, list) or not (tools or is_compatible):
-        yield "tools are empty or no list"
+        yield "tools are empty or not a list"
         return
     names: set[str] = set()
     for index, tool in enumerate(tools):
@@ -134,7 +134,7 @@ def _check_tools(tools: object, *, is_compatible: bool) -> Iterator[str]:
         if is_compatible and isinstance(tool, Mapping) and (function is None or tool.get("type") != "function"):
             continue  # a tool that the endpoint runs itself
         if not isinstance(function, Mapping) or tool.get("type") != "function":
-            yield f"tools[{index}] is no function"
+            yield f"tools[{index}] is not a function"
             continue
         unknown = set(function) - {"name", "description", "parameters", "strict"} | set(tool) - {"type", "function"}
         unknown = set() if is_compatible else unknown

@@ -85,7 +85,7 @@ def type_of(item: Item) -> str:
 def check_item(item: object) -> list[str]:
     """Return what is wrong with one item by itself, as the ends of sentences."""
     if not isinstance(item, Mapping):
-        return ["is no object"]
+        return ["is not an object"]
     kind = type_of(item)
     if kind in HOSTED_CALLS or kind in _OTHER_ITEMS:
         return []
@@ -128,11 +128,11 @@ def _check_reasoning(item: Item) -> list[str]:
 def _check_call(item: Item) -> list[str]:
     problems = [] if _matches(_CALL_ID, item["call_id"]) else [f"has the call_id {cut(repr(item['call_id']), 80)}"]
     if not _matches(_NAME, item["name"]):
-        problems.append(f"calls {cut(repr(item['name']), 80)}, which is no name of a function")
+        problems.append(f"calls {cut(repr(item['name']), 80)}, which is not a function name")
     if not isinstance(item["arguments"], str):
-        problems.append("has arguments that are no text")
+        problems.append("has arguments that are not text")
     elif not is_json_object(item["arguments"]):
-        problems.append("has arguments that are no JSON object")
+        problems.append("has arguments that are not a JSON object")
     return problems
 
 
@@ -208,7 +208,7 @@ def _check_file(part: Item) -> list[str]:
         return [f"has a file with {len(sources)} sources"]
     named = _is_text(part.get("filename"))
     if sources == ["file_data"] and not (named and _matches(_FILE, part["file_data"], whole=False)):
-        return ["has a file without a name, or whose content is no base64"]
+        return ["has a file without a name, or whose content is not base64"]
     return []
 
 

@@ -99,7 +99,7 @@ def _check_head(body: Mapping[str, Any]) -> Iterable[str]:
         yield "model is missing"
     instructions = body.get("instructions")
     if instructions is not None and not isinstance(instructions, str):
-        yield "instructions are no text"
+        yield "instructions are not text"
     for key, expected in _TYPES.items():
         if key in body and not (isinstance(body[key], expected) and type(body[key]) in _as_tuple(expected)):
             yield f"{key} is {type(body[key]).__name__}"
@@ -134,7 +134,7 @@ def _check_context_management(entries: Iterable[Any]) -> Iterable[str]:
     for entry in entries:
         fits = isinstance(entry, Mapping) and set(entry) == {"type", "compact_threshold"}
         if not fits or entry["type"] != "compaction" or type(entry["compact_threshold"]) is not int:
-            yield "context_management has an entry that is no compaction with a threshold"
+            yield "context_management has an entry that is not a compaction with a threshold"
         elif entry["compact_threshold"] < _MIN_THRESHOLD:
             yield f"compact_threshold is below {_MIN_THRESHOLD}"
 
@@ -143,7 +143,7 @@ def _check_tools(tools: Iterable[Any]) -> Iterable[str]:
     names: set[str] = set()
     for index, tool in enumerate(tools):
         if not isinstance(tool, Mapping):
-            yield f"tools[{index}] is no object"
+            yield f"tools[{index}] is not an object"
             continue
         if not isinstance(tool.get("type"), str):
             yield f"tools[{index}] has no type"

@@ -14,7 +14,7 @@ from codecompanion.store.audit import read_audit
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to the command line."""
-    parser: argparse.ArgumentParser = commands.add_parser("audit", help="print what ran, in which sandbox and grant")
+    parser: argparse.ArgumentParser = commands.add_parser("audit", help="print what ran, where, and under which grant")
     parser.add_argument("--chat", default="", metavar="ID", help="only what ran for this chat")
     parser.add_argument("--json", action="store_true", help="the records as JSON Lines")
     parser.set_defaults(run=run)
@@ -30,5 +30,5 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     else:
         print(audit_page(audit.records, audit.broken, str(folder)).rstrip("\n"), file=out)
     if audit.broken:
-        print(f"codecompanion: the audit log is not whole: {audit.broken}", file=sys.stderr)
+        print(f"codecompanion: the audit log was changed or damaged: {audit.broken}", file=sys.stderr)
     return 1 if audit.broken else 0

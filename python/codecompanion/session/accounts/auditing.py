@@ -23,7 +23,7 @@ def show_audit(services: Services, request: ShowAudit) -> dict[str, Any]:
     """
     folder = services.audit.folder
     if folder is None:
-        raise InputError("Nothing is recorded, because the data folder cannot be used.")
+        raise InputError("No audit log: the data folder cannot be used.")
     audit = read_audit(folder, request.of)
     if not request.file:
         text = audit_page(audit.records, audit.broken, str(folder), datetime.now().astimezone().tzinfo)  # type: ignore[arg-type]
@@ -36,6 +36,6 @@ def show_audit(services: Services, request: ShowAudit) -> dict[str, Any]:
         raise InputError(f"{target} exists already; choose another name") from error
     except OSError as error:
         raise InputError(f"{target} cannot be written ({error.strerror})") from error
-    broken = f" The log is not whole: {audit.broken}." if audit.broken else ""
+    broken = f" The log was changed or damaged: {audit.broken}." if audit.broken else ""
     said = f"Wrote {counted(len(audit.records), 'record')} to {target}.{broken}"
     return {"title": "Audit", "text": "", "said": said}

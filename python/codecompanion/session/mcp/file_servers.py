@@ -78,7 +78,7 @@ class FileServers:
         for source in dict.fromkeys(entry.source for entry in ended):
             names = [entry.name for entry in ended if entry.source == source]
             file = Path(source).name
-            why = f"{file} does not name {'it' if len(names) == 1 else 'them'} any more"
+            why = f"{file} no longer lists {'it' if len(names) == 1 else 'them'}"
             if source in waits:
                 why = _why_not_trusted(earlier.get(source), waits[source])
             self._tell(root, f"Stopped MCP server{'s' if len(names) > 1 else ''} {', '.join(names)}: {why}.")

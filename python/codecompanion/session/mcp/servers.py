@@ -185,7 +185,7 @@ class McpServers:
         key = (chat.chat_id, "", "packages")
         if names and key not in self._told:
             self._told.add(key)
-            without = f"This message goes without the tools of {', '.join(names)}"
+            without = f"Sent without the tools of {', '.join(names)}"
             chat.notice(Severity.WARN, f"{without}: the packages for MCP servers are not installed yet.")
 
     def _tell(self, chat: Chat, server: Server, what: str, chat_id: str = "") -> None:

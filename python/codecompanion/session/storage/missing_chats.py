@@ -88,7 +88,7 @@ class MissingChats:
         missing = await self.look()
         is_news = bool(missing.chats) and await asyncio.to_thread(self._is_news, missing.chats)
         if is_news:
-            key = "b in :CodeCompanion resume brings back what its checkpoints hold."
+            key = ":CodeCompanion resume restores them from checkpoints."
             session.notice(Severity.WARN, f"{missing.text} ({_names(missing.chats)}). {key}")
 
     async def bring_back(self) -> str:
@@ -98,7 +98,7 @@ class MissingChats:
             try:
                 turn = await asyncio.to_thread(FileLock, path.with_name(REBUILDING), TURN_S) if path else None
             except (sqlite3.Error, OSError):
-                return "Another Neovim is bringing chats back; ask again in a moment."
+                return "Another Neovim is restoring chats; try again in a moment."
             try:
                 back, failed = await self._bring_back((await self.look()).chats)
             finally:
@@ -106,7 +106,7 @@ class MissingChats:
                     turn.release()
         if not back and not failed:
             return "No chat is missing."
-        text = f"{counted(back, 'chat')} brought back from checkpoints."
+        text = f"{counted(back, 'chat')} restored from checkpoints."
         return f"{text} Not: {'; '.join(failed[:_NAMED])}" if failed else text
 
     async def _bring_back(self, chats: Sequence[MissingChat]) -> tuple[int, list[str]]:
@@ -180,7 +180,7 @@ async def catch_up(services: Services, chat: str) -> int:
     same = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one.id != other.id), None)
     kept = min(len(old), len(new)) if same is None else same
     added = new[kept:]
-    note = f"Brought back from the checkpoint of {_time(state.snapshot.timestamp)}: {counted(len(added), 'message')}."
+    note = f"Restored from the checkpoint of {_time(state.snapshot.timestamp)}: {counted(len(added), 'message')}."
     payloads: list[MessageAdded | ViewChanged | PolicyEvent] = [MessageAdded(message=one) for one in added]
     if kept < len(old):
         before = ["", *(message.id for message in new)]
@@ -264,10 +264,11 @@ def sentence_of(chats: Sequence[MissingChat], store: Store) -> str:
         count = counted(sum(one.lost for one in gone), "message")
         damaged = sum(1 for one in gone if not one.messages)
         which = f" ({damaged:,} with a damaged checkpoint)" if damaged else ""
-        parts.append(f"{counted(len(gone), 'chat')} with {count} not in the chat history{which}")
+        parts.append(f"{counted(len(gone), 'chat')} with {count} missing from the history{which}")
     if shorter:
-        parts.append(f"{counted(shorter, 'chat')} older there than in {'its' if shorter == 1 else 'their'} checkpoint")
-    unusable = " (it cannot be used now)" if store.path is None else ""
+        theirs = "its checkpoint" if shorter == 1 else "their checkpoints"
+        parts.append(f"{counted(shorter, 'chat')} older than {theirs}")
+    unusable = ", which cannot be read now" if store.path is None else ""
     return f"{' and '.join(parts)}{unusable}"
 
 

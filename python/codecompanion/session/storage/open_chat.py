@@ -100,7 +100,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
         await asyncio.to_thread(session.meter.resume, events, session.adapter_name, session.model)
     session.show_meter()
     if back:
-        text = f"This chat ended earlier than its checkpoint: {counted(back, 'message')} brought back."
+        text = f"This chat was older than its checkpoint: {counted(back, 'message')} restored."
         session.notice(Severity.WARN, text)
     if damaged:
         session.notice(Severity.WARN, damaged)

@@ -123,9 +123,9 @@ def _covers(said: list[str], files: tuple[str, ...], digest: str) -> str:
     """Return which commands the grant covers, to follow "Always allow"."""
     words = _listed(said, "and")
     if digest and not files:
-        return f"{words} with harmless options, until a file appears that says what it runs"
+        return f"{words} with harmless options, until a file appears that defines what it runs"
     if not files:
-        return f"{words} with harmless options, on files of the workspace"
+        return f"{words} with harmless options, on workspace files"
     named = [*files[:3], f"{len(files) - 3} more"] if len(files) > 4 else list(files)
     last = _listed(named, "or")
     return f"{words} with harmless options, until {last} changes"

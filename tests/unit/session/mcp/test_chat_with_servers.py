@@ -226,7 +226,7 @@ async def test_without_the_packages_it_is_said_and_the_editor_is_asked_to_instal
         other.submit(msgspec.structs.replace(submit("go"), chat="chat-2"))
         await bench.idle(other)
         assert [event.extra for event in bench.of(PackagesMissing)] == ["mcp"]
-        without = "This message goes without the tools of odd, two: the packages for MCP servers are not installed yet."
+        without = "Sent without the tools of odd, two: the packages for MCP servers are not installed yet."
         assert [(event.chat, event.text) for event in bench.of(Notice)] == [("chat-1", without), ("chat-2", without)]
         rows = host.servers.status(tmp_path)
         assert {row["problem"] for row in rows} == {"the packages for MCP servers are not installed"}

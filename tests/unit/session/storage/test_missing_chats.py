@@ -58,13 +58,13 @@ async def test_an_emptied_history_names_its_chats_once_and_brings_them_back(tmp_
         bench.events.clear()
         session = await bench.open(f"new-{again}")
         await MissingChats(bench.services).tell(session)
-        told = [event.text for event in bench.of(Notice) if "chat history" in event.text]
+        told = [event.text for event in bench.of(Notice) if "missing from the history" in event.text]
         assert len(told) == 1 - again, told
     missing = MissingChats(bench.services)
     found = await missing.look()
-    assert found.text == "1 chat with 4 messages not in the chat history"
+    assert found.text == "1 chat with 4 messages missing from the history"
     assert [(one.chat, one.messages, one.lost) for one in found.chats] == [("chat-1", 4, 4)]
-    assert await missing.bring_back() == "1 chat brought back from checkpoints."
+    assert await missing.bring_back() == "1 chat restored from checkpoints."
     assert (await missing.look()).text == ""
     back = await bench.resume("chat-1")
     assert back is not None
@@ -87,11 +87,11 @@ async def test_an_older_copy_is_brought_up_to_date_when_the_chat_is_opened(tmp_p
     (tmp_path / "data" / "sessions.db").write_bytes(old)
     bench = bench_of(tmp_path)
     missing = MissingChats(bench.services)
-    assert (await missing.look()).text == "1 chat older there than in its checkpoint"
+    assert (await missing.look()).text == "1 chat older than its checkpoint"
     again = await bench.resume("chat-1")
     assert again is not None
     assert texts(again) == said
-    assert any("ended earlier than its checkpoint: 4 messages" in event.text for event in bench.of(Notice))
+    assert any("was older than its checkpoint: 4 messages" in event.text for event in bench.of(Notice))
     assert (await missing.look()).chats == ()
     assert bench.store.find_session("chat-1").messages == 6  # type: ignore[union-attr]
     bench.store.close()
@@ -163,7 +163,7 @@ async def test_a_chat_whose_newest_checkpoint_is_damaged_is_named_all_the_same(t
     bench = bench_of(tmp_path)
     missing = MissingChats(bench.services)
     assert (await missing.look()).text.startswith("1 chat with ")
-    assert await missing.bring_back() == "1 chat brought back from checkpoints."
+    assert await missing.bring_back() == "1 chat restored from checkpoints."
     back = await bench.resume("chat-1")
     assert back is not None
     assert texts(back) == said
