@@ -341,6 +341,16 @@ async def test_files_of_an_untrusted_folder_narrow_until_it_is_trusted(tmp_path,
     assert await scene.turn(calls(("t", "create_file", '{"path": "Makefile", "content": "all:"}')), says("ok")) == []
 
 
+async def test_a_rejected_call_brings_no_text_of_an_untrusted_folder(tmp_path) -> None:
+    """Its result is the user's answer: nothing was read, so nothing narrows."""
+    scene = Scene(tmp_path, trusted=False)
+    await scene.open()
+    scene.session.desk.approvals = msgspec.structs.replace(scene.session.desk.approvals, yolo=False)
+    [asked] = await scene.turn(calls(("c", "run_command", '{"command": "touch x"}')), says("ok"))
+    assert asked.narrowed == ""
+    assert scene.session.narrowing.sources() == ()
+
+
 async def test_it_ends_with_the_text_and_not_within_the_turn(tmp_path) -> None:
     """What a turn has read goes on steering it, also once a policy has cleared the result."""
     scene = Scene(tmp_path)

@@ -58,7 +58,6 @@ class ForTools:
             narrowed=question.narrowed,
             place=question.place,
             hosts=question.hosts,
-            note=question.note,
             retry=True,
         )
         given = await self._desk.ask_aside(asked)

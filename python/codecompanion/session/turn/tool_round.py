@@ -20,6 +20,7 @@ from codecompanion.formats.cutting import cut_for_preview, cut_line
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import ChangeShown, EventPayload, MessageAdded, ToolRan
 from codecompanion.model.messages import Message, ToolCall
+from codecompanion.model.provenance import PLUGIN, USER
 from codecompanion.placeholders import CANCELLED_BY_USER
 from codecompanion.session.files.file_log import FileLog
 from codecompanion.session.history.chat_log import ChatLog
@@ -101,7 +102,7 @@ class ToolRound:
 
     async def complete_as_cancelled(self) -> None:
         """Give every call without a result the result "cancelled" (lesson 28)."""
-        output = ToolOutput(text=CANCELLED_BY_USER, summary="cancelled", is_error=True)
+        output = ToolOutput(text=CANCELLED_BY_USER, summary="cancelled", is_error=True, sources=(PLUGIN,))
         left = {index: call for index, call in enumerate(self._calls) if index not in self._done}
         if left:
             await self._record({i: _Ran(call, output, "cancelled", self._title(call)) for i, call in left.items()})
@@ -179,7 +180,7 @@ class ToolRound:
             if verdict.refusal is not None:
                 reason = cut_line(verdict.reason, MAX_REASON_CHARS)
                 summary = f"rejected: {reason}" if reason else "rejected"
-                refused = ToolOutput(text=verdict.refusal, summary=summary, is_error=True)
+                refused = ToolOutput(text=verdict.refusal, summary=summary, is_error=True, sources=(USER,))
                 return _Ran(call, refused, "rejected", title)
             context = msgspec.structs.replace(context, accepted=verdict.accepted)
             parts.on_running(title)
