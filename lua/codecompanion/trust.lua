@@ -15,7 +15,7 @@ local visible = require("codecompanion.screen.visible")
 local M = {}
 
 local FOOTER = { "T trust folder", "t this file", "K read it", "x revoke", "n not now", "q close" }
-local NARROW_FOOTER = { "T folder", "t file", "q" }
+local NARROW_FOOTER = { "T folder", "t file", "K read", "x revoke", "q" }
 local NARROW = 60
 local DIMMED = api.nvim_create_namespace("codecompanion.trust")
 

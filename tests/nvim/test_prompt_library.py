@@ -113,7 +113,7 @@ def test_a_projects_prompt_waits_for_trust_and_is_never_sent_by_itself(nvim_fact
         file.write_text(EVIL + "More.\n")
         nvim.lua("vim.wait(2100)")
         nvim.command("CodeCompanion /evil")
-        nvim.wait_screen(r"· \.codecompanion/prompts/evil\.md · adds a prompt")
+        nvim.wait_screen(r"· \.codecompanion/prompts/evil\.md · changed since you trusted it · adds a prompt")
 
 
 REACHING = (
