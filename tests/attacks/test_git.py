@@ -10,12 +10,15 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from codecompanion.errors import InputError
+from codecompanion.formats import programs
+from codecompanion.formats.programs import worked_in
 from codecompanion.workspace.git import read_status
 from codecompanion.workspace.git_config import programs_named
 from codecompanion.workspace.git_diff import read_diff
@@ -266,3 +269,28 @@ def test_folders_that_look_like_repositories_and_pointers_run_nothing(
         held=4 * len(ACTIONS) - len(ran),
     )
     assert not ran, "\n".join(ran)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="LD_LIBRARY_PATH is of Linux")
+def test_libraries_and_programs_come_from_no_folder_of_the_workspace(
+    tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`LD_LIBRARY_PATH=:/opt/lib` names the working folder: a false libc there would keep git from starting."""
+    monkeypatch.setattr("codecompanion.workspace.text_search._ripgrep", no_ripgrep)
+    hostile, path, failed = Hostile(tmp_path), os.environ["PATH"], list[str]()
+    (hostile.root / "libc.so.6").write_text("not a library")
+    shutil.copy(hostile.program, hostile.root / "git")
+    monkeypatch.setattr(programs, "_written", set())
+    worked_in(hostile.root)
+    paths = ("", ":", ".", "./", ":/opt/lib", "/opt/lib:", f"{hostile.root}", f"{tmp_path}/repo/../repo", "/opt/lib;.")
+    for one in paths:
+        monkeypatch.setenv("PATH", f"{one}:{path}")
+        for libraries in ("", one):
+            monkeypatch.setenv("LD_LIBRARY_PATH", libraries)
+            status = read_status(hostile.root)
+            if status is None or not status.changed or attack(hostile, hostile.root):
+                failed.append(f"{one} {libraries}")
+    monkeypatch.setenv("LD_LIBRARY_PATH", ":")
+    assert git(hostile.root, "status", check=False, env=dict(os.environ)).returncode, "the control found the real libc"
+    tally("git: search paths × actions", tried=2 * len(paths), held=2 * len(paths) - len(failed))
+    assert not failed

@@ -2,13 +2,15 @@
 
 A PATH often has folders of a project first: `.venv/bin` of an activated environment, `node_modules/.bin`. A command in
 the sandbox may write there, and what it leaves there would run outside of the sandbox as soon as we start it by name.
+The same goes for LD_LIBRARY_PATH and the libraries a program loads: an empty entry there, as in `:/opt/lib`, means the
+working folder.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _written = set[str]()
@@ -17,6 +19,13 @@ _written = set[str]()
 def written_by_commands(*folders: Path) -> None:
     """Remember folders that commands in the sandbox may write: programs in them do not count any more."""
     _written.update(os.path.realpath(folder) for folder in folders)
+
+
+def worked_in(folder: Path) -> None:
+    """Remember a workspace; the home folder is none here: programs below it are the user's own."""
+    real, home = os.path.realpath(folder), os.path.realpath(Path.home())
+    if not _is_within(home, real):
+        _written.add(real)
 
 
 def find_program(name: str, *untrusted: Path, search_path: str | None = None, of_root: bool = False) -> str:
@@ -28,19 +37,38 @@ def find_program(name: str, *untrusted: Path, search_path: str | None = None, of
     Raises:
         FileNotFoundError: there is none.
     """
-    kept_out = (*map(os.path.realpath, untrusted), *sorted(_written))
+    kept_out = _kept_out(untrusted)
     for path in _on_path(name, os.environ.get("PATH", "") if search_path is None else search_path):
         # The link and the file it leads to: either could be replaced.
         real = path.resolve()
         places = (path.parent.resolve() / path.name, real)
         if any(_is_within(str(place), folder) for place in places for folder in kept_out):
             continue
-        if any(_is_open(place.parent) or _is_of_project(place.parent) for place in places):
+        if any(_can_be_filled(place.parent, kept_out) for place in places):
             continue
         if of_root and not all(_is_of_root(place) for place in places):
             continue
         return str(path)
     raise FileNotFoundError(2, "No such file or directory", name)
+
+
+def own_search_path(search_path: str, *untrusted: Path) -> str:
+    """Return the folders of a PATH, or of a path of libraries, that only the user fills; `untrusted` as above."""
+    kept_out = _kept_out(untrusted)
+    return os.pathsep.join(
+        folder
+        for folder in search_path.split(os.pathsep)
+        if os.path.isabs(folder) and os.path.isdir(folder)  # noqa: PTH112, PTH117 (`Path("")` is the working folder)
+        and not _can_be_filled(Path(os.path.realpath(folder)), kept_out)
+    )  # fmt: skip
+
+
+def _kept_out(untrusted: Iterable[Path]) -> tuple[str, ...]:
+    return (*map(os.path.realpath, untrusted), *sorted(_written))
+
+
+def _can_be_filled(folder: Path, kept_out: Iterable[str]) -> bool:
+    return any(_is_within(str(folder), one) for one in kept_out) or _is_open(folder) or _is_of_project(folder)
 
 
 def _on_path(name: str, search_path: str) -> Iterator[Path]:

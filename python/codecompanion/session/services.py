@@ -19,6 +19,7 @@ from codecompanion.context.policy.schema import Policy
 from codecompanion.counting.calibration import FIGURES, Calibration, start_marks
 from codecompanion.counting.model_windows import ModelLimits, ResolvedLimits, resolve_limits
 from codecompanion.errors import ConfigError
+from codecompanion.formats.programs import worked_in
 from codecompanion.model.found_code import SearchOutcome
 from codecompanion.model.history import Prices, UsageReported
 from codecompanion.model.messages import Usage
@@ -286,7 +287,9 @@ class Services(msgspec.Struct):
 
     def root(self, snapshot: Snapshot) -> Path:
         """Return the workspace: the configured folder, else the editor's working folder."""
-        return Path(self.settings.workspace.root or snapshot.cwd or ".").expanduser()
+        root = Path(self.settings.workspace.root or snapshot.cwd or ".").expanduser()
+        worked_in(root)
+        return root
 
     def tool_context(self, snapshot: Snapshot, timeout_s: float = DEFAULT_TOOL_TIMEOUT_S) -> ToolContext:
         """Return what a call that may take so many seconds may know."""

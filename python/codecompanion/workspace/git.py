@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.formats.package_table import package_table
-from codecompanion.formats.programs import find_program
+from codecompanion.formats.programs import find_program, own_search_path
 from codecompanion.workspace.bounded_process import Ended, run_bounded
 from codecompanion.workspace.git_config import read_entries
 from codecompanion.workspace.git_repository import Repository, find_repository, read_start
@@ -104,11 +104,12 @@ def run_git(
         OSError: there is no git, or no such folder.
     """
     repository = repository or find_repository(folder)
-    program = find_program("git", folder, *((repository.top,) if repository else ()))
+    untrusted = (folder, repository.top) if repository else (folder,)
+    program = find_program("git", *untrusted)
     if repository is None:
         return Ended(b"", b"fatal: " + NO_REPOSITORY, 128)
     with tempfile.TemporaryDirectory(prefix="codecompanion-git-") as made:
-        environment = _stand_in(Path(made), repository, index)
+        environment = {**git_environment(Path(made), *untrusted), **_stand_in(Path(made), repository, index)}
         command = (program, *_table()["arguments"], *arguments)
         return run_bounded(
             command,
@@ -126,15 +127,21 @@ def run_git_outside(folder: Path, arguments: Sequence[str], *, time_limit_s: flo
     Raises:
         OSError: there is no git.
     """
-    environment = {**git_environment(folder), "GIT_DIR": str(folder / "none")}
+    environment = {**git_environment(folder, folder), "GIT_DIR": str(folder / "none")}
     command = (find_program("git", folder), *_table()["arguments"], *arguments)
     return run_bounded(command, folder=folder, environment=environment, time_limit_s=time_limit_s, max_bytes=max_bytes)
 
 
-def git_environment(home: Path) -> dict[str, str]:
-    """Return the environment of git: what `git_runner.toml` lists; `home` stands for the user's home."""
+def git_environment(home: Path, *untrusted: Path) -> dict[str, str]:
+    """Return the environment of git: what `git_runner.toml` lists; `home` stands for the user's home.
+
+    Neither programs nor libraries are taken from folders below `untrusted` (`formats.programs`).
+    """
     table = _table()
     kept = {name: value for name in table["kept"].split() if (value := os.environ.get(name)) is not None}
+    for name in table["search_paths"].split():
+        if found := own_search_path(os.environ.get(name, ""), *untrusted):
+            kept[name] = found
     return {**kept, **table["environment"], "HOME": str(home), "XDG_CONFIG_HOME": str(home)}
 
 
@@ -162,7 +169,7 @@ def _branch(line: str) -> str:
 
 
 def _stand_in(made: Path, repository: Repository, index: Path | None) -> dict[str, str]:
-    """Make a git directory that has the repository's content and none of its configuration; return git's environment.
+    """Make a git directory that has the repository's content and none of its configuration; return its variables.
 
     Raises:
         OSError: the repository cannot be read, or has no HEAD.
@@ -186,7 +193,6 @@ def _stand_in(made: Path, repository: Repository, index: Path | None) -> dict[st
             (git_dir / name).symlink_to(target)
     (git_dir / "refs").mkdir(exist_ok=True)  # where the refs are kept in another format
     return {
-        **git_environment(made),
         "GIT_DIR": str(git_dir),
         "GIT_WORK_TREE": str(repository.top),
         "GIT_INDEX_FILE": str(index or own / "index"),

@@ -84,7 +84,7 @@ def _ripgrep(root: Path, terms: Sequence[str], choice: Choice, check: Check, dea
     return run_bounded(
         (find_program("rg", root), *options, "--glob=!.git", *(f"--regexp={term}" for term in terms), "--", "."),
         folder=root,
-        environment=git_environment(Path.home()),
+        environment=git_environment(Path.home(), root),
         time_limit_s=deadline - time.monotonic(),
         max_bytes=MAX_OUTPUT_BYTES,
         check=check,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.formats import programs
-from codecompanion.formats.programs import find_program, written_by_commands
+from codecompanion.formats.programs import find_program, own_search_path, written_by_commands
 
 
 @pytest.fixture(autouse=True)
@@ -99,3 +99,22 @@ def test_a_program_of_root_is_one_only_root_can_change(tmp_path: Path) -> None:
     mine.chmod(0o777)
     with pytest.raises(FileNotFoundError):
         find_program("git", search_path=on_path(mine.parent), of_root=True)
+
+
+def test_a_search_path_keeps_the_folders_that_only_the_user_fills(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty entry is the working folder, as `:/opt/lib` has one; libraries come from there as programs do."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    workspace, mine, open_one, venv = (tmp_path / name for name in ("ws", "lib", "open", "venv/lib"))
+    for folder in (workspace / "lib", mine, open_one, venv):
+        folder.mkdir(parents=True)
+    open_one.chmod(0o777)
+    (venv.parent / "pyvenv.cfg").touch()
+    (tmp_path / "link").symlink_to(workspace / "lib")
+    bad = ["", ".", "lib", "./lib", str(workspace), str(workspace / "lib"), str(tmp_path / "link"), str(open_one)]
+    bad += [str(venv), str(tmp_path / "none"), f"{mine};.", f"{mine}/../ws/lib"]
+    for one in bad:
+        for search in (one, f"{one}:{mine}", f"{mine}:{one}"):
+            assert own_search_path(search, workspace) == (str(mine) if str(mine) in search.split(":") else ""), search
