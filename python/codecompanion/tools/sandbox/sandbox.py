@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from codecompanion.formats.programs import find_program, written_by_commands
+from codecompanion.formats.programs import find_program, own_search_path, written_by_commands
 from codecompanion.settings_sections import SandboxSettings
 from codecompanion.tools.sandbox import plan
 from codecompanion.tools.sandbox.confined import Confined, Kind, Pipes
@@ -186,9 +186,11 @@ class Sandbox:
             return Confined(("/usr/bin/sandbox-exec", "-p", text, *argv), {**kept, "TMPDIR": temporary})
         for name in ("tmp", "root", "caches"):
             (places.private / name).mkdir(exist_ok=True)
+        kept, of_command = _without_libraries(kept, places.root)
         told: dict[str, object] = {
             "kind": kind, "network": network, "cwd": str(cwd), "control": pipes.control, "status": pipes.status,
             "proxy": pipes.proxy, "processes": MAX_PROCESSES, "memory_bytes": _memory_limit(),
+            "libraries": of_command,
         }  # fmt: skip
         if kind == "landlock":
             told["readable"] = plan.readable_without_namespaces(places)
@@ -210,6 +212,18 @@ class Sandbox:
         program = find_program("bwrap", search_path=self._environment.get("PATH", ""), of_root=True)
         outer = _bubblewrap(program, mounts, places.private, cwd, network=network, prepares=self._overlays)
         return Confined((*outer, *_launched(told, argv, pipes.plan)), kept)
+
+
+def _without_libraries(environment: Mapping[str, str], root: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what the launcher is started with, and the variables that say which libraries the command loads.
+
+    The launcher and bubblewrap run outside of the sandbox, in the workspace: from there they must load nothing.
+    """
+    of_command = {name: value for name, value in environment.items() if name.startswith("LD_") or name == "GCONV_PATH"}
+    kept = {name: value for name, value in environment.items() if name not in of_command}
+    if own := own_search_path(of_command.get("LD_LIBRARY_PATH", ""), root):
+        kept["LD_LIBRARY_PATH"] = own
+    return kept, of_command
 
 
 def _made(folder: Path) -> Path:

@@ -239,6 +239,7 @@ def _start(plan: Plan, command: list[str]) -> tuple[int, int]:
     try:
         os.chdir(plan["cwd"])
         _confine(plan)
+        os.environ.update(plan["libraries"])
         os.execvpe(command[0], command, os.environ)  # noqa: S606 the shell is the command
     except BaseException as error:
         os.write(tells, str(error).encode())
