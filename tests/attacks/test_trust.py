@@ -10,10 +10,13 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import os
 import random
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -24,6 +27,7 @@ from codecompanion.errors import InputError, OutsideWorkspace
 from codecompanion.session.attachments.rules_sync import RuleKeeper
 from codecompanion.session.gather.gatherers import read_memories
 from codecompanion.session.gather.project_code import Choice, ProjectCode
+from codecompanion.session.gather.team_text import TeamText
 from codecompanion.session.prompt_library.library import list_prompts
 from codecompanion.session.trust.decisions import FileHash
 from codecompanion.session.trust.folders import folder_of
@@ -712,3 +716,32 @@ def test_the_suite_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     world = World(tmp_path)
     repo = repository(world.work / "repo")
     assert asyncio.run(world.loaded(repo)) == KINDS
+
+
+async def test_the_users_own_programs_take_no_module_of_an_untrusted_folder(tmp_path: Path, tally: Tally) -> None:
+    """`python -m server`, as an MCP server or for the team: the working folder comes first. The controls run it."""
+    world = World(tmp_path)
+    repo, canary = repository(world.work / "repo"), tmp_path / "canary"
+    (repo / "notes.py").write_text(f"open({str(canary)!r}, 'a').write('ran')")
+    command = (sys.executable, "-m", "notes")
+    settings = {"mcp": {"servers": {"mine": {"enabled": True, "cmd": list(command)}}}}
+    held, tried = 0, 0
+    for is_trusted in (False, True):
+        if is_trusted:
+            await world.decide(repo, what="folder")
+        services = world.services(repo).services
+        services.settings = load({**settings, "workspace": {"root": str(repo)}})
+        host = McpHost(services, {"c": SimpleNamespace(root=lambda: repo)})  # type: ignore[dict-item]
+        (server,) = host.servers.of(repo)
+        folder = Path(host.servers.spec(server.entry).cwd)
+        await host.aclose()
+        await asyncio.to_thread(subprocess.run, command, cwd=folder, capture_output=True, check=False)
+        held += canary.exists() is is_trusted
+        canary.unlink(missing_ok=True)
+        team = msgspec.structs.replace(services.settings.context.team, enabled=True, command=command)
+        await TeamText(team, os.environ, is_trusted=services.trust.is_trusted).read(repo)
+        held += canary.exists() is is_trusted
+        canary.unlink(missing_ok=True)
+        tried += 2
+    tally("trust: modules of the working folder", tried=tried, held=held)
+    assert held == tried

@@ -115,6 +115,7 @@ def _gatherer(services: Services) -> ProjectGatherer | None:
         lambda: services.environment,
         lambda: services.vectors,
         lambda root, path, content, runs: services.trust.allows(root, path, sha256_of(content), runs=runs),
+        lambda root: services.trust.is_trusted(root),
     )
 
 

@@ -87,7 +87,8 @@ local server = {
     name = "cwd",
     type = "string",
     optional = true,
-    description = "Folder the program runs in, by default the workspace.",
+    description = "Folder the program runs in, by default the workspace, or your home folder while you do not trust the"
+      .. " workspace.",
   },
   {
     name = "url",

@@ -36,8 +36,8 @@ class ProjectGatherer:
     """Gathers for all chats of a host.
 
     `index_of` gives the index of a folder; `vectors` those in use, None = none; `environment` is the user's, for the
-    team's program. `may_use` says which files of a project may be believed, None = all. The settings are asked for each
-    question, so that a change takes effect with the next one (R-264).
+    team's program. `may_use` says which files of a project may be believed, None = all; `is_trusted` in which folders
+    that program runs. The settings are asked for each question, so that a change takes effect at once (R-264).
     """
 
     def __init__(
@@ -48,10 +48,11 @@ class ProjectGatherer:
         environment: Callable[[], Mapping[str, str]] = lambda: os.environ,
         vectors: Callable[[], ChunkVectors | None] = lambda: None,
         may_use: MayUse | None = None,
+        is_trusted: Callable[[Path], bool] = lambda root: True,
     ) -> None:
         self._settings, self._adapters, self._index_of = settings, adapters, index_of
         self._environment, self._vectors = environment, vectors
-        self._may_use = may_use
+        self._may_use, self._is_trusted = may_use, is_trusted
         self._team: TeamText | None = None
 
     async def gather(self, question: Question, tell: Callable[[str], None]) -> Gathered:
@@ -117,5 +118,6 @@ class ProjectGatherer:
             from codecompanion.session.gather.gatherers import use_all
             from codecompanion.session.gather.team_text import TeamText
 
-            self._team = TeamText(settings.team, self._environment(), self._may_use or use_all)
+            may_use = self._may_use or use_all
+            self._team = TeamText(settings.team, self._environment(), may_use, self._is_trusted)
         return self._team

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from codecompanion.errors import ToolError
@@ -22,11 +22,19 @@ _MAX_BYTES = 16 * MAX_CHARS
 class TeamText:
     """Reads the team's text as the settings say. `environment`: that of the program.
 
-    `may_use` is asked about files of the project: the one that is read, and those that the command names.
+    `may_use` is asked about files of the project: the one that is read, and those that the command names. The command
+    runs in the project's folder, which may give it modules and settings, so that must be one that `is_trusted`.
     """
 
-    def __init__(self, settings: TeamSettings, environment: Mapping[str, str], may_use: MayUse = use_all) -> None:
-        self.settings, self._environment, self._may_use = settings, environment, may_use
+    def __init__(
+        self,
+        settings: TeamSettings,
+        environment: Mapping[str, str],
+        may_use: MayUse = use_all,
+        is_trusted: Callable[[Path], bool] = lambda root: True,
+    ) -> None:
+        self.settings, self._environment = settings, environment
+        self._may_use, self._is_trusted = may_use, is_trusted
         self._kept = dict[str, tuple[float, str]]()
 
     async def read(self, root: Path) -> str:
@@ -47,7 +55,9 @@ class TeamText:
         return text
 
     def _may_run(self, root: Path) -> bool:
-        """Return whether every file of the project that the command names may be run."""
+        """Return whether the project and every file of it that the command names are trusted."""
+        if not self._is_trusted(root):
+            return False
         files = (root / word for word in self.settings.command if not Path(word).is_absolute())
         return all(self._may_use(root, path, path.read_bytes(), True) for path in files if path.is_file())
 

@@ -202,8 +202,7 @@ class McpServers:
         if not self.have_packages():
             raise McpMissing("the packages for MCP servers are not installed")
         root = next((place for (place, _), one in self._servers.items() if one.entry is entry and place), None)
-        folder = root or self._workspace()
-        spec = spec_of(entry, self._services.environment, folder)
+        spec = spec_of(entry, self._services.environment, self._folder_of(entry, root or self._workspace()))
         self._keep_secret(filter(looks_like_a_key, _secrets(entry, spec)))
         return spec
 
@@ -215,6 +214,14 @@ class McpServers:
             self._missing_told = True
             self._services.emit(PackagesMissing(extra="mcp"))
         return False
+
+    def _folder_of(self, entry: Entry, workspace: Path) -> Path:
+        """Return the folder a server starts in: a workspace that is not trusted would give it modules and settings.
+
+        `python -m server` and `npx server` take what lies in the working folder first.
+        """
+        is_of_workspace = bool(entry.source) and Path(entry.source).parent == workspace  # trusted with its file
+        return workspace if is_of_workspace or self._services.trust.is_trusted(workspace) else Path.home()
 
     def _workspace(self) -> Path:
         """Return the folder of the newest chat, for servers of all folders."""
