@@ -8,6 +8,7 @@ local here = vim.fs.dirname(debug.getinfo(1, "S").source:sub(2))
 local environment = dofile(here .. "/environment.lua")
 local make = dofile(here .. "/install/make.lua")
 local claims = dofile(here .. "/install/claim.lua")
+local programs = dofile(here .. "/programs.lua")
 
 local M = {}
 
@@ -244,7 +245,7 @@ end
 ---What the environment would be made with; for `:checkhealth`.
 ---@param answer fun(problem: string?, tool: string)
 function M.find_tool(answer)
-  if vim.fn.executable("uv") == 1 then
+  if programs.find("uv") ~= "" then
     return answer(nil, "uv")
   end
   coroutine.wrap(function()
@@ -303,7 +304,7 @@ end
 function M.resolve(done, is_told)
   local configured = (require("codecompanion.config").options.python or {}).host_prog
   if configured then
-    local path = vim.fn.exepath(vim.fs.normalize(configured))
+    local path = programs.find(configured)
     if path == "" then
       return done(("python.host_prog is not executable: %s"):format(configured))
     end
@@ -317,7 +318,7 @@ function M.resolve(done, is_told)
     return done(nil, current.python)
   end
   local provider = vim.g.python3_host_prog
-  provider = type(provider) == "string" and vim.fn.exepath(vim.fs.normalize(provider)) or ""
+  provider = type(provider) == "string" and programs.find(provider) or ""
   if current or provider == "" then
     return install_for_use(done, is_told)
   end

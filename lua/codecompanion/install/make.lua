@@ -7,6 +7,7 @@ local uv = vim.uv or vim.loop
 local here = vim.fs.dirname(debug.getinfo(1, "S").source:sub(2))
 local environment = dofile(vim.fs.dirname(here) .. "/environment.lua")
 local output = dofile(here .. "/output.lua")
+local programs = dofile(vim.fs.dirname(here) .. "/programs.lua")
 
 local M = {}
 
@@ -71,7 +72,8 @@ function M.execute(command, read)
       end)
     end
   end
-  local ok, child = pcall(vim.system, command, { env = CLEAN, stdout = take, stderr = take }, function(result)
+  local options = { env = CLEAN, cwd = programs.FOLDER, stdout = take, stderr = take }
+  local ok, child = pcall(vim.system, command, options, function(result)
     vim.schedule(function()
       tool_running = nil
       local text = table.concat(printed)
@@ -95,7 +97,7 @@ function M.find_python()
   local incomplete
   local found = {}
   for _, name in ipairs(CANDIDATES) do
-    local path = vim.fn.exepath(name)
+    local path = programs.find(name)
     if path ~= "" and not vim.list_contains(found, path) then
       table.insert(found, path)
       local code, printed = M.execute({ path, "-I", "-c", PROBE })
@@ -122,11 +124,12 @@ end
 ---@return string? problem
 local function make(dir, report)
   local lock, python = environment.lock_path(), environment.python_of(dir)
-  local has_uv = vim.fn.executable("uv") == 1
+  local found_uv = programs.find("uv")
+  local has_uv = found_uv ~= ""
   local code, printed, base, problem
   report("creating the environment")
   if has_uv then
-    code, printed = M.execute({ "uv", "venv", "--no-project", "--python", ">=3.11", dir })
+    code, printed = M.execute({ found_uv, "venv", "--no-project", "--python", ">=3.11", dir })
   else
     base, problem = M.find_python()
     if not base then
@@ -140,8 +143,8 @@ local function make(dir, report)
   report("downloading")
   local read = output.reader(output.count(environment.read(lock) or ""), report)
   if has_uv then
-    local command = { "uv", "pip", "install", "--python", python, "--require-hashes", "--compile-bytecode", "-r", lock }
-    code, printed = M.execute(command, read)
+    local options = { "--python", python, "--require-hashes", "--compile-bytecode", "-r", lock }
+    code, printed = M.execute(vim.list_extend({ found_uv, "pip", "install" }, options), read)
   else
     local options = { "--require-hashes", "--retries", "1", "--timeout", "20", "--no-color", "-r", lock }
     code, printed = M.execute(vim.list_extend({ python, "-I", "-m", "pip", "install" }, options), read)
@@ -212,7 +215,7 @@ function M.install(report)
     report("checking")
     problem = finish(dir, tool)
   end
-  local python = problem and vim.fn.exepath("python3") or environment.python_of(dir)
+  local python = problem and programs.find("python3") or environment.python_of(dir)
   if python ~= "" then
     clean_up(python)
   end

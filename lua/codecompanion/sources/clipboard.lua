@@ -1,6 +1,7 @@
 ---The image in the clipboard, by the program that reads it here; `/paste`.
 
 local attaching = require("codecompanion.sources.attaching")
+local own_programs = require("codecompanion.programs")
 
 local uv = vim.uv or vim.loop
 
@@ -47,7 +48,9 @@ end
 local function find()
   local missing = {}
   for _, program in ipairs(programs()) do
-    if program.wanted and vim.fn.executable(program.command[1]) == 1 then
+    local path = program.wanted and own_programs.find(program.command[1]) or ""
+    if path ~= "" then
+      program.command[1] = path
       return program
     elseif program.wanted then
       missing[#missing + 1] = program.command[1]
@@ -101,7 +104,7 @@ local function image_of(program, result)
     bytes = ok and decoded or ""
   end
   if result.signal ~= 0 then
-    return nil, ("%s did not answer in time."):format(program.command[1])
+    return nil, ("%s did not answer in time."):format(vim.fs.basename(program.command[1]))
   elseif not vim.startswith(bytes, PNG) then
     return nil, "There is no image in the clipboard."
   elseif #bytes > MAX_BYTES then
@@ -117,14 +120,15 @@ function M.read(done)
   if not program then
     return done(nil, missing)
   end
-  local started = pcall(vim.system, program.command, { timeout = TIME_LIMIT_MS }, function(result)
+  local options = { timeout = TIME_LIMIT_MS, cwd = own_programs.FOLDER }
+  local started = pcall(vim.system, program.command, options, function(result)
     vim.schedule(function()
       local path, why = image_of(program, result)
       done(path, why or "The image could not be kept.")
     end)
   end)
   if not started then
-    done(nil, ("%s cannot be started."):format(program.command[1]))
+    done(nil, ("%s cannot be started."):format(vim.fs.basename(program.command[1])))
   end
 end
 
