@@ -20,12 +20,12 @@ from codecompanion.errors import InputError
 from codecompanion.formats import programs
 from codecompanion.formats.programs import worked_in
 from codecompanion.workspace.git import read_status
-from codecompanion.workspace.git_config import programs_named
+from codecompanion.workspace.git_config import Entry, names_program, programs_named
 from codecompanion.workspace.git_diff import read_diff
 from codecompanion.workspace.git_head import read_head
 from codecompanion.workspace.git_history import read_head as read_commit
 from codecompanion.workspace.git_history import recent_commits
-from codecompanion.workspace.git_listing import files_by_git, names_below
+from codecompanion.workspace.git_listing import files_by_git, names_below, submodules_of
 from codecompanion.workspace.git_staged import read_staged
 from codecompanion.workspace.merge import merge
 from codecompanion.workspace.named_files import files_named
@@ -294,3 +294,102 @@ def test_libraries_and_programs_come_from_no_folder_of_the_workspace(
     assert git(hostile.root, "status", check=False, env=dict(os.environ)).returncode, "the control found the real libc"
     tally("git: search paths × actions", tried=2 * len(paths), held=2 * len(paths) - len(failed))
     assert not failed
+
+
+def test_no_place_of_the_configuration_hides_a_program(tmp_path: Path, tally: Tally) -> None:
+    """Behind a megabyte, after hundreds of includes, in submodules of any name, and in values of known keys."""
+    evil, places = entry("core.fsmonitor", "/evil"), dict[str, Path]()
+
+    def repository(name: str) -> Path:
+        folder = places[name] = tmp_path / name
+        folder.mkdir()
+        git(folder, "init", "-q")
+        return folder
+
+    def adds(folder: Path, text: str) -> None:
+        with (folder / ".git" / "config").open("a") as config:
+            config.write(text)
+
+    adds(repository("large"), "# " + "x" * 1_100_000 + "\n" + evil)
+    names = [f"i{number}" for number in range(1_200)]
+    for name in names:
+        includes = places.get("includes") or repository("includes")
+        (includes / ".git" / name).write_text(evil if name == names[-1] else "[a]\n\tb = c\n")
+    adds(includes, "".join(f"[include]\n\tpath = {name}\n" for name in names))
+    for name in ("hooks", "objects", "logs", "refs", "a/objects/b", "modules/refs"):
+        module = repository(name.replace("/", "-")) / ".git" / "modules" / name
+        module.mkdir(parents=True)
+        (module / "HEAD").write_text("ref: refs/heads/main\n")
+        (module / "config").write_text(evil)
+    many = repository("many-modules") / ".git" / "modules"
+    for number in range(1_200):
+        (many / f"m{number}").mkdir(parents=True)
+        (many / f"m{number}" / "config").write_text(evil if number == 1_199 else "[a]\n\tb = c\n")
+    outer = repository("outer")
+    for at in ("sub", "deep/er"):
+        (outer / at).mkdir(parents=True)
+        git(outer / at, "init", "-q")
+        git(outer / at, "commit", "-q", "--allow-empty", "-m", "x")
+        git(outer, "add", at)
+    adds(outer / "deep/er", evil)
+    values = {
+        "core.pager": ("less -kx", "less -ok", "less -FXk", "less -pX", "less +!evil", "less --lesskey-src=x"),
+        "alias.x": (
+            "grep -O/evil x",
+            "rebase -x /evil HEAD",
+            "rebase --exec=/evil",
+            "fetch --upload-pack=/evil .",
+            "difftool -x /evil",
+            "bisect run /evil",
+            "submodule foreach /evil",
+            "push --exec=/evil .",
+            "filter-branch --tree-filter /evil",
+            "-c core.pager=/evil log",
+            "log --ext-diff",
+            "!evil",
+            "status; evil",
+            "diff --output=/evil",
+            "evil",
+            "archive --remote=. --exec=/evil",
+            "clone -u /evil . x",
+            "help --web x",
+        ),
+        "mergetool.vimdiff.layout": ("LOCAL; !evil",),
+        "annex.ssh-options": ("-oProxyCommand=/evil",),
+        "remote.o.annex-rsync-transport": ("/evil",),
+        "remote.o.annex-externaltype": ("evil",),
+    }
+    known = [f"{key}={value}" for key, some in values.items() for value in some]
+    missed = [name for name, folder in places.items() if not programs_named(folder, submodules_of(folder))]
+    missed += [one for one in known if not names_program(Entry(*one.split("=", 1)))]
+    tally("git: hidden names of programs", tried=len(places) + len(known), held=len(places) + len(known) - len(missed))
+    assert not missed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "core.pager=less -FRX",
+        "core.pager=less",
+        "pager.log=false",
+        "alias.st=status -sb",
+        "alias.co=checkout",
+        "alias.lg=log --graph --oneline --decorate --all",
+        "alias.last=log -1 HEAD --stat",
+        "alias.ci=commit --amend --no-edit",
+        "alias.h=log --pretty=format:'%h %ad | %s%d [%an]' --date=short",
+        "alias.unstage=reset HEAD --",
+        "alias.b=branch -vv",
+        "mergetool.keepBackup=false",
+        "diff.tool=vimdiff",
+        "credential.helper=store",
+        "filter.lfs.process=git-lfs filter-process",
+        "remote.origin.url=git@example.org:a/b.git",
+        "branch.main.remote=origin",
+        "core.fsmonitor=true",
+        "core.autocrlf=input",
+    ],
+)
+def test_what_people_set_for_one_repository_is_no_program(line: str) -> None:
+    """Each false alarm is a question nobody reads the next time."""
+    assert not names_program(Entry(*line.split("=", 1)))

@@ -10,8 +10,7 @@ import pytest
 
 from tests.attacks.conftest import Tally
 
-REPO = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPO / "tests" / "nvim"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nvim"))
 
 from harness import Nvim, find_nvim
 

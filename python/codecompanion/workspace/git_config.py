@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,9 @@ MAX_BYTES = 1_000_000
 """Of one file; git's own files of configuration are a few kilobytes."""
 MAX_DEPTH = 10
 """Includes within includes, as git itself has it."""
-MAX_FILES = 200
+MAX_FILES = 1_000
+UNREAD = "(not read)"
+"""The key that stands for what a file names beyond what is read of it."""
 _SECTION = regex(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _KEY = regex(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*")
 _CONTINUED = regex(r"\\\r?\n")
@@ -47,19 +49,32 @@ class Entry(msgspec.Struct, frozen=True):
     value: str
 
 
-def programs_named(folder: Path) -> tuple[NamedProgram, ...]:
+def programs_named(folder: Path, submodules: Iterable[Path] = ()) -> tuple[NamedProgram, ...]:
     """Return what the configuration of the repository a folder is in would make git start. Blocks, never raises.
 
-    Files that are included count whatever their condition, those of its submodules too.
+    Files that are included count whatever their condition, those of `submodules` and of the git directories of others
+    too. What is too much to be read counts as a program.
     """
     found: dict[NamedProgram, None] = {}
     seen: set[Path] = set()
-    for start in _files_of(folder):
+    for start in (file for one in (folder, *submodules) for file in _files_of(one)):
         for file, entries in _with_includes(start, seen, MAX_DEPTH, every=True):
             for entry in entries:
                 if names_program(entry):
                     found[NamedProgram(file, entry.key, entry.value)] = None
+            if _size(file) > MAX_BYTES:
+                found[NamedProgram(file, UNREAD, f"more than {MAX_BYTES} bytes")] = None
+        if len(seen) >= MAX_FILES:
+            found[NamedProgram(start, UNREAD, f"more than {MAX_FILES} files")] = None
+            break
     return tuple(found)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def names_program(entry: Entry) -> bool:
@@ -174,17 +189,19 @@ def _files_of(folder: Path) -> Iterator[Path]:
         yield repository.common_dir / "config"
         yield repository.git_dir / "config.worktree"
         yield repository.common_dir / "config.worktree"
-        modules = repository.common_dir / "modules"
-        if modules.is_dir():
-            for count, (path, folders, files) in enumerate(os.walk(modules)):
-                if count > MAX_FILES:
-                    return
-                folders[:] = [name for name in folders if name not in ("objects", "refs", "logs", "hooks")]
-                yield from (Path(path, name) for name in ("config", "config.worktree") if name in files)
+        yield from _of_modules(repository.common_dir / "modules")
     real = Path(os.path.realpath(folder))
     for parent in (real, *real.parents):
         if all(os.path.lexists(parent / name) for name in _LIKE_BARE):
             yield parent / "config"
+
+
+def _of_modules(modules: Path) -> Iterator[Path]:
+    """Yield the files of the git directories of submodules; one may be named `hooks`, as a folder in it is."""
+    for path, folders, files in os.walk(modules):
+        if "HEAD" in files:
+            folders[:] = [name for name in folders if name == "modules"]
+        yield from (Path(path, name) for name in ("config", "config.worktree") if name in files)
 
 
 def _with_includes(file: Path, seen: set[Path], depth: int, *, every: bool) -> Iterator[tuple[Path, tuple[Entry, ...]]]:

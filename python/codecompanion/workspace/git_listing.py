@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from codecompanion.workspace.git import read_git
+from codecompanion.workspace.git_repository import find_repository, read_start
 
 _log = logging.getLogger(__name__)
 
@@ -21,6 +22,10 @@ _UNTRACKED = "?"
 _TIME_LIMIT_S = 30.0
 _NAMES_TIME_LIMIT_S = 10.0
 _MAX_NESTED = 200
+_SUBMODULE = b"160000 "
+_MODE_IN_INDEX = (0o160000).to_bytes(4, "big")
+"""How the index writes it; elsewhere in an index it only costs a question to git."""
+_MAX_INDEX_BYTES = 100_000_000
 
 
 def files_by_git(
@@ -42,6 +47,20 @@ def names_below(folder: Path) -> str:
         return ""
     names = (name for name in output.split(b"\0") if name)
     return "".join(f"\0{text}" for name in names if (text := _as_text(name)))
+
+
+def submodules_of(folder: Path) -> tuple[Path, ...]:
+    """Return the submodules of the repository a folder is in: `git status` reads the configuration of each. Blocks."""
+    try:
+        repository = find_repository(folder)
+        if repository is None or _MODE_IN_INDEX not in read_start(repository.git_dir / "index", _MAX_INDEX_BYTES):
+            return ()
+        output = read_git(repository.top, ("ls-files", "-s", "-z"), _NAMES_TIME_LIMIT_S)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        _log.info("git could not list the submodules of %s: %s", folder, error)
+        return ()
+    records = (record.partition(b"\t") for record in output.split(b"\0") if record.startswith(_SUBMODULE))
+    return tuple(repository.top / os.fsdecode(name) for _, _, name in records)
 
 
 def _as_text(name: bytes) -> str:

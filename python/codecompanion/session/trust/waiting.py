@@ -24,6 +24,7 @@ from codecompanion.session.trust.decisions import FileHash
 from codecompanion.session.trust.folders import covers, folder_of
 from codecompanion.session.trust.trust import sha256_of
 from codecompanion.workspace.git_config import NamedProgram, programs_named
+from codecompanion.workspace.git_listing import submodules_of
 
 Kind = Literal["rules", "mcp", "prompt", "memory", "team", "git"]
 _MANY = {
@@ -180,7 +181,8 @@ def _gathered(services: Services, root: Path) -> Iterator[Brought]:
 def _git(services: Services, root: Path) -> Iterator[Brought]:
     """Yield files of git's configuration that name programs; only git in a terminal runs them, never this plugin's."""
     by_file = dict[Path, list[NamedProgram]]()
-    for named in programs_named(folder_of(root)):
+    folder = folder_of(root)
+    for named in programs_named(folder, submodules_of(folder)):
         by_file.setdefault(named.file, []).append(named)
     for file, programs in by_file.items():
         text = "\n".join(f"{one.key} = {one.value}" for one in programs)
