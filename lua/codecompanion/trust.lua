@@ -45,7 +45,7 @@ end
 ---@field folder string
 ---@field why ""|"user"|"setup"|"off"
 ---@field since string
----@field inode integer
+---@field identity string
 ---@field files CodeCompanion.TrustFile[]
 ---@field others { path: string, kind: string, since: string, here: boolean }[]
 ---@field waiting integer
@@ -225,7 +225,7 @@ local function show(place, now)
   has_appeared()
   local function reload()
     load(place, function(later)
-      if not vim.deep_equal(hashes(later.files), hashes(now.files)) or later.inode ~= now.inode then
+      if not vim.deep_equal(hashes(later.files), hashes(now.files)) or later.identity ~= now.identity then
         has_appeared()
       end
       now = later
@@ -252,7 +252,7 @@ local function show(place, now)
     end)
   end
   local function of_folder(what, files)
-    change(place, { what = what, folder = now.folder, inode = now.inode, files = hashes(files) }, reload)
+    change(place, { what = what, folder = now.folder, identity = now.identity, files = hashes(files) }, reload)
   end
   on_decision("T", "Trust the folder", function()
     of_folder(

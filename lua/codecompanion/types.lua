@@ -997,7 +997,7 @@
 ---@field own_folder? string
 ---@field folders? string[]
 
----→ `{folder, why, since, inode, files, others, waiting, silenced, problem}`: a folder's files, all decisions.
+---→ `{folder, why, since, identity, files, others, waiting, silenced, problem}`: a folder's files, all decisions.
 ---
 ---The folder is that of the chat, `cwd` where the host has no such chat open; `why` it is trusted: "" (it is not),
 ---"user", "setup" (`trust.folders`) or "off" (`trust.enabled`). `files`: `{kind, label, path, sha256, text, does,
@@ -1017,16 +1017,16 @@
 
 ---→ one sentence. Trust a folder or files, take that back, or say no more of what waits (`silence`).
 ---
----`folder` and `inode`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: those that are trusted
----as they were shown; with what "folder", those of it that start programs. `path`: a file that is trusted as it is
----now, or what `revoke` is about, "" = the folder.
+---`folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: those that are
+---trusted as they were shown; with what "folder", those of it that start programs. `path`: a file that is trusted as
+---it is now, or what `revoke` is about, "" = the folder.
 ---@class CodeCompanion.Request.ChangeTrust
 ---@field id? integer
 ---@field chat? string
 ---@field what "files"|"folder"|"revoke"|"silence"
 ---@field cwd? string
 ---@field folder? string
----@field inode? integer
+---@field identity? string
 ---@field files? CodeCompanion.Wire.ShownFile[]
 ---@field path? string
 ---@field folders? string[]

@@ -207,7 +207,7 @@ async def exchanged_between_page_and_key(world: World) -> tuple[Path, frozenset[
     shown = await world.page(repo)
     plant(repo, more="exchanged")
     files = tuple(msgspec.convert(row, FileHash) for row in shown["files"])
-    await world.decide(repo, what="files", folder=shown["folder"], inode=shown["inode"], files=files)
+    await world.decide(repo, what="files", folder=shown["folder"], identity=shown["identity"], files=files)
     return repo, NOTHING
 
 
@@ -218,7 +218,7 @@ async def servers_exchanged_between_page_and_key(world: World) -> tuple[Path, fr
     shown = await world.page(repo)
     plant(repo, RUNS, more="exchanged")
     files = tuple(msgspec.convert(row, FileHash) for row in shown["files"] if row["runs"])
-    await world.decide(repo, what="folder", folder=shown["folder"], inode=shown["inode"], files=files)
+    await world.decide(repo, what="folder", folder=shown["folder"], identity=shown["identity"], files=files)
     return repo, KINDS - RUNS
 
 
@@ -231,7 +231,7 @@ async def folder_exchanged_between_page_and_key(world: World) -> tuple[Path, fro
     repo.rename(world.work / "old")
     repository(repo)
     with pytest.raises(InputError):
-        await world.decide(repo, what="folder", folder=shown["folder"], inode=shown["inode"])
+        await world.decide(repo, what="folder", folder=shown["folder"], identity=shown["identity"])
     return repo, NOTHING
 
 

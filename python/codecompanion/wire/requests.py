@@ -471,7 +471,7 @@ class ListPrompts(Request, frozen=True, kw_only=True):
 
 
 class ShowTrust(Request, frozen=True, kw_only=True):
-    """→ `{folder, why, since, inode, files, others, waiting, silenced, problem}`: a folder's files, all decisions.
+    """→ `{folder, why, since, identity, files, others, waiting, silenced, problem}`: a folder's files, all decisions.
 
     The folder is that of the chat, `cwd` where the host has no such chat open; `why` it is trusted: "" (it is not),
     "user", "setup" (`trust.folders`) or "off" (`trust.enabled`). `files`: `{kind, label, path, sha256, text, does,
@@ -494,15 +494,15 @@ class ShownFile(msgspec.Struct, frozen=True):
 class ChangeTrust(Request, frozen=True, kw_only=True):
     """→ one sentence. Trust a folder or files, take that back, or say no more of what waits (`silence`).
 
-    `folder` and `inode`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: those that are trusted
-    as they were shown; with what "folder", those of it that start programs. `path`: a file that is trusted as it is
-    now, or what `revoke` is about, "" = the folder.
+    `folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: those that are
+    trusted as they were shown; with what "folder", those of it that start programs. `path`: a file that is trusted as
+    it is now, or what `revoke` is about, "" = the folder.
     """
 
     what: Literal["folder", "files", "revoke", "silence"]
     cwd: str = ""
     folder: str = ""
-    inode: int = 0
+    identity: str = ""
     files: tuple[ShownFile, ...] = ()
     path: str = ""
     folders: tuple[str, ...] = ()

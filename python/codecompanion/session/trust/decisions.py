@@ -22,13 +22,13 @@ class FileHash(msgspec.Struct, frozen=True):
 class TrustedFolder(msgspec.Struct, frozen=True):
     """A folder the user trusts, or one that `trust.folders` named when it was first seen.
 
-    `inode` tells whether it is still the same folder, 0 = unknown. `programs` are the files that start programs as they
+    `identity` tells whether it is still the same folder. `programs` are the files that start programs as they
     were then: the folder's instructions may change, what it starts may not (a command in the sandbox can write it).
     """
 
     path: str
     by: Literal["user", "setup"] = "user"
-    inode: int = 0
+    identity: str = ""
     programs: tuple[FileHash, ...] = ()
     since: str = ""
 

@@ -1,6 +1,6 @@
 """What `:CodeCompanion trust` shows, and what the user decides there (issue 20, section 2).
 
-A decision is about what was shown: the page sends back folder and inode, and each file with the hash of its text.
+A decision is about what was shown: the page sends back folder and identity, and each file with the hash of its text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from codecompanion.session.services import Services
 from codecompanion.session.state import State
 from codecompanion.session.trust.chats import join_rules, tell_waiting
 from codecompanion.session.trust.decisions import FileHash
-from codecompanion.session.trust.folders import folder_of, inode_of
+from codecompanion.session.trust.folders import folder_of, identity_of
 from codecompanion.session.trust.trust import sha256_of
 from codecompanion.session.trust.waiting import Brought, brought_by, digest_of, note_first_sight, waiting_of
 from codecompanion.wire.events import Severity
@@ -83,7 +83,7 @@ def _shown(services: Services, root: Path, found: list[Brought]) -> dict[str, An
         "folder": str(folder),
         "why": trust.why(folder),
         "since": known.since if known is not None and known.by == "user" else "",
-        "inode": inode_of(folder),
+        "identity": identity_of(folder),
         "files": _rows(found),
         "others": others,
         "waiting": len(waiting),
@@ -110,7 +110,7 @@ async def _decide(services: Services, root: Path, request: ChangeTrust, found: l
             # What starts programs is trusted as it was shown; the command shows nothing, there it is as it is now.
             now = [one.hash for one in found if one.runs and not one.leads_out]
             programs = shown if request.folder else now
-            await trust.trust_folder(folder, programs, inode=request.inode)
+            await trust.trust_folder(folder, programs, identity=request.identity)
             return f"Trusted: {_short(folder)}. {_what_follows(found)}"
         case "files":
             files = shown or [await asyncio.to_thread(_as_it_is, root, request.path, found)]

@@ -21,7 +21,7 @@ import msgspec
 from codecompanion.errors import InputError
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.session.trust.decisions import Decisions, FileHash, TrustedFile, TrustedFolder
-from codecompanion.session.trust.folders import covers, folder_of, inode_of, is_listed
+from codecompanion.session.trust.folders import covers, folder_of, identity_of, is_listed
 
 FILE = "trust.json"
 MAX_BYTES = 8_000_000
@@ -125,17 +125,22 @@ class Trust:
     # ---- deciding
 
     async def trust_folder(
-        self, folder: Path, programs: Iterable[FileHash] = (), *, inode: int = 0, by: Literal["user", "setup"] = "user"
+        self,
+        folder: Path,
+        programs: Iterable[FileHash] = (),
+        *,
+        identity: str = "",
+        by: Literal["user", "setup"] = "user",
     ) -> None:
         """Trust a folder (`folder_of`), with the files that start programs as they were shown.
 
-        `inode` is that of the folder that was shown, 0 = as it is now.
+        `identity` is that of the folder that was shown, "" = as it is now.
 
         Raises:
             InputError: it is another folder by now, or the decision cannot be stored.
         """
-        now = await asyncio.to_thread(inode_of, folder)
-        if inode and now != inode:
+        now = await asyncio.to_thread(identity_of, folder)
+        if identity and now != identity:
             raise InputError(f"{folder} was replaced by another folder; review it again.")
         trusted = TrustedFolder(str(folder), by, now, tuple(programs), _today())
         await self._change(lambda known: known.with_folder(trusted))
@@ -215,7 +220,7 @@ def sha256_of(content: bytes) -> str:
 
 
 def _is_same(decision: TrustedFolder, folder: Path) -> bool:
-    return not decision.inode or decision.inode == inode_of(folder)
+    return decision.identity != "" and decision.identity == identity_of(folder)
 
 
 def _stamp_of(file: Path) -> tuple[int, int, int]:

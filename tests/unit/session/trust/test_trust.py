@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from codecompanion.errors import InputError
 from codecompanion.session.trust.decisions import FileHash
-from codecompanion.session.trust.folders import covers, folder_of, inode_of, is_listed
+from codecompanion.session.trust.folders import covers, folder_of, identity_of, is_listed
 from codecompanion.session.trust.trust import Trust
 
 
@@ -97,13 +98,24 @@ async def test_a_folder_moved_to_a_trusted_path_is_another_one(trust: Trust, rep
 
 
 async def test_a_folder_that_was_exchanged_since_it_was_shown_is_refused(trust: Trust, repo: Path) -> None:
-    """The page carries the inode of what it showed."""
-    shown = inode_of(repo)
+    """The page carries the identity of what it showed."""
+    shown = identity_of(repo)
     repo.rename(repo.parent / "moved")
     repo.mkdir()
     with pytest.raises(InputError, match="another folder"):
-        await trust.trust_folder(repo, inode=shown)
+        await trust.trust_folder(repo, identity=shown)
     assert not trust.is_trusted(repo)
+
+
+async def test_a_folder_that_is_deleted_and_made_again_is_another_one(trust: Trust, repo: Path) -> None:
+    """`rm -rf proj && git clone … proj`: ext4 gives the new folder the inode of the old one."""
+    for _ in range(20):
+        await trust.trust_folder(repo)
+        assert trust.is_trusted(repo)
+        shutil.rmtree(repo)
+        (repo / ".git").mkdir(parents=True)
+        assert not trust.is_trusted(repo)
+        (repo / "file").touch()
 
 
 async def test_links_lead_to_the_decision_about_their_target(trust: Trust, repo: Path) -> None:
