@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from chat_driver import ChatDriver
 
 NAMES = ["`touch {}`", "x`touch {}`", "$(touch {})", "`=system('touch {}')`", "=system('touch {}')", "|!touch {}"]
@@ -68,3 +70,59 @@ def test_patterns_of_file_name_what_glob_would(chat: ChatDriver, tmp_path: Path)
     ):
         expected = sorted(chat.nvim.lua("return vim.fn.glob(..., false, true)", pattern))
         assert chat.nvim.lua("return require('codecompanion.literal').matching(...)", pattern) == expected, pattern
+
+
+HAS_TERMINAL = "return vim.iter(vim.api.nvim_list_bufs()):any(function(b) return vim.bo[b].buftype == 'terminal' end)"
+OPENING = [
+    "gf",
+    "gF",
+    "]f",
+    "[f",
+    "<C-w>f",
+    "<C-w><C-f>",
+    "<C-w>F",
+    "<C-w>gf",
+    "<C-w>gF",
+    "vg_gf",
+    "vg_<C-w>f",
+    "vg_gF",
+]
+
+
+@pytest.mark.parametrize("where", ["the chat", "a float"])
+def test_a_key_that_opens_a_name_starts_no_terminal(chat: ChatDriver, tmp_path: Path, where: str) -> None:
+    """`term://./x` under the cursor is a program for Neovim's own keys; a file is opened, with `:3` at its line."""
+    folder, canary, nvim = tmp_path / "project", tmp_path / "canary", chat.nvim
+    folder.mkdir()
+    (folder / "x.sh").write_text(f"#!/bin/sh\ntouch {canary}\n# three\n")
+    (folder / "x.sh").chmod(0o755)
+    nvim.lua("vim.cmd.cd(...) vim.o.hidden = true", str(folder))
+    bufnr = nvim.lua("return vim.api.nvim_get_current_buf()")
+    lines = ["term://./x.sh", "term://.//1:./x.sh", "x.sh:3"]
+    if where == "a float":
+        float_ = "require('codecompanion.screen.scratch').new(...)"
+        bufnr = nvim.lua(f"local b = {float_} vim.bo[b].bufhidden = 'hide' return b", lines)
+    control = nvim.lua("local b = vim.api.nvim_create_buf(true, true) return b")
+    for at, shown in ((control, 1), (bufnr, 3)):
+        if at == control or where == "the chat":
+            nvim.lua("vim.bo[...].modifiable = true", at)
+            nvim.lua("local b, l = ... vim.api.nvim_buf_set_lines(b, -1 - #l, -1, false, l)", at, lines)
+        for key in OPENING[4:5] if at == control else OPENING:
+            for line in lines[:shown]:
+                nvim.lua("vim.cmd('silent! tabonly! | silent! only!') vim.wo.winfixbuf = false")
+                nvim.lua("vim.api.nvim_win_set_buf(0, ...)", at)
+                nvim.lua("vim.fn.search('^\\\\V' .. ...)", line)
+                nvim.feed(key)
+                nvim.settle()
+                if at == control:
+                    nvim.wait_for(canary.exists, "the control to run")
+                    canary.unlink()
+                    nvim.lua("vim.cmd('bwipeout!')")
+                    continue
+                name = nvim.lua("return vim.api.nvim_buf_get_name(0)")
+                assert not nvim.lua(HAS_TERMINAL), (key, line)
+                assert not canary.exists(), (key, line)
+                if line == "x.sh:3":
+                    assert name == str(folder / "x.sh"), key
+                    assert nvim.lua("return vim.fn.line('.')") == 3, key
+                nvim.feed("<Esc>")

@@ -58,4 +58,58 @@ function M.file(path, line, column)
   end
 end
 
+---Neovim's own keys that open the name under the cursor. It takes `term://…` for the name of a terminal to start, and
+---gives other addresses to whatever plugin reads them.
+local OPEN_NAMES = {
+  gf = "edit",
+  gF = "edit",
+  ["]f"] = "edit",
+  ["[f"] = "edit",
+  ["<C-W>f"] = "split",
+  ["<C-W><C-F>"] = "split",
+  ["<C-W>F"] = "split",
+  ["<C-W>gf"] = "tabedit",
+  ["<C-W>gF"] = "tabedit",
+}
+
+---@param mode "n"|"x"
+---@param command string
+local function open_name(mode, command)
+  local named = require("codecompanion.files.named_place")
+  local folders = { vim.fn.getcwd() }
+  local place
+  if mode == "x" then
+    local lines = vim.fn.getregion(vim.fn.getpos("v"), vim.fn.getpos("."), { type = vim.fn.mode() })
+    place = #lines == 1 and named.read(vim.trim(lines[1]), folders) or nil
+  else
+    place = named.at(api.nvim_get_current_line(), api.nvim_win_get_cursor(0)[2], folders)
+  end
+  if not place then
+    return say.hint("No file here to open")
+  elseif command ~= "edit" then
+    require("codecompanion.literal").open(place.path, command)
+    vim.wo.winfixbuf = false
+  end
+  M.file(place.path, place.line, place.column)
+end
+
+---Let the keys that open the name under the cursor open files only: a model, a page or a folder wrote the text here. A
+---key that you map yourself stays yours.
+---@param bufnr integer
+function M.only_files(bufnr)
+  for _, mode in ipairs({ "n", "x" }) do
+    local mapped = {}
+    for _, map in ipairs(api.nvim_get_keymap(mode)) do
+      mapped[map.lhsraw or ""] = true
+    end
+    for key, command in pairs(OPEN_NAMES) do
+      if not mapped[vim.keycode(key)] then
+        vim.keymap.set(mode, key, function()
+          open_name(mode, command)
+        end, { buffer = bufnr, silent = true, desc = "Open the file under the cursor" })
+      end
+    end
+  end
+end
+
 return M
