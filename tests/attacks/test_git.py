@@ -393,3 +393,12 @@ def test_no_place_of_the_configuration_hides_a_program(tmp_path: Path, tally: Ta
 def test_what_people_set_for_one_repository_is_no_program(line: str) -> None:
     """Each false alarm is a question nobody reads the next time."""
     assert not names_program(Entry(*line.split("=", 1)))
+
+
+def test_a_large_file_is_not_taken_into_memory(tmp_path: Path) -> None:
+    """A pack of some kilobytes may hold a text of a gigabyte, of which git would have three in memory for its diff."""
+    git(tmp_path, "init", "-q")
+    (tmp_path / "large.txt").write_bytes(b"a line of text\n" * 1_500_000)
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    assert "Binary files /dev/null and b/large.txt differ" in read_diff(tmp_path, "HEAD").text
