@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,13 @@ def test_a_folder_of_the_configuration_says_nothing(nvim_factory, tmp_path):
         chat.say("one")
         assert "Be brief" in sent(server)
         assert WAITS not in chat.text()
+
+
+def test_the_editorconfig_of_a_folder_does_not_shape_a_chat(nvim_factory, tmp_path):
+    """Neovim reads it when a buffer gets a name; as a pipe it would hang Neovim with the first chat."""
+    with ChatServerThread([reply("One.")], key=KEY) as server:
+        (tmp_path / "work").mkdir()
+        os.mkfifo(tmp_path / "work" / ".editorconfig")
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.say("one")
+        assert chat.nvim.lua("return vim.b.editorconfig") is False
