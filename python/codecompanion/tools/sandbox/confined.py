@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.formats.outside_text import NOT_READABLE
+
 Kind = Literal["bubblewrap", "namespaces", "landlock", "sandbox-exec", ""]
 
 
@@ -74,7 +76,7 @@ class Launcher:
         try:
             said = os.read(self._told, 65_536)
             return msgspec.json.decode(said, type=Report) if said else Report(has_begun=False)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, *NOT_READABLE):
             return None
 
     def proxy_listener(self, limit_s: float) -> socket.socket | None:
