@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.formats.bounded import LimitHit
-from codecompanion.formats.byte_limits import MAX_EVENT_BYTES, MAX_EVENTS, MB
+from codecompanion.formats.byte_limits import MAX_EVENT_BYTES, MAX_EVENTS, MB, VALUE_BYTES
 from codecompanion.formats.outside_text import NOT_READABLE
 
 _BOM = b"\xef\xbb\xbf"
@@ -30,10 +30,10 @@ class SseDecoder:
     """
 
     def __init__(self) -> None:
-        self._held: list[bytes] = []
+        self._held = bytearray()
         self._pending: list[bytes] = []
         self._event = b""
-        self._held_bytes = self._pending_bytes = self._tried_bytes = self._events = 0
+        self._pending_bytes = self._tried_bytes = self._events = 0
         self._started = False
         self._swallow_line_feed = False
         self.stray = b""
@@ -51,19 +51,17 @@ class SseDecoder:
         if b"\n" not in piece and b"\r" not in piece:
             # A long line arrives in many pieces: joining each time would be quadratic.
             if piece:
-                self._held.append(piece)
-                self._held_bytes += len(piece)
-                self._require_end(self._held_bytes)
+                self._held += piece
+                self._require_end(len(self._held))
             return []
-        buffer = b"".join((*self._held, piece)) if self._held else piece
+        buffer = bytes(self._held + piece) if self._held else piece
         if b"\r" in buffer:
             # A lone CR ends a line too; a CR at the end of a piece may be half of a CRLF.
             self._swallow_line_feed = buffer.endswith(b"\r")
             buffer = buffer.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         lines = buffer.split(b"\n")
         rest = lines.pop()
-        self._held = [rest] if rest else []
-        self._held_bytes = len(rest)
+        self._held = bytearray(rest)
         payloads = self._read_lines(lines)
         self._events += len(payloads)
         if self._events > MAX_EVENTS:
@@ -75,8 +73,8 @@ class SseDecoder:
 
     def finish(self) -> list[bytes]:
         """Return what is left: a last line without its line end, an event without its blank line."""
-        last = b"".join(self._held)
-        self._held = []
+        last = bytes(self._held)
+        self._held = bytearray()
         payloads = self._read_lines([last]) if last else []
         self._dispatch(payloads)
         return payloads
@@ -94,7 +92,7 @@ class SseDecoder:
                 if pending and pending[-1].endswith(b"}") and data[:1] in (b"{", b"["):
                     self._dispatch(payloads)
                 pending.append(data)
-                self._pending_bytes += len(data) + 1
+                self._pending_bytes += len(data) + VALUE_BYTES
             elif not line:
                 if pending or self._event:
                     self._dispatch(payloads)

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Iterator
 
 from codecompanion.formats.byte_limits import (
     MAX_JSON_VALUES,
+    MAX_MEMBERS,
     MB,
     RATIO_GRACE,
     SLICE,
@@ -26,7 +27,8 @@ from codecompanion.formats.regex import regex
 ACCEPT_ENCODING = "gzip, deflate"
 """Goes with every request: whatever packages are installed, the server sends what is decoded here."""
 _PLAIN = ("", "identity", "none")
-_STRING = regex(rb'"(?:[^"\\]|\\.)*+("?)', re.DOTALL)
+_GZIP = b"\x1f\x8b"
+_STRING = regex(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BLANK_LINE = regex(rb"\r?\n\r?\n")
 _MAX_TAIL = 64
 _COUNTED_AT_ONCE = 65_536
@@ -48,6 +50,7 @@ class ByteCount:
         self._name = _encoding(encoding)
         self._start = b""
         self._inflate = zlib.decompressobj(31) if self._name == "gzip" else None
+        self._members, self._ended = 1, False
         self.wire = self.decoded = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
@@ -71,13 +74,36 @@ class ByteCount:
                 yield self._counted(data if len(data) <= SLICE else data[start : start + SLICE])
             return
         while data and not self.is_full:
+            if self._inflate.eof:
+                data = self._next_member(data)
+                continue
             try:
                 piece = self._inflate.decompress(data, SLICE)
             except zlib.error as error:
                 raise Unreadable(f"{self._limits.what} is not valid {self._name}") from error
-            data = self._inflate.unconsumed_tail
+            data = self._inflate.unused_data if self._inflate.eof else self._inflate.unconsumed_tail
             if piece:
                 yield self._counted(piece)
+
+    def _next_member(self, data: bytes) -> bytes:
+        """Begin the next of a gzip body's members; return b"" when what follows the last one is none.
+
+        Nothing may be fed to a decompressor at its end: it keeps all of that, and copies it each time.
+        """
+        if self._name == "deflate" or self._ended:
+            return b""
+        self._start = (self._start + data)[: len(data) + 1]
+        if len(self._start) < len(_GZIP):
+            return b""
+        data, self._start = self._start, b""
+        self._ended = not data.startswith(_GZIP)
+        if self._ended:
+            return b""
+        self._members += 1
+        if self._members > MAX_MEMBERS + self.decoded // SLICE:
+            raise LimitHit(f"{self._limits.what} is compressed in more than {MAX_MEMBERS:,} parts")
+        self._inflate = zlib.decompressobj(31)
+        return data
 
     @property
     def is_full(self) -> bool:
@@ -136,7 +162,8 @@ async def bounded_pieces(
             for piece in count.feed(data):
                 yield piece
                 await turns.pause()
-    except (LimitHit, Unreadable):
+    except Exception:
+        # With `cut` whatever ends the body ends it: a broken connection too.
         if not limits.cut:
             raise
     finally:
@@ -146,7 +173,7 @@ async def bounded_pieces(
 
 def has_too_many_values(text: bytes, limit: int = MAX_JSON_VALUES) -> bool:
     """Return whether a JSON text would become far larger in memory: lists and objects without end."""
-    if len(text) < limit or _marks(text) <= limit:
+    if len(text) < limit or count_marks(text) <= limit:
         return False
     count = ValueCount(of_events=False, limit=limit)
     try:
@@ -179,17 +206,13 @@ class ValueCount:
         # The end of a slice may be half of an escape or of a blank line.
         bare = text.rstrip(b"\\\r\n") if is_last else text
         self._tail = text[len(bare) :][-_MAX_TAIL:]
-        ends = [b'"']
-
-        def drop(string: re.Match[bytes]) -> bytes:
-            ends[0] = string[1]
-            return b""
-
-        self._values += _marks(_STRING.sub(drop, b'"' + bare if self._in_string else bare))
-        self._in_string = not ends[0]
+        bare, quote, _ = _STRING.sub(b"", b'"' + bare if self._in_string else bare).partition(b'"')
+        self._values += count_marks(bare)
+        self._in_string = bool(quote)
 
 
-def _marks(text: bytes) -> int:
+def count_marks(text: bytes) -> int:
+    """Return how many values a JSON text has at most."""
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 

@@ -69,7 +69,13 @@ MAX_REPLY_CHARS = 16 * MB
 MAX_TOOL_CALLS = 500
 """In one reply. Models write up to about 100; each is stored, drawn, approved and sent back."""
 MAX_ITEMS = 10_000
-"""Content blocks and items of one reply, tool calls included."""
+"""Content blocks and items of one reply, tool calls included; also the parts of one of them."""
+MAX_PASSES = 1_000
+"""What a usage lists: the passes of one reply, and what the provider left out of it."""
+VALUE_BYTES = 64
+"""What a list, an object or an entry of one takes in memory beside its text."""
+MAX_MEMBERS = 1_000
+"""Gzip bodies in one, beyond one for each slice of what they decode to: a server that closes one with each event."""
 MAX_JSON_VALUES = 400_000
 """Of one JSON text: an empty list takes 2 bytes on the wire and 64 in memory. 32 vectors have 131,072 numbers, the
 longest list of models 50,000 values."""

@@ -160,23 +160,20 @@ async def _read_messages(
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
     """Yield the lines without their ends, None for one that is too long; a line is put together once."""
-    parts: list[bytes] = []
-    size = 0
+    held = bytearray()
     while chunk := await stream.read(_CHUNK):
         *ends, rest = chunk.split(b"\n")
         for end in ends:
-            line = b"".join((*parts, end))
-            parts, size = [], 0  # before it is read: not twice in memory
+            line = bytes(held + end) if held else end
+            held = bytearray()  # before it is read: not twice in memory
             yield line
             del line
-        if rest:
-            parts.append(rest)
-            size += len(rest)
-        if size > MAX_EVENT_BYTES:
+        held += rest
+        if len(held) > MAX_EVENT_BYTES:
             yield None
             return
-    if parts:
-        yield b"".join(parts)
+    if held:
+        yield bytes(held)
 
 
 async def _write_messages(stdin: asyncio.StreamWriter, outgoing: Any, incoming: Any) -> None:

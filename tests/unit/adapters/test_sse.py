@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.adapters.sse import ErrorData, SseDecoder
+from codecompanion.formats.bounded import LimitHit
 
 PAYLOADS = ['{"a":"ü🎉"}', '{"b":{"c":[1,2]}}', "[DONE]"]
 
@@ -121,3 +122,13 @@ def test_any_json_objects_survive_any_cuts(objects: list[dict[str, object]], dat
     cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=8)))
     expected = [json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")) for value in objects]
     assert [json.loads(payload) for payload in decode(body, *cuts)] == expected
+
+
+@pytest.mark.parametrize("unit", [b"data:\n", b"data: }\n"])
+def test_lines_without_a_word_are_counted_as_what_they_take(unit: bytes) -> None:
+    """An event of empty lines: a list of millions, and a buffer for each when they are joined."""
+    decoder = SseDecoder()
+    for _ in range(20):
+        decoder.feed(unit * 10_000)
+    with pytest.raises(LimitHit, match="one event of the reply is larger"):
+        decoder.feed(unit * 60_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import tracemalloc
 import zlib
 from collections.abc import AsyncIterator
 from itertools import pairwise
@@ -129,3 +130,45 @@ def test_each_event_of_a_stream_has_its_own_count() -> None:
     count.take(half)
     with pytest.raises(LimitHit):
         count.take(b'"' + half)
+
+
+def fed(count: ByteCount, body: bytes, size: int = 65_536) -> bytes:
+    return b"".join(piece for at in range(0, len(body), size) for piece in count.feed(body[at : at + size]))
+
+
+@pytest.mark.parametrize("size", [1, 7, 65_536])
+def test_every_member_of_a_gzip_body_is_read(size: int) -> None:
+    """RFC 1952: a body may be several in a row; what follows the last one is nobody's."""
+    body = b"".join(gzip.compress(text) for text in (b"one ", b"", b"two ", b"three"))
+    assert fed(ByteCount(LIMITS, "gzip"), body, size) == b"one two three"
+    assert fed(ByteCount(LIMITS, "gzip"), body + b"\0" * 99, size) == b"one two three"
+    assert fed(ByteCount(LIMITS, "gzip"), body + b"no gzip" + body, size) == b"one two three"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_what_follows_a_compressed_body_is_neither_kept_nor_copied(encoding: str) -> None:
+    packed = gzip.compress(b"a") if encoding == "gzip" else zlib.compress(b"a")
+    count = ByteCount(msgspec.structs.replace(LIMITS, wire_bytes=60 * MB), encoding)
+    list(count.feed(packed))
+    rest = b"x" * 65_536
+    tracemalloc.start()
+    for _ in range(400):
+        list(count.feed(rest))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < MB
+
+
+def test_members_without_end_are_refused() -> None:
+    with pytest.raises(LimitHit, match="compressed in more than 1,000 parts"):
+        fed(ByteCount(LIMITS, "gzip"), gzip.compress(b"") * 2_000)
+
+
+async def test_a_wanted_beginning_is_kept_when_the_connection_breaks() -> None:
+    async def raw() -> AsyncIterator[bytes]:
+        yield b"why"
+        raise ConnectionResetError
+
+    assert [piece async for piece in bounded_pieces(raw(), ERROR_BODY)] == [b"why"]
+    with pytest.raises(ConnectionResetError):
+        assert [piece async for piece in bounded_pieces(raw(), LIMITS)]
