@@ -116,6 +116,11 @@ class ReplyDecoder(ABC):
         except NOT_READABLE as error:
             self.problem = self._malformed(f"a part of it cannot be taken in ({error or 'it is too large'})")
 
+    def _refuse_event(self, sentence: str) -> None:
+        """Say why a payload cannot be read; half of one at the end is a cut, which has its own sentence."""
+        if not self._at_end:
+            self.problem = self._malformed(sentence)
+
     def _fail(self, payload: bytes) -> None:
         """Take in an error the provider reported in its reply."""
         self._flush()

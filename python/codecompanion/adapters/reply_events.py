@@ -6,9 +6,11 @@ is linear in the number of deltas. What a reply keeps in memory is charged here:
 
 from __future__ import annotations
 
+import msgspec
+
 from codecompanion.adapters.base import ReasoningDelta, StreamEvent, TextDelta, ToolCallStarted
-from codecompanion.formats.bounded import LimitHit
-from codecompanion.formats.byte_limits import MAX_ITEMS, MAX_REPLY_CHARS, MAX_TOOL_CALLS, MB
+from codecompanion.formats.bounded import LimitHit, count_marks
+from codecompanion.formats.byte_limits import MAX_ITEMS, MAX_REPLY_CHARS, MAX_TOOL_CALLS, MB, VALUE_BYTES
 
 
 class ReplyEvents:
@@ -56,6 +58,14 @@ class ReplyEvents:
         if self.kept_chars > MAX_REPLY_CHARS:
             raise LimitHit(f"the reply is larger than {MAX_REPLY_CHARS // MB} MB")
 
+    def charge_value(self, value: object) -> None:
+        """Count JSON that is kept as it came: its text, and what its lists and objects take. Raises `LimitHit`."""
+        if isinstance(value, str):
+            self.charge(len(value))
+            return
+        text = msgspec.json.encode(value)
+        self.charge(len(text) + VALUE_BYTES * count_marks(text))
+
     def charge_call(self) -> None:
         """Count a tool call. Raises `LimitHit`."""
         self._calls += 1
@@ -66,8 +76,7 @@ class ReplyEvents:
     def charge_item(self) -> None:
         """Count a content block or item. Raises `LimitHit`."""
         self._items += 1
-        if self._items > MAX_ITEMS:
-            raise LimitHit(f"the reply has more than {MAX_ITEMS:,} parts")
+        require_few_parts(self._items)
 
     def _add(self, kind: tuple[type[TextDelta] | type[ReasoningDelta], str], text: str) -> None:
         self.charge(len(text))
@@ -82,3 +91,9 @@ class ReplyEvents:
             kind, name = self._kind
             self._events.append(kind("".join(self._pieces), name))
             self._kind, self._pieces = None, []
+
+
+def require_few_parts(count: int) -> None:
+    """Raise `LimitHit` when a reply, or one part of it, has more parts than any."""
+    if count > MAX_ITEMS:
+        raise LimitHit(f"the reply has more than {MAX_ITEMS:,} parts")

@@ -7,6 +7,8 @@ read and not be written again.
 from __future__ import annotations
 
 import json
+import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
@@ -19,6 +21,7 @@ from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.openai_chat.decode import ChatDecoder
 from codecompanion.adapters.openai_responses.decode import ResponsesDecoder
 from codecompanion.adapters.reply_decoder import ReplyDecoder
+from codecompanion.formats.byte_limits import MAX_REPLY_CHARS
 
 ENDPOINT = Endpoint(name="test", base_url="https://api.test/v1", secrets=("sk-1",))
 _IDS = count()
@@ -139,3 +142,138 @@ def test_a_body_without_anything_is_called_empty(name, body):
     decoder = DECODERS[name]()
     assert decoder.read_json(body) == []
     assert "the reply was empty" in str(decoder.problem)
+
+
+def events(*payloads: Any) -> bytes:
+    return b"".join(b"data: " + json.dumps(payload).encode() + b"\n\n" for payload in payloads)
+
+
+FAT = [[]] * 60_000
+"""240 kB of JSON, 4 MB of objects."""
+FLOODS: dict[str, tuple[str, Callable[[int], Any]]] = {
+    "details with new fields": (
+        "chat",
+        lambda n: {"choices": [{"delta": {"reasoning_details": [{"type": "t", "index": 0, f"k{n}": FAT}]}}]},
+    ),
+    "details without end": (
+        "chat",
+        lambda n: {"choices": [{"delta": {"reasoning_details": [{"type": "t", "index": n, "k": FAT}]}}]},
+    ),
+    "details with long names": (
+        "chat",
+        lambda n: {"choices": [{"delta": {"reasoning_details": [{"type": "t", "index": 0, f"{n}" * 90_000: 1}]}}]},
+    ),
+    "texts with fields": (
+        "messages",
+        lambda n: {"type": "content_block_start", "index": n, "content_block": {"type": "text", "k": FAT}},
+    ),
+    "thoughts with fields": (
+        "messages",
+        lambda n: {"type": "content_block_start", "index": n, "content_block": {"type": "thinking", "k": FAT}},
+    ),
+    "tools of the server": (
+        "messages",
+        lambda n: {"type": "content_block_start", "index": n, "content_block": {"type": "x", "k": FAT}},
+    ),
+    "usage with new fields": (
+        "messages",
+        lambda n: {"type": "message_delta", "delta": {}, "usage": {f"k{n}": "x" * 240_000}},
+    ),
+    "items with long names": (
+        "responses",
+        lambda n: {"type": "response.output_text.delta", "item_id": f"{n}" * 90_000, "delta": ""},
+    ),
+    "long phases": (
+        "responses",
+        lambda n: {
+            "type": "response.output_item.added",
+            "output_index": n,
+            "item": {"type": "message", "phase": f"{n}" * 90_000},
+        },
+    ),
+    "parts of reasoning": (
+        "responses",
+        lambda n: {
+            "type": "response.reasoning_text.delta",
+            "output_index": n,
+            "content_index": f"{n}" * 90_000,
+            "delta": "x",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_whatever_a_reply_keeps_is_counted(flood: str) -> None:
+    """100 MB in fields that nobody reads: they are not kept, or they end the reply."""
+    family, event = FLOODS[flood]
+    decoder = DECODERS[family]()
+    tracemalloc.start()
+    for number in range(400):
+        decoder.feed(events(event(number)))
+        if decoder.problem is not None:
+            break
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * MAX_REPLY_CHARS
+    assert decoder.problem is None or "the reply is larger than" in str(decoder.problem)
+
+
+LONG: dict[str, tuple[str, Any]] = {
+    "choices": ("chat", {"choices": [{"index": 1}] * 20_000}),
+    "calls": ("chat", {"choices": [{"delta": {"tool_calls": [{"index": 0}] * 20_000}}]}),
+    "texts": ("chat", {"choices": [{"delta": {"content": [{"type": "text", "text": "a"}] * 20_000}}]}),
+    "thoughts": (
+        "chat",
+        {"choices": [{"delta": {"content": [{"type": "thinking", "thinking": [{"text": "a"}] * 20_000}]}}]},
+    ),
+    "parts": (
+        "responses",
+        {"type": "response.output_item.done", "output_index": 0, "item": {**SAID, "content": SAID["content"] * 20_000}},
+    ),
+    "summary": (
+        "responses",
+        {"type": "response.output_item.done", "output_index": 0, "item": {**SEALED, "summary": [{}] * 20_000}},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LONG)
+def test_one_event_has_no_more_parts_than_a_reply(what: str) -> None:
+    """They would hold the loop."""
+    family, event = LONG[what]
+    decoder = DECODERS[family]()
+    decoder.feed(events(event))
+    assert "the reply has more than 10,000 parts" in str(decoder.problem)
+
+
+def test_a_usage_of_endless_passes_is_read_from_its_end() -> None:
+    decoder = DECODERS["messages"]()
+    usage = {"iterations": [{"type": "message", "input_tokens": n} for n in range(20_000)]}
+    decoder.feed(events({"type": "message_start", "message": {"usage": usage}}, {"type": "message_stop"}))
+    (finished,) = decoder.finish()
+    assert isinstance(finished, Finished)
+    assert finished.usage is not None
+    assert (finished.usage.input_tokens, len(finished.other_passes)) == (19_999, 999)
+
+
+def test_repeated_ids_of_calls_become_others_at_a_cost_that_is_linear() -> None:
+    decoder = DECODERS["responses"]()
+    calls = [{**CALL, "id": f"fc{n}", "call_id": "c" * 20_000} for n in range(400)]
+    decoder.feed(events({"type": "response.completed", "response": {"status": "completed", "output": calls}}))
+    began = time.process_time()
+    finished = decoder.finish()[-1]
+    assert time.process_time() - began < 0.2
+    assert isinstance(finished, Finished)
+    assert len({call.id for call in finished.tool_calls}) == 400
+
+
+@pytest.mark.parametrize("family", DECODERS)
+@pytest.mark.parametrize("end", [b'data: {"choi', b"data: [DON", b"data: {"])
+def test_half_an_event_at_the_end_is_a_cut(family: str, end: bytes) -> None:
+    decoder = DECODERS[family]()
+    for payload in STREAMS[family][:2]:
+        decoder.feed(events({**payload, "choices": [{"delta": {"content": "hi"}}]}))
+    decoder.feed(end)
+    decoder.finish()
+    assert "was cut off before its end" in str(decoder.problem)

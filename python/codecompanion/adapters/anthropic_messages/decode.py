@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.adapters.anthropic_messages.drafts import READ_EVENT, Draft, finish_calls, length_of, read_input
+from codecompanion.adapters.anthropic_messages.drafts import READ_EVENT, Draft, finish_calls, read_input
 from codecompanion.adapters.anthropic_messages.usage import Counted, merge_usage, normalise_usage, read_server_edits
 from codecompanion.adapters.base import (
     CompactionBegun,
@@ -31,6 +31,8 @@ from codecompanion.model.messages import CompactionPart
 
 THINKING_FIELD = "thinking"
 """`ReasoningDelta.field` of all reasoning here."""
+_GROWING = ("text", "thinking")
+"""Fields of a block that are counted as they are put out."""
 _STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -95,12 +97,10 @@ class MessagesDecoder(ReplyDecoder):
         try:
             event = READ_EVENT.decode(payload)
         except msgspec.ValidationError:
-            self.problem = self._malformed("an event is not of the shape of the Messages API")
+            self._refuse_event("an event is not of the shape of the Messages API")
             return
         except NOT_READABLE:
-            # Half an event at the end is a cut.
-            if not self._at_end:
-                self.problem = self._malformed("an event is not JSON")
+            self._refuse_event("an event is not JSON")
             return
         match event.type:
             case "content_block_delta":
@@ -141,6 +141,7 @@ class MessagesDecoder(ReplyDecoder):
             self.problem = self._malformed("a content block has no type or no index")
             return
         self._out.charge_item()
+        self._out.charge_value({name: value for name, value in block.items() if name not in _GROWING})
         draft = self._drafts[index] = Draft(block)
         match draft.kind:
             case "text":
@@ -149,14 +150,12 @@ class MessagesDecoder(ReplyDecoder):
                 self._add_thinking(draft, block.get("thinking"))
             case "tool_use":
                 self._out.charge_call()
-                self._out.charge(length_of(block))
                 self._calls.append(draft)
                 self._out.start_call(str(block.get("name") or ""))
             case "compaction":
-                self._out.charge(length_of(block))
                 self._out.put(CompactionBegun())
             case _:
-                self._out.charge(length_of(block))
+                pass
         self._out.seen = self._out.seen or draft.kind != "text"
 
     def _read_delta(self, index: Any, delta: Any) -> None:
@@ -174,12 +173,12 @@ class MessagesDecoder(ReplyDecoder):
                 self._out.charge(len(piece))
                 draft.json.write(piece)
             case "signature_delta":
-                self._out.charge(length_of(delta))
+                self._out.charge_value(delta.get("signature"))
                 draft.block["signature"] = delta.get("signature")
             case "compaction_delta":
                 # The whole summary comes in one; what is not said stays as it was.
                 told = {name: value for name, value in delta.items() if name != "type" and value is not None}
-                self._out.charge(length_of(told))
+                self._out.charge_value(told)
                 draft.block.update(told)
 
     def _end_block(self, index: Any) -> None:

@@ -65,8 +65,3 @@ def read_input(text: str) -> Any:
         return msgspec.json.decode(text)
     except NOT_READABLE:
         return {}
-
-
-def length_of(block: Mapping[str, Any]) -> int:
-    """Return about how many characters a block keeps in memory."""
-    return sum(len(value) if isinstance(value, str) else len(msgspec.json.encode(value)) for value in block.values())

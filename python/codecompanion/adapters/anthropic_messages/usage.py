@@ -13,8 +13,13 @@ from typing import Any
 import msgspec
 
 from codecompanion.adapters.base import ServerEdit
+from codecompanion.formats.byte_limits import MAX_PASSES
 from codecompanion.model.messages import Usage
 
+_READ = (
+    *("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+    *("output_tokens_details", "iterations"),
+)
 MAX_TOKENS = 10**12
 """A report beyond this is no count: nothing that has a window comes near."""
 
@@ -33,7 +38,8 @@ def normalise_usage(reported: object) -> Counted:
     if not isinstance(reported, Mapping):
         return Counted()
     passes = reported.get("iterations")
-    entries = [entry for entry in passes if isinstance(entry, Mapping)] if isinstance(passes, list) else []
+    listed = passes[-MAX_PASSES:] if isinstance(passes, list) else []
+    entries = [entry for entry in listed if isinstance(entry, Mapping)]
     read = [(str(entry.get("type", "")), _one_pass(entry)) for entry in entries]
     last = max((k for k, (kind, usage) in enumerate(read) if kind == "message" and usage is not None), default=None)
     compactions = tuple(usage for kind, usage in read if kind == "compaction" and usage is not None)
@@ -52,9 +58,8 @@ def merge_usage(earlier: object, later: object) -> object:
     """Return the newest figures: `message_delta` repeats those of `message_start`, cumulative, where it has any."""
     if not isinstance(later, Mapping):
         return earlier
-    if not isinstance(earlier, Mapping):
-        return later
-    return {**earlier, **{name: value for name, value in later.items() if value is not None}}
+    newest = {name: later[name] for name in _READ if later.get(name) is not None}
+    return {**earlier, **newest} if isinstance(earlier, Mapping) else newest
 
 
 def read_server_edits(reported: object) -> tuple[ServerEdit, ...]:
@@ -64,7 +69,7 @@ def read_server_edits(reported: object) -> tuple[ServerEdit, ...]:
     """
     applied = reported.get("applied_edits") if isinstance(reported, Mapping) else None
     edits: list[ServerEdit] = []
-    for edit in applied if isinstance(applied, list) else []:
+    for edit in applied[:MAX_PASSES] if isinstance(applied, list) else []:
         if isinstance(edit, Mapping):
             items = _count(edit, "cleared_tool_uses") or _count(edit, "cleared_thinking_turns") or 0
             tokens = _count(edit, "cleared_input_tokens") or 0

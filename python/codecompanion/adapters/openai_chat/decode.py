@@ -27,6 +27,7 @@ from codecompanion.adapters.openai_chat.reasoning_details import ReasoningDetail
 from codecompanion.adapters.openai_chat.tool_deltas import ToolCallAssembler, ToolDelta
 from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.reply_decoder import ReplyDecoder
+from codecompanion.adapters.reply_events import require_few_parts
 from codecompanion.adapters.sse import ErrorData
 from codecompanion.formats.outside_text import NOT_READABLE
 
@@ -113,10 +114,10 @@ class ChatDecoder(ReplyDecoder):
         try:
             chunk = _DECODER.decode(payload)
         except msgspec.ValidationError as error:
-            self.problem = self._malformed(f"a chunk does not have the shape of Chat Completions ({error})")
+            self._refuse_event(f"a chunk does not have the shape of Chat Completions ({error})")
             return
         except NOT_READABLE:
-            self.problem = self._malformed("a chunk is not JSON")
+            self._refuse_event("a chunk is not JSON")
             return
         if chunk.error or chunk.object == "error" or _has_failed(chunk.base_resp):
             self._fail(payload)
@@ -124,6 +125,7 @@ class ChatDecoder(ReplyDecoder):
         if chunk.usage is not None:
             self._usage = chunk.usage
         if chunk.choices:
+            require_few_parts(len(chunk.choices))
             for choice in chunk.choices:
                 self._read_choice(choice)
         elif chunk.x_groq is not None or chunk.done is not None or chunk.choices is None:
@@ -158,6 +160,7 @@ class ChatDecoder(ReplyDecoder):
             self._usage = choice.usage
 
     def _read_calls(self, deltas: list[ToolDelta]) -> None:
+        require_few_parts(len(deltas))
         for delta in deltas:
             name = self._calls.add(delta)
             if name:
@@ -182,12 +185,15 @@ class ChatDecoder(ReplyDecoder):
 
     def _read_parts(self, parts: Any) -> None:
         """Read a content list (Mistral: thinking and text as parts)."""
-        for part in parts if isinstance(parts, list) else [parts]:
+        listed = parts if isinstance(parts, list) else [parts]
+        require_few_parts(len(listed))
+        for part in listed:
             if isinstance(part, str) and part:
                 self._out.add_text(part)
             elif isinstance(part, Mapping) and part.get("type") == "thinking":
                 thinking = part.get("thinking")
                 pieces = thinking if isinstance(thinking, list) else [{"text": thinking}]
+                require_few_parts(len(pieces))
                 text = "".join(str(piece.get("text") or "") for piece in pieces if isinstance(piece, Mapping))
                 if text:
                     self._out.add_reasoning(text, MISTRAL_THINKING)

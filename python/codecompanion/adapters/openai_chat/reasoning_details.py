@@ -65,13 +65,12 @@ class ReasoningDetails:
         return msgspec.json.encode([entry.whole() for entry in self._entries]).decode() if self._entries else ""
 
     def _add(self, piece: Mapping[str, Any]) -> None:
-        self._out.charge(sum(len(value) if isinstance(value, str) else 8 for value in piece.values()))
-        key = str(piece.get("type")), str(piece.get("index"))
+        key = _plain(piece.get("type")), _plain(piece.get("index"))
         alike = self._alike.setdefault(key, deque(maxlen=_LOOKED_AT))
         entry = next((entry for entry in reversed(alike) if _continues(entry.fields, piece)), None)
         if entry is None:
             self._out.charge_item()
-            entry = _Entry()
+            entry = _Entry(self._out)
             self._entries.append(entry)
             alike.append(entry)
         entry.take(piece)
@@ -80,22 +79,29 @@ class ReasoningDetails:
 class _Entry:
     """One entry: its fields, and those that grow in pieces."""
 
-    __slots__ = ("_growing", "fields")
+    __slots__ = ("_growing", "_out", "fields")
 
-    def __init__(self) -> None:
+    def __init__(self, out: ReplyEvents) -> None:
+        self._out = out
         self.fields: dict[str, Any] = {}
         self._growing: dict[str, StringIO] = {}
 
     def take(self, piece: Mapping[str, Any]) -> None:
         for name, value in piece.items():
             if name in _GROWING and isinstance(value, str):
+                self._out.charge(len(value))
                 self._growing.setdefault(name, StringIO()).write(value)
                 self.fields.setdefault(name, "")
-            elif value is not None or name not in self.fields:
+            elif name not in self.fields or (value is not None and value != self.fields[name]):
+                self._out.charge_value({name: value})
                 self.fields[name] = value
 
     def whole(self) -> dict[str, Any]:
         return self.fields | {name: text.getvalue() for name, text in self._growing.items()}
+
+
+def _plain(value: object) -> str:
+    return str(value) if isinstance(value, str | int) else ""
 
 
 def _continues(entry: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:

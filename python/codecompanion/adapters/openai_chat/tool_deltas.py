@@ -153,7 +153,7 @@ def is_json_object(text: str) -> bool:
     if not text.lstrip().startswith("{") or is_too_deep(text):
         return False
     try:
-        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        msgspec.json.decode(text, type=dict[str, object])  # whole: `Raw` would let numbers pass that are none
     except NOT_READABLE:
         return False
     return True

@@ -97,10 +97,10 @@ class ResponsesDecoder(ReplyDecoder):
         try:
             event = _EVENT.decode(payload)
         except msgspec.ValidationError as error:
-            self.problem = self._malformed(f"an event does not have the shape of Responses ({error})")
+            self._refuse_event(f"an event does not have the shape of Responses ({error})")
             return
         except NOT_READABLE:
-            self.problem = self._malformed("an event is not JSON")
+            self._refuse_event("an event is not JSON")
             return
         if type(payload) is ErrorData or event.type == "error" or (event.error and not event.type):
             self._fail(payload)
@@ -121,9 +121,9 @@ class ResponsesDecoder(ReplyDecoder):
             case "response.function_call_arguments.done":
                 drafts.set_arguments(_key(event), event.arguments)
             case "response.reasoning_summary_text.delta":
-                drafts.add_reasoning(_key(event), event.delta, f"summary {event.summary_index}")
+                drafts.add_reasoning(_key(event), event.delta, _part("summary", event.summary_index))
             case "response.reasoning_text.delta":
-                drafts.add_reasoning(_key(event), event.delta, f"content {event.content_index}")
+                drafts.add_reasoning(_key(event), event.delta, _part("content", event.content_index))
             case "response.output_item.added":
                 self._item(event, whole=False)
             case "response.output_item.done":
@@ -182,6 +182,10 @@ class ResponsesDecoder(ReplyDecoder):
         if calls and stop == "stop":
             stop = "tool_calls"
         events.append(Finished(stop, calls, normalise_usage(response.usage), self._model))
+
+
+def _part(kind: str, index: object) -> str:
+    return f"{kind} {index}" if isinstance(index, int) else kind
 
 
 def _key(event: _Event) -> Any:

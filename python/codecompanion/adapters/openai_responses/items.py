@@ -19,6 +19,7 @@ from codecompanion.adapters.base import BlobReader
 from codecompanion.adapters.function_names import function_name
 from codecompanion.adapters.openai_chat.render import NO_OUTPUT, encode
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
+from codecompanion.adapters.openai_responses.check_items import PHASES
 from codecompanion.adapters.openai_responses.options import ResponsesOptions
 from codecompanion.errors import StoreError
 from codecompanion.formats.outside_text import NOT_READABLE
@@ -108,7 +109,9 @@ class ItemRenderer:
     ) -> list[Item]:
         match part:
             case TextPart(text=text, phase=phase):
-                return [_message("assistant", text, **({"phase": phase} if phase else {}))] if text else []
+                # A phase that is newer than the table would be refused by every other endpoint, with the whole chat.
+                fields = {"phase": phase} if phase and phase in PHASES else {}
+                return [_message("assistant", text, **fields)] if text else []
             case CallMark(position=position):
                 known = 0 <= position < len(calls)
                 return [_call(calls[position], call_ids[position])] if known else []

@@ -18,7 +18,7 @@ from codecompanion.adapters.base import (
     ReasoningDone,
 )
 from codecompanion.adapters.openai_chat.tool_deltas import is_json_object
-from codecompanion.adapters.reply_events import ReplyEvents
+from codecompanion.adapters.reply_events import ReplyEvents, require_few_parts
 from codecompanion.model.messages import CompactionPart, ToolCall
 
 _BETWEEN_PARTS = "\n\n"
@@ -83,7 +83,7 @@ class Drafts:
         draft.kind = draft.kind or body.type
         draft.id = _text(body.id) or draft.id
         self._keys.setdefault(draft.id, key)
-        self._out.charge(len(raw) if body.type in _KEPT else len(draft.id))
+        self._out.charge(len(raw) if body.type in _KEPT else len(draft.id) + len(_text(body.phase)))
         draft.done = draft.done or whole
         match body.type:
             case "message":
@@ -150,7 +150,7 @@ class Drafts:
         With `cut_by_limit` a call whose arguments are no whole JSON object is left out: it cannot be run.
         """
         made: list[ToolCall] = []
-        taken: set[str] = set()
+        taken = dict[str, int]()
         for draft in self._calls:
             arguments = draft.arguments.getvalue().strip() or "{}"
             if cut_by_limit and not (draft.done and is_json_object(arguments)):
@@ -158,9 +158,12 @@ class Drafts:
             call_id = draft.call_id or draft.id
             if not draft.name or not call_id:
                 return None
+            given, repeated = call_id, taken.get(call_id, 0)
             while call_id in taken:
-                call_id += "_"
-            taken.add(call_id)
+                repeated += 1
+                call_id = given + "_" * repeated
+            taken[given] = repeated
+            taken.setdefault(call_id, 0)
             made.append(ToolCall(id=call_id, name=draft.name, arguments=arguments))
         return tuple(made)
 
@@ -174,6 +177,7 @@ class Drafts:
 
     def _new_draft(self, key: Any, kind: str) -> _Draft:
         self._out.charge_item()
+        self._out.charge(len(key) if isinstance(key, str) else 0)
         draft = self._drafts[key] = _Draft(kind)
         if isinstance(key, str):
             self._keys.setdefault(key, key)
@@ -204,7 +208,9 @@ class Drafts:
             self._calls.append(draft)
 
     def _whole_message(self, key: Any, body: ItemBody) -> None:
-        for part in body.content if isinstance(body.content, list) else []:
+        parts = body.content if isinstance(body.content, list) else []
+        require_few_parts(len(parts))
+        for part in parts:
             if isinstance(part, dict):
                 refusal = part.get("type") == "refusal"
                 self.add_text(key, part.get("refusal" if refusal else "text"), refusal=refusal)
@@ -212,7 +218,9 @@ class Drafts:
     def _whole_reasoning(self, key: Any, draft: _Draft, body: ItemBody, raw: bytes) -> None:
         if not draft.streamed:
             for name, parts in (("summary", body.summary), ("content", body.content)):
-                for index, part in enumerate(parts if isinstance(parts, list) else []):
+                listed = parts if isinstance(parts, list) else []
+                require_few_parts(len(listed))
+                for index, part in enumerate(listed):
                     self.add_reasoning(key, part.get("text") if isinstance(part, dict) else None, f"{name} {index}")
         if _text(body.encrypted_content):
             self._out.put(ReasoningDone(self._origin, raw.decode("utf-8", "replace")))

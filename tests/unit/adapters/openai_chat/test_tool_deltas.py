@@ -153,6 +153,7 @@ def test_a_call_without_a_name_is_reported() -> None:
         ("", False),
         ("{}{}", False),
         ("\ud800", False),
+        ('{"a": 1e999}', False),
     ],
 )
 def test_a_json_object_is_recognised(text: str, whole: bool) -> None:

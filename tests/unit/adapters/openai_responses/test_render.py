@@ -139,6 +139,14 @@ def test_a_reply_keeps_the_order_in_which_it_was_written() -> None:
     assert body["input"][11]["output"] == NO_OUTPUT
 
 
+def test_a_phase_nobody_knows_does_not_block_the_chat() -> None:
+    """A server may write one that is newer than ours: it is shown, and left out of what is sent."""
+    said = Message(id="a", role="assistant", content=(TextPart("hi", "analysis"),))
+    body = body_of(request(user(1), said, user(2)))
+    assert check_body(body) == []
+    assert [item.get("phase") for item in body["input"]] == [None] * 3
+
+
 def test_of_sealed_reasoning_in_a_row_the_last_is_sent() -> None:
     """The endpoint writes such runs at times and refuses to take them back."""
     items = items_of(user(1), reply(1, reasoning("a"), reasoning("b"), "text"), user(2))
