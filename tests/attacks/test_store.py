@@ -112,7 +112,7 @@ async def silent_losses(folder: Path, truth: Texts, exact: list[bool]) -> list[s
     try:
         store = open_store(folder / "data", report=lambda problem: said.append(str(problem)))
     except StoreError as error:
-        return [] if str(error) else ["refused without a word"]
+        return [f"refused in the words of a library: {error}"] if "Error:" in str(error) or not str(error) else []
     try:
         bench = bench_of(folder, store)
         missing_chats = MissingChats(bench.services)
@@ -292,6 +292,47 @@ def lost_row(folder: Path, rng: random.Random, other: Path) -> None:
             connection.execute("DELETE FROM chats WHERE chat_id = ?", (rng.choice(CHATS),))
 
 
+def no_evidence(folder: Path, rng: random.Random, other: Path) -> None:
+    """Emptied, and the checkpoints are gone too: only the list of marks says that there was a history."""
+    empty(folder, rng, other)
+    shutil.rmtree(folder / "state")
+
+
+def alike_tables(folder: Path, rng: random.Random, other: Path) -> None:
+    """Another program's database with tables of the same names: a calendar has `events`."""
+    remove_all(folder, rng, other)
+    with contextlib.closing(sqlite3.connect(database(folder))) as connection:
+        connection.execute(f"CREATE TABLE {rng.choice(['events', 'chats'])}(id INTEGER, day TEXT)")
+        connection.execute(f"PRAGMA user_version = {rng.choice([0, 1, 7])}")
+        connection.commit()
+
+
+def from_a_dump(folder: Path, rng: random.Random, other: Path) -> None:
+    """Written again by `sqlite3 .dump`: no version, no mark, perhaps not every row."""
+    with contextlib.closing(sqlite3.connect(database(folder))) as connection:
+        lines = [line for line in connection.iterdump() if rng.random() < 0.95 or "INSERT" not in line]
+    remove(folder, rng, other)
+    for suffix in ("-wal", "-shm"):
+        beside(folder, suffix).unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(database(folder), isolation_level=None)) as connection:
+        for line in lines:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute(line)
+
+
+def other_version(folder: Path, rng: random.Random, other: Path) -> None:
+    with contextlib.closing(sqlite3.connect(database(folder), isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA user_version = {rng.choice([0, 1, 2, 3, -1, 99_999])}")
+
+
+def a_pipe(folder: Path, rng: random.Random, other: Path) -> None:
+    remove_all(folder, rng, other)
+    if rng.random() < 0.5:
+        os.mkfifo(database(folder))
+    else:
+        database(folder).symlink_to(rng.choice(["/dev/null", "/dev/zero"]))
+
+
 ATTACKS: dict[str, tuple[Attack, int, int]] = {
     "deleted": (remove, 2, 10),
     "deleted with all beside it": (remove_all, 1, 5),
@@ -313,6 +354,11 @@ ATTACKS: dict[str, tuple[Attack, int, int]] = {
     "a dead link": (dead_link, 1, 5),
     "a link to another history": (link_to_another, 1, 5),
     "deleted rows": (lost_row, 4, 100),
+    "emptied without checkpoints": (no_evidence, 1, 5),
+    "another program's tables of the same name": (alike_tables, 2, 10),
+    "written again from a dump": (from_a_dump, 2, 20),
+    "another version": (other_version, 3, 20),
+    "a device or a pipe": (a_pipe, 2, 6),
 }
 
 

@@ -11,7 +11,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from codecompanion.errors import StoreCorrupt, StoreError
+from codecompanion.errors import StoreCorrupt, StoreError, StoreUnavailable
 from codecompanion.store import lease
 from codecompanion.store.damage import lost_file, marks
 from codecompanion.store.damage.marks import set_aside_foreign_log
@@ -24,6 +24,7 @@ from codecompanion.store.database.connection import (
     create_private_file,
     is_damage,
     make_private_folder,
+    primary_code,
     told_as_ours,
 )
 from codecompanion.store.database.migrations import migrate, version_of
@@ -34,6 +35,8 @@ from codecompanion.store.lease import FileLock, Owner
 from codecompanion.store.store import Clock, Report, Store, suspicion_of
 
 _LOG = logging.getLogger(__name__)
+_OURS, _ENOUGH = frozenset({"chats", "events", "leases", "message_text"}), 2
+"""Tables that every version had; a damaged file may have lost some, other programs have one of a name."""
 
 
 def log_problem(problem: StoreError) -> None:
@@ -87,6 +90,8 @@ def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Conne
         return _open_sound(path), foreign
     kept = finish_swap(path, now)
     repaired = StoreCorrupt(f"Damaged chat history: now repaired; {SEE_RESTORE}") if kept else None
+    if repaired is None and _was_emptied(path):
+        repaired = StoreCorrupt(f"The chat history was deleted or emptied; {SEE_RESTORE}")
     old_log = set_aside_foreign_log(path.resolve(), lost_file.SETTLE_S)
     if old_log is not None:
         _LOG.warning("the write-ahead log beside %s belongs to another file; kept as %s", path, old_log)
@@ -113,6 +118,8 @@ def _set_foreign_aside(path: Path, now: float) -> StoreCorrupt | None:
     what = ""
     if path.is_dir():
         what = "a folder"
+    elif path.exists() and not path.is_file():
+        raise StoreUnavailable(f"{path} is a device or a pipe; remove it to keep the chat history in a file")
     elif path.exists() and path.stat().st_size:
         uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"  # without its log, which may belong to another file
         with (
@@ -120,7 +127,7 @@ def _set_foreign_aside(path: Path, now: float) -> StoreCorrupt | None:
             contextlib.closing(sqlite3.connect(uri, uri=True)) as found,
         ):
             tables = {row[0] for row in found.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            if tables and not tables & {"chats", "events"}:
+            if tables and len(tables & _OURS) < _ENOUGH:
                 what = "another program's database"
     if not what:
         return None
@@ -129,6 +136,12 @@ def _set_foreign_aside(path: Path, now: float) -> StoreCorrupt | None:
         with contextlib.suppress(FileNotFoundError):
             marks.beside(path, suffix).rename(marks.beside(kept, suffix))
     return StoreCorrupt(f"The chat history was replaced by {what}, kept as {kept.name}; {SEE_RESTORE}")
+
+
+def _was_emptied(path: Path) -> bool:
+    """Return whether nothing is left of a database that was in use here, as the list of its marks says."""
+    is_there = path.exists() and path.stat().st_size > 0
+    return not is_there and marks.read_belonging(path.resolve()) is not None
 
 
 def _lost_frames(connection: sqlite3.Connection, commits: int) -> int:
@@ -142,7 +155,7 @@ def _open_sound(path: Path) -> sqlite3.Connection:
     create_private_file(path)
     connection = connect(path)
     try:
-        migrate(connection, str(path))
+        _migrate(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
         _look_for_damage(connection, path)
         _try_to_write(connection)
@@ -150,6 +163,19 @@ def _open_sound(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Migrate; a version that does not go with the tables is damage: another program wrote the file from a dump."""
+    found = version_of(connection)
+    if found < 0 or (not found and connection.execute("SELECT 1 FROM sqlite_master").fetchone()):
+        raise damage(f"the file has tables, and the version {found}")
+    try:
+        migrate(connection, str(path))
+    except sqlite3.OperationalError as error:
+        if primary_code(error) == sqlite3.SQLITE_ERROR:  # a statement that does not go with the tables
+            raise damage(f"the tables are not those of version {found}: {error}") from error
+        raise
 
 
 def _try_to_write(connection: sqlite3.Connection) -> None:

@@ -30,6 +30,7 @@ Identity = tuple[int, int]
 UNMARKED = 0
 SETTLE_MAX_S = 10.0
 LOOKS = 5
+_MAX_LIST_BYTES = 1_000_000
 _WAL_HEADER, _FRAME_HEADER = 32, 24
 _PAGE_SIZES = frozenset(2**power for power in range(9, 17))
 BESIDE = ("-wal", "-shm")
@@ -82,8 +83,8 @@ def mark_of(connection: sqlite3.Connection) -> int:
 
 def read_belonging(path: Path) -> Belonging | None:
     """Return what is listed beside the database; None: nothing, so nothing can be told."""
-    with contextlib.suppress(OSError, *NOT_READABLE):
-        return msgspec.json.decode(beside(path, "-marks").read_bytes(), type=Belonging)
+    with contextlib.suppress(OSError, *NOT_READABLE), beside(path, "-marks").open("rb") as file:
+        return msgspec.json.decode(file.read(_MAX_LIST_BYTES), type=Belonging)
     return None
 
 
