@@ -316,7 +316,7 @@ async def test_mcp_over_stdio(tally: Tally) -> None:
     listener = Listener()
     async with connected("wide", listener=listener) as server:
         tracemalloc.start()
-        with pytest.raises(McpError, match="400,000 values"):
+        with pytest.raises(McpError, match="100,000 values"):
             await server.call("echo", {"text": "a"}, PATIENCE_S)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

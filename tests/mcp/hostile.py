@@ -163,6 +163,9 @@ def call(name: str, arguments: dict[str, Any], request: Any, request_meta: Any =
                 sys.stdout.write("x" * 1_000)
             sys.stdout.flush()
         return None
+    if name == "echo" and "asking" in WAYS:
+        for number in range(20_000):  # and reads nothing meanwhile
+            say({"id": 1_000_000 + number, "method": "ping"})
     if name == "echo" and "wide" in WAYS:
         with lock:
             sys.stdout.write('{"jsonrpc": "2.0", "id": 1, "result": [' + "[]," * 4_000_000 + "[]]}\n")

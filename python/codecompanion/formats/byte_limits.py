@@ -79,6 +79,8 @@ MAX_MEMBERS = 1_000
 MAX_JSON_VALUES = 400_000
 """Of one JSON text: an empty list takes 2 bytes on the wire and 64 in memory. 32 vectors have 131,072 numbers, the
 longest list of models 50,000 values."""
+MAX_MESSAGE_VALUES = 100_000
+"""Of one message of an MCP server, which becomes objects of 2 kB in the SDK: 100,000 parts took 208 MB and a second."""
 FEW_JSON_VALUES = 20_000
 """Of an error, a completion, a login's answer: a hundred."""
 MAX_INTERIM_HEADS = 32

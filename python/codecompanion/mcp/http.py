@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from codecompanion.formats.bounded import ACCEPT_ENCODING, LimitHit, Unreadable, ValueCount, bounded_pieces
-from codecompanion.formats.byte_limits import MAX_EVENT_BYTES, MCP_EVENTS, MCP_REPLY, ByteLimits
+from codecompanion.formats.byte_limits import MAX_EVENT_BYTES, MAX_MESSAGE_VALUES, MCP_EVENTS, MCP_REPLY, ByteLimits
 from codecompanion.formats.chunk_merger import merge_chunks
 from codecompanion.mcp.base import McpError
 
@@ -33,7 +33,7 @@ async def http_streams(url: str, headers: Mapping[str, str]) -> AsyncIterator[An
 
         def __init__(self, stream: Any, limits: ByteLimits, encoding: str) -> None:
             self._stream, self._limits, self._encoding = stream, limits, encoding
-            self._values = ValueCount(of_events=limits is MCP_EVENTS)
+            self._values = ValueCount(of_events=limits is MCP_EVENTS, limit=MAX_MESSAGE_VALUES)
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             try:

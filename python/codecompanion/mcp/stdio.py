@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from codecompanion.formats.bounded import Turns, has_too_many_values
-from codecompanion.formats.byte_limits import MAX_EVENT_BYTES, MAX_JSON_VALUES
+from codecompanion.formats.byte_limits import MAX_EVENT_BYTES, MAX_MESSAGE_VALUES
 from codecompanion.formats.cutting import cut
 from codecompanion.mcp.base import McpError
 
 MAX_STRAY_LINES = 1_000
 """So many lines that are no message are passed over; after that whatever prints them is no MCP server."""
+MAX_UNANSWERED = 1_000
+"""So many requests of a server may wait for their answers; each takes 7 kB, and one that reads none sends on."""
 LEAVE_S = 1.0
 """How long a server has to end after its input was closed."""
 END_S = 5.0
@@ -94,9 +96,10 @@ async def stdio_streams(
         os.close(lifeline)
     incoming, read_stream = anyio.create_memory_object_stream[Any](0)
     write_stream, outgoing = anyio.create_memory_object_stream[Any](0)
+    unanswered = _Unanswered()
     pipes = [
-        asyncio.create_task(_read_messages(_pipe(process.stdout), incoming, on_stderr, on_fault, on_end)),
-        asyncio.create_task(_write_messages(_pipe(process.stdin), outgoing, incoming)),
+        asyncio.create_task(_read_messages(_pipe(process.stdout), incoming, unanswered, on_stderr, on_fault, on_end)),
+        asyncio.create_task(_write_messages(_pipe(process.stdin), outgoing, incoming, unanswered)),
     ]
     stderr = asyncio.create_task(_read_stderr(_pipe(process.stderr), on_stderr))
     try:
@@ -113,16 +116,23 @@ def _pipe(stream: _Pipe | None) -> _Pipe:
     return stream
 
 
+class _Unanswered:
+    """Counts the requests of a server that wait for their answers."""
+
+    count = 0
+
+
 async def _read_messages(
     stdout: asyncio.StreamReader,
     incoming: Any,
+    unanswered: _Unanswered,
     on_stray: Callable[[str], None],
     on_fault: Callable[[str], None],
     on_end: Callable[[], None],
 ) -> None:
     """Pass on one message a line; the stream ends with the server's output, or with what cannot be one."""
     from mcp.shared.message import SessionMessage
-    from mcp.types import jsonrpc_message_adapter
+    from mcp.types import JSONRPCRequest, jsonrpc_message_adapter
 
     stray, turns = 0, Turns()
     with contextlib.suppress(Exception):  # the session has gone
@@ -130,8 +140,8 @@ async def _read_messages(
             if line is None:
                 on_fault(f"it sent a message longer than {MAX_EVENT_BYTES // 1_000_000} million bytes")
                 break
-            if has_too_many_values(line):
-                on_fault(f"it sent a message with more than {MAX_JSON_VALUES:,} values")
+            if has_too_many_values(line, MAX_MESSAGE_VALUES):
+                on_fault(f"it sent a message with more than {MAX_MESSAGE_VALUES:,} values")
                 break
             await turns.pause()
             try:
@@ -148,6 +158,11 @@ async def _read_messages(
                     on_fault(f"it printed {MAX_STRAY_LINES:,} lines that are no messages")
                     break
                 continue
+            if isinstance(message, JSONRPCRequest):
+                unanswered.count += 1
+                if unanswered.count > MAX_UNANSWERED:
+                    on_fault(f"it asked {MAX_UNANSWERED:,} things without reading an answer")
+                    break
             await incoming.send(SessionMessage(message))
         else:
             on_fault("it ended")
@@ -176,12 +191,15 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
         yield bytes(held)
 
 
-async def _write_messages(stdin: asyncio.StreamWriter, outgoing: Any, incoming: Any) -> None:
+async def _write_messages(stdin: asyncio.StreamWriter, outgoing: Any, incoming: Any, unanswered: _Unanswered) -> None:
+    from mcp.types import JSONRPCError, JSONRPCResponse
+
     try:
         async for message in outgoing:
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             stdin.write(text.encode("utf-8", "surrogatepass") + b"\n")
             await stdin.drain()
+            unanswered.count -= isinstance(message.message, JSONRPCResponse | JSONRPCError)
     except Exception:  # it does not read any more: the session sees the connection end
         incoming.close()
 

@@ -44,6 +44,13 @@ async def test_a_message_that_is_too_long_ends_the_connection_with_a_reason() ->
     assert listener.ended == ["it sent a message longer than 16 million bytes"]
 
 
+async def test_a_server_that_asks_and_reads_no_answer_ends_the_connection() -> None:
+    """Each of its requests waits in memory until the answer is written."""
+    async with connected("asking") as server:
+        with pytest.raises(McpError, match="asked 1,000 things without reading an answer"):
+            await server.call("echo", {"text": "a"}, 60)
+
+
 async def test_a_server_that_does_not_start_is_given_up_and_ended() -> None:
     with pytest.raises(McpError, match=r"did not start within 0\.5 s"):
         async with connected("hang", start_timeout_s=0.5):

@@ -31,7 +31,7 @@ _SENTENCES = regex(
             # llama.cpp, of a text for a vector, names its length.
             r"(?: \(\d+ tokens\))? (?:is |are )?too (?:long|large|big)",
             # Azure, of their number; a proxy of Copilot.
-            r"\bmessages[`'\"]* (?:is|are) too long|text-too-long",
+            r"\bmessages[`'\"]* (?:is |are )?too long|text-too-long",
             r"too many (?:input |prompt )?tokens",
             r"tokens? limit (?:was |is |has been )?exceeded",
             r"maximum (?:context|prompt|input) length",
@@ -44,7 +44,7 @@ _SENTENCES = regex(
             r"range of input length",
             r"max input characters",
             r"n_keep\b.{0,25}\bn_ctx",
-            r"request exceeds the maximum size",
+            r"request exceeds the maximum size|request payload size exceeds",
             # ExLlama: its tensors and its cache.
             r"\+ length \(\d+\) exceeds dimension size|exceeds cache (?:size|length)",
             r"cannot be enqueued\. total cache allocated",
@@ -70,7 +70,9 @@ _TOO_MUCH = regex(
     re.IGNORECASE,
 )
 _LIMIT = regex(
-    r"\b(?:max|maximum|limit|limits|allowed|context (?:length|window|size)|max_seq_len|max_model_len|n_ctx)\b"
+    r"\b(?:max|maximum|limit|limits|allowed|context (?:length|window|size)|model context"
+    # vLLM, TensorRT-LLM.
+    r"|max_(?:seq_len|model_len|input_len|num_tokens|input_tokens|prompt_tokens)|n_ctx)\b"
     r"|(?:<=|less than) ?\d",
     re.IGNORECASE,
 )
@@ -80,7 +82,7 @@ _REQUEST_TOO_LARGE = regex(r"request (?:body |entity )?(?:is )?too large", re.IG
 # A limit of time or money, which a smaller request does not move.
 _RATE = regex(
     r"throttl|rate[ _-]?limit|too many requests|please wait|quota|per (?:minute|hour|day|month)|daily|monthly|billing"
-    r"|balance|credit|subscription|time ?out"
+    r"|balance|credit|subscription|time ?out|timed out|took too long"
     # Chinese: how often, rate, at once, quota, try again later.
     r"|次数|频率|频繁|速率|限流|并发|限额|配额|余额|稍后",
     re.IGNORECASE,
@@ -110,7 +112,7 @@ _BOUND = regex(
 _NUMBER = regex(r"(?<![\w.])\d{1,3}(?:,\d{3})+\b|(?<![\w.])\d{3,9}\b(?!\.\d)|\b\d{3,9}(?=-token)")
 _MIN_WINDOW = 256
 # Bedrock: a text of a request. A window of characters is never so small as that of a name.
-_MAX_LENGTH = regex(r"expected maxLength: (\d+), actual: \d+")
+_MAX_LENGTH = regex(r"(?:expected maxLength: |must have length less than or equal to )(\d+)")
 _MIN_TEXT = 2_000
 # Words of one who does not know why: near the window they count as an overflow all the same (`session/turn/turn.py`).
 _UNSURE = regex(r"possible causes?|\bmay be\b|\bmight\b", re.IGNORECASE)

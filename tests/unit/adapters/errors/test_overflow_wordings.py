@@ -68,3 +68,22 @@ def test_the_reason_is_found_behind_the_words_that_are_shown() -> None:
 def test_a_body_that_cannot_be_read_is_an_error_all_the_same(body: bytes) -> None:
     """RecursionError is bad input, too."""
     assert not isinstance(error_from_payload(body, ENDPOINT), ContextOverflow)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "long"),
+    [
+        ("Request payload size exceeds the limit: 20971520 bytes.", True),
+        ("Value at 'inputText' failed: Member must have length less than or equal to 50000", True),
+        ("Value at 'toolSpec.name' failed: Member must have length less than or equal to 64", False),
+        ("prompt token count 9000 exceeds model context 8192", True),
+        ("invalid params, messages too long", True),
+        ("Input length 5000 exceeds max_input_len 4096", True),
+        ("The request took too long to process. Try a shorter prompt.", False),
+        ("Request timed out: the prompt is too long to finish in 60 s", False),
+    ],
+)
+def test_sentences_of_the_same_make(sentence: str, long: bool) -> None:
+    """Written from memory of the providers, without a public thread to name."""
+    error = error_from_status(400, {"error": {"message": sentence}}, {}, ENDPOINT)
+    assert isinstance(error, ContextOverflow) is long
