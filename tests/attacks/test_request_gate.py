@@ -168,6 +168,42 @@ async def test_a_refused_body_never_reaches_the_network() -> None:
     assert str(outcome.error) == f"t: not sent; the provider would refuse it: {said}. The chat is unchanged."
 
 
+ARGUMENTS: dict[str, list[tuple[str, Any]]] = {
+    "chat": [
+        *(("temperature", 3), ("temperature", "1"), ("top_p", -1), ("n", 0), ("n", 1.5), ("seed", "a"), ("user", 5)),
+        *(("stop", list("abcde")), ("stop", 5), ("tool_choice", "sometimes"), ("tool_choice", "auto"), ("store", 1)),
+        *(("tool_choice", {"type": "function", "function": {"name": "x"}}), ("response_format", {"type": "yaml"})),
+        *(("metadata", []), ("top_logprobs", 99), ("stream", "true")),
+    ],
+    "responses": [
+        *(("temperature", 3), ("top_p", 2), ("tool_choice", "sometimes"), ("tool_choice", 5), ("background", "x")),
+        *(("tool_choice", {"type": "function", "name": "x"}), ("previous_response_id", 5), ("truncation", "some")),
+        *(("text", {"format": {"type": "yaml"}}), ("text", {"verbosity": "loud"}), ("text", []), ("store", "no")),
+    ],
+    "messages": [
+        *(("stream", "yes"), ("stop_sequences", [" "]), ("metadata", {"mail": "x"}), ("tool_choice", "auto")),
+        *(("max_tokens", 0), ("max_tokens", None), ("service", 1)),
+    ],
+}
+
+
+def test_arguments_out_of_the_providers_tables_are_refused(tally: Tally) -> None:
+    """From the API references; one that the user has set is the user's business."""
+    problems, tried = [], 0
+    for family, arguments in ARGUMENTS.items():
+        wire = wire_of(family)
+        body = json.loads(
+            wire.render(ChatRequest(messages=(Message(id="1", role="user", content="hi"),), model="m")).body
+        )
+        assert wire.gate().find_problem(json.dumps(body).encode(), "reply") == ""
+        for name, value in arguments:
+            tried += 1
+            if not wire.gate().find_problem(json.dumps({**body, name: value}).encode(), "reply"):
+                problems.append(f"{family}: {name} = {value!r} passes")
+    tally("gate: arguments", tried=tried, held=tried - len(problems))
+    assert not problems
+
+
 def test_arguments_of_the_users_own_pass() -> None:
     """What is configured for a compatible endpoint is sent, whatever it is."""
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}], "top_k": 5, "min_p": "x"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Literal, Self
 
 import msgspec
@@ -136,6 +136,28 @@ class RequestGate:
             return  # white space between the items: no renderer of ours writes it
         others = [one for one in self._kept if one[1] is not kept]
         self._kept = [(purpose, _Kept(body[:end], start, count, judge)), *others][:_BODIES_KEPT]
+
+
+def out_of_range(fields: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+    """Yield a sentence for each argument that is not a number between the two of its row."""
+    for name, (least, most) in ranges.items():
+        value = fields.get(name)
+        if value is not None and (type(value) not in (int, float) or not least <= value <= most):
+            yield f"{name} is not between {least} and {most}"
+
+
+def wrong_tool_choice(choice: Any, names: Collection[str]) -> str:
+    """Return what OpenAI refuses in a `tool_choice`, "" for nothing; `names` are those of the functions sent along."""
+    if choice is None:
+        return ""
+    if isinstance(choice, str):
+        return "" if choice in ("none", "auto", "required") else f"tool_choice is {choice!r}"
+    if not isinstance(choice, Mapping):
+        return "tool_choice is neither a word nor an object"
+    name = choice.get("function", choice)
+    name = name.get("name") if isinstance(name, Mapping) else None
+    missing = choice.get("type") == "function" and name not in names
+    return f"tool_choice names {name!r}, which is not among the tools" if missing else ""
 
 
 def _start_of(body: bytes, key: str, listed: bytes) -> int | None:

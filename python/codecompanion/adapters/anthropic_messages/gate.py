@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from codecompanion.adapters.anthropic_messages.block_check import THINKING_KINDS, BlockFacts, read_block
-from codecompanion.adapters.anthropic_messages.check import check_fields
+from codecompanion.adapters.anthropic_messages.check import check_arguments, check_fields
 from codecompanion.adapters.anthropic_messages.order_check import OrderCheck
 from codecompanion.adapters.request_gate import BodyJudge
 
@@ -96,6 +96,7 @@ class MessagesJudge(BodyJudge):
         problems += check_fields(
             {**limit, **fields}, has_calls=order.has_calls, starts_with_thinking=starts, signed=self._is_signed
         )
+        problems += check_arguments({key: fields[key] for key in fields if key not in self._configured})
         marks = [*_marks(fields, "tools"), *_marks(fields, "system"), *self._marks]
         return [*problems, *_check_breakpoints(fields, marks, is_on_thinking=self._marks_thinking)]
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from codecompanion.adapters.openai_chat.body_check import FUNCTION_NAME, check_message
 from codecompanion.adapters.openai_chat.call_ids import MAX_ID_LENGTH
-from codecompanion.adapters.request_gate import BodyJudge
+from codecompanion.adapters.request_gate import BodyJudge, out_of_range, wrong_tool_choice
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "model": (str,),
@@ -19,6 +19,24 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "temperature": (int, float),
     "top_p": (int, float),
 }
+_OPENAI_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("seed", "n", "top_logprobs"), (int,)),
+    **dict.fromkeys(("user", "service_tier", "reasoning_effort", "verbosity"), (str,)),
+    **dict.fromkeys(("store", "logprobs"), (bool,)),
+    **dict.fromkeys(("metadata", "response_format", "prediction", "logit_bias"), (dict,)),
+    "stop": (str, list),
+}
+_RANGES = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "n": (1, 128),
+    "presence_penalty": (-2, 2),
+    "frequency_penalty": (-2, 2),
+    "top_logprobs": (0, 20),
+}
+_FORMATS = ("text", "json_object", "json_schema")
+_MAX_STOPS = 4
+_MAX_TOOLS = 128
 Manner = Literal["strict", "openai", "compatible"]
 _LET_PASS: dict[Manner, tuple[str, ...]] = {
     "strict": (),
@@ -87,6 +105,8 @@ class ChatJudge(BodyJudge):
         problems = [f"unknown argument {key!r}" for key in unknown]
         problems += [*_check_arguments(fields, self._configured)]
         problems += _check_tools(fields.get("tools"), is_compatible=self._manner == "compatible")
+        if self._manner != "compatible" and not problems:
+            problems += _check_of_openai({key: fields[key] for key in fields if key not in self._configured}, fields)
         if not self._count:
             return [*problems, "messages are empty or not a list"]
         waiting = [f"the call {call_id!r} has no result" for call_id in self._waiting]
@@ -120,6 +140,26 @@ def _check_arguments(body: Mapping[str, Any], configured: Collection[str]) -> It
         yield "stream_options without stream"
     if "parallel_tool_calls" in body and "tools" not in body:
         yield "parallel_tool_calls without tools"
+
+
+def _check_of_openai(body: Mapping[str, Any], whole: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what OpenAI's reference rules out beyond what compatible endpoints do, in what the user has not set."""
+    for name, expected in _OPENAI_TYPES.items():
+        if body.get(name) is not None and type(body[name]) not in expected:
+            yield f"{name} is {type(body[name]).__name__}"
+    yield from out_of_range(body, _RANGES)
+    if isinstance(stop := body.get("stop"), list) and len(stop) > _MAX_STOPS:
+        yield f"stop has more than {_MAX_STOPS} entries"
+    form = body.get("response_format")
+    if isinstance(form, dict) and form.get("type") not in _FORMATS:
+        yield f"response_format is of type {form.get('type')!r}"
+    tools = whole.get("tools") or ()
+    if "tools" in body and len(tools) > _MAX_TOOLS:
+        yield f"there are more than {_MAX_TOOLS} tools"
+    if body.get("tool_choice") is not None and not tools:
+        yield "tool_choice without tools"
+    elif problem := wrong_tool_choice(body.get("tool_choice"), [tool["function"]["name"] for tool in tools]):
+        yield problem
 
 
 def _check_tools(tools: object, *, is_compatible: bool) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from codecompanion.adapters.openai_responses.check import OrderCheck, mark_of
 from codecompanion.adapters.openai_responses.check_items import check_item
 from codecompanion.adapters.openai_responses.options import MIN_OUTPUT_TOKENS
-from codecompanion.adapters.request_gate import BodyJudge
+from codecompanion.adapters.request_gate import BodyJudge, out_of_range, wrong_tool_choice
 from codecompanion.formats.regex import regex
 
 Endpoint = Literal["responses", "compact", "count"]
@@ -49,7 +49,13 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "tools": (list, type(None)),
     "context_management": (list, type(None)),
     "max_output_tokens": (int, type(None)),
+    "background": (bool, type(None)),
+    "previous_response_id": (str, type(None)),
+    "text": (dict, type(None)),
 }
+_RANGES = {"temperature": (0, 2), "top_p": (0, 1), "top_logprobs": (0, 20)}
+_FORMATS = (None, "text", "json_object", "json_schema")
+_VERBOSITY = (None, "low", "medium", "high")
 
 
 def check_body(body: Mapping[str, Any], endpoint: Endpoint = "responses") -> list[str]:
@@ -83,8 +89,13 @@ class ResponsesJudge(BodyJudge):
         """Return all problems of the body."""
         unknown = sorted(set(fields) - KNOWN_KEYS[self._endpoint] - set(self._configured))
         problems = [f"unknown key {key!r}" for key in unknown]
-        problems += _check_head({name: value for name, value in fields.items() if name not in self._configured})
-        problems += _check_tools(fields.get("tools") or ())
+        ours = {name: value for name, value in fields.items() if name not in self._configured}
+        problems += _check_head(ours)
+        tools = fields.get("tools") or ()
+        problems += _check_tools(tools)
+        names = [str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)]
+        if problem := wrong_tool_choice(ours.get("tool_choice"), names):
+            problems.append(problem)
         continues, given = bool(fields.get("previous_response_id")), fields.get("input")
         if isinstance(given, str):
             return problems if given else [*problems, "input is empty"]
@@ -114,6 +125,13 @@ def _check_head(body: Mapping[str, Any]) -> Iterable[str]:
     if unknown:
         yield f"include has {unknown[0]!r}"
     yield from _check_reasoning(body.get("reasoning") or {})
+    yield from out_of_range(body, _RANGES)
+    text = body.get("text") or {}
+    form = text.get("format") or {}
+    if not isinstance(form, Mapping) or form.get("type") not in _FORMATS:
+        yield "text has a format that is neither text nor JSON"
+    if text.get("verbosity") not in _VERBOSITY:
+        yield f"text has the verbosity {text['verbosity']!r}"
     if body.get("truncation") not in (None, "auto", "disabled"):
         yield "truncation is neither auto nor disabled"
     yield from _check_context_management(body.get("context_management") or ())
