@@ -135,3 +135,11 @@ def test_a_tag_that_is_no_text_is_named_and_the_message_kept() -> None:
     skipped: list[str] = []
     assert READERS["codecompanion"](raw, "f", skipped) == [{"role": "user", "content": "hello"}]
     assert skipped == ["f:1: messages[0]: tag: expected a string, found a list"]
+
+
+def test_an_image_of_a_detail_nobody_knows_does_not_block_the_chat() -> None:
+    """The gate would refuse every later request."""
+    for detail in ("ultra", 5, {}, None, "low"):
+        image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": detail}}
+        (message,) = read_objects([{"role": "user", "content": [image]}], "x").messages
+        assert message.images[0].detail == ("low" if detail == "low" else "")

@@ -207,6 +207,9 @@ def _read_content(value: Mapping[str, Any], where: str) -> Content:
     return tuple(parts)
 
 
+_DETAILS = ("auto", "low", "high", "original")
+
+
 def _read_part(part: Any, where: str, name: str) -> Part:
     if not isinstance(part, dict):
         raise InputError(f"{where}: {wrong_field(name, part, 'an object with a type')}")
@@ -217,6 +220,7 @@ def _read_part(part: Any, where: str, name: str) -> Part:
         image = part.get("image_url")
         url = image.get("url") if isinstance(image, dict) else image
         detail = image.get("detail", "") if isinstance(image, dict) else ""
+        detail = detail if detail in _DETAILS else ""  # with any other one every later request would be refused
         url = _expect(url, str, where, f"{name}.image_url.url")
         mime = url[5:].partition(";")[0] if url.startswith("data:") else "image/png"
         return ImagePart(mime=mime, url=url, detail=detail, size_bytes=len(url) * 3 // 4 if mime else 0)
