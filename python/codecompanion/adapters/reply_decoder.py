@@ -9,6 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+import msgspec
 
 from codecompanion.adapters.base import StreamEvent
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_payload, what_provider_said
@@ -18,8 +21,26 @@ from codecompanion.errors import AdapterError, MalformedReply, StreamCut
 from codecompanion.formats.bounded import LimitHit, has_too_many_values
 from codecompanion.formats.byte_limits import MAX_JSON_VALUES
 from codecompanion.formats.outside_text import NOT_READABLE
+from codecompanion.formats.regex import regex
 
+T = TypeVar("T")
+
+_ESCAPES = regex(rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})")
 _ERROR_WORDS = (b'"error"', b'"message"', b'"detail"')
+
+
+def decode_payload(decoder: msgspec.json.Decoder[T], payload: bytes) -> T:
+    """Decode a payload; half a character becomes U+FFFD. Servers cut characters at the end of a token.
+
+    Raises:
+        msgspec.ValidationError: it has another shape.
+        msgspec.DecodeError, RecursionError, MemoryError: it is not JSON.
+    """
+    if b"\\ud" in payload or b"\\uD" in payload:
+        payload = _ESCAPES.sub(lambda found: rb"\ufffd" if found[1] else found[0], payload)
+    if not payload.isascii():
+        payload = payload.decode("utf-8", "replace").encode()
+    return decoder.decode(payload)
 
 
 class ReplyDecoder(ABC):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from codecompanion.adapters.anthropic_messages.decode import MessagesDecoder
-from codecompanion.adapters.base import Finished
+from codecompanion.adapters.base import Finished, TextDelta
 from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.openai_chat.decode import ChatDecoder
 from codecompanion.adapters.openai_responses.decode import ResponsesDecoder
@@ -277,3 +277,33 @@ def test_half_an_event_at_the_end_is_a_cut(family: str, end: bytes) -> None:
     decoder.feed(end)
     decoder.finish()
     assert "was cut off before its end" in str(decoder.problem)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize(
+    ("sent", "text"),
+    [
+        (rb"a\ud83d", "a\ufffd"),
+        (rb"\uDE00b", "\ufffdb"),
+        (rb"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (rb"\\ud83d \ud83d", "\\ud83d \ufffd"),
+        (b"a\xf0\x9f", "a\ufffd"),
+    ],
+)
+def test_half_a_character_ends_no_reply(name: str, sent: bytes, text: str) -> None:
+    """Servers cut a character where a token ends: as an escape of one half, or as bytes that are no UTF-8."""
+    said = [
+        STREAMS["messages"][0],
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}},
+        {"type": "content_block_stop", "index": 0},
+        *STREAMS["messages"][-2:],
+    ]
+    stream = b"".join(
+        b"data: %s\n\n" % json.dumps(event).encode() for event in (said if name == "messages" else STREAMS[name])
+    )
+    assert b'"hi"' in stream
+    decoder = DECODERS[name]()
+    events = [*decoder.feed(stream.replace(b'"hi"', b'"%s"' % sent)), *decoder.finish()]
+    assert decoder.problem is None
+    assert text in "".join(event.text for event in events if isinstance(event, TextDelta))

@@ -24,7 +24,7 @@ from codecompanion.adapters.base import (
     StreamEvent,
 )
 from codecompanion.adapters.errors.error_map import Endpoint
-from codecompanion.adapters.reply_decoder import ReplyDecoder
+from codecompanion.adapters.reply_decoder import ReplyDecoder, decode_payload
 from codecompanion.adapters.sse import ErrorData
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import CompactionPart
@@ -95,7 +95,7 @@ class MessagesDecoder(ReplyDecoder):
             # Gateways in front of other providers append OpenAI's end marker; ours is `message_stop`.
             return
         try:
-            event = READ_EVENT.decode(payload)
+            event = decode_payload(READ_EVENT, payload)
         except msgspec.ValidationError:
             self._refuse_event("an event is not of the shape of the Messages API")
             return

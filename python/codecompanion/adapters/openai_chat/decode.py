@@ -26,7 +26,7 @@ from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.openai_chat.reasoning_details import ReasoningDetails, copilot_entry
 from codecompanion.adapters.openai_chat.tool_deltas import ToolCallAssembler, ToolDelta
 from codecompanion.adapters.openai_chat.usage import normalise_usage
-from codecompanion.adapters.reply_decoder import ReplyDecoder
+from codecompanion.adapters.reply_decoder import ReplyDecoder, decode_payload
 from codecompanion.adapters.reply_events import require_few_parts
 from codecompanion.adapters.sse import ErrorData
 from codecompanion.formats.outside_text import NOT_READABLE
@@ -112,7 +112,7 @@ class ChatDecoder(ReplyDecoder):
             self._fail(payload)
             return
         try:
-            chunk = _DECODER.decode(payload)
+            chunk = decode_payload(_DECODER, payload)
         except msgspec.ValidationError as error:
             self._refuse_event(f"a chunk does not have the shape of Chat Completions ({error})")
             return

@@ -18,7 +18,7 @@ from codecompanion.adapters.base import Finished, StopReason, StreamEvent
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_payload
 from codecompanion.adapters.openai_chat.usage import normalise_usage
 from codecompanion.adapters.openai_responses.reply_items import Drafts, ItemBody
-from codecompanion.adapters.reply_decoder import ReplyDecoder
+from codecompanion.adapters.reply_decoder import ReplyDecoder, decode_payload
 from codecompanion.adapters.sse import ErrorData
 from codecompanion.formats.outside_text import NOT_READABLE
 
@@ -95,7 +95,7 @@ class ResponsesDecoder(ReplyDecoder):
         if payload[:6] == b"[DONE]":
             return
         try:
-            event = _EVENT.decode(payload)
+            event = decode_payload(_EVENT, payload)
         except msgspec.ValidationError as error:
             self._refuse_event(f"an event does not have the shape of Responses ({error})")
             return
