@@ -166,20 +166,20 @@ class World:
             self._sandboxes[kind] = Sandbox(SETTINGS, self.private, (self.data,), self.environment, (kind,))
         return self._sandboxes[kind]
 
-    async def run(self, kind: Kind, command: str, *, network: bool = False, limit_s: float = 300) -> tuple[Ended, str]:
+    async def run(
+        self, kind: Kind, command: str, *, root: Path | None = None, network: bool = False, limit_s: float = 300
+    ) -> tuple[Ended, str]:
         """Run a command of the shell in the sandbox of a kind."""
-        used, output = self.sandbox(kind), bytearray()
+        used, output, here = self.sandbox(kind), bytearray(), root or self.workspace
         argv = ["/bin/sh", "-c", command]
 
         def confine(pipes: Pipes) -> Confined:
             assert used.kind == kind
-            return used.confine(argv, self.workspace, self.workspace, self.environment, pipes, network=network)
+            return used.confine(argv, here, here, self.environment, pipes, network=network)
 
         for _ in range(20):
             output.clear()
-            ended = await run_program(
-                argv, cwd=self.workspace, env={}, on_output=output.extend, limit_s=limit_s, confine=confine
-            )
+            ended = await run_program(argv, cwd=here, env={}, on_output=output.extend, limit_s=limit_s, confine=confine)
             if ended.has_begun:  # else a socket of another test went away
                 break
         return ended, output.decode("utf-8", "replace")
@@ -407,7 +407,10 @@ def _bounds_root() -> bool:
 async def test_memory_has_a_limit(world: World, kind: Kind, tally: Tally, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox_module, "_memory_limit", lambda: 400_000_000)
     python = Path(sys.executable).resolve()
+    hold = "print(1, flush=True); import time; time.sleep(60)"
     eaters = (
+        f"{python} -c 'import mmap; x = mmap.mmap(-1, 5 * 10**8); [x.write(bytes(10**7)) for _ in range(50)]; {hold}'",
+        f"{python} -c 'import os; n = os.memfd_create(str()); [os.write(n, bytes(10**7)) for _ in range(50)]; {hold}'",
         f"{python} -c 'x = bytearray(10**9)'",
         f"for n in 1 2 3 4 5 6; do {python} -c 'import time; x = bytearray(10**8); time.sleep(60)' & done; wait",
     )
@@ -460,23 +463,68 @@ async def test_a_workspace_above_hidden_places_is_not_written(world: World, kind
     link.symlink_to(world.home / ".ssh")
     move = f"mv {world.data} {world.data}2; mv {world.home}/.local {world.home}/.l2; echo x > {world.home}/.bashrc"
     for root, command in ((world.home, move), (world.folder, move), (Path("/"), move), (link, "cat id_ed25519")):
-        output, argv = bytearray(), ["/bin/sh", "-c", f"{command}; echo x > $TMPDIR/mine && echo wrote"]
         assert used.only_reads(root)
-
-        def confine(pipes: Pipes, argv: list[str] = argv, root: Path = root) -> Confined:
-            return used.confine(argv, root, root, world.environment, pipes, network=False)
-
-        assert used.kind == kind
-        while not (
-            await run_program(argv, cwd=root, env={}, on_output=output.extend, limit_s=60, confine=confine)
-        ).has_begun:
-            output.clear()  # a socket of another test went away
-        assert CANARY.encode() not in output
-        assert b"wrote" in output or (root == link and kind == "landlock"), output
+        _, output = await world.run(kind, f"{command}; echo x > $TMPDIR/mine && echo wrote", root=root)
+        assert CANARY not in output
+        assert "wrote" in output or (root == link and kind == "landlock"), output
     assert (world.data / "sessions.db").exists()
     assert (world.home / ".local/bin").is_dir()
     assert not (world.home / ".bashrc").exists()
     assert not used.only_reads(world.workspace)
+
+
+async def test_no_command_prepares_what_the_next_one_reads(world: World, kind: Kind, tally: Tally) -> None:
+    """A hidden place in the workspace cannot be moved with the folder it is in, nor shown through a link for git."""
+    dotfiles = world.home / "dotfiles"
+    for name in ("keys/gh/hosts.yml", "a/b/gcloud/creds.db"):
+        (dotfiles / name).parent.mkdir(parents=True)
+        (dotfiles / name).write_text(CANARY)
+    for link, target in ((".config/gh", "keys/gh"), (".config/gcloud", "a/b/gcloud")):
+        shutil.rmtree(world.home / link)
+        (world.home / link).symlink_to(dotfiles / target)
+    (world.home / ".config/git").mkdir()
+    (world.home / ".config/git/credentials").write_text(CANARY)
+    kube = world.home / ".kube/config"
+    to_git = "mkdir -p .git/worktrees .git/modules; ln -s ../../../home/.kube .git/{}; touch .git/{}/HEAD"
+    pairs = (
+        (dotfiles, "cat */gh/* a/b/gcloud/*; mv keys k; mv a c; mv k/gh k/x", "cat */gh/* k/* */b/*/*"),
+        (world.home / ".config", "cat git/*; mv git g; mv gh x; mv gcloud y", "cat */credentials x/* y/*"),
+        (world.workspace, to_git.replace("{}", "worktrees/x"), f"cat {kube} .git/worktrees/x/config"),
+        (world.workspace, to_git.replace("{}", "modules/x"), f"cat {kube} .git/modules/x/config"),
+    )  # fmt: skip
+    held = 0
+    for root, first, then in pairs:
+        outputs = [(await world.run(kind, command, root=root))[1] for command in (first, then)]
+        held += not any(CANARY in output for output in outputs)
+    tally(f"sandbox: commands that prepare the next one ({kind})", tried=len(pairs), held=held)
+    assert held == len(pairs)
+    if kind != "landlock":
+        assert (await world.run(kind, "touch keys/mine a/mine b", root=dotfiles))[0].code == 0
+
+
+async def test_submodules_keep_their_hooks_and_configuration(world: World, kind: Kind, tally: Tally) -> None:
+    """Whatever their names are, and also when folders above them are moved."""
+    if kind == "landlock":
+        pytest.skip("it cannot keep a part of the workspace from being written, and says so")
+    git, names = world.workspace / ".git", ("one", "libs/foo", "one/modules/in/side")
+    for name in names:
+        (git / "modules" / name / "hooks").mkdir(parents=True)
+        for file in ("HEAD", "config"):
+            (git / "modules" / name / file).touch()
+    await world.run(kind, "cd .git; mv modules m; mv modules/libs l; mv modules/one o")
+    for name in names:
+        await world.run(
+            kind, f"cd .git/modules/{name}; echo x >> config; echo x > hooks/pre-commit; echo x > c && mv c config"
+        )
+    await world.run(kind, "for one in .git/*/config .git/*/*/config; do echo x >> $one; done")
+    for number in range(1000):  # too many to look for submodules in all of them
+        (git / f"modules/{number}").mkdir(exist_ok=True)
+    for name in names:
+        await world.run(kind, f"echo x >> .git/modules/{name}/config")
+    places = [git / "modules" / name for name in names]
+    held = sum((one / "config").read_text() == "" and not list((one / "hooks").iterdir()) for one in places)
+    tally(f"sandbox: submodules ({kind})", tried=len(names), held=held)
+    assert held == len(names)
 
 
 async def test_a_repository_without_hooks_gets_none(world: World, kind: Kind) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -22,6 +22,9 @@ _XDG: Final = {"XDG_STATE_HOME": ".local/state", "XDG_CACHE_HOME": ".cache"}
 _RANK: Final[dict[Operation, int]] = {"overlay": 0, "empty_folder": 1, "empty_file": 1, "read": 2, "write": 3}
 MAX_SOCKETS = 200
 """So many sockets of other programs are looked for; one more costs a mount in every command."""
+
+_MAX_MODULE_FOLDERS = 1000
+_MAX_PARTS = 200
 
 
 class Mount(msgspec.Struct, frozen=True):
@@ -70,31 +73,57 @@ def cache_variables(places: Places, temporary: str) -> dict[str, str]:
 
 def hidden_places(places: Places) -> list[Path]:
     """Return the real paths of what is hidden and exists, unless the user lists it."""
-    names = [name for section in ("keys", "profiles", "histories", "system") for name in _table()[section]]
-    runtime = places.environment.get("XDG_RUNTIME_DIR", "")
-    found = {*_existing(names, places), *_real([*places.hidden, *([Path(runtime)] if runtime else [])])}
+    found = set(_real(_hidden_names(places)))
     listed = {*_listed(places.write, places), *_listed(places.read, places)}
     return sorted(found - listed)
+
+
+def _hidden_names(places: Places) -> list[Path]:
+    names = [name for section in ("keys", "profiles", "histories", "system") for name in _table()[section]]
+    runtime = places.environment.get("XDG_RUNTIME_DIR", "")
+    own = [*places.hidden, *([Path(runtime)] if runtime else [])]
+    return [*(path for name in names for path in _expanded(name, places)), *own]
+
+
+def _links(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the links that those of the paths that exist lead through, each where it really is."""
+    for path in filter(os.path.exists, paths):
+        here, left = Path("/"), [*reversed(path.parts[1:])]
+        for _ in range(_MAX_PARTS):
+            if not left:
+                break
+            here = Path(os.path.normpath(here / left.pop()))
+            if here.is_symlink():
+                yield here
+                target = here.readlink()
+                left += [part for part in reversed(target.parts) if part != "/"]
+                here = Path("/") if target.is_absolute() else here.parent
 
 
 def rights_in_root(places: Places) -> Literal["write", "read", ""]:
     """Return what a command may do in its workspace. In one that holds the home folder or the plugin's own it reads.
 
-    There it could move a folder with hidden places in it aside and put its own in their stead. One among the user's
-    keys, which a link may lead to, stays hidden.
+    There it could move a folder with hidden places in it aside and put its own in their stead, as it could with a link
+    that leads to a hidden place. One among the user's keys, which a link may lead to, stays hidden.
     """
     root = places.root.resolve()
     keys = {*_existing(_table()["keys"], places), *_real(places.hidden)} - set(_listed(places.read, places))
     if any(root == place or place in root.parents for place in keys):
         return ""
     own = [places.home.resolve(), *_real(places.hidden)]
-    return "read" if any(root == place or root in place.parents for place in own) else "write"
+    if any(root == place or root in place.parents for place in own):
+        return "read"
+    return "read" if any(root in link.parents for link in _links(_hidden_names(places))) else "write"
 
 
-def written_places(places: Places) -> list[str]:
-    """Return the real paths a command may write: its workspace and what the user lists."""
-    root = [str(places.root.resolve())] if rights_in_root(places) == "write" else []
-    return [*root, *listed_to_write(places)]
+def written_places(places: Places, *, with_mounts: bool = True) -> list[str]:
+    """Return the real paths a command may write: its workspace and what the user lists.
+
+    Without mounts nothing can be taken out of a folder: a workspace with a hidden place in it is not written.
+    """
+    root, hidden = str(places.root.resolve()), () if with_mounts else hidden_places(places)
+    writes = rights_in_root(places) == "write" and not any(_is_below(str(path), root) for path in hidden)
+    return [*([root] if writes else []), *listed_to_write(places)]
 
 
 def mounts(places: Places, *, overlays: bool) -> tuple[Mount, ...]:
@@ -128,8 +157,28 @@ def mounts(places: Places, *, overlays: bool) -> tuple[Mount, ...]:
         add("write", Path(name), name)
     for path, writes in repository_places(root) if rights == "write" else ():
         add("write" if writes else "read", path, path)
+    for folder in _folders_above(found.values()):
+        found.setdefault(folder, Mount("write", folder, folder))
     ordered = sorted(found.values(), key=lambda mount: (mount.path.count("/") if mount.path != "/" else 0, mount.path))
     return tuple(mount for mount in ordered if not _is_useless(mount, ordered))
+
+
+def _folders_above(mounts: Iterable[Mount]) -> list[str]:
+    """Return the folders between a place that a command writes and one in it that is hidden or only read.
+
+    Mounted themselves they cannot be moved: or the next command would find the hidden place under another name.
+    """
+    kept = [mount for mount in mounts if mount.operation != "overlay"]
+    closed = [mount.path for mount in kept if mount.operation == "empty_folder"]
+    above = {
+        str(parent)
+        for path in (mount.path for mount in kept)
+        for top in (mount.path for mount in kept if mount.operation == "write" and mount.source == mount.path)
+        if _is_below(path, top)
+        for parent in Path(path).parents
+        if _is_below(str(parent), top)
+    }
+    return sorted(path for path in above if not any(_is_below(path, folder) for folder in closed))
 
 
 def _is_useless(mount: Mount, all_of_them: Sequence[Mount]) -> bool:
@@ -171,9 +220,32 @@ def repository_places(root: Path) -> list[tuple[Path, bool]]:
             return [(git, False)] if git.is_file() else []
         common = folder.parent.parent
         found += [(git, False), (common, True)]
-    for repository in (common, *sorted(common.glob("modules/*")), *sorted(common.glob("worktrees/*"))):
+    modules = _submodules(common / "modules")
+    if modules is None:
+        found.append((common / "modules", False))
+    for repository in (common, *(modules or ()), *common.glob("worktrees/*")):
         found += [(path, False) for name in _table()["repository"] if _is_real(path := repository / name)]
     return found
+
+
+def _submodules(folder: Path) -> list[Path] | None:
+    """Return the repositories of submodules; the name of one may have slashes, and it may have submodules itself.
+
+    None when there are too many folders to look at all of them.
+    """
+    found, left = list[Path](), [folder]
+    for _ in range(_MAX_MODULE_FOLDERS):
+        if not left:
+            return found
+        here = left.pop()
+        if not _is_real(here):
+            continue
+        if (here / "config").is_file():  # which a command can neither remove nor move
+            found.append(here)
+            left.append(here / "modules")
+        elif here.is_dir():
+            left += here.iterdir()
+    return None
 
 
 def _linked(git: Path) -> Path | None:
@@ -190,7 +262,8 @@ def _linked(git: Path) -> Path | None:
 
 
 def _is_real(path: Path) -> bool:
-    return path.exists() and not path.is_symlink()
+    """Return whether the path exists and no part of it is a link: mounted, a link would show what it leads to."""
+    return path.exists() and path.resolve() == path
 
 
 def _existing(names: Iterable[str], places: Places) -> list[Path]:
@@ -257,7 +330,7 @@ def readable_without_namespaces(places: Places) -> tuple[str, ...]:
     Landlock only adds rights, so each folder above a hidden place is given entry by entry.
     """
     hidden = {*map(str, hidden_places(places)), "/tmp", "/var/tmp"}  # noqa: S108
-    shown = [*map(Path, written_places(places)), *_listed(places.read, places)]
+    shown = [*map(Path, written_places(places, with_mounts=False)), *_listed(places.read, places)]
     shown += [*_real(places.needed), *_existing(_table()["needed"], places)]
     above = {parent for path in hidden for parent in Path(path).parents}
     opened = {str(path) for path in above if not {str(path), *map(str, path.parents)} & hidden}

@@ -138,7 +138,8 @@ class Sandbox:
 
     def only_reads(self, root: Path) -> bool:
         """Return whether commands in a workspace cannot write there, as in the home folder."""
-        return plan.rights_in_root(self._places(root)) != "write"
+        places = self._places(root)
+        return str(places.root.resolve()) not in plan.written_places(places, with_mounts=self.kind != "landlock")
 
     def _places(self, root: Path) -> plan.Places:
         return plan.Places(
@@ -194,7 +195,8 @@ class Sandbox:
         }  # fmt: skip
         if kind == "landlock":
             told["readable"] = plan.readable_without_namespaces(places)
-            told["writable"] = [str(places.private / "tmp"), *_DEVICES, *plan.written_places(places)]
+            written = plan.written_places(places, with_mounts=False)
+            told["writable"] = [str(places.private / "tmp"), *_DEVICES, *written]
             temporary = str(places.private / "tmp")
             caches = plan.cache_variables(places, temporary)
             return Confined(_launched(told, argv, pipes.plan), {**kept, **caches, "TMPDIR": temporary})

@@ -251,6 +251,7 @@ class Family:
 
     def __init__(self, all_of_them: bool) -> None:
         self.all_of_them = all_of_them
+        self._shared_before = _shared_bytes()
 
     def signal(self, number: int) -> None:
         """Signal them all."""
@@ -293,12 +294,19 @@ class Family:
         members = self.members()
         if len(members) > plan["processes"]:
             return "processes"
-        pages = 0
+        taken = max(0, _shared_bytes() - self._shared_before)
         for pid in members:
             with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm", "rb") as file:
                 words = file.read(200).split()
-                pages += int(words[1]) - int(words[2])  # without what is shared
-        return "memory" if pages * _PAGE > plan["memory_bytes"] else ""
+                taken += (int(words[1]) - int(words[2])) * _PAGE  # without what is shared
+        return "memory" if taken > plan["memory_bytes"] else ""
+
+
+def _shared_bytes() -> int:
+    """Return the shared memory of the whole machine: of a command's own part some is in no process (`memfd`, tmpfs)."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/meminfo", "rb") as file:
+        return int(file.read().split(b"Shmem:")[1].split()[0]) * 1024
+    return 0
 
 
 def _told(problem: str) -> Plan:
