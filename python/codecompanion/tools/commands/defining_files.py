@@ -36,17 +36,19 @@ def defined_by(
 ) -> Defined | None:
     """Return what defines a command that runs in `folder`, None when that cannot be known.
 
-    A plain name is looked for in the folder and in those above it up to the root; `**/name` anywhere in the workspace.
+    A plain name is looked for in the folder and in those above it up to the root; `**/name` and `**/*.end` anywhere
+    in the workspace.
     `includes`: of what kind the files are ("make", "just", "task") whose included files count too.
     """
     anywhere = {pattern.removeprefix("**/") for pattern in patterns if pattern.startswith("**/")}
     named = [pattern for pattern in patterns if not pattern.startswith("**/")]
     found = {path for above in _upwards(folder, root) for name in named if os.path.lexists(path := above / name)}
+    endings = tuple(name[1:] for name in anywhere if name.startswith("*"))
     if anywhere:
         for number, path in enumerate(walk(root)):
             if number == _MAX_FILES:
                 return None
-            if path.name in anywhere:
+            if path.name in anywhere or path.name.endswith(endings):
                 found.add(path)
     if includes:
         with_included = _with_included(found, folder) if includes == "make" else _with_imported(found, includes)

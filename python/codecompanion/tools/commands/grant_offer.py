@@ -15,10 +15,11 @@ from codecompanion.tools.commands.command_line import SimpleCommand, simple_comm
 from codecompanion.tools.commands.defining_files import Defined, defined_by
 from codecompanion.tools.commands.destroyers import loose_commands
 from codecompanion.tools.commands.git_folder import ReadConfig, is_harmless
-from codecompanion.tools.commands.grant_rules import Rule, allows, rule_of, rules
+from codecompanion.tools.commands.grant_rules import Rule, allows, is_duration, rule_of, rules
 from codecompanion.tools.files.code_files import comparable, why_it_runs_code
 
 _MAX_IN_TREE = 20_000
+_WRAPPERS = frozenset(("time", "nice"))
 _REPOSITORIES = frozenset((".git", ".hg", ".svn", ".jj", ".bzr", "git~1"))
 
 
@@ -75,7 +76,7 @@ def _of_line(line: tuple[SimpleCommand, ...], folder: Path, workspace: Workspace
         folder, line = entered, line[1:]
     families, said, files = dict[Family, None](), list[str](), dict[str, None]()
     for command in line:
-        known = rule_of(command.words)
+        known = rule_of(_unwrapped(command.words))
         if known is None:
             return None
         rule, rest = known
@@ -95,6 +96,13 @@ def _of_line(line: tuple[SimpleCommand, ...], folder: Path, workspace: Workspace
             families[family] = None
             said.append(f"“{name}”")
     return Offer(tuple(families), _covers(said, tuple(files), _digest(families)), _digest(families), tuple(files))
+
+
+def _unwrapped(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command that a program such as `timeout 60` starts and does nothing else with."""
+    while len(words) > 1 and (words[0] in _WRAPPERS or (words[0] == "timeout" and is_duration(words[1]))):
+        words = words[2 if words[0] == "timeout" else 1 :]
+    return words
 
 
 def _entered(line: tuple[SimpleCommand, ...], folder: Path, workspace: Workspace) -> Path | None:

@@ -17,7 +17,7 @@ import msgspec
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 
-FILES = "apps awk files git go java javascript lua make python rust search".split()
+FILES = "apps awk dotnet files git go java javascript lua make others php python ruby rust search".split()
 """The data files, one for a family of programs."""
 
 
@@ -77,6 +77,8 @@ class Rule(msgspec.Struct, frozen=True):
 _REVISION = regex(r"(?!.*/\.)[A-Za-z0-9_@][A-Za-z0-9_./@^~{}-]*")
 _HASH = regex(r"(?i)(?:^|-g|\.\.)[0-9a-f]{4,64}(?:$|\.\.)|\^\{(?!commit\})")
 _LINES = regex(r"(?:\d{0,9},)?[+-]?\d{1,9}")
+_SCHEME = regex(r"[A-Za-z][A-Za-z0-9+.-]*:(?!:)")
+_PATHS = frozenset(("place", "path", "file", "tree", "listed", "source", "test_node"))
 _TARGET = regex(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 _SED_ADDRESS = r"(?:\d+|\$|/[^/\\\[{]*/)"
 _SED_COMMAND = rf"(?:{_SED_ADDRESS}(?:,(?:{_SED_ADDRESS}|\+\d+))?)?[pdq=]"
@@ -101,8 +103,9 @@ _KINDS = {
     "pretty": regex(r"(?!.*%G)[^\n]*"),
     "duration": regex(r"\d+(?:\.\d+)?(?:ns|us|ms|s|m|h)?"),
     "packages": regex(r"(?:\./)?[A-Za-z0-9_][\w./-]*|\.(?:/\.\.\.)?|\./\.\.\."),
+    "label": regex(r"//[\w.:/*+-]*|:?[A-Za-z_][\w.+/-]*(?::[\w.+/-]+)?"),
     "module": regex(r"[A-Za-z_][\w.]*"),
-    "size": regex(r"[+-]?\d+[A-Za-z]?"),
+    "byte_size": regex(r"[+-]?\d+[A-Za-z]?"),
 }
 
 
@@ -160,6 +163,11 @@ def _rule(name: str, table: dict[str, Any]) -> Rule:
         frozenset(table.get("prints", "").split()),
         frozenset(table.get("quiet", "").split()),
     )
+
+
+def is_duration(word: str) -> bool:
+    """Return whether a word is a length of time, as `timeout` and `sleep` take it."""
+    return _KINDS["duration"].fullmatch(word) is not None
 
 
 def rule_of(words: Sequence[str]) -> tuple[Rule, Sequence[str]] | None:
@@ -298,7 +306,15 @@ def _is_operand(kind: str, word: str, places: Places) -> bool:
 
 def _is_of(kind: str, word: str, places: Places) -> bool:
     """Return whether a word is of a kind, or of one of several (`revision|path`)."""
-    return any(_is_of_one(one, word, places) for one in kind.split("|"))
+    kinds = kind.split("|")
+    return not (_PATHS & set(kinds) and _is_remote(word, places)) and any(
+        _is_of_one(one, word, places) for one in kinds
+    )
+
+
+def _is_remote(word: str, places: Places) -> bool:
+    """Return whether a program may take a path for something elsewhere: `https://…`, `npm:…`, `host:file`."""
+    return _SCHEME.match(word) is not None and not places.is_there(word)
 
 
 def _is_of_one(kind: str, word: str, places: Places) -> bool:
@@ -315,11 +331,11 @@ def _is_of_one(kind: str, word: str, places: Places) -> bool:
             return places.is_readable_tree(word, with_ignored=False)
         case "source":
             return places.is_source(word)
-        case "node":
+        case "test_node":
             return places.is_readable(word.partition("::")[0])
         case "pathspec":
             return not set(word) & set(":*?[") and places.is_readable(word)
-        case "line":
+        case "line_range":
             lines, _, path = word.partition(":")
             return _LINES.fullmatch(lines) is not None and (not path or places.is_readable(path))
         case "revision":
