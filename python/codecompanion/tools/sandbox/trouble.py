@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Literal
 
 from codecompanion.formats.package_table import package_table
@@ -18,8 +19,14 @@ def trouble_of(output: str) -> tuple[Trouble, str]:
     """Return what the output of a failed command says of the sandbox, and the words of the table that say it."""
     table, end = package_table("tools/sandbox/trouble.toml"), output[-LOOKED_AT_CHARS:].lower()
     kinds: tuple[Trouble, ...] = ("outside", "network", "unsure")
-    found = ((kind, word) for kind in kinds for word in table[kind] if word in end)
+    found = ((kind, word) for kind in kinds for word in table[kind] if _whole(word).search(end))
     return next(found, ("", ""))
+
+
+@cache
+def _whole(word: str) -> re.Pattern[str]:
+    """Return a pattern for a word of the table, not as a part of another (`enotfound` in `ModuleNotFoundError`)."""
+    return re.compile(rf"(?<!\w){re.escape(word)}" + ("" if " " in word else r"(?!\w)"))
 
 
 def unresolved_hosts(output: str) -> tuple[str, ...]:
