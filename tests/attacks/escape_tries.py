@@ -431,6 +431,8 @@ for _number, _name in enumerate((
     ".config/gh/hosts.yml", ".docker/config.json", ".kube/config", ".password-store/a.gpg", ".cargo/credentials.toml",
     ".mozilla/firefox/x/logins.json", ".config/google-chrome/Default/Cookies", ".local/state/nvim/shada/main.shada",
     ".local/state/nvim/undo/file", ".bash_history", ".local/share/keyrings/login.keyring", ".config/gcloud/creds.db",
+    ".env", ".local/share/opencode/auth.json", ".config/stripe/config.toml", ".config/pypoetry/auth.toml",
+    ".local/share/atuin/history.db", ".irb_history", ".cursor/mcp.json", ".config/Code/User/x",
 )):  # fmt: skip
     _hidden(f"read_{_number}_{_name.replace('/', '_')}", lambda name=_name: f"{F['home']}/{name}")
 

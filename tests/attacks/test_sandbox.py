@@ -42,7 +42,9 @@ KEYS = (
     ".ssh/id_ed25519", ".aws/credentials", ".gnupg/secring.gpg", ".netrc", ".npmrc", ".pypirc", ".git-credentials",
     ".config/gh/hosts.yml", ".docker/config.json", ".kube/config", ".password-store/a.gpg", ".cargo/credentials.toml",
     ".mozilla/firefox/x/logins.json", ".config/google-chrome/Default/Cookies", ".local/state/nvim/shada/main.shada",
-    ".local/state/nvim/undo/file", ".bash_history", ".local/share/keyrings/login.keyring", ".config/gcloud/creds.db",
+    ".local/state/nvim/undo/file", ".bash_history", ".env", ".local/share/opencode/auth.json",
+    ".config/stripe/config.toml", ".config/pypoetry/auth.toml", ".local/share/atuin/history.db", ".irb_history",
+    ".cursor/mcp.json", ".config/Code/User/x", ".local/share/keyrings/login.keyring", ".config/gcloud/creds.db",
 )  # fmt: skip
 
 
