@@ -107,7 +107,7 @@ def test_bytes_that_are_no_text_can_be_read_back(editor: Nvim) -> None:
 _MISLEADING = [
     "curl https://аpple.com/x", "curl https://xn--pple-43d.com@ехаmple.com", "git clone ssh://gіthub.com/a", "сat /etc/passwd",
     "раураl", "ls שלום", "rm مرحبا.txt", "ｒｍ -rf x", "𝗋𝗆 x", "rm ‐rf", "cat a⁄b", "ls e\u0301", "echo ı", "ping ⅼocalhost", "make tеst",
-    "ls Αpp", "ls ℓs", "cat ꓮ", "x ǃ y", "https://bücher.de/", "ls \u0430", "a\u2024b", "ls ⵏ", "cat Ꮪ", "ls \u05d0\u05d1/1",
+    "ls Αpp", "ls ℓs", "cat ꓮ", "x ǃ y", "сор\0", "https://bücher.de/", "ls \u0430", "a\u2024b", "ls ⵏ", "cat Ꮪ", "ls \u05d0\u05d1/1",
 ]  # fmt: skip
 
 

@@ -161,10 +161,13 @@ local function misleads(code, word, at)
   elseif word:find("%a") then
     return true
   end
-  for _, other in ipairs(vim.fn.str2list(word)) do
-    if is_greek_or_cyrillic(other) and not LOOKALIKES[other] then
+  local from = 1
+  while from <= #word do -- `str2list` takes no word with a NUL in it
+    local char, other = char_at(word, from)
+    if other and is_greek_or_cyrillic(other) and not LOOKALIKES[other] then
       return false
     end
+    from = from + #char
   end
   return true
 end
