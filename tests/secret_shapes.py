@@ -1452,3 +1452,143 @@ def _(f: Fake) -> tuple[str, str]:
         },
         indent=1,
     )
+
+
+# ---- a name and its value that do not stand on one line, side by side (issue 20)
+
+
+@_shape("name and value in fields of their own")
+def _(f: Fake) -> tuple[str, str]:
+    return (
+        "k8s/app.yaml",
+        f"env:\n  - name: DB_PASSWORD\n    value: {f.chosen_password()}\n  - name: PORT\n    value: 80\n",
+    )
+
+
+@_shape("output of terraform as JSON")
+def _(f: Fake) -> tuple[str, str]:
+    return "out.json", json.dumps({"db_password": {"sensitive": True, "type": "string", "value": f.chosen_password()}})
+
+
+@_shape("value below its name")
+def _(f: Fake) -> tuple[str, str]:
+    return "conf/a.yml", f"port: 80\napi_key: >-\n  {f.alnum(40)}\n"
+
+
+@_shape("list below its name")
+def _(f: Fake) -> tuple[str, str]:
+    return "conf/b.yml", f"tokens:\n  - {f.alnum(32)}\n  - {f.alnum(32)}\n"
+
+
+@_shape("list of keys")
+def _(f: Fake) -> tuple[str, str]:
+    return "conf/c.json", json.dumps({"apiKeys": [f.alnum(32)]})
+
+
+@_shape("value in brackets on the next line")
+def _(f: Fake) -> tuple[str, str]:
+    return "src/a.py", f'api_key = (\n    "{f.alnum(40)}"\n)\n'
+
+
+@_shape("default of a field")
+def _(f: Fake) -> tuple[str, str]:
+    return "src/b.py", f'class S(Settings):\n    secret_key: str = Field(default="{f.alnum(40)}")\n'
+
+
+@_shape("default of a variable in a call")
+def _(f: Fake) -> tuple[str, str]:
+    return "src/c.py", f'TOKEN = os.getenv("TOKEN", "{f.hex(40)}")\n'
+
+
+@_shape("default of a variable by an operator")
+def _(f: Fake) -> tuple[str, str]:
+    return (
+        "src/d.js",
+        f"const p = process.env.DB_PASSWORD ?? '{f.chosen_password()}';\nconst s = process.env.JWT_SECRET || '{f.alnum(32)}';\n",
+    )
+
+
+@_shape("name of a provider and key")
+def _(f: Fake) -> tuple[str, str]:
+    return "src/e.py", f"os.environ['ACME_KEY'] = '{f.alnum(40)}'\n"
+
+
+@_shape("build field of Android")
+def _(f: Fake) -> tuple[str, str]:
+    return "app/build.gradle.kts", f'buildConfigField("String", "API_KEY", "\\"{f.alnum(40)}\\"")\n'
+
+
+@_shape("arguments of a server")
+def _(f: Fake) -> tuple[str, str]:
+    return "mcp.json", json.dumps({"command": "npx", "args": ["--api-key", f.alnum(40)]})
+
+
+@_shape("login by position")
+def _(f: Fake) -> tuple[str, str]:
+    return "src/f.py", f"smtp.login('a@example.org', '{f.password()}')\nget(u, auth=('a', '{f.password()}'))\n"
+
+
+@_shape("columns of an insert")
+def _(f: Fake) -> tuple[str, str]:
+    rows = f"(1, 'ann', '{f.chosen_password()}'), (2, 'bo', '{f.chosen_password()}')"
+    return "db/a.sql", " ".join(("INSERT INTO", "`u` (`id`, `name`, `password`) VALUES", f"{rows};\n"))
+
+
+@_shape("columns of a copy")
+def _(f: Fake) -> tuple[str, str]:
+    return "db/b.sql", f"COPY public.u (id, api_token) FROM stdin;\n1\t{f.hex(40)}\n\\.\n"
+
+
+@_shape("column of a table in Markdown")
+def _(f: Fake) -> tuple[str, str]:
+    return "doc/a.md", f"| system | user | password |\n|---|---|---|\n| forge | ann | {f.chosen_password()} |\n"
+
+
+@_shape("columns of a file of keys")
+def _(f: Fake) -> tuple[str, str]:
+    return "keys.csv", f"Access key ID,Secret access key\n{f.of(_UPPER, 20)},{f.base64(30)}\n"
+
+
+@_shape("password in a sentence")
+def _(f: Fake) -> tuple[str, str]:
+    return "notes/a.md", f"Your new password is: {f.chosen_password()}\nmot de passe : {f.chosen_password()}\n"
+
+
+@_shape("name in another alphabet")
+def _(f: Fake) -> tuple[str, str]:
+    return "conf/es.yml", f"usuario: ann\ncontraseña: {f.chosen_password()}\n"
+
+
+@_shape("key of a provider nobody knows")
+def _(f: Fake) -> tuple[str, str]:
+    return "src/g.ts", f'export const value = "acme_live_{f.alnum(44)}";\n'
+
+
+@_shape("private key in base64")
+def _(f: Fake) -> tuple[str, str]:
+    encoded = base64.b64encode(f.pem("RSA PRIVATE" + " KEY").encode()).decode()
+    f.values[:] = [encoded[200:300]]
+    return "deploy/vars.sh", f"export TLS_B64={encoded}\n"
+
+
+@_shape("secret of Kubernetes as JSON")
+def _(f: Fake) -> tuple[str, str]:
+    return "k8s/a.json", json.dumps({"apiVersion": "v1", "kind": "Secret", "data": {"x": f.base64(30)}})
+
+
+@_shape("two cookies in a header")
+def _(f: Fake) -> tuple[str, str]:
+    return "src/h.ts", f'const h = "Cookie: lang=de; sessionid={f.lower(32)}; csrftoken={f.alnum(32)}";\n'
+
+
+@_shape("logins on command lines")
+def _(f: Fake) -> tuple[str, str]:
+    return (
+        "notes/b.sh",
+        f"docker login -u ci -p {f.alnum(20)} r.example.org\nredis-cli -a {f.alnum(20)} ping\naws configure set aws_secret_access_key {f.alnum(40)}\n",
+    )
+
+
+@_shape("passwords of installers")
+def _(f: Fake) -> tuple[str, str]:
+    return "ks.cfg", f"rootpw --plaintext {f.password()}\n"

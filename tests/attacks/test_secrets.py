@@ -22,6 +22,7 @@ from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.complete.project_view import ProjectReader
 from codecompanion.session.gather.ask import Ask
 from codecompanion.session.gather.gather import Means, gather
+from codecompanion.session.gather.gatherers import beside
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.base import ToolContext
 from codecompanion.tools.builtin import BUILTIN_TOOLS
@@ -154,6 +155,8 @@ async def test_a_canary_leaves_by_no_automatic_road(
         Means(GATHERING, time.monotonic),
     )
     roads["gathered code"] = is_clean(found.text) and "connect_forge" in found.text
+    kept = beside("memory", "\n".join(FILES.values())).text
+    roads["memories and the team's text"] = is_clean(kept) and "connect_forge" in kept
     reader = ProjectReader(project, None, is_secret)
     pieces = [repr(reader._read(name)) for name in FILES]
     roads["completion: pieces of other files"] = is_clean(*pieces)

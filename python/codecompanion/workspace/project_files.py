@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from codecompanion.formats.text_files import is_binary
+from codecompanion.formats.text_files import decode, encode, is_binary
 from codecompanion.workspace.files import walk
 from codecompanion.workspace.git_listing import files_by_git
 from codecompanion.workspace.left_out import (
@@ -169,12 +169,13 @@ def shareable(file: FileText, path: str) -> FileText:
     """Return a file as it may be searched and sent unasked: without its secrets, or withheld (issue 20)."""
     if file.why_not:
         return file
-    # Every byte is a letter, so that what is not UTF-8 stays as it is.
-    before = file.content.decode("latin-1")
-    text, why = without_secrets(before, path)
+    before = decode(file.content)
+    text, why = without_secrets(before.text, path)
     if why:
         return msgspec.structs.replace(file, content=b"", why_not=f"{WITHHELD}: {why}")
-    return file if text is before else msgspec.structs.replace(file, content=text.encode("latin-1"))
+    if text is before.text:
+        return file
+    return msgspec.structs.replace(file, content=encode(msgspec.structs.replace(before, text=text)))
 
 
 def _unreadable(path: Path) -> FileText:

@@ -15,7 +15,14 @@ import msgspec
 
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import LazyPattern, regex
-from codecompanion.workspace.secret_values import is_mixed, is_password, is_placeholder, is_random, strength_of
+from codecompanion.workspace.secret_values import (
+    is_mixed,
+    is_mixed_case,
+    is_password,
+    is_placeholder,
+    is_random,
+    strength_of,
+)
 
 HIDDEN = "[hidden]"
 MAX_CHARS = 1_000_000
@@ -28,6 +35,8 @@ _MAX_IN_RUN = 16
 """Names looked at in one unbroken run of letters (`a=b=c=`): the values of all of them end where the run ends."""
 _MAX_VALUE = 600
 _MIN_DISTINCT = 6
+_MIN_CHOSEN = 8
+"""Letters of a password in a sentence: shorter ones are mostly words with a number."""
 _PRIVATE_KEYS = frozenset({"PEM private key", "PuTTY private key", "OpenVPN static key"})
 _NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
@@ -187,6 +196,12 @@ def _apart(found: list[FoundSecret]) -> tuple[FoundSecret, ...]:
 
 _BEFORE_KEY = regex(r"[=/]")
 _RUN = regex(r"(?<![A-Za-z0-9_])[A-Za-z0-9][\w.~$/+=%-]{11,}")
+_PREFIXED = regex(
+    r"(?<!sha256[=:-])(?<!sha384[=:-])(?<!sha512[=:-])(?!sha\d|md5|pk_|pub)"
+    r"(?:[a-z][a-z0-9]{1,11}[_-]){1,3}(?=[A-Za-z0-9]{0,40}[A-Z])([A-Za-z0-9]{30,200})(?![\w/+=-])"
+)
+"""A word, a sign, and letters drawn at random: how providers whom no table knows make their keys."""
+_MIN_PREFIXED_BITS = 4.0
 
 
 def _keys(text: str) -> Iterator[FoundSecret]:
@@ -194,6 +209,8 @@ def _keys(text: str) -> Iterator[FoundSecret]:
     rules = _rules()
     for start in _starts_of_keys(text):
         if not text.startswith(rules.beginnings, start):
+            if (match := _PREFIXED.match(text, start)) and is_mixed_case(match[1], _MIN_PREFIXED_BITS):
+                yield FoundSecret(start, match.end(), "key with a prefix")
             continue
         longer = rules.by_letters.get(text[start : start + _INDEXED], ())
         for beginning, key, pattern in (*longer, *rules.by_letters.get(text[start], ())):
@@ -230,14 +247,47 @@ def _shapes(text: str, lowered: str, kind: str, only: frozenset[str] = frozenset
         if not any(known[need] for need in needs):
             continue
         for match in pattern.finditer(text):
-            value = match[1]
-            if value and _fits(shape.judge, value, match[0]):
-                yield FoundSecret(match.start(1), match.end(1), shape.name)
+            value = "value" if "value" in pattern.groupindex else 1
+            if match[value] and _fits_match(shape.judge, match):
+                yield FoundSecret(match.start(value), match.end(value), shape.name)
 
 
-def _fits(judge: str, value: str, whole: str) -> bool:
+def _fits_match(judge: str, match: re.Match[str]) -> bool:
+    """Return whether what a shape matched is a secret: by its column where it has one, or by itself."""
+    groups = match.groupdict()
+    return _has_secret_cell(groups["columns"], groups["value"]) if "columns" in groups else _fits(judge, match[1])
+
+
+_CELL = regex(r"""\s*(?:'((?:[^'\n]|'')*)'|"([^"\n]*)"|([^,|\t\n()]*))\s*(?:[,|\t)]|$)""")
+_ROW_END = regex(r"\n|\)\s{0,4},\s{0,4}\(")
+_MAX_ROWS = 50
+
+
+def _has_secret_cell(columns: str, rows: str) -> bool:
+    """Return whether a row of a table has a secret in a column whose name says so."""
+    strengths = [strength_of(name) for name in _cells(columns)]
+    if not any(strengths):
+        return False
+    return any(
+        strength and _is_secret_value(strength, cell, is_quoted=True, kind="data")
+        for row in _ROW_END.split(rows, _MAX_ROWS)[:_MAX_ROWS]
+        for strength, cell in zip(strengths, _cells(row.strip(" (")), strict=False)
+    )
+
+
+def _cells(row: str) -> list[str]:
+    return [match[match.lastindex or 0].strip("` ") for match in _CELL.finditer(row)]
+
+
+def _fits(judge: str, value: str) -> bool:
     """Return whether a value is what the shape says."""
     match judge:
+        case "chosen":
+            return is_password(value) and len(value) >= _MIN_CHOSEN
+        case "mixed":
+            return is_mixed_case(value)
+        case "cookie":
+            return any(is_random(part.rpartition("=")[2]) for part in value.split(";"))
         case "password" | "address" | "query" | "connection":
             return is_password(value) or (judge != "query" and is_random(value))
         case "token" | "header" | "base64":
@@ -263,22 +313,33 @@ def _ends_of_keys(text: str) -> Iterator[FoundSecret]:
                 yield FoundSecret(end.start() - before.end(), end.start(), "PEM private key")
 
 
-_KINDS = {"password": "password", "token": "key or token"}
+_KINDS = {"password": "password", "token": "key or token", "key": "key or token"}
 _WORD = regex(
-    r"pass(?:word|wd|phrase|code|wort)?|pwd|psk|secret|token|key|auth|credential|salt|cookie|session|jwt|webhook|signature"
+    r"pass(?:word|wd|phrase|code|wort)?|pwd|bindpw|senha|wachtwoord|kennwort|creds|psk|secret|token|key|auth|credential|salt|cookie|session|jwt|webhook|signature"
     r"|bearer|requirepass|dsn|_pat\b|master"
 )
 _SIGN = regex(
     r"""["'`\])]{0,3}[ \t]{0,8}(?::[ \t]{0,2}[&\w.<>\[\]'|?* ]{1,30}(?==))?[ \t]{0,12}"""
-    r"""(?:=>|:=|\?=|\|\|=|={1,3}|:|,|\(|[ ](?=["']))[ \t]{0,8}"""
+    r"""(?:=>|:=|\?=|\|\|=?|\?\?=?|:-|or\b|={1,3}|:|,|\(|[ ](?=["']))[ \t]{0,8}"""
     r"""(?:(?:String(?:::from)?|SecretStr|Buffer\.from|bytes|(?:base64\.)?b64decode|atob)\()?"""
     r"""(?:(?:[brufBRUF@$]|rb|br)(?=["']))?"""
 )
+_OPENING = regex(r"""(?:[\[({]\s{0,40}|[A-Za-z_][\w.]{0,40}\(\s{0,40}(?:[^()"'\n]{0,80})|default\s?=\s?|"(?=\\"))""")
+"""What may stand before a quoted value: a bracket with its line break, a call, the quote of a quote."""
+_BESIDE = regex(
+    r"""["']?,?\s{1,40}["']?value["']?\s{0,4}[:=]\s{0,4}["']?([^\s"',}]{6,400})"""
+    r"""|["']\s{0,4},\s{0,40}"value"\s{0,4}:\s{0,4}"([^"\n]{6,400})\""""
+    r"""|"\s{0,4}:\s{0,4}\{[^{}]{0,300}"value"\s{0,4}:\s{0,4}"([^"\n]{6,400})\""""
+    r"""|["']?:[ \t]*(?:[|>][+-]?[ \t]*)?\n[ \t]+(?:-[ \t]+)?(?:\w{3,20}:[ \t]*)?"""
+    r"""["']?([^\s"':]{8,400})["']?[ \t]*(?=\n|$)"""
+)
+"""A value in a field or on a line of its own: `name: X` and `value: …`, `X: {"value": …}`, a list below `X:`."""
 _QUOTED = regex(r"""(?:"([^"\n]{4,600})"|'([^'\n]{4,600})'|`([^`\n]{4,600})`|\\"([^"\\\n]{4,600})\\")""")
 _RUN_END = regex(r"""[\s"'`,;)(}{\]\[<>&|]|$""")
 _UNQUOTED = regex(r"""([^\s"'`,;)(}{\]\[<>&|]{4,600})(?=[\s"'`,;}\])&]|$)""")
 _SPACED = regex(
-    r"""(?m)^[+-]?[ \t]*(?:(?:set|setenv|env|export|let|\$env:)[ \t]+(?:-\w{1,3}[ \t]+)?)?([A-Za-z_][\w.-]{2,60})"""
+    r"""(?m)^[+-]?[ \t]*(?:(?:(?:[\w-]{1,20}[ \t]){1,3}set|set|setenv|env|export|let|\$env:)[ \t]+"""
+    r"""(?:-\w{1,3}[ \t]+)?)?([A-Za-z_][\w.-]{2,60})"""
     r"""[ \t]+["']?([^\s"'=:(){};,]{6,600})["']?[ \t]*$""",
     re.IGNORECASE,
 )
@@ -294,6 +355,11 @@ def _assigned(text: str, lowered: str, kind: str) -> Iterator[FoundSecret]:
         strength = strength_of(text[start:done])
         if not strength:
             continue
+        beside = _BESIDE.match(text, done)
+        if beside and (group := beside.lastindex or 0) and (group < 4 or kind == "data"):
+            if _is_secret_value(strength, beside[group], is_quoted=True, kind=kind):
+                yield FoundSecret(beside.start(group), beside.end(group), _KINDS[strength])
+            continue
         sign = _SIGN.match(text, done)
         if sign is None:
             continue
@@ -305,14 +371,16 @@ def _assigned(text: str, lowered: str, kind: str) -> Iterator[FoundSecret]:
         in_run += 1
         if in_run > _MAX_IN_RUN:
             continue
-        quoted = _QUOTED.match(text, sign.end())
+        opening = _OPENING.match(text, sign.end())
+        quoted = _QUOTED.match(text, sign.end()) or (_QUOTED.match(text, opening.end()) if opening else None)
         value = quoted or (None if kind == "code" else _UNQUOTED.match(text, sign.end()))
         between = sign[0].strip(" \t\"'")
         if quoted is None and kind == "code" and sign[0] == "=" and "_" in text[start:done]:
             value = _UNQUOTED.match(text, sign.end())  # `TOKEN=…` within a string
         if value is None or (quoted is None and between not in ("=", ":", ":=", "=>", "?=")):
             continue
-        if between in (",", "") and ("_" not in text[start:done] if between else text[start:done].lower() == "pass"):
+        name = text[start:done]
+        if between in (",", "") and (name.islower() and name.isalpha() if between else name.lower() == "pass"):
             continue
         group = value.lastindex or 0
         if _is_secret_value(strength, value[group], is_quoted=quoted is not None, kind=kind):
@@ -336,6 +404,8 @@ def _name_at(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _is_secret_value(strength: str, value: str, *, is_quoted: bool, kind: str) -> bool:
     value = value.strip().rstrip("\\")
+    if strength == "key":
+        return is_mixed_case(value)
     if strength == "password":
         if not is_password(value):
             return False

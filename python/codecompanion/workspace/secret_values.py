@@ -21,6 +21,7 @@ _MIN_CHANGES = 0.15
 _LONG = 28
 """From this length on a value is judged by its letters more than by words that may stand in it by chance."""
 _SOME_DIGITS = 3
+_MIN_KEY = 20
 _MIN_PLACEHOLDER = 6
 _MIN_PASSWORD, _MAX_PASSWORD, _MIN_DISTINCT = 6, 600, 5
 
@@ -28,6 +29,7 @@ _MIN_PASSWORD, _MAX_PASSWORD, _MIN_DISTINCT = 6, 600, 5
 class _Words(msgspec.Struct, frozen=True):
     passwords: frozenset[str]
     tokens: frozenset[str]
+    perhaps: frozenset[str]
     keys: frozenset[str]
     before_key: frozenset[str]
     after: frozenset[str]
@@ -48,14 +50,14 @@ def _placeholders() -> re.Pattern[str]:
 
 def names_secret(name: str) -> bool:
     """Return whether a name says that its value is a secret: `api_token`, "Database password"."""
-    return bool(strength_of(name))
+    return strength_of(name) not in ("", "key")
 
 
 _PARTS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def strength_of(name: str) -> str:
-    """Return what the value of a name is: "password", "token", "" = no secret."""
+    """Return what the value of a name is: "password", "token", "key" = perhaps a provider's key, "" = no secret."""
     words, parts = _words(), [part.lower() for part in _PARTS.findall(name)]
     while parts and (parts[-1] in words.after or parts[-1].isdigit()) and not _of_parts(parts):
         parts.pop()
@@ -71,7 +73,9 @@ def _of_parts(parts: list[str]) -> str:
         return "password"
     if last in words.tokens or last.endswith(("token", "secret", "apikey", "secretkey", "accesskey", "privatekey")):
         return "token"
-    return "token" if last in words.keys and before in words.before_key else ""
+    if last in words.keys and before in words.before_key:
+        return "token"
+    return "key" if last in words.perhaps or (last in words.keys and before) else ""
 
 
 def is_password(value: str) -> bool:
@@ -88,6 +92,19 @@ def is_password(value: str) -> bool:
 def is_mixed(value: str) -> bool:
     """Return whether a value has both letters and digits."""
     return any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
+
+
+def is_mixed_case(value: str, min_bits: float = _MIN_RANDOM_BITS) -> bool:
+    """Return whether a value looks drawn at random out of small letters, capitals and digits, or is a long hash."""
+    if _HEX.fullmatch(value):
+        return len(value) >= _LONG and is_random(value)
+    kinds = (str.isdigit, str.isupper, str.islower)
+    return (
+        len(value) >= _MIN_KEY
+        and all(any(map(of_kind, value)) for of_kind in kinds)
+        and sum(map(str.isdigit, value)) >= 2
+        and is_random(value, min_bits)
+    )
 
 
 _RANDOM_LETTERS = regex(r"[\w+/=.~:@!#%^&*$?,-]{16,}|[!-~]{40,}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from codecompanion.formats.package_table import package_table
+from codecompanion.formats.text_files import decode
+from codecompanion.workspace.project_files import FileText, shareable
 from codecompanion.workspace.secret_text import (
     MAX_CHARS,
     find_secrets,
@@ -144,3 +146,12 @@ def test_every_pattern_names_its_source() -> None:
 def test_the_value_at_the_end_of_an_unbroken_run_of_names_is_found(name: str, times: int) -> None:
     text = name * times + " " + name + "kJ8sQz2LmNp4RtVx7WyB3cDf\n"
     assert "kJ8sQz2LmNp4RtVx7WyB3cDf" not in hide_secrets(text, "run.sh")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "latin-1"])
+def test_the_encoding_of_a_file_hides_no_secret(encoding: str) -> None:
+    token = Fake(8).alnum(36, "gh" + "p_")
+    content = f"# für uns\ncontraseña: x\nTOKEN = '{token}'\n".encode(encoding)
+    told = shareable(FileText(content, 1, len(content), ""), "a.py")
+    assert decode(told.content).text == decode(content).text.replace(token, "[hidden]")
+    assert "GitHub token" in shareable(FileText(content, 1, len(content), ""), "a.yml").why_not

@@ -23,6 +23,7 @@ from codecompanion.retrieval.smart_snippets import extract_smart_snippets, split
 from codecompanion.session.gather.project_code import ProjectCode
 from codecompanion.settings_sections import GatheredMemorySettings
 from codecompanion.workspace.paths import Workspace
+from codecompanion.workspace.secret_text import hide_secrets
 from codecompanion.workspace.syntax.languages import language_of
 
 Check = Callable[[], None]
@@ -169,8 +170,9 @@ def read_memories(code: ProjectCode, settings: GatheredMemorySettings, may_use: 
 
 
 def beside(source: GatherSource, text: str) -> Snippet:
-    """Return a text that is no lines of a file."""
-    return Snippet(path="", start=0, end=0, text=text, kind=source, source=source, score=MAX_SCORE)
+    """Return a text that is not made of a file's lines, without its secrets: nobody chose to send it."""
+    shown = hide_secrets(text)
+    return Snippet(path="", start=0, end=0, text=shown, kind=source, source=source, score=MAX_SCORE)
 
 
 def _below(root: Path, path: str) -> Path:
