@@ -9,7 +9,9 @@ import random
 import msgspec
 import pytest
 
+from codecompanion.adapters.keys.known_secrets import KnownSecrets
 from codecompanion.cli.__main__ import main
+from codecompanion.engine.greeting import hide_in_audit
 from codecompanion.errors import InputError
 from codecompanion.reports.audit_page import audit_page, joined
 from codecompanion.session.accounts.auditing import show_audit
@@ -20,6 +22,7 @@ from codecompanion.tools.builtin.run_command import RUN_COMMAND
 from codecompanion.wire.events import ApprovalRequested, ToolFinished
 from codecompanion.wire.requests import Approve, ShowAudit
 from tests.attacks.sizes import amount
+from tests.secret_shapes import Fake
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 SECRET = "sk-test-0123456789abcdef"
@@ -255,6 +258,41 @@ def test_a_lost_end_and_a_lost_older_file_are_named(tmp_path, monkeypatch) -> No
     monkeypatch.setattr("codecompanion.store.audit.MAX_BYTES", 5_000_000)
     _filled(tmp_path, 1)
     assert read_audit(tmp_path).broken == f"{OLDER} is missing"
+
+
+@pytest.mark.parametrize("rotations", [1, 4])
+def test_a_lost_beginning_and_a_lost_head_are_named(tmp_path, monkeypatch, rotations) -> None:
+    monkeypatch.setattr("codecompanion.store.audit.MAX_BYTES", 1_000)
+    for _ in range(1 + rotations):
+        _filled(tmp_path)
+    assert read_audit(tmp_path).broken == ""
+    monkeypatch.setattr("codecompanion.store.audit.MAX_BYTES", 5_000_000)
+    whole = (tmp_path / OLDER).read_bytes()
+    for kept in (whole.splitlines(keepends=True)[1:], []):
+        (tmp_path / OLDER).write_bytes(b"".join(kept))
+        assert read_audit(tmp_path).broken == "the oldest records are missing"
+        _filled(tmp_path, 1)
+        assert read_audit(tmp_path).broken == "the oldest records are missing"
+    (tmp_path / OLDER).write_bytes(whole)
+    (tmp_path / HEAD).unlink()
+    assert read_audit(tmp_path).broken == f"{HEAD} is missing"
+
+
+def test_secrets_that_nobody_knew_are_not_recorded(tmp_path) -> None:
+    fake = Fake(20)
+    commands = [
+        f"curl -H 'Authorization: Bearer {fake.word(40)}' https://example.org",
+        f"PGPASSWORD={fake.alnum(14)} psql -h db",
+        f"git clone https://ann:{fake.alnum(20)}@example.org/a.git",
+        f"curl -u ann:{fake.password()} https://example.org",
+    ]
+    log = AuditLog(tmp_path, hide_in_audit(KnownSecrets()), pytest.fail)
+    for command in commands:
+        log.add({"event": "began", "kind": "command", "time": "", "arguments": {"command": command}})
+    log.close()
+    text = (tmp_path / FILE).read_text()
+    assert not [value for value in fake.values if value in text]
+    assert text.count("example.org") == 3
 
 
 def test_a_lost_end_is_still_named_after_the_next_record(tmp_path) -> None:

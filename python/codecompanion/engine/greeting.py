@@ -35,6 +35,7 @@ from codecompanion.tools.registry import BUILT_IN
 from codecompanion.tools.toolbox import Toolbox
 from codecompanion.wire.events import Event, Notice, Severity
 from codecompanion.wire.requests import Hello
+from codecompanion.workspace.secret_text import hide_secrets
 
 _log = logging.getLogger(__name__)
 VOCABULARY = "o200k_base"
@@ -89,7 +90,7 @@ async def build_services(
         known_secrets=known,
         environment=environment,
         editor_facts=EditorFacts(request.nvim, request.shell, request.language),
-        audit=AuditLog(None if store.path is None else data_dir, known.hide, tell),
+        audit=AuditLog(None if store.path is None else data_dir, hide_in_audit(known), tell),
         trust=Trust(
             data_dir / TRUST_FILE,
             enabled=loaded.trust.enabled,
@@ -121,6 +122,11 @@ async def _text_counter(tokenizer: str, cache_dir: Path, tell: Tell) -> tokens.T
             return encoder
         tell(f"The vocabulary {VOCABULARY} cannot be loaded; the estimate counts instead.")
     return tokens.estimate_text
+
+
+def hide_in_audit(known: KnownSecrets) -> Callable[[str], str]:
+    """Return what masks the texts of audit records: the keys of the configuration, and what looks like a secret."""
+    return lambda text: known.hide(hide_secrets(text))
 
 
 def _open_store(data_dir: Path, tell: Tell) -> Store:

@@ -2,9 +2,9 @@
 
 JSON Lines in `audit.jsonl` of the data folder, which only grows until it is `MAX_BYTES` long; then it becomes
 `audit.1.jsonl`, and the one before that is deleted. Each line has the hash of the line before it, so that a line that
-was changed, left out or put in later is found; `audit.head` has the newest hash, so that a lost end or older file is
-found, too. Somebody who may write the files can still write all of them again. A thread of its own writes: nobody
-waits for it, and several hosts take turns by a lock.
+was changed, left out or put in later is found; `audit.head` has the newest hash and those after which the two files
+begin, so that a lost beginning, end or older file is found, too. Somebody who may write the files can still write all
+of them again. A thread of its own writes: nobody waits for it, and several hosts take turns by a lock.
 """
 
 from __future__ import annotations
@@ -90,9 +90,11 @@ class AuditLog:
         lock = FileLock(folder / LOCK)
         try:
             path = folder / FILE
+            before, head = _newest(folder), _head(folder)
+            older, begins = head.get("older_begins"), head.get("begins", "")
             if path.exists() and path.stat().st_size > MAX_BYTES:
                 path.replace(folder / OLDER)
-            before = _newest(folder)
+                older, begins = begins, before
             lines = []
             for record in records:
                 line, before = _line(record, before, self._hide)
@@ -101,8 +103,8 @@ class AuditLog:
                 file.write((b"" if _ends_whole(path) else b"\n") + b"".join(lines))
                 file.flush()
                 os.fsync(file.fileno())
-            older = (folder / OLDER).exists() or bool(_head(folder).get("older"))
-            write_durably(folder / HEAD, json.dumps({"hash": before, "older": older}).encode())
+            head = {"hash": before, "begins": begins, "older_begins": older}
+            write_durably(folder / HEAD, json.dumps(head).encode())
         finally:
             lock.release()
 
@@ -126,15 +128,20 @@ def read_audit(folder: Path, chat: str = "") -> Audit:
         first = record["before"] if first is None else first
         if not chat or record.get("chat") == chat:
             found.append(record)
-    return Audit(tuple(found), broken or _lost(folder, first or "", seen))
+    return Audit(tuple(found), broken or _lost(folder, first, seen))
 
 
-def _lost(folder: Path, first: str, seen: set[str]) -> str:
-    """Say which part of the log is missing, as its head tells, "" = none."""
+def _lost(folder: Path, first: str | None, seen: set[str]) -> str:
+    """Say which part of the log is missing, as its head tells, "" = none; `first`: what the oldest record follows."""
     head = _head(folder)
-    if head and head.get("hash") not in seen:
+    if not head:
+        return "" if first is None else f"{HEAD} is missing"
+    if head.get("hash") not in seen:
         return f"the newest records of {FILE} are missing"
-    return f"{OLDER} is missing" if (head.get("older") or first) and not (folder / OLDER).exists() else ""
+    older = head.get("older_begins")
+    if older is not None and not (folder / OLDER).exists():
+        return f"{OLDER} is missing"
+    return "" if first == (head.get("begins", "") if older is None else older) else "the oldest records are missing"
 
 
 def _newest(folder: Path) -> str:
