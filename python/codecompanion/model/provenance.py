@@ -39,6 +39,9 @@ UNKNOWN = Source("outside")
 MAX_NAME_CHARS = 200
 
 _ADDRESS = regex(r"(?i:https?)://")
+_SCHEME = regex(r"([A-Za-z][A-Za-z0-9+.-]{1,20}):/")
+_LOCAL_SCHEMES = frozenset("file fugitive gitsigns diffview oil term man zipfile tarfile jdt".split())
+"""Of names of buffers: what they show lies on this machine, and was put there by the user's own programs."""
 _OUTSIDE = regex(r"~|/|\\|\.\.(?:[/\\]|$)|[A-Za-z]:[\\/]")
 _MENTIONED_SERVER = regex(r"#\{mcp:([^:}]+)")
 _OF_FILES = frozenset({"file", "buffer", "diff", "symbols", "document", "selection", IMAGE_TAG, UPDATE_TAG})
@@ -80,6 +83,8 @@ def _derived(message: Message, tool: str) -> Source:
     path = message.path or ""
     if message.tag == PAGE_TAG or _ADDRESS.match(path):
         return named("page", path)
+    if (scheme := _SCHEME.match(path)) and scheme[1].lower() not in _LOCAL_SCHEMES:
+        return named("outside", path)
     if message.tag is not None and path.startswith(SERVER_PATH):
         return named("server", path.removeprefix(SERVER_PATH).partition(":")[0])
     if message.file is not None and message.file.outside:

@@ -80,7 +80,7 @@ def _is_live(services: Services, request: Attach, path: str, text: str) -> bool:
 
 def outside_of(root: Path, path: str) -> str:
     """Return where a file really lies, "" when that is below the workspace: links may lead anywhere."""
-    real = Path(os.path.realpath(root / path))
+    real = Path(os.path.realpath(root / Path(path).expanduser()))
     return "" if real.is_relative_to(os.path.realpath(root)) else str(real)
 
 

@@ -10,6 +10,7 @@ run outside; a command that fails because of the sandbox may be run again with m
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,12 @@ from codecompanion.errors import ToolError
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import printable, split_lines
-from codecompanion.model.messages import ToolSpec
+from codecompanion.model.messages import Source, ToolSpec
 from codecompanion.tools.base import ANY_HOST, ApprovalQuestion, Place, Tool, ToolContext, ToolOutput
 from codecompanion.tools.builtin.wording import one_line, parameters, shown_path
 from codecompanion.tools.commands.command_environment import clean_environment
 from codecompanion.tools.commands.grant_offer import Workspace, exact_key, offer_for
-from codecompanion.tools.commands.network import hosts_of, needs_network, network_program
+from codecompanion.tools.commands.network import hosts_of, needs_network, network_program, read_paths
 from codecompanion.tools.commands.process import Ended, run_program
 from codecompanion.tools.sandbox.confined import Confined, Pipes
 from codecompanion.tools.sandbox.host_proxy import HOST, HostProxy
@@ -150,7 +151,10 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     if not ended.has_begun:  # a socket that was to be hidden went away meanwhile
         ended, text, refused = await _run_at(place, arguments, context, cwd, allowed)
     output = _output(ended, text, _limit_s(arguments, context), _said(place, context))
-    if place != "inside" and not is_reader:
+    if place == "inside":
+        read = await asyncio.to_thread(_outside_files, command_of(arguments), cwd, context.root)
+        output = msgspec.structs.replace(output, sources=read)
+    elif not is_reader:
         output = msgspec.structs.replace(output, printed=said_by_others(text))
     output = _with_refused(output, refused)
     if place not in ("inside", "network") or ended.code in (0, None):
@@ -297,6 +301,22 @@ def _output(ended: Ended, text: str, limit_s: float, place: str) -> ToolOutput:
 def _reads_workspace(arguments: dict[str, Any], context: ToolContext) -> bool:
     """Return whether all of the line is known to print files of the workspace, and what its own programs say."""
     return bool(_about(arguments, context).offer.families) and not network_program(command_of(arguments))
+
+
+_OF_THE_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/nix", "/dev", "/proc", "/sys", "/run")
+_MAX_NAMED = 20
+
+
+def _outside_files(command: str, cwd: Path, root: Path) -> tuple[Source, ...]:
+    """Return the files outside of the workspace that a line prints: the sandbox lets commands read them."""
+    found = dict[Source, None]()
+    for word in read_paths(command)[:_MAX_NAMED]:
+        with contextlib.suppress(OSError, RuntimeError, ValueError):
+            real = (cwd / Path(word).expanduser()).resolve()
+            of_system = any(real.is_relative_to(folder) for folder in _OF_THE_SYSTEM)
+            if real.is_file() and not of_system and not real.is_relative_to(root.resolve()):
+                found[Source("outside", str(real))] = None
+    return tuple(found)
 
 
 def said_by_others(text: str) -> str:

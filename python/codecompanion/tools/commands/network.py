@@ -55,6 +55,17 @@ def printing_program(command: str) -> str:
     return _first(_WORD.findall(command), "prints")
 
 
+def read_paths(command: str) -> list[str]:
+    """Return the words of a command line that may be files which its programs print."""
+    found = []
+    for words in loose_commands(command):
+        while words and words[0] in _STARTERS:
+            words = words[1:]
+        if words and _listed(words[0], [], "reads"):
+            found += [word.lstrip("<") for word in words[1:] if not word.startswith("-")]
+    return [word for word in found if word]
+
+
 def needs_network(command: str) -> bool:
     """Return whether a command of the line is known to work only with the network; hidden programs do not count."""
     return any(_is_for_network(words) for words in _commands(command))
