@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,39 @@ def test_the_host_has_no_secret_in_its_environment_and_the_keys_work(nvim_factor
     (line,) = [line for line in health.splitlines() if "commands: do not get " in line]
     assert set(line.partition("do not get ")[2].split(", ")) >= {*SECRETS}
     assert "pencil" not in health
+
+
+_LOOK = """
+import sys
+from codecompanion.engine.own_memory import give_up_tracing
+if sys.argv[1] == "as others":  # root may look at anything; others may look at what is dumpable
+    give_up_tracing()
+for name in ("environ", "mem"):
+    try:
+        with open(f"/proc/{sys.argv[2]}/{name}", "rb") as file:
+            print(name, len(file.read(1)) if name == "environ" else 1)
+    except PermissionError:
+        print(name, "closed")
+"""
+
+
+def seen_of(pid: int, how: str) -> list[str]:
+    """Return what a program of the user can open of a process."""
+    done = subprocess.run([sys.executable, "-c", _LOOK, how, str(pid)], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems offer nothing like it")
+def test_a_running_neovim_and_its_host_are_closed_to_other_programs(nvim_factory, tmp_path, server):
+    """Issue 20: the start closes both; of Neovim the system is asked, since root may read what it started as."""
+    chat = start_chat(nvim_factory, tmp_path, server, key="pencil-of-the-adapter-1", python=sys.executable)
+    server.script[:] = [chat_answers.reply("here")]
+    chat.say("are you there")
+    host = chat.host_pid()
+    assert seen_of(host, "as others") == ["environ closed", "mem closed"]
+    if os.geteuid() == 0:
+        assert seen_of(host, "as root") == ["environ 1", "mem 1"]
+    assert chat.nvim.lua("return require('ffi').C.prctl(3, 0, 0, 0, 0)") == 0
 
 
 def test_a_key_changed_in_the_running_neovim_counts_from_the_next_request(nvim_factory, tmp_path, server):
