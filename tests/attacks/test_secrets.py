@@ -51,6 +51,7 @@ FILES = {
     "src/client.py": f'"""Client of the forge."""\n\nTOKEN = "{CANARY}"\n\n\ndef connect_forge():\n    return TOKEN\n',
     "src/user.py": "from client import connect_forge\n\n\ndef use_forge():\n    return connect_forge()\n",
     "deploy/forge.yml": f"forge:\n  url: https://forge.example.org\n  db_password: {PASSWORD}\n  api_token: {CANARY}\n",
+    "deploy/für uns.yml": f"forge:\n  db_password: {PASSWORD}\n",
     "notes.md": f"# connect_forge\n\nThe forge takes {CANARY} until Friday.\n",
 }
 
@@ -164,6 +165,23 @@ async def test_a_canary_leaves_by_no_automatic_road(
     await asyncio.to_thread(subprocess.run, ["git", "-C", str(project), "add", "."], check=True)
     staged = read_staged(project)
     roads["commit message"] = is_clean(staged.diff) and "deploy/forge.yml" in staged.secret
+    command = [
+        "git",
+        "-C",
+        str(project),
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@example.org",
+        "commit",
+        "-qm",
+        CANARY,
+    ]
+    await asyncio.to_thread(subprocess.run, command, check=True)
+    committed = read_diff(project, "HEAD").text
+    roads["#{diff} of a commit: its message, and names in quotes"] = (
+        is_clean(committed) and "src/client.py" in committed
+    )
     registry = ToolRegistry(BUILTIN_TOOLS)
     for query in ("forge", "ghp_", "password"):
         output = await run_call(registry.get("grep_search"), {"query": query}, context)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 
 from codecompanion.tools.commands.command_environment import HiddenVariables, hidden_names
+from codecompanion.workspace.secret_text import holds_secret
 
 
 class UserEnvironment(Mapping[str, str]):
@@ -59,7 +60,7 @@ class UserEnvironment(Mapping[str, str]):
 def withdraw_secrets(own: MutableMapping[str, str]) -> UserEnvironment:
     """Take what looks like a secret out of the environment of this process and return all of it as it was."""
     known = UserEnvironment(own)
-    secrets = {name: own[name] for name in hidden_names(own, HiddenVariables())}
+    secrets = {name: own[name] for name in hidden_names(own, HiddenVariables(is_secret=holds_secret))}
     known.take(secrets)
     for name in secrets:
         del own[name]

@@ -117,6 +117,11 @@ def find_secrets(text: str, path: str = "") -> tuple[FoundSecret, ...]:
     return _apart(found[:_MAX_FOUND])
 
 
+def holds_secret(text: str) -> bool:
+    """Return whether a secret stands in a text without a name: in the value of a variable."""
+    return bool(find_secrets(text))
+
+
 def hide_secrets(text: str, path: str = "") -> str:
     """Return the text with the value of every secret replaced by `[hidden]`; line breaks stay."""
     return _without(text, find_secrets(text, path))

@@ -31,6 +31,7 @@ from codecompanion.tools.base import Tool
 from codecompanion.tools.commands.command_environment import HiddenVariables, clean_environment
 from codecompanion.tools.provider import ProvidedGroup
 from codecompanion.wire.events import McpChanged, PackagesMissing, Severity
+from codecompanion.workspace.secret_text import holds_secret
 
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
 MAX_LISTED = 500
@@ -333,7 +334,7 @@ async def _can_send(chat: Chat) -> bool:
 
 def _secrets(entry: Entry, spec: ServerSpec) -> Iterator[str]:
     """Yield what of a server's entry is a key: by its name, by its look, or because it was looked up."""
-    hidden = HiddenVariables()
+    hidden = HiddenVariables(is_secret=holds_secret)
     for name, value in spec.env.items():
         if hidden.hides(name, value) or entry.settings.env[name].startswith(("cmd:", "file:")):
             yield value

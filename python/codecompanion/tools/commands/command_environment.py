@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
@@ -51,16 +51,22 @@ _WITHOUT_TERMINAL: Final[dict[str, Any]] = {
 }
 
 
+def _is_secret(value: str) -> bool:
+    return bool(_URL_WITH_PASSWORD.search(value) or _SECRET_VALUES.search(value) or _PASSWORD_IN_VALUE.search(value))
+
+
 class HiddenVariables(msgspec.Struct, frozen=True, kw_only=True):
     """What decides beside the names above: the variables and values of adapters, and the user's own patterns.
 
     `keep` is stronger than all but `hide`; a variable that an adapter reads its key from is kept only by its own name.
+    `is_secret`: whether a value holds a secret, as the text of a file does (`workspace.secret_text`).
     """
 
     of_adapters: frozenset[str] = frozenset()
     values: frozenset[str] = frozenset()
     keep: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
+    is_secret: Callable[[str], bool] = _is_secret
 
     def hides(self, name: str, value: str) -> bool:
         """Return whether the variable is left out."""
@@ -72,7 +78,8 @@ class HiddenVariables(msgspec.Struct, frozen=True, kw_only=True):
             return False
         if is_plain_name(name):
             return False
-        return _matches(name, SECRET_NAMES) or _is_secret(value) or self._is_known(value)
+        is_secret = _matches(name, SECRET_NAMES) or _is_secret(value) or self.is_secret(value)
+        return is_secret or self._is_known(value)
 
     def _is_known(self, value: str) -> bool:
         return any(value in known for known in self.values) if len(value) >= _MIN_KNOWN_VALUE_LENGTH else False
@@ -117,7 +124,3 @@ def problem_with_pattern(pattern: str) -> str:
 def _matches(name: str, patterns: Iterable[str]) -> bool:
     upper = name.upper()
     return any(fnmatchcase(upper, pattern.upper()) for pattern in patterns)
-
-
-def _is_secret(value: str) -> bool:
-    return bool(_URL_WITH_PASSWORD.search(value) or _SECRET_VALUES.search(value) or _PASSWORD_IN_VALUE.search(value))

@@ -12,6 +12,8 @@ from codecompanion.tools.commands.command_environment import (
     hidden_names,
     problem_with_pattern,
 )
+from codecompanion.workspace.secret_text import holds_secret
+from tests.secret_shapes import Fake
 
 SECRETS = {
     "OPENAI_API_KEY": "1",
@@ -52,6 +54,10 @@ SECRETS = {
     "JDBC_URL": "jdbc:postgresql://h/db?user=a&password=pencil",
     "ODBC": "Server=x;Uid=a;Pwd=pencil",
     "SETTINGS_JSON": '{"user": "a", "password": "pencil"}',
+    "BW_SESSION": "pencil",
+    "OP_SESSION_work": "pencil",
+    "LDAP_BINDPW": "pencil",
+    "DOCKER_AUTH_CONFIG": "{}",
 }
 NEEDED = {
     "PATH": "/bin",
@@ -79,6 +85,9 @@ NEEDED = {
     "XKB_DEFAULT_KEYBOARD": "us",
     "PROMPT_COMMAND": "echo $PWD; cd /tmp",
     "GIT_CONFIG_COUNT": "1",
+    "AWS_CA_BUNDLE": "/etc/ssl/ca.pem",
+    "AWS_REGION": "eu-central-1",
+    "TOX_TESTENV_PASSENV": "HOME",
     "LOGIN_URL": "http://localhost/reset?password=&next=/",
 }
 
@@ -86,6 +95,25 @@ NEEDED = {
 @pytest.mark.parametrize("name", SECRETS)
 def test_what_looks_like_a_secret_is_left_out(name: str) -> None:
     assert hidden_names({**NEEDED, name: SECRETS[name]}, HiddenVariables()) == [name]
+
+
+FAKE = Fake(20)
+BY_CONTENT = {
+    "CURL_OPTIONS": f"-H 'Authorization: Bearer {FAKE.word(40)}'",
+    "NETRC": f"machine h login ann password {FAKE.password()}",
+    "UPLOAD_ADDRESS": f"https://a.blob.core.windows.net/c?sv=1&sig={FAKE.alnum(43)}",
+    "APP_CONFIG": f"client_secret: {FAKE.alnum(40)}",
+    "HOOK": f"https://discord.com/api/webhooks/123456789012345678/{FAKE.alnum(68)}",
+    "BOT": f"1234567890:AA{FAKE.word(33)}",
+    "IDENTITY": FAKE.secret("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58, "AGE-SECRET" + "-KEY-1"),
+    "FORGE": f"acme_live_{FAKE.alnum(44)}",
+}
+
+
+@pytest.mark.parametrize("name", BY_CONTENT)
+def test_a_value_is_known_by_its_content_as_a_file_is(name: str) -> None:
+    told = HiddenVariables(is_secret=holds_secret)
+    assert hidden_names({**NEEDED, name: BY_CONTENT[name]}, told) == [name]
 
 
 @pytest.mark.parametrize("name", NEEDED)
