@@ -189,6 +189,10 @@ async def test_a_canary_leaves_by_no_automatic_road(
     for name in FILES:
         asked = await approval_question(registry.get("read_file"), {"path": name}, context, Approvals(yolo=True))
         roads[f"read_file {name}"] = (asked is not None) == (name != "src/user.py")
+    tool = registry.get("run_command")
+    for line, asks in {"cat deploy/forge.yml": True, "head -3 src/client.py": True, "cat src/user.py": False}.items():
+        told = tool.question({"command": line}, context)
+        roads[f"run_command {line}"] = told is not None and (not told.offer.families) == asks
     roads["output of a command"] = is_clean(hide_keys(FILES["src/client.py"] + FILES["notes.md"]))
     tally("secrets: a canary by each automatic road", tried=len(roads), held=sum(roads.values()))
     assert not [road for road, is_held in roads.items() if not is_held]

@@ -6,7 +6,6 @@ again when they are copied into it by mistake.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from codecompanion.errors import CodeCompanionError, ToolError
@@ -15,7 +14,14 @@ from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.base import ApprovalQuestion, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.wording import HOLDS_KEYS, is_secret, missing_file, parameters, shown_path
+from codecompanion.tools.builtin.wording import (
+    HOLDS_KEYS,
+    is_secret,
+    missing_file,
+    parameters,
+    shown_path,
+    why_secret_on_disk,
+)
 from codecompanion.tools.files.disk import Check, in_thread
 from codecompanion.tools.files.file_change import current_text, is_there
 from codecompanion.tools.limit import STORED_PREFIX
@@ -86,7 +92,7 @@ def _file(path: str, context: ToolContext) -> str:
     if real.is_dir():
         raise ToolError(f"{shown_path(real, context)} is a folder; file_search lists the files in it.")
     text, opened = current_text(real, context).text, context.opened.at(real)
-    if opened is not None and opened.modified and not _why_secret_on_disk(real, context):
+    if opened is not None and opened.modified and not why_secret_on_disk(real, context):
         # Nobody was asked about what is only in the editor (`_why_asked` looks at the disk).
         text, why = context.without_secrets(text, shown_path(real, context))
         if why:
@@ -124,16 +130,8 @@ def _why_asked(arguments: dict[str, Any], context: ToolContext) -> str:
         return ""
     if context.is_secret(path) or is_secret(real, context):
         return HOLDS_KEYS
-    found = _why_secret_on_disk(real, context)
+    found = why_secret_on_disk(real, context)
     return f"it holds a secret: {found}" if found else ""
-
-
-def _why_secret_on_disk(path: Path, context: ToolContext) -> str:
-    try:
-        text = text_files.read_text(path).text
-    except (CodeCompanionError, OSError, ValueError):
-        return ""
-    return context.why_secret(text, shown_path(path, context))
 
 
 def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:

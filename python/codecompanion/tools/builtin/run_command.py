@@ -24,7 +24,7 @@ from codecompanion.formats.regex import regex
 from codecompanion.formats.text_files import printable, split_lines
 from codecompanion.model.messages import Source, ToolSpec
 from codecompanion.tools.base import ANY_HOST, ApprovalQuestion, Place, Tool, ToolContext, ToolOutput
-from codecompanion.tools.builtin.wording import one_line, parameters, shown_path
+from codecompanion.tools.builtin.wording import one_line, parameters, shown_path, why_secret_on_disk
 from codecompanion.tools.commands.command_environment import clean_environment
 from codecompanion.tools.commands.grant_offer import Workspace, exact_key, offer_for
 from codecompanion.tools.commands.network import hosts_of, needs_network, network_program, read_paths
@@ -410,7 +410,12 @@ _OUTSIDE = "it would run outside the sandbox"
 def _about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion:
     command, real = command_of(arguments), _folder(arguments, context).resolve()
     workspace = Workspace(
-        context.root.resolve(), context.is_secret, context.walk, context.environment, context.read_git_config
+        context.root.resolve(),
+        context.is_secret,
+        context.walk,
+        context.environment,
+        context.read_git_config,
+        lambda path: why_secret_on_disk(path, context) != "",
     )
     offer = offer_for(command, real, workspace)
     folder = shown_path(real, context)

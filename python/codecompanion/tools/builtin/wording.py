@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from codecompanion.errors import ToolError
+from codecompanion.errors import CodeCompanionError, ToolError
+from codecompanion.formats import text_files
 from codecompanion.tools.base import ToolContext
 
 PATH = {"type": "string", "minLength": 1, "description": "Path of the file, relative to the workspace."}
@@ -30,6 +31,15 @@ HOLDS_KEYS = "its name says that it holds keys or passwords"
 def is_secret(path: Path, context: ToolContext) -> bool:
     """Return whether the name of a file says that it holds keys or passwords."""
     return context.is_secret(shown_path(path, context))
+
+
+def why_secret_on_disk(path: Path, context: ToolContext) -> str:
+    """Return which secret the text of a file holds, "" = none, or it cannot be read."""
+    try:
+        text = text_files.read_text(path).text
+    except (CodeCompanionError, OSError, ValueError):
+        return ""
+    return context.why_secret(text, shown_path(path, context))
 
 
 def path_below(folder: Path, path: Path) -> str:

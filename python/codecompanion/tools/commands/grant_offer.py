@@ -44,14 +44,23 @@ class Offer(msgspec.Struct, frozen=True):
     files: tuple[str, ...] = ()
 
 
+def holds_none(path: Path) -> bool:
+    """Stand in for a reader of secrets."""
+    return False
+
+
 class Workspace(msgspec.Struct, frozen=True):
-    """What has to be known of the workspace: its real root, which names are secrets, how its files and git are read."""
+    """What has to be known of the workspace: its real root, which names are secrets, how its files and git are read.
+
+    `holds_secret`: whether the text of a file does.
+    """
 
     root: Path
     is_secret: Callable[[str], bool]
     walk: Callable[[Path], Iterator[Path]]
     environment: Mapping[str, str]
     read_git_config: ReadConfig
+    holds_secret: Callable[[Path], bool] = holds_none
 
 
 def exact_key(folder: str, command: str, digest: str) -> str:
@@ -259,7 +268,7 @@ class _Disk:
             name = comparable(str(path), root)
             if self._workspace.is_secret(name) or _REPOSITORIES & set(name.split("/")):
                 return False
-        return True
+        return not (real.is_file() and self._workspace.holds_secret(real))
 
     def _all_below(self, folder: Path) -> Iterator[Path]:
         """Yield folders and files; of the workspace's own repository only when a password would be nowhere in it."""
