@@ -343,4 +343,6 @@ def test_the_page_shows_the_command_the_grant_and_the_hashes() -> None:
     for words in ("$ make test", "grant: always", "narrowed: text from x", "`/w/a.txt` written: none → bbbbbbbbbbbb"):
         assert words in page
     assert "no end" in audit_page([began], "", "/data")
+    lines = {"command": "ls # all of it\nrm -rf build"}
+    assert "$ ls # all of it ⏎ rm -rf build" in audit_page([{**began, "arguments": lines}], "", "/data")
     assert msgspec.json.encode(joined([began, ended]))

@@ -66,7 +66,7 @@ def _entry(one: Record, zone: tzinfo) -> list[str]:
 def _what(one: Record) -> str:
     arguments = one.get("arguments")
     if isinstance(arguments, Mapping) and one.get("kind") == "command":
-        return f"$ {arguments.get('command', '')}"
+        return f"$ {arguments.get('command', '')}".replace("\n", " ⏎ ")  # a comment ends where its line does
     said = json.dumps(arguments, ensure_ascii=False) if arguments else str(one.get("address", ""))
     return f"{one.get('tool') or one.get('kind')} {said}".rstrip()
 
