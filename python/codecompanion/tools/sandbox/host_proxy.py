@@ -15,7 +15,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from codecompanion.formats.regex import regex
-from codecompanion.web.addresses import Address, resolved
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 MAX_CONNECTIONS = 256
 MAX_REFUSED = 20
@@ -126,13 +127,21 @@ async def _connect(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.
     with contextlib.suppress(ValueError):
         ipaddress.ip_address(bare)
         return await _open(bare, port)  # the user allowed this very address
-    for address in await resolved(bare, port):
+    for address in await _addresses(bare, port):
         if not _is_of_this_machine(address) and (opened := await _open(str(address), port)) is not None:
             return opened
     return None
 
 
-def _is_of_this_machine(address: Address) -> bool:
+async def _addresses(host: str, port: int) -> tuple[_Address, ...]:
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return ()
+    return tuple(dict.fromkeys(ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
+
+
+def _is_of_this_machine(address: _Address) -> bool:
     inner = getattr(address, "ipv4_mapped", None) or address
     return inner.is_loopback or inner.is_link_local or inner.is_multicast or inner.is_unspecified
 

@@ -15,7 +15,6 @@ from codecompanion.tools.commands.process import Ended, run_program
 from codecompanion.tools.sandbox import host_proxy
 from codecompanion.tools.sandbox.host_proxy import HostProxy
 from codecompanion.tools.sandbox.sandbox import PYTHON, Sandbox
-from codecompanion.web.addresses import Address
 
 
 class Upstream:
@@ -112,10 +111,10 @@ async def test_the_address_counts_and_not_the_host_header(upstream: Upstream) ->
 async def test_a_listed_name_that_leads_to_this_machine_is_not_followed(
     monkeypatch: pytest.MonkeyPatch, upstream: Upstream, address: str
 ) -> None:
-    async def lies(_host: str, _port: int) -> tuple[Address, ...]:
+    async def lies(_host: str, _port: int) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, ...]:
         return (ipaddress.ip_address(int(address) if address == "0" else address),)
 
-    monkeypatch.setattr(host_proxy, "resolved", lies)
+    monkeypatch.setattr(host_proxy, "_addresses", lies)
     answer = await ask(HostProxy([f"pypi.org:{upstream.port}"]), connect(f"pypi.org:{upstream.port}"))
     assert (answer[:12], upstream.heads) == (b"HTTP/1.1 502", [])
 
