@@ -24,6 +24,7 @@ import pytest
 
 from codecompanion.engine.mcp import McpHost
 from codecompanion.errors import InputError, OutsideWorkspace
+from codecompanion.model.messages import RULES_TAG
 from codecompanion.session.attachments.rules_sync import RuleKeeper
 from codecompanion.session.gather.gatherers import read_memories
 from codecompanion.session.gather.project_code import Choice, ProjectCode
@@ -35,10 +36,10 @@ from codecompanion.session.trust.page import decide_trust
 from codecompanion.session.trust.trust import Trust, sha256_of
 from codecompanion.settings import load
 from codecompanion.wire.events import TrustWaits
-from codecompanion.wire.requests import ChangeTrust, ListPrompts, ShowTrust
+from codecompanion.wire.requests import Approve, ChangeTrust, ListPrompts, ShowTrust
 from tests.attacks.conftest import Tally
 from tests.attacks.sizes import amount
-from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
+from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 CANARY = "canary-7f31"
 PLACES = {
@@ -89,9 +90,9 @@ class World:
         self.neovim = self.root / "trust"
         self.said: list[str] = []
 
-    def services(self, root: Path, folders: tuple[str, ...] = ()) -> Any:
+    def services(self, root: Path, folders: tuple[str, ...] = (), adapter: ScriptedAdapter | None = None) -> Any:
         """Return the services of one Neovim in a folder."""
-        bench = Bench(root, ScriptedAdapter("s", lambda request: says("ok")))
+        bench = Bench(root, adapter or ScriptedAdapter("s", lambda request: says("ok")))
         bench.services.settings = load(
             {"workspace": {"root": str(root)}, "chat": {"adapter": "offline"}, "trust": {"folders": folders}}
         )
@@ -586,6 +587,42 @@ async def test_a_running_chat_gets_and_loses_what_is_decided(
     await host.aclose()
     tally("trust: requests of a running chat", tried=2, held=2 - before - after)
     assert (before, after) == (False, False)
+
+
+async def test_instructions_that_a_command_writes_wait_in_a_trusted_folder_too(
+    tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever allowed the command; the chat keeps the rules that the user trusted."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    world = World(tmp_path)
+    repo = world.work / "repo"
+    (repo / ".git").mkdir(parents=True)
+    (repo / "AGENTS.md").write_text("be brief")
+    written = {"AGENTS.md": "rules", "CLAUDE.md": "rules", ".codecompanion/memories.md": "memory"}
+    lines = [f"mkdir -p .codecompanion/prompts; echo '{CANARY}' > {name}" for name in written]
+    prompt = ".codecompanion/prompts/new.md"
+    lines.append(f"printf -- '---\\nname: x\\n---\\n## user\\n{CANARY}\\n' > {prompt}")
+    command = json.dumps({"command": " ; ".join(lines)})
+    replies = [says("hello"), calls(("c1", "run_command", command)), says("done")]
+    bench = world.services(repo, adapter=ScriptedAdapter("s", replies))
+    await decide_trust(bench.services, ChangeTrust(what="folder"), {})
+    session = await bench.open()
+    session.submit(submit("hello", 1))
+    await bench.idle(session)
+    session.submit(submit("go", 2))
+    await bench.until(lambda: bool(session.desk.questions))
+    session.desk.answer(Approve(call_id="c1", decision="once"))
+    await bench.idle(session)
+    last = [message for message in bench.adapter.requests[-1].messages if message.tag == RULES_TAG]
+    believed = await world.loaded(repo)
+    (repo / "AGENTS.md").write_text(f"{CANARY} of the user")
+    by_user = await world.loaded(repo)
+    await decide_trust(bench.services, ChangeTrust(what="folder"), {})
+    seen = await world.loaded(repo)
+    tally("trust: instructions written by a command", tried=4, held=4 - len(believed))
+    assert [message.text.count("be brief") for message in last] == [1]
+    assert (believed, by_user, seen) == (frozenset(), {"rules"}, {"rules", "memory", "prompt"})
+    assert {name for name in written if (repo / name).exists()} == set(written)
 
 
 async def test_git_settings_that_name_programs_wait_and_changes_of_them_wait_again(

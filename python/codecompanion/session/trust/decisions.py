@@ -50,11 +50,16 @@ class Silenced(msgspec.Struct, frozen=True):
 
 
 class Decisions(msgspec.Struct, frozen=True):
-    """All decisions, the oldest first."""
+    """All decisions, the oldest first.
+
+    `by_commands` are instructions that a command wrote while the folder was trusted: the trust of the folder does not
+    cover them, since nobody has seen them.
+    """
 
     folders: tuple[TrustedFolder, ...] = ()
     files: tuple[TrustedFile, ...] = ()
     silenced: tuple[Silenced, ...] = ()
+    by_commands: tuple[FileHash, ...] = ()
 
     def folder(self, path: Path) -> TrustedFolder | None:
         """Return the decision about a folder."""
@@ -78,7 +83,13 @@ class Decisions(msgspec.Struct, frozen=True):
     def with_folder(self, trusted: TrustedFolder) -> Decisions:
         """Return the decisions with a folder trusted; what was said of it before is replaced."""
         others = tuple(one for one in self.folders if one.path != trusted.path)
-        return msgspec.structs.replace(self, folders=(*others, trusted)[-MAX_FOLDERS:])
+        left = tuple(one for one in self.by_commands if not Path(one.path).is_relative_to(trusted.path))
+        return msgspec.structs.replace(self, folders=(*others, trusted)[-MAX_FOLDERS:], by_commands=left)
+
+    def with_commands(self, files: Iterable[FileHash]) -> Decisions:
+        """Return the decisions with files as a command wrote them."""
+        both = dict.fromkeys((*self.by_commands, *files))
+        return msgspec.structs.replace(self, by_commands=tuple(both)[-MAX_FILES:])
 
     def with_files(self, trusted: Iterable[TrustedFile]) -> Decisions:
         """Return the decisions with files trusted; an earlier content of the same file is not trusted any more."""
@@ -100,4 +111,5 @@ class Decisions(msgspec.Struct, frozen=True):
             tuple(one for one in self.folders if one.path != text),
             tuple(one for one in self.files if text not in (one.path, one.folder)),
             tuple(one for one in self.silenced if one.folder != text),
+            self.by_commands,
         )

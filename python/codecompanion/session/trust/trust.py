@@ -86,12 +86,16 @@ class Trust:
         if self._allows_file(folder, real, sha256):
             return True
         why = self.why(folder)
-        if not why or not covers(folder, real):
+        if not why or not covers(folder, real) or self.is_by_command(real, sha256):
             return False
         if not runs:
             return True
         decision = self.decisions().folder(folder)
         return decision is not None and decision.by == why and FileHash(str(real), sha256) in decision.programs
+
+    def is_by_command(self, real: Path, sha256: str) -> bool:
+        """Return whether a command wrote this content of a file, and the user has not trusted it since."""
+        return FileHash(str(real), sha256) in self.decisions().by_commands
 
     def _allows_file(self, folder: Path, real: Path, sha256: str) -> bool:
         if self.decisions().allows(folder, str(real), sha256):
@@ -149,6 +153,15 @@ class Trust:
         """Trust files with the content they were shown with, for chats in a folder; raises `InputError`."""
         trusted = [TrustedFile(one.path, one.sha256, str(folder), _today()) for one in files]
         await self._change(lambda known: known.with_files(trusted))
+
+    async def note_commands(self, files: Iterable[FileHash]) -> None:
+        """Record instructions that a command wrote: the trust of their folder does not cover them.
+
+        Raises:
+            InputError: the decision cannot be stored.
+        """
+        written = tuple(files)
+        await self._change(lambda known: known.with_commands(written))
 
     async def silence(self, folder: Path, waiting: str) -> None:
         """Say no more that this waits in a folder; raises `InputError`."""

@@ -73,6 +73,12 @@ def brought_by(
     return found
 
 
+def instructions_of(services: Services, root: Path) -> list[Brought]:
+    """Return what of a folder is believed without running anything: rules, prompts, memories. Call it in a thread."""
+    found = [*_rules(services, root), *_prompts(services, root, (), ""), *_gathered(services, root)]
+    return [one for one in found if not one.runs]
+
+
 def waiting_of(found: Sequence[Brought]) -> list[Brought]:
     """Return those that the user has not trusted."""
     return [one for one in found if not one.is_trusted]
@@ -199,6 +205,8 @@ def _brought(
 ) -> Brought:  # fmt: skip
     real = Path(os.path.realpath(path))
     trusted = services.trust.allows(root, real, sha256, runs=runs)
+    if not trusted and services.trust.is_by_command(real, sha256):
+        does += "; a command wrote it"
     folder = folder_of(root)
     changed = not trusted and services.trust.decisions().knows_other(folder, str(real), sha256)
     return Brought(kind, label, str(real), sha256, text, does, trusted, runs, not covers(folder, real), changed)

@@ -25,6 +25,7 @@ from codecompanion.placeholders import CANCELLED_BY_USER
 from codecompanion.session.files.file_log import FileLog
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
+from codecompanion.session.trust.written import instructions_watched
 from codecompanion.session.turn.approval_desk import ApprovalDesk, Verdict
 from codecompanion.session.turn.audited import AuditedCall
 from codecompanion.session.turn.memory_sources import MemorySources
@@ -186,7 +187,11 @@ class ToolRound:
             parts.on_running(title)
         audited.begins(tool, arguments, grant=decision.grant, sandbox=decision.where, narrowed=narrowed.because)
         try:
-            output = await run_call(tool, arguments, context)
+            if tool.effect == "execute":
+                async with instructions_watched(services, context.root):
+                    output = await run_call(tool, arguments, context)
+            else:
+                output = await run_call(tool, arguments, context)
         except BaseException:
             audited.ends("stopped")
             raise

@@ -257,3 +257,18 @@ def test_covers_stops_at_repositories(repo: Path) -> None:
     assert covers(repo, repo / "a" / "b.md")
     assert not covers(repo, repo)
     assert not covers(repo, repo.parent / "x.md")
+
+
+async def test_what_a_command_wrote_is_not_covered_by_the_trust_of_its_folder(trust: Trust, repo: Path) -> None:
+    """Its content counts: another one of the user's is covered, and so is this one once the user trusts it."""
+    rules = repo / "AGENTS.md"
+    await trust.trust_folder(folder_of(repo))
+    await trust.note_commands([FileHash(str(rules), sha("by a command"))])
+    assert not trust.allows(repo, rules, sha("by a command"))
+    assert trust.allows(repo, rules, sha("by the user"))
+    await trust.revoke(folder_of(repo))
+    await trust.trust_files(folder_of(repo), [FileHash(str(rules), sha("by a command"))])
+    assert trust.allows(repo, rules, sha("by a command"))
+    await trust.revoke(rules)
+    await trust.trust_folder(folder_of(repo))
+    assert trust.allows(repo, rules, sha("by a command"))
