@@ -23,7 +23,7 @@ import msgspec
 import pytest
 
 from codecompanion.engine.mcp import McpHost
-from codecompanion.errors import InputError, OutsideWorkspace
+from codecompanion.errors import InputError, OutsideWorkspace, ToolError
 from codecompanion.model.messages import RULES_TAG
 from codecompanion.session.attachments.rules_sync import RuleKeeper
 from codecompanion.session.gather.gatherers import read_memories
@@ -776,7 +776,8 @@ async def test_the_users_own_programs_take_no_module_of_an_untrusted_folder(tmp_
         held += canary.exists() is is_trusted
         canary.unlink(missing_ok=True)
         team = msgspec.structs.replace(services.settings.context.team, enabled=True, command=command)
-        await TeamText(team, os.environ, is_trusted=services.trust.is_trusted).read(repo)
+        with contextlib.nullcontext() if is_trusted else pytest.raises(ToolError, match="that you trust"):
+            await TeamText(team, os.environ, is_trusted=services.trust.is_trusted).read(repo)
         held += canary.exists() is is_trusted
         canary.unlink(missing_ok=True)
         tried += 2

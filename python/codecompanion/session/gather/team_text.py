@@ -41,12 +41,12 @@ class TeamText:
         """Return the text for a project, "" = there is none.
 
         Raises:
-            ToolError: the program or the file cannot be used; says why.
+            ToolError: the program or the file cannot be used, or the folder is not trusted; says why.
         """
         if not self.settings.command:
             return await asyncio.to_thread(self._read_file, root) if self.settings.file else ""
         if not await asyncio.to_thread(self._may_run, root):
-            return ""
+            raise ToolError("context.team.command runs only in a folder that you trust (:CodeCompanion trust)")
         key = os.fspath(root)
         at, text = self._kept.get(key, (-KEPT_S, ""))
         if time.monotonic() - at >= KEPT_S:

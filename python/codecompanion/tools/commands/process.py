@@ -26,6 +26,10 @@ from codecompanion.tools.sandbox.host_proxy import HostProxy
 TERMINATE_S = 0.5
 """How long a process group has to end after SIGTERM."""
 
+LAUNCHER_S = 3.0
+"""How long the launcher has to end everything in the sandbox, which it kills after `GRACE_S`; its own end is the proof
+that nothing is left. Killed itself, it leaves that to the kernel, which takes a moment."""
+
 DRAIN_S = 0.5
 """How long output is waited for after the program has ended, when something else still holds the pipe."""
 
@@ -201,7 +205,7 @@ async def _end_group(process: asyncio.subprocess.Process, launcher: Launcher | N
         else:
             launcher.ask_to_end()
         if process.returncode is None:
-            await _finish(process, TERMINATE_S)
+            await _finish(process, TERMINATE_S if launcher is None else LAUNCHER_S)
     finally:
         _signal_group(process.pid, signal.SIGKILL)
     await _finish(process, TERMINATE_S)
