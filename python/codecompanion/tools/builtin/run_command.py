@@ -62,19 +62,19 @@ _SPEC = ToolSpec(
     "run_command",
     "Run a shell command (sh -c) in the workspace and return its exit code and output (standard output and error"
     " together). There is no terminal and no input: commands must not ask questions, open editors or need a password."
-    " Background processes are stopped when the command ends. It may run in a sandbox, which can write only in the"
-    " workspace and /tmp, and has no keys and no network.",
+    " Background processes are stopped when the command ends. It may run in a sandbox: writes only in the"
+    " workspace and /tmp, no keys, no network.",
     parameters(
         {
             "command": {"type": "string", "minLength": 1, "description": "The command line for the shell."},
             "cwd": {
                 "type": "string",
-                "description": "Folder to run it in, relative to the workspace. Default: its root.",
+                "description": "Folder, relative to the workspace. Default: its root.",
             },
             "timeout_s": {
                 "type": "number",
                 "exclusiveMinimum": 0,
-                "description": "Stop the command after this many seconds. Not more than the user's limit.",
+                "description": "Stop the command after this many seconds.",
             },
             "needs": {
                 "type": "string",
@@ -84,9 +84,9 @@ _SPEC = ToolSpec(
             "hosts": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "The hosts to reach, such as pypi.org. Default: any.",
+                "description": "Hosts it needs, such as pypi.org.",
             },
-            "reason": {"type": "string", "description": "One sentence that tells the user why."},
+            "reason": {"type": "string", "description": "Tells the user why."},
         },
         "command",
     ),
