@@ -198,7 +198,7 @@ class ContextBlock:
 
     async def drop_distrusted(self, root: Path) -> list[str]:
         """Take rules out of the next request whose trust was taken back; return a sentence about them."""
-        gone = await asyncio.to_thread(self.rules.distrusted, self._log.view, root)
+        gone = self.rules.distrusted(self._log.view, root)  # one look at a small file, sooner done than in a thread
         names = tuple(message.path or "" for message in gone)
         self._waiting = deque(
             one for one in self._waiting if one.tag != RULES_TAG or not self.rules.is_distrusted(one.path or "", root)
