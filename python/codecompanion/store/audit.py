@@ -15,6 +15,7 @@ import os
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,16 @@ from typing import Any
 import msgspec
 
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.store.files.durable_files import write_durably
+from codecompanion.store.files.durable_files import write_whole
 from codecompanion.store.lease import FileLock
 
 FILE, OLDER, HEAD, LOCK = "audit.jsonl", "audit.1.jsonl", "audit.head", "audit.lock"
 MAX_BYTES = 5_000_000
 MAX_LINE_BYTES = 64_000
 """A longer line has its texts cut; the hash of what ran is in it."""
+BATCH_S = 0.25
+"""How long records that are not urgent are gathered. A host that is killed loses these."""
+_USUAL_TAIL = 8_192
 _CUT = 2_000
 _MAX_DEPTH, _MAX_ITEMS, _MAX_KEY = 20, 100, 200
 _STOP = object()
@@ -52,14 +56,14 @@ class AuditLog:
         self._thread: threading.Thread | None = None
         self._told = False
 
-    def add(self, record: Record) -> None:
-        """Take a record; it is written soon. Call it from one thread."""
+    def add(self, record: Record, *, urgent: bool = True) -> None:
+        """Take a record; it is written and flushed soon, others within `BATCH_S`. Call it from one thread."""
         if self.folder is None:
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._write_all, name="audit", daemon=True)
             self._thread.start()
-        self._waiting.put(record)
+        self._waiting.put((record, urgent))
 
     def close(self, limit_s: float = 5.0) -> None:
         """Write what waits."""
@@ -70,22 +74,33 @@ class AuditLog:
 
     def _write_all(self) -> None:
         while True:
-            records = [self._waiting.get()]
-            while not self._waiting.empty():
-                records.append(self._waiting.get())
-            wanted = [record for record in records if record is not _STOP]
+            taken = self._take()
+            wanted = [entry[0] for entry in taken if entry is not _STOP]
             try:
                 if wanted and self.folder is not None:
-                    self._append(self.folder, wanted)
+                    urgent = any(entry is _STOP or entry[1] for entry in taken)
+                    self._append(self.folder, wanted, flush=urgent)
             except (OSError, sqlite3.Error, ValueError, RecursionError) as error:
                 if not self._told:
                     self._told = True
                     why = getattr(error, "strerror", None) or str(error)
                     self._report(f"The audit log cannot be written: {self.folder} ({why}). What runs is not recorded.")
-            if len(wanted) < len(records):
+            if len(wanted) < len(taken):
                 return
 
-    def _append(self, folder: Path, records: list[Record]) -> None:
+    def _take(self) -> list[Any]:
+        """Wait for a record and, unless one is urgent, for those that soon follow: a flush delays the store."""
+        taken, until = [self._waiting.get()], time.monotonic() + BATCH_S
+        while not any(entry is _STOP or entry[1] for entry in taken):
+            try:
+                taken.append(self._waiting.get(timeout=max(0.0, until - time.monotonic())))
+            except queue.Empty:
+                return taken
+        while not self._waiting.empty():
+            taken.append(self._waiting.get())
+        return taken
+
+    def _append(self, folder: Path, records: list[Record], *, flush: bool) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / LOCK)
         try:
@@ -102,9 +117,10 @@ class AuditLog:
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
                 file.write((b"" if _ends_whole(path) else b"\n") + b"".join(lines))
                 file.flush()
-                os.fsync(file.fileno())
+                if flush:
+                    os.fsync(file.fileno())
             head = {"hash": before, "begins": begins, "older_begins": older}
-            write_durably(folder / HEAD, json.dumps(head).encode())
+            write_whole(folder / HEAD, json.dumps(head).encode(), flush=False)
         finally:
             lock.release()
 
@@ -236,23 +252,23 @@ def _hash(record: Mapping[str, Any]) -> str:
 
 def _last_hash(path: Path) -> str:
     """Return the hash of the newest whole line, "" when there is none."""
-    for line in reversed(_tail(path).split(b"\n")):
-        try:
-            return str(json.loads(line)["hash"])
-        except (KeyError, TypeError, *NOT_READABLE):
-            continue
+    for size in (_USUAL_TAIL, 4 * MAX_LINE_BYTES):
+        for line in reversed(_tail(path, size).split(b"\n")):
+            try:
+                return str(json.loads(line)["hash"])
+            except (KeyError, TypeError, *NOT_READABLE):
+                continue
     return ""
 
 
 def _ends_whole(path: Path) -> bool:
-    tail = _tail(path)
-    return not tail or tail.endswith(b"\n")
+    return _tail(path, 1) in (b"", b"\n")
 
 
-def _tail(path: Path) -> bytes:
+def _tail(path: Path, size: int) -> bytes:
     try:
         with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 4 * MAX_LINE_BYTES))
+            file.seek(max(0, path.stat().st_size - size))
             return file.read()
     except FileNotFoundError:
         return b""

@@ -16,10 +16,10 @@ class AuditedCall:
 
     def __init__(self, services: Services, chat: str, turn: str, call_id: str) -> None:
         self._services = services
-        self._same = {"chat": chat, "turn": turn, "call": call_id, "run": services.new_token()}
+        self._same: dict[str, Any] = {"chat": chat, "turn": turn, "call": call_id, "run": services.new_token()}
         self._about: dict[str, Any] = {}
         self._files: list[dict[str, Any]] = []
-        self._is_open = False
+        self._is_open = self._urgent = False
 
     def changed(self, began: FileChangeStarted, ended: FileChangeEnded) -> None:
         """Take in a change of a file that the call made."""
@@ -31,8 +31,8 @@ class AuditedCall:
         about |= {"server": tool.server} if tool.server else {}
         about |= {"sandbox": sandbox} if sandbox else {}
         about |= {"narrowed": narrowed} if narrowed else {}
-        self._is_open, self._about = True, about
-        record(self._services, event="began", grant=grant, **self._same, **about)
+        self._is_open, self._about, self._urgent = True, about, tool.effect != "read"
+        record(self._services, urgent=self._urgent, event="began", grant=grant, **self._same, **about)
 
     def begins_again(self, summary: str, where: str, grant: str) -> None:
         """Record that a command failed and now runs at another place: a run of its own."""
@@ -46,7 +46,8 @@ class AuditedCall:
         if self._is_open:
             self._is_open = False
             result = {"result": summary} if summary and self._about["kind"] == "command" else {}
-            record(self._services, event="ended", status=status, **self._same, **result, files=self._files)
+            ended = {"event": "ended", "status": status, **self._same, **result, "files": self._files}
+            record(self._services, urgent=self._urgent, **ended)
 
 
 def file_record(began: FileChangeStarted, ended: FileChangeEnded) -> dict[str, Any]:
@@ -56,10 +57,10 @@ def file_record(began: FileChangeStarted, ended: FileChangeEnded) -> dict[str, A
     return {"path": began.path, "before": began.before, "after": after, "state": ended.state}
 
 
-def record(services: Services, **said: Any) -> None:
-    """Add a record with the time of now."""
+def record(services: Services, *, urgent: bool = True, **said: Any) -> None:
+    """Add a record with the time of now; `urgent`: what it tells has an effect."""
     now = datetime.datetime.fromtimestamp(services.clock(), datetime.UTC)
-    services.audit.add({"time": now.isoformat(timespec="milliseconds"), **said})
+    services.audit.add({"time": now.isoformat(timespec="milliseconds"), **said}, urgent=urgent)
 
 
 def _kind_of(tool: Tool) -> str:
