@@ -1,1 +1,1 @@
-"""Where commands of a model run (issue 20 §3): which files, networks and processes they reach, and how that is kept."""
+"""The sandbox for commands of a model (issue 20 §3): which files, networks and processes a command reaches."""

@@ -1,4 +1,4 @@
-"""A program as it is started in a sandbox, and how the host talks with the launcher there."""
+"""A program started in a sandbox, and the pipes between the host and its launcher."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Kind = Literal["bubblewrap", "namespaces", "landlock", "sandbox-exec", ""]
 class Pipes(msgspec.Struct, frozen=True):
     """The launcher's descriptors: `control` ends its processes, `status` reports how they ended.
 
-    `plan` is a file in memory that the launcher reads the sandbox from: one argument holds 128 KiB at most, and the
-    readable places of a large home folder take more. Over `proxy` the launcher sends the listening socket of the proxy
-    (`host_proxy`). -1: there is none.
+    `plan` is an in-memory file with the sandbox plan: a single argument is limited to 128 KiB, and the readable paths
+    of a large home folder need more. The launcher sends the proxy's listening socket (`host_proxy`) over `proxy`. -1
+    means no descriptor.
     """
 
     control: int
@@ -41,7 +41,7 @@ class Confined(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The launcher's last words: how the command ended, or why it could not start."""
+    """The launcher's final report: how the command ended, or why it could not start."""
 
     code: int | None = None
     left: bool = False
@@ -51,7 +51,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Launcher:
-    """The host's side of a launcher. Made by `launcher_pipes`."""
+    """The host's side of a launcher, created by `launcher_pipes`."""
 
     def __init__(self, *, with_proxy: bool) -> None:
         control, self._asks = os.pipe()
@@ -67,12 +67,12 @@ class Launcher:
         self._open = [*self.theirs.inherited(), self._asks, self._told]
 
     def ask_to_end(self) -> None:
-        """Ask everything in the sandbox to end."""
+        """Ask every process in the sandbox to end."""
         with contextlib.suppress(OSError):
             os.write(self._asks, b".")
 
     def report(self) -> Report | None:
-        """Return how the command ended, None when the launcher was killed before it could say."""
+        """Return how the command ended, or None if the launcher was killed before it could report."""
         try:
             said = os.read(self._told, 65_536)
             return msgspec.json.decode(said, type=Report) if said else Report(has_begun=False)
@@ -80,7 +80,7 @@ class Launcher:
             return None
 
     def proxy_listener(self, limit_s: float) -> socket.socket | None:
-        """Return the listening socket that the launcher opened in the sandbox, None when it ended before. Blocks."""
+        """Return the listening socket that the launcher opened in the sandbox, or None if it ended first. Blocks."""
         if self._proxy is None:
             return None
         with contextlib.suppress(OSError):
@@ -91,11 +91,11 @@ class Launcher:
         return None
 
     def close_theirs(self) -> None:
-        """Close the descriptors that the launcher has inherited, or never will."""
+        """Close the descriptors that the launcher has inherited, or will never inherit."""
         self._close(self.theirs.inherited())
 
     def close(self) -> None:
-        """Close everything: the launcher kills what is left."""
+        """Close every descriptor; the launcher then kills the remaining processes."""
         self._close(tuple(self._open))
         if self._proxy is not None:
             self._proxy.close()
@@ -109,7 +109,7 @@ class Launcher:
 
 @contextlib.contextmanager
 def launcher_pipes(*, with_proxy: bool = False) -> Iterator[Launcher]:
-    """Open the pipes to one launcher, and close them at the end."""
+    """Open the pipes to a launcher; close them on exit."""
     launcher = Launcher(with_proxy=with_proxy)
     try:
         yield launcher

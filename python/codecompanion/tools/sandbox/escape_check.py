@@ -1,6 +1,6 @@
-"""The proof of `:checkhealth`: a command in the sandbox attempts to get out, and what it reached is reported.
+"""The sandbox test of `:checkhealth`: run a command that tries to escape the sandbox, and report what it reached.
 
-It plants what it attempts to reach, and takes it away again. Starts a program and waits for it: call it in a thread.
+Creates the targets of the attempts and removes them afterwards. Starts a program and waits for it: call it in a thread.
 """
 
 from __future__ import annotations
@@ -53,19 +53,17 @@ print(json.dumps(reached))
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """What was attempted, and whether it got through."""
+    """One escape attempt, and whether it succeeded."""
 
     name: str
     got_through: bool
 
 
 def try_to_escape(sandbox: Sandbox) -> tuple[Attempt, ...]:
-    """Return how the attempts went in the sandbox in force.
+    """Return the result of each escape attempt in the sandbox in use.
 
-    Raises:
-        OSError: nothing could be planted.
-        subprocess.SubprocessError: the command did not end in time.
-        ValueError: it said something else.
+    Raises: OSError: the targets could not be created. subprocess.SubprocessError: the command timed out. ValueError:
+    the command's output was malformed.
     """
     canary = f".codecompanion-{secrets.token_hex(8)}"
     with contextlib.ExitStack() as closing:

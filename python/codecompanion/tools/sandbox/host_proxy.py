@@ -1,8 +1,8 @@
-"""The only way out of a sandbox whose command may reach some hosts: an HTTP proxy that knows these hosts (issue 20).
+"""An HTTP proxy that is the only way out of a sandbox whose command may reach a list of hosts (issue 20).
 
-The launcher opens the listening socket inside the sandbox's network, where nothing but this proxy can be reached, and
-sends it to the host. `CONNECT host:port` and plain `http://` requests are passed on; what is inside them is not looked
-at. A listed name that resolves to this machine or to a metadata service is refused: a name can point anywhere.
+The launcher opens the listening socket in the sandbox's network, where only this proxy is reachable, and sends it to
+the host. The proxy forwards `CONNECT host:port` and plain `http://` requests without inspecting their content. It
+refuses a listed name that resolves to this machine or to a metadata service, because DNS can point a name anywhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 MAX_CONNECTIONS = 256
 MAX_REFUSED = 20
-"""How many refused hosts are remembered for the question that follows."""
+"""Maximum number of refused hosts kept for the next question."""
 _MAX_HEAD_BYTES = 64 * 1024
 _HEAD_S = 30.0
 _CONNECT_S = 30.0
@@ -29,11 +29,11 @@ _PORTS: Final = (80, 443)
 _REQUEST = regex(rb"(?s)([A-Z]{1,20}) (\S{1,8000}) (HTTP/1\.[01])\r\n(.*)")
 _TARGET = regex(r"(?i)(?:http://)?(?:[^/@\s]{0,200}@)?(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::(\d{1,5}))?(/\S*)?")
 HOST = regex(r"(?i)(?:\[[0-9a-f:.]{2,45}\]|(?!-)[a-z0-9._-]{1,253})(?::[1-9]\d{0,4})?")
-"""How a host is written in a list: `pypi.org` (ports 80 and 443), `pypi.corp:8443`."""
+"""A host as written in a list: `pypi.org` (ports 80 and 443), `pypi.corp:8443`."""
 
 
 class HostProxy:
-    """The proxy of one command. `refused` are the hosts that it asked for and that are not among `hosts`."""
+    """The proxy of one command. `refused` lists the requested hosts that are not in `hosts`."""
 
     def __init__(self, hosts: Iterable[str]) -> None:
         self.hosts = frozenset(host.lower() for host in hosts)
@@ -47,11 +47,11 @@ class HostProxy:
         return tuple(self._refused)
 
     async def serve(self, listener: socket.socket) -> None:
-        """Accept connections on the socket of the sandbox until `close`."""
+        """Accept connections on the sandbox's socket until `close`."""
         self._server = await asyncio.start_server(self._accept, sock=listener, limit=_MAX_HEAD_BYTES)
 
     async def close(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         if self._server is not None:
             self._server.close()
         for task in tuple(self._running):
@@ -78,7 +78,7 @@ class HostProxy:
         request = _REQUEST.fullmatch(head)
         target = _TARGET.fullmatch(request[2].decode("latin-1")) if request else None
         if request is None or target is None:
-            await _answer(writer, "400 Bad Request", "This proxy takes CONNECT and http:// requests only.")
+            await _answer(writer, "400 Bad Request", "This proxy accepts only CONNECT and http:// requests.")
             return
         is_tunnel, host = request[1] == b"CONNECT", target[1].lower().rstrip(".")
         port = int(target[2] or (443 if is_tunnel else 80))
@@ -108,7 +108,7 @@ class HostProxy:
 
 
 def _without_proxy_headers(headers: bytes) -> bytes:
-    """Return the headers of a request as its server gets them: one request for each connection."""
+    """Return the request headers to send to the server: no proxy headers, one request per connection."""
     lines = [line for line in headers.split(b"\r\n") if line]
     kept = [line for line in lines if not line.lower().startswith((b"proxy-", b"connection:"))]
     return b"\r\n".join([*kept, b"Connection: close"]) + b"\r\n\r\n"
@@ -122,11 +122,11 @@ async def _answer(writer: asyncio.StreamWriter, status: str, sentence: str) -> N
 
 
 async def _connect(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-    """Connect to the first address of a listed host that answers, None when none may be reached or does."""
+    """Connect to the first allowed address of a listed host that answers; return None if there is none."""
     bare = host.strip("[]")
     with contextlib.suppress(ValueError):
         ipaddress.ip_address(bare)
-        return await _open(bare, port)  # the user allowed this very address
+        return await _open(bare, port)  # the user allowed exactly this address
     for address in await _addresses(bare, port):
         if not _is_of_this_machine(address) and (opened := await _open(str(address), port)) is not None:
             return opened
@@ -154,7 +154,7 @@ async def _open(address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.
 
 
 async def _copy(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
-    """Pass bytes on, as fast as they are taken, and the end of them."""
+    """Copy bytes as fast as the reader takes them, then forward end-of-file."""
     with contextlib.suppress(OSError):
         while chunk := await source.read(_CHUNK_BYTES):
             to.write(chunk)

@@ -1,4 +1,4 @@
-"""The profile that `sandbox-exec` of macOS gets. The language is Apple's own (SBPL): the last rule that fits wins."""
+"""The profile for macOS `sandbox-exec`, in Apple's language SBPL: the last matching rule wins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SYSTEM_HIDDEN = tuple(
 
 
 def profile(places: plan.Places, *, network: bool) -> str:
-    """Return the profile of a command in a workspace."""
+    """Return the profile for a command in a workspace."""
     hidden = [str(path) for path in plan.hidden_places(places)]
     hidden += [str(places.home) + name[1:] for name in _SYSTEM_HIDDEN if Path(str(places.home) + name[1:]).exists()]
     writable = [str(places.private / "tmp"), *plan.written_places(places)]

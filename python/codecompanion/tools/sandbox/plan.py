@@ -1,7 +1,7 @@
-"""From a workspace to the places a sandboxed command may read and write: a list of mounts. It changes nothing.
+"""The list of mounts of a sandbox, derived from the workspace: which paths a command reads and writes. Changes nothing.
 
-The places that matter are data (`hidden_paths.toml`). Of two places the deeper one wins: a workspace inside a hidden
-folder is seen (not among keys), a hidden folder inside the workspace is not. What the user lists wins over both.
+The paths are data (`hidden_paths.toml`). Of two nested paths the deeper one wins: a workspace inside a hidden folder is
+visible (except among keys), a hidden folder inside the workspace is not. Paths listed by the user override both.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Operation = Literal["write", "read", "empty_folder", "empty_file", "overlay"]
 _XDG: Final = {"XDG_STATE_HOME": ".local/state", "XDG_CACHE_HOME": ".cache"}
 _RANK: Final[dict[Operation, int]] = {"overlay": 0, "empty_folder": 1, "empty_file": 1, "read": 2, "write": 3}
 MAX_SOCKETS = 200
-"""So many sockets of other programs are looked for; one more costs a mount in every command."""
+"""Maximum number of other programs' sockets to hide; each costs a mount in every command."""
 
 _MAX_MODULE_FOLDERS = 1000
 _MAX_PARTS = 200
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """What a command finds at a path: a folder of the disk (`source`), nothing, or a copy of its own."""
+    """What a command sees at a path: a folder of the disk (`source`), nothing, or a private copy."""
 
     operation: Operation
     path: str
@@ -36,10 +36,10 @@ class Mount(msgspec.Struct, frozen=True):
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides which files a command reaches.
+    """The settings that decide which files a command reaches.
 
-    `private` is a folder of the workspace's own, outside of everything else: its `tmp` is the command's `/tmp`.
-    `hidden` are the plugin's own folders, `write` and `read` what the user listed.
+    `private` is a folder for this workspace, outside all other paths; its `tmp` becomes the command's `/tmp`. `hidden`
+    lists the plugin's folders, `write` and `read` the user's paths.
     """
 
     root: Path
@@ -58,12 +58,12 @@ def _table() -> dict[str, Any]:
 
 
 def variables_left_out() -> frozenset[str]:
-    """Return the variables that lead to programs a command cannot reach."""
+    """Return the variables to unset: they point to programs that a command cannot reach."""
     return frozenset(_table()["variables"])
 
 
 def cache_variables(places: Places, temporary: str) -> dict[str, str]:
-    """Return the variables that lead programs to a cache below `temporary` where the home folder has none yet."""
+    """Return the variables that move caches missing from the home folder below `temporary`."""
     return {
         variable: f"{temporary}/caches/{variable}"
         for name, variable in _table()["cache_variables"].items()
@@ -72,7 +72,7 @@ def cache_variables(places: Places, temporary: str) -> dict[str, str]:
 
 
 def hidden_places(places: Places) -> list[Path]:
-    """Return the real paths of what is hidden and exists, unless the user lists it."""
+    """Return the real paths of existing hidden places, except those that the user lists."""
     found = set(_real(_hidden_names(places)))
     listed = {*_listed(places.write, places), *_listed(places.read, places)}
     return sorted(found - listed)
@@ -86,7 +86,7 @@ def _hidden_names(places: Places) -> list[Path]:
 
 
 def _links(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the links that those of the paths that exist lead through, each where it really is."""
+    """Yield the real path of each symlink on the way to the existing ones among the paths."""
     for path in filter(os.path.exists, paths):
         here, left = Path("/"), [*reversed(path.parts[1:])]
         for _ in range(_MAX_PARTS):
@@ -101,10 +101,11 @@ def _links(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def rights_in_root(places: Places) -> Literal["write", "read", ""]:
-    """Return what a command may do in its workspace. In one that holds the home folder or the plugin's own it reads.
+    """Return the command's rights in its workspace: read-only if it contains the home folder or the plugin's folder.
 
-    There it could move a folder with hidden places in it aside and put its own in their stead, as it could with a link
-    that leads to a hidden place. One among the user's keys, which a link may lead to, stays hidden.
+    With write access the command could move a folder that contains hidden paths and put its own in its place, or
+    replace a symlink that leads to a hidden path. A workspace among the user's keys, which a symlink may point to,
+    stays hidden.
     """
     root = places.root.resolve()
     keys = {*_existing(_table()["keys"], places), *_real(places.hidden)} - set(_listed(places.read, places))
@@ -117,9 +118,9 @@ def rights_in_root(places: Places) -> Literal["write", "read", ""]:
 
 
 def written_places(places: Places, *, with_mounts: bool = True) -> list[str]:
-    """Return the real paths a command may write: its workspace and what the user lists.
+    """Return the real paths that a command may write: its workspace and the user's list.
 
-    Without mounts nothing can be taken out of a folder: a workspace with a hidden place in it is not written.
+    Without mounts a subfolder cannot be excluded, so a workspace that contains a hidden path is read-only.
     """
     root, hidden = str(places.root.resolve()), () if with_mounts else hidden_places(places)
     writes = rights_in_root(places) == "write" and not any(_is_below(str(path), root) for path in hidden)
@@ -127,7 +128,7 @@ def written_places(places: Places, *, with_mounts: bool = True) -> list[str]:
 
 
 def mounts(places: Places, *, overlays: bool) -> tuple[Mount, ...]:
-    """Return what is mounted, folders before the places below them."""
+    """Return the mounts, parent folders first."""
     found = dict[str, Mount]()
 
     def add(operation: Operation, path: Path, source: Path | str = "") -> None:
@@ -151,7 +152,7 @@ def mounts(places: Places, *, overlays: bool) -> tuple[Mount, ...]:
         if Path(folder).is_dir():
             add("write", Path(folder).resolve(), places.private / "tmp")
     root, rights = places.root.resolve(), rights_in_root(places)
-    if rights == "read" and str(root) != "/":  # all of the disk is readable
+    if rights == "read" and str(root) != "/":  # the whole disk is readable
         add("read", root, root)
     for name in written_places(places):
         add("write", Path(name), name)
@@ -164,9 +165,10 @@ def mounts(places: Places, *, overlays: bool) -> tuple[Mount, ...]:
 
 
 def _folders_above(mounts: Iterable[Mount]) -> list[str]:
-    """Return the folders between a place that a command writes and one in it that is hidden or only read.
+    """Return the folders between a writable path and a hidden or read-only path inside it.
 
-    Mounted themselves they cannot be moved: or the next command would find the hidden place under another name.
+    Mounting them prevents a command from moving them; otherwise the next command would find the hidden path under
+    another name.
     """
     kept = [mount for mount in mounts if mount.operation != "overlay"]
     closed = [mount.path for mount in kept if mount.operation == "empty_folder"]
@@ -182,7 +184,7 @@ def _folders_above(mounts: Iterable[Mount]) -> list[str]:
 
 
 def _is_useless(mount: Mount, all_of_them: Sequence[Mount]) -> bool:
-    """Return whether a mount would cover what it must not, or says what the one above says already."""
+    """Return whether a mount would cover a required path, or repeats the mount above it."""
     inside = [one for one in all_of_them if _is_below(one.path, mount.path)]
     if mount.operation == "overlay":
         return any(one.operation in ("write", "read", "overlay") for one in inside) or any(
@@ -190,7 +192,7 @@ def _is_useless(mount: Mount, all_of_them: Sequence[Mount]) -> bool:
         )
     above = [one for one in all_of_them if _is_below(mount.path, one.path)]
     nearest = above[-1] if above else None
-    # A file or folder below a hidden folder is hidden with it; one below a private folder is not there at all.
+    # A hidden folder hides its whole subtree; a private folder's subtree does not exist in the sandbox.
     hides = mount.operation in ("empty_folder", "empty_file")
     return hides and nearest is not None and (
         nearest.operation == "empty_folder" or (nearest.operation == "write" and nearest.source != nearest.path)
@@ -202,10 +204,11 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def repository_places(root: Path) -> list[tuple[Path, bool]]:
-    """Return the places of the workspace's repository, and whether a command writes there.
+    """Return the paths of the workspace's repository, and whether a command writes there.
 
-    A command may commit, but not say which programs git runs later. A linked worktree has its repository elsewhere: it
-    counts when that repository names this workspace as its worktree, too (a file `.git` alone could name any folder).
+    A command may commit, but not choose the programs that git runs later. A linked worktree has its repository
+    elsewhere: it counts only when that repository lists this workspace as its worktree, because a `.git` file alone
+    could name any folder.
     """
     git = root / ".git"
     if git.is_symlink():
@@ -213,7 +216,7 @@ def repository_places(root: Path) -> list[tuple[Path, bool]]:
     found: list[tuple[Path, bool]] = []
     if git.is_dir():
         common = git
-        found.append((git, True))  # mounted itself, so that it cannot be moved aside
+        found.append((git, True))  # mounted, so that it cannot be moved aside
     else:
         folder = _linked(git)
         if folder is None:
@@ -229,9 +232,9 @@ def repository_places(root: Path) -> list[tuple[Path, bool]]:
 
 
 def _submodules(folder: Path) -> list[Path] | None:
-    """Return the repositories of submodules; the name of one may have slashes, and it may have submodules itself.
+    """Return the repositories of submodules; their names may contain slashes, and they may have submodules.
 
-    None when there are too many folders to look at all of them.
+    None when there are too many folders to search.
     """
     found, left = list[Path](), [folder]
     for _ in range(_MAX_MODULE_FOLDERS):
@@ -240,7 +243,7 @@ def _submodules(folder: Path) -> list[Path] | None:
         here = left.pop()
         if not _is_real(here):
             continue
-        if (here / "config").is_file():  # which a command can neither remove nor move
+        if (here / "config").is_file():  # a command can neither remove nor move it
             found.append(here)
             left.append(here / "modules")
         elif here.is_dir():
@@ -262,7 +265,7 @@ def _linked(git: Path) -> Path | None:
 
 
 def _is_real(path: Path) -> bool:
-    """Return whether the path exists and no part of it is a link: mounted, a link would show what it leads to."""
+    """Return whether the path exists and contains no symlink: mounting a symlink would expose its target."""
     return path.exists() and path.resolve() == path
 
 
@@ -289,7 +292,7 @@ def _expanded(name: str, places: Places) -> list[Path]:
 
 
 def _real(paths: Iterable[Path]) -> list[Path]:
-    """Return the real paths of those that exist. The root of the disk is nobody's place."""
+    """Return the real paths of those that exist; the root of the disk is left out."""
     found = []
     for path in paths:
         try:
@@ -302,7 +305,7 @@ def _real(paths: Iterable[Path]) -> list[Path]:
 
 
 def _other_sockets() -> list[Path]:
-    """Return the sockets that programs of this system listen at, as the kernel lists them."""
+    """Return the sockets on which programs of this system listen, as the kernel lists them."""
     try:
         lines = Path("/proc/net/unix").read_text("utf-8", "replace").splitlines()[1:]
     except OSError:
@@ -325,9 +328,9 @@ def listed_to_write(places: Places) -> list[str]:
 
 
 def readable_without_namespaces(places: Places) -> tuple[str, ...]:
-    """Return the paths below which a command may read where nothing can be mounted: all but those hidden.
+    """Return the paths below which a command may read when nothing can be mounted: all except hidden ones.
 
-    Landlock only adds rights, so each folder above a hidden place is given entry by entry.
+    Landlock only adds rights, so every folder above a hidden path is expanded to its entries.
     """
     hidden = {*map(str, hidden_places(places)), "/tmp", "/var/tmp"}  # noqa: S108
     shown = [*map(Path, written_places(places, with_mounts=False)), *_listed(places.read, places)]

@@ -1,4 +1,4 @@
-"""Whether a kind of sandbox holds on this system: one command that attempts to write and to read outside."""
+"""Test a kind of sandbox on this system with one command that tries to write and read outside."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MakeConfined = Callable[[Kind, tuple[str, ...], plan.Places, Path, bool, Pipes, 
 def why_not(
     kind: Kind, confined: MakeConfined, home: Path, needed: tuple[Path, ...], environment: Mapping[str, str]
 ) -> str:
-    """Return why a kind does not hold here: what it let through, or what it says; "" = it holds."""
+    """Return why a kind does not work here: what it let through, or its error; "" means that it works."""
     if kind == "bubblewrap":
         try:
             find_program("bwrap", search_path=environment.get("PATH", ""), of_root=True)
@@ -63,7 +63,7 @@ def why_not(
 
 
 def _run(confined: Callable[[Pipes], Confined]) -> tuple[int | None, str]:
-    """Return the exit code of a confined command and what was said of a failure."""
+    """Return the exit code of a confined command and its error message."""
     with launcher_pipes() as launcher:
         made = confined(launcher.theirs)
         ended = subprocess.run(

@@ -1,8 +1,8 @@
-"""The sandbox of a host: which kind this system has, and the command line that runs a program in it (issue 20 §3).
+"""The sandbox of a host: the kind this system supports, and command lines that run programs in it (issue 20 §3).
 
-Three kinds, in the order they are tried: `bubblewrap` where it is installed and works, `namespaces` made by our own
-launcher, `landlock` with a filter of system calls where the system forbids namespaces. macOS has `sandbox-exec`. Each
-is tried once, with a command that attempts to write and read outside; what does not hold is not used.
+The kinds in the order of preference: `bubblewrap` if it is installed and works, `namespaces` created by our launcher,
+and `landlock` with a system call filter where the system forbids namespaces; on macOS `sandbox-exec`. Each is tested
+once with a command that tries to write and read outside; a kind that fails the test is not used.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from codecompanion.tools.sandbox.macos import profile
 LINUX_KINDS: Final[tuple[Kind, ...]] = ("bubblewrap", "namespaces", "landlock")
 MAX_PROCESSES = 4096
 _MEMORY_SHARE = 0.75
-"""So much of the machine's memory all processes of a command may take together."""
+"""Maximum share of the machine's memory for all processes of a command together (0..1)."""
 _LAUNCHER = Path(__file__).with_name("inside") / "launcher.py"
 _DEVICES: Final = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts"))
 _TO_PREPARE: Final = ("--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_DAC_OVERRIDE")
-"""Rights within its own namespace that the launcher needs to mount copies of caches, and drops before the command."""
+"""Rights within its namespace that the launcher needs to mount cache copies; it drops them before the command starts.
+"""
 _INSIDE: Final = "/run/codecompanion"
 PYTHON = str(Path(getattr(sys, "_base_executable", "") or sys.executable).resolve())
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
@@ -41,7 +42,7 @@ _NOT_STOPPED: Final[Mapping[Kind, str]] = {
 
 
 class Sandbox:
-    """The sandbox of all commands of a host. Its methods read the disk and start programs: call them in a thread."""
+    """The sandbox for all commands of a host. Its methods read the disk and start programs: call them in a thread."""
 
     def __init__(
         self,
@@ -51,9 +52,9 @@ class Sandbox:
         environment: Mapping[str, str] | None = None,
         kinds: Sequence[Kind] | None = None,
     ) -> None:
-        """`private` is where commands keep their temporary files and caches, `hidden` the plugin's own folders.
+        """Set the folder for temporary files and caches of commands (`private`) and the plugin's folders (`hidden`).
 
-        `kinds` are tried in place of all that this system could have.
+        `kinds` replaces the kinds that this system could have.
         """
         self.settings = settings
         self._private, self._hidden = private, tuple(hidden)
@@ -65,21 +66,21 @@ class Sandbox:
         self._found: Kind | None = None
         self._overlays = False
         self.failures: dict[Kind, str] = {}
-        """Why the kinds that were tried do not work here."""
+        """Why each tested kind does not work here."""
 
-    # ---- which kind
+    # ---- selection of the kind
 
     @property
     def kind(self) -> Kind:
-        """Return the kind in force, "" = none; the first call tries them, in less than a second."""
+        """Return the kind in use, "" if none works; the first call tests them, in less than a second."""
         if self.settings.mode == "off":
             return ""
         with self._lock:
             if self._found is None:
                 ways = [(kind, kind in ("bubblewrap", "namespaces")) for kind in self._kinds]
                 if "bubblewrap" in self._kinds:
-                    # As an ordinary user bubblewrap 0.8 lets nobody mount copies of caches, without which many builds
-                    # fail: then our own namespaces are better.
+                    # For ordinary users, bubblewrap 0.8 cannot mount cache copies, without which many builds fail: our
+                    # own namespaces are better then.
                     ways.insert(len(ways) - ("landlock" in self._kinds), ("bubblewrap", False))
                 found: Kind = next((kind for kind, overlays in ways if self._holds(kind, overlays=overlays)), "")
                 self._found = found
@@ -87,34 +88,34 @@ class Sandbox:
 
     @property
     def refuses(self) -> str:
-        """Return why no command may run at all, "" = commands may."""
+        """Return why no command may run; "" means that commands may run."""
         if self.settings.mode != "required" or self.kind:
             return ""
         return f'Commands need a sandbox (`sandbox = "required"`), and this system has none: {self.why_none()}.'
 
     def why_none(self) -> str:
-        """Return why there is no sandbox, a clause."""
+        """Return why there is no sandbox, as a clause."""
         if self.settings.mode == "off":
             return "it is switched off"
         if not self._kinds:
-            return f"there is none for {sys.platform}"
+            return f"none is available for {sys.platform}"
         return "; ".join(f"{kind}: {why}" for kind, why in self.failures.items())
 
     @property
     def limits_hosts(self) -> bool:
-        """Return whether a command may be given some hosts instead of the whole network.
+        """Return whether a command can be limited to some hosts instead of the whole network.
 
-        That takes a network of its own, and no proxy of the user's on the way out.
+        This needs a private network namespace and no user proxy on the way out.
         """
         has_proxy = any(self._environment.get(name) for name in _PROXIES)
         return self.kind in ("bubblewrap", "namespaces") and not has_proxy
 
     def not_stopped(self) -> str:
-        """Return what the kind in force does not keep a command from, a clause or ""."""
+        """Return the actions that the kind in use does not prevent, as a clause, or ""."""
         return _NOT_STOPPED.get(self.kind, "")
 
     def _holds(self, kind: Kind, *, overlays: bool) -> bool:
-        from codecompanion.tools.sandbox.probe import why_not  # what it imports is not needed before the first command
+        from codecompanion.tools.sandbox.probe import why_not  # its imports are not needed before the first command
 
         self._overlays = overlays
         why = why_not(kind, self._confined, self.home, self._needed(), self._environment)
@@ -122,14 +123,14 @@ class Sandbox:
             self.failures[kind] = why
         return not why
 
-    # ---- running in it
+    # ---- running a command in it
 
     def confine(
         self, argv: Sequence[str], root: Path, cwd: Path, environment: Mapping[str, str], pipes: Pipes, *, network: bool
     ) -> Confined:
-        """Return the command line and environment that run a program of the workspace in the sandbox."""
+        """Return the command line and environment that run a program in the sandbox."""
         places = self._places(root)
-        with contextlib.suppress(OSError):  # a command could make the folder where there is none
+        with contextlib.suppress(OSError):  # a command could create the folder where it is missing
             git = root / ".git"
             if plan.rights_in_root(places) == "write" and not git.is_symlink() and (git / "HEAD").is_file():
                 (git / "hooks").mkdir(exist_ok=True)
@@ -137,7 +138,7 @@ class Sandbox:
         return self._confined(self.kind, tuple(argv), places, cwd, network, pipes, environment)
 
     def only_reads(self, root: Path) -> bool:
-        """Return whether commands in a workspace cannot write there, as in the home folder."""
+        """Return whether commands cannot write in a workspace, such as the home folder."""
         places = self._places(root)
         return str(places.root.resolve()) not in plan.written_places(places, with_mounts=self.kind != "landlock")
 
@@ -148,7 +149,7 @@ class Sandbox:
         )  # fmt: skip
 
     def private_folder(self, root: Path) -> Path:
-        """Return the folder of a workspace for temporary files and copies of caches; it is made."""
+        """Return the workspace's folder for temporary files and cache copies; create it if missing."""
         import hashlib
         import tempfile
 
@@ -156,7 +157,7 @@ class Sandbox:
         if self._private is not None:
             with contextlib.suppress(OSError):
                 return _made(self._private / name)
-        self._private = Path(tempfile.mkdtemp(prefix="codecompanion-sandbox-"))  # the data folder cannot be written
+        self._private = Path(tempfile.mkdtemp(prefix="codecompanion-sandbox-"))  # the data folder is not writable
         return _made(self._private / name)
 
     @property
@@ -165,7 +166,7 @@ class Sandbox:
         return Path(self._environment.get("HOME") or "~").expanduser().resolve()
 
     def _needed(self) -> tuple[Path, ...]:
-        """Return what the launcher needs where it would be hidden; the launcher itself is built in this process."""
+        """Return paths that the launcher needs although they would be hidden; the launcher is built in this process."""
         return (
             (_LAUNCHER.parent, Path(sys.base_prefix)) if str(Path(sys.base_prefix)) != "/usr" else (_LAUNCHER.parent,)
         )
@@ -217,9 +218,9 @@ class Sandbox:
 
 
 def _without_libraries(environment: Mapping[str, str], root: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Return what the launcher is started with, and the variables that say which libraries the command loads.
+    """Return the launcher's environment, and the variables that choose the libraries of the command.
 
-    The launcher and bubblewrap run outside of the sandbox, in the workspace: from there they must load nothing.
+    The launcher and bubblewrap run outside the sandbox, in the workspace, and must not load libraries from there.
     """
     of_command = {name: value for name, value in environment.items() if name.startswith("LD_") or name == "GCONV_PATH"}
     kept = {name: value for name, value in environment.items() if name not in of_command}
@@ -235,7 +236,7 @@ def _made(folder: Path) -> Path:
 
 
 def _launched(told: Mapping[str, object], argv: tuple[str, ...], plan: int) -> tuple[str, ...]:
-    """Write the plan where the launcher reads it, and return the launcher's command line."""
+    """Write the plan to the launcher's file and return the launcher's command line."""
     with open(plan, "wb", closefd=False) as file:
         file.write(msgspec.json.encode(told))
     return (PYTHON, "-I", "-S", str(_LAUNCHER), str(plan), *argv)
@@ -254,7 +255,7 @@ def _with_empty_file(mounts: Sequence[plan.Mount], private: Path) -> list[plan.M
 
 
 def _inner_mounts(mounts: Sequence[plan.Mount], private: Path) -> list[tuple[str, str, str]]:
-    """Return what the launcher mounts inside of bubblewrap: the copies of caches, and again what is hidden in them."""
+    """Return the mounts that the launcher adds inside bubblewrap: cache copies, and the hidden paths within them."""
     overlays = [mount.path for mount in mounts if mount.operation == "overlay"]
     inner = [
         mount
@@ -267,7 +268,7 @@ def _inner_mounts(mounts: Sequence[plan.Mount], private: Path) -> list[tuple[str
 def _bubblewrap(
     program: str, mounts: Sequence[plan.Mount], private: Path, cwd: Path, *, network: bool, prepares: bool
 ) -> tuple[str, ...]:
-    """Return the beginning of the command line. `prepares`: the launcher inside mounts copies of caches first."""
+    """Return the first part of the command line. `prepares`: the inner launcher mounts cache copies first."""
     found = [
         program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
         *(() if network else ("--unshare-net",)),
@@ -275,7 +276,7 @@ def _bubblewrap(
         "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
     ]  # fmt: skip
     for path in () if prepares else ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
-        if Path(path).exists():  # bubblewrap leaves them to root; the launcher guards them itself
+        if Path(path).exists():  # bubblewrap leaves them to root; the launcher protects them
             found += ["--ro-bind", path, path]
     empty: list[str] = []
     for mount in mounts:

@@ -1,4 +1,4 @@
-"""Whether the sandbox made a command fail: a guess from the words of its output. Pure."""
+"""Guess from the output of a failed command whether the sandbox caused the failure. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from codecompanion.formats.package_table import package_table
 
 Trouble = Literal["", "network", "outside", "unsure"]
 LOOKED_AT_CHARS = 8_000
-"""The reason of a failure is near the end of the output."""
+"""Characters from the end of the output to search: the cause of a failure is near the end."""
 
 MAX_HOSTS = 10
 
 
 def trouble_of(output: str) -> tuple[Trouble, str]:
-    """Return what the output of a failed command says of the sandbox, and the words of the table that say it."""
+    """Return the likely sandbox cause in the output of a failed command, and the matching words of the table."""
     table, end = package_table("tools/sandbox/trouble.toml"), output[-LOOKED_AT_CHARS:].lower()
     kinds: tuple[Trouble, ...] = ("outside", "network", "unsure")
     found = ((kind, word) for kind in kinds for word in table[kind] if _whole(word).search(end))
@@ -25,12 +25,12 @@ def trouble_of(output: str) -> tuple[Trouble, str]:
 
 @cache
 def _whole(word: str) -> re.Pattern[str]:
-    """Return a pattern for a word of the table, not as a part of another (`enotfound` in `ModuleNotFoundError`)."""
+    """Return a pattern that matches a word of the table only as a whole (not `enotfound` in `ModuleNotFoundError`)."""
     return re.compile(rf"(?<!\w){re.escape(word)}" + ("" if " " in word else r"(?!\w)"))
 
 
 def unresolved_hosts(output: str) -> tuple[str, ...]:
-    """Return the hosts whose names could not be resolved, as the output of a failed command reports them."""
+    """Return the hosts that the output of a failed command reports as unresolved."""
     end = output[-LOOKED_AT_CHARS:]
     found = dict[str, None]()
     for pattern in package_table("tools/sandbox/trouble.toml")["unresolved"]:

@@ -1,1 +1,1 @@
-"""Programs that run in the sandbox, or build it: the standard library alone."""
+"""Programs that build the sandbox or run in it; they import only the standard library."""

@@ -1,8 +1,8 @@
-"""Take rights away from this process for ever: capabilities, system calls, files, sizes. Linux, standard library only.
+"""Drop rights of this process permanently: capabilities, system calls, files, resources. Linux, standard library only.
 
-Used by `launcher.py` right before a command starts, so it imports nothing of the package. Every function raises
-`OSError` when the system refuses. Sources: man 2 prctl, capset, seccomp; kernel documentation userspace-api/landlock
-and userspace-api/seccomp_filter.
+`launcher.py` calls these functions just before the command starts, so this module imports nothing from the package.
+Every function raises `OSError` when the system refuses. Sources: man 2 prctl, capset, seccomp; kernel documentation
+userspace-api/landlock and userspace-api/seccomp_filter.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ SCOPE_ABSTRACT, SCOPE_SIGNAL = 1, 2
 
 
 def check(result: int) -> int:
-    """Return the result of a call of libc; raise its error."""
+    """Return the result of a libc call, or raise its error."""
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -39,7 +39,7 @@ def check(result: int) -> int:
 
 
 def prctl(option: int, value: int, third: int = 0) -> int:
-    """Control this process (man 2 prctl); return the answer."""
+    """Call prctl on this process (man 2 prctl) and return the result."""
     return check(_libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(third), 0, 0))
 
 
@@ -50,7 +50,7 @@ def system_call(number: int, *arguments: object) -> int:
 
 
 def libc() -> ctypes.CDLL:
-    """Return the C library, with errno kept."""
+    """Return the C library, with errno preserved."""
     return _libc
 
 
@@ -58,13 +58,13 @@ def libc() -> ctypes.CDLL:
 
 
 def drop_capabilities() -> None:
-    """Drop every capability, now and for every program that is started later."""
+    """Drop every capability for this process and for every program that it starts."""
     with contextlib.suppress(OSError):
         prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR)
     for number in range(64):
         try:
             prctl(_PR_CAPBSET_DROP, number)
-        except OSError:  # none of that number, or none may be dropped: then none can be gained either
+        except OSError:  # no such capability, or dropping is not permitted: then none can be gained either
             break
     header = struct.pack("Ii", _CAPSET_VERSION, 0)
     system_call(_CAPSET_CALL[platform.machine()], header, bytes(24))
@@ -86,7 +86,7 @@ _NUMBER, _MACHINE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
 
 
 def seccomp_program(machine: str, families: tuple[int, ...]) -> bytes:
-    """Return the filter for a machine; a command opens sockets of these families alone."""
+    """Return the seccomp filter for a machine; it lets a command open sockets of these families only."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "syscalls.json"), "rb") as file:
         table = json.load(file)
     ours = table["machines"][machine]
@@ -123,13 +123,13 @@ def _allow() -> bytes:
 
 
 def _look(number: int, argument: int, tests: list[bytes]) -> list[bytes]:
-    """Return the tests of an argument of one call, after which the call is allowed."""
+    """Return the argument tests under which one system call is allowed."""
     body = [struct.pack("HBBI", _LOAD, 0, 0, argument), *tests, _allow()]
     return [_jump(_EQUAL, number, 0, len(body)), *body]
 
 
 def filter_system_calls(families: tuple[int, ...]) -> None:
-    """Install the filter for this process and its children; it also keeps setuid programs from gaining anything."""
+    """Install the filter for this process and its children; setuid programs can no longer gain rights."""
     program = seccomp_program(platform.machine(), families)
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
     buffer = ctypes.create_string_buffer(program, len(program))
@@ -146,7 +146,7 @@ NO_FAMILY: tuple[int, ...] = ()
 
 
 def landlock_version() -> int:
-    """Return the version of Landlock in this kernel, 0 = none."""
+    """Return the kernel's Landlock version; 0 means that Landlock is missing."""
     try:
         return system_call(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(1))
     except OSError:
@@ -154,7 +154,7 @@ def landlock_version() -> int:
 
 
 def restrict(paths: list[tuple[str, int]], scope: int) -> None:
-    """Allow the listed rights below the listed paths and no others; without paths, scope alone is restricted."""
+    """Allow only the listed rights below the listed paths; without paths, restrict only the scope."""
     version = landlock_version()
     rights = _FS_RIGHTS[min(version, 5)] if version and paths else 0
     scope = scope if version >= 6 else 0
@@ -174,7 +174,7 @@ def restrict(paths: list[tuple[str, int]], scope: int) -> None:
 def _allow_below(rules: int, path: str, allowed: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:  # it went away
+    except OSError:  # it was removed
         return
     try:
         if not os.path.isdir(f"/proc/self/fd/{place}"):
@@ -190,9 +190,9 @@ def _allow_below(rules: int, path: str, allowed: int) -> None:
 
 
 def limit_sizes(processes: int, memory_bytes: int) -> None:
-    """Bound what one process may take; the sum over all of them is watched by the launcher.
+    """Limit the resources of one process; the launcher watches the total of all processes.
 
-    `processes` counts those of a user namespace; 0 = the user's other programs would count too, so there is no bound.
+    `processes` is the limit of a user namespace; 0 means no limit, because the user's other programs would count too.
     """
     bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_DATA, memory_bytes)]
     for kind, amount in [*bounds, (resource.RLIMIT_NPROC, processes)] if processes else bounds:
@@ -201,4 +201,4 @@ def limit_sizes(processes: int, memory_bytes: int) -> None:
             most = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
             resource.setrlimit(kind, (most, most))
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-        file.write("500")  # when memory runs out, the command ends before the editor does
+        file.write("500")  # when memory runs out, kill the command before the editor

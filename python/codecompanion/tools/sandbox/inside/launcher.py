@@ -1,13 +1,13 @@
 """Run one command in a sandbox: `python -I -S launcher.py DESCRIPTOR COMMAND…`. Linux, standard library only.
 
-DESCRIPTOR is an open file with the plan, JSON written by `tools/sandbox/sandbox.py`. `kind` says how much is left to
-do: "namespaces" builds the sandbox here, "bubblewrap" is started inside of one, "landlock" has no namespaces and
-restricts the command itself.
+DESCRIPTOR is an open file with the plan, JSON written by `tools/sandbox/sandbox.py`. `kind` selects the work:
+"namespaces" builds the sandbox here, "bubblewrap" starts inside one that exists, "landlock" restricts the command
+itself without namespaces.
 
-In all three this process stays as the parent of everything the command starts (process 1 of its own process namespace,
-or a subreaper) and ends all of it. `control` is a pipe from the host: any byte asks the processes to end, its end means
-that the host is gone. `status` is a pipe to the host: a blank as soon as the launcher runs, one JSON object when all is
-over.
+In all three cases this process remains the parent of everything that the command starts (process 1 of a process
+namespace, or a subreaper) and ends all of it. `control` is a pipe from the host: any byte asks the processes to end;
+end-of-file means that the host has exited. `status` is a pipe to the host: a blank as soon as the launcher runs, and
+one JSON object at the end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import signal
 import sys
 import time
 
-TYPE_CHECKING = False  # importing typing takes 10 ms of every command
+TYPE_CHECKING = False  # importing typing would add 10 ms to every command
 if TYPE_CHECKING:
     from typing import Any
 
@@ -33,11 +33,11 @@ else:
     import confinement
 
 GRACE_S = 0.4
-"""How long processes have to end after SIGTERM. Less than the host waits (`commands/process.py`)."""
+"""Seconds that processes have to end after SIGTERM; shorter than the host's wait (`commands/process.py`)."""
 LEFT_S = 0.5
-"""How long processes in the background have to end by themselves after the command."""
+"""Seconds that background processes have to end after the command has ended."""
 WATCH_S = 0.2
-"""How often memory and processes are added up."""
+"""Seconds between two measurements of memory and process count."""
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
 _CLONE_NEWNS, _CLONE_NEWCGROUP, _CLONE_NEWUTS, _CLONE_NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
 _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
@@ -76,7 +76,7 @@ def _write(path: str, text: str) -> None:
 
 
 def enter_namespaces(network: bool) -> None:
-    """Leave the namespaces of the host; the next child is process 1."""
+    """Leave the host's namespaces; the next child becomes process 1."""
     user, group = os.geteuid(), os.getegid()
     flags = _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWIPC | _CLONE_NEWUTS | _CLONE_NEWCGROUP
     confinement.check(confinement.libc().unshare(flags if network else flags | _CLONE_NEWNET))
@@ -86,7 +86,7 @@ def enter_namespaces(network: bool) -> None:
 
 
 def _place(base: str, path: str, is_folder: bool) -> str:
-    """Return where a path is below the new root; it is made when a private folder lacks it."""
+    """Return a path below the new root; create it where a private folder lacks it."""
     target = base + path
     if not os.path.lexists(target):
         os.makedirs(target if is_folder else os.path.dirname(target), exist_ok=True)
@@ -96,7 +96,7 @@ def _place(base: str, path: str, is_folder: bool) -> str:
 
 
 def build_root(plan: Plan) -> None:
-    """Make the file system of the sandbox and go into it."""
+    """Build the sandbox's file system and enter it."""
     base = plan["base"]
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
     _mount("/", base, None, _MS_BIND | _MS_REC)
@@ -110,7 +110,7 @@ def build_root(plan: Plan) -> None:
 
 
 def apply_mounts(mounts: list[tuple[str, str, str]], base: str) -> None:
-    """Mount what the plan lists, folders before the places below them."""
+    """Apply the mounts of the plan, parent folders first."""
     for operation, path, source in mounts:
         if operation == "overlay":
             _overlay(base + path, path, source)
@@ -120,20 +120,20 @@ def apply_mounts(mounts: list[tuple[str, str, str]], base: str) -> None:
         except OSError:
             if operation == "write":
                 raise
-            continue  # it went away meanwhile: nothing is to be hidden
+            continue  # removed by now: nothing to hide
         if operation == "empty_folder":
             _mount("tmpfs", base + path, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=0755,size=64k")
         else:
             target = base + path
             _mount(source, target, None, _MS_BIND | _MS_REC)
             _set_flags(target, _MS_NOSUID | _MS_NODEV | (_MS_RDONLY if operation == "read" else 0))
-    for operation, path, _ in mounts:  # by now it has the places that others are mounted on
+    for operation, path, _ in mounts:  # its mount points exist by now
         if operation == "empty_folder" and os.path.isdir(base + path):
             _mount(None, base + path, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
 
 
 def _overlay(target: str, lower: str, private: str) -> None:
-    """Let writes below a folder go to a private one. Where the system cannot do it, the folder is read-only."""
+    """Redirect writes below a folder to a private copy; mount it read-only where the system has no overlays."""
     with contextlib.suppress(OSError):
         options = f"lowerdir={lower},upperdir={private}/upper,workdir={private}/work,userxattr"
         _mount("overlay", target, "overlay", _MS_NOSUID | _MS_NODEV, options)
@@ -161,9 +161,9 @@ def _make_proc(proc: str, processes: int) -> None:
 
 
 def _guard_proc(proc: str, processes: int) -> None:
-    """Bound the number of processes, and let nobody write settings of the kernel: they belong to root, whoever that is.
+    """Limit the number of processes, and make kernel settings read-only: root may write them, in the sandbox too.
 
-    Linux counts the processes of each process namespace since 6.14; the limit of resources does not hold for root.
+    Since 6.14 Linux counts processes per process namespace; the resource limit does not apply to root.
     """
     with contextlib.suppress(OSError, ValueError):
         if _version() >= (6, 14):
@@ -181,7 +181,7 @@ def _version() -> tuple[int, int]:
 
 
 def start_loopback() -> None:
-    """Let programs in the sandbox reach each other; nothing else is on that network."""
+    """Bring up the loopback interface, the only one in this network, so that sandboxed programs reach each other."""
     import fcntl
     import socket
     import struct
@@ -191,7 +191,7 @@ def start_loopback() -> None:
 
 
 def open_proxy(descriptor: int) -> None:
-    """Open a listening socket for the host's proxy, send it there, and point programs to it."""
+    """Open a listening socket, send it to the host's proxy, and point programs to it."""
     import socket
 
     with socket.socket(fileno=descriptor) as host, socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
@@ -210,7 +210,7 @@ def open_proxy(descriptor: int) -> None:
 
 
 def _confine(plan: Plan) -> None:
-    """Take away what the command must not have; this process is the command from here on."""
+    """Drop the command's rights; this process becomes the command."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     landlock = plan["kind"] == "landlock"
@@ -230,7 +230,7 @@ def _confine(plan: Plan) -> None:
 
 
 def _start(plan: Plan, command: list[str]) -> tuple[int, int]:
-    """Start the command and return its process, and the reading end of a pipe on which a failure to start is told."""
+    """Start the command; return its process and the read end of a pipe that reports a failed start."""
     told, tells = os.pipe()
     pid = os.fork()
     if pid:
@@ -247,14 +247,14 @@ def _start(plan: Plan, command: list[str]) -> tuple[int, int]:
 
 
 class Family:
-    """All processes below this one. `all_of_them`: this is process 1 of a process namespace of its own."""
+    """All processes below this one. `all_of_them`: this is process 1 of a private process namespace."""
 
     def __init__(self, all_of_them: bool) -> None:
         self.all_of_them = all_of_them
         self._shared_before = _shared_bytes()
 
     def signal(self, number: int) -> None:
-        """Signal them all."""
+        """Send a signal to all of them."""
         with contextlib.suppress(OSError):
             if self.all_of_them:
                 os.kill(-1, number)
@@ -264,7 +264,7 @@ class Family:
                     os.kill(pid, number)
 
     def _stopped(self) -> set[int]:
-        """Stop them all, those too that they start meanwhile; return them."""
+        """Stop all of them, including those they start in the meantime; return their ids."""
         found: set[int] = set()
         while new := [pid for pid in self.members() if pid not in found]:
             for pid in new:
@@ -290,7 +290,7 @@ class Family:
         return found
 
     def excess(self, plan: Plan) -> str:
-        """Return which limit they exceed together, "" = none."""
+        """Return which limit they exceed in total; "" means none."""
         members = self.members()
         if len(members) > plan["processes"]:
             return "processes"
@@ -298,12 +298,12 @@ class Family:
         for pid in members:
             with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm", "rb") as file:
                 words = file.read(200).split()
-                taken += (int(words[1]) - int(words[2])) * _PAGE  # without what is shared
+                taken += (int(words[1]) - int(words[2])) * _PAGE  # without shared memory
         return "memory" if taken > plan["memory_bytes"] else ""
 
 
 def _shared_bytes() -> int:
-    """Return the shared memory of the whole machine: of a command's own part some is in no process (`memfd`, tmpfs)."""
+    """Return the machine's shared memory: part of a command's share belongs to no process (`memfd`, tmpfs)."""
     with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/meminfo", "rb") as file:
         return int(file.read().split(b"Shmem:")[1].split()[0]) * 1024
     return 0
@@ -314,7 +314,7 @@ def _told(problem: str) -> Plan:
 
 
 def serve(plan: Plan, command: list[str], all_of_them: bool) -> None:
-    """Run the command to its end, end everything it started, and tell the host how it went."""
+    """Run the command until it ends, end everything it started, and report the result to the host."""
     control, status = plan["control"], plan["status"]
     wake, wakes = os.pipe()
     os.set_blocking(wakes, False)
@@ -325,7 +325,7 @@ def serve(plan: Plan, command: list[str], all_of_them: bool) -> None:
     main, failure = _start(plan, command)
     with os.fdopen(failure, "rb") as pipe:
         problem = pipe.read().decode("utf-8", "replace")
-    for standard in (0, 1, 2):  # the output belongs to the command: it ends when the last of its processes has
+    for standard in (0, 1, 2):  # the output belongs to the command: it ends with the last of its processes
         os.dup2(os.open(os.devnull, os.O_RDWR), standard)
     family, told = Family(all_of_them), _told(problem)
     code: int | None = None
@@ -349,7 +349,7 @@ def serve(plan: Plan, command: list[str], all_of_them: bool) -> None:
         if is_over:
             break
         if control in ready:
-            if not os.read(control, 16):  # the host is gone
+            if not os.read(control, 16):  # the host has exited
                 family.signal(signal.SIGKILL)
                 watched = [wake]
             elif kill_at == float("inf"):
@@ -369,7 +369,7 @@ def serve(plan: Plan, command: list[str], all_of_them: bool) -> None:
 
 
 def main(plan: Plan, command: list[str]) -> None:
-    """Build the sandbox as far as it is to be built, and run the command in it."""
+    """Build the sandbox as far as the plan asks, and run the command in it."""
     for descriptor in (plan["control"], plan["status"], *([plan["proxy"]] if plan["proxy"] >= 0 else [])):
         os.set_inheritable(descriptor, False)
     os.write(plan["status"], b" ")
