@@ -1,8 +1,8 @@
-"""A command line as the simple commands it is made of, when a shell would start nothing but these. Pure.
+"""Split a command line into simple commands if the shell does nothing more than start them. Pure.
 
-`grep -n x a.py | head -5` is two of them. None for a line in which the shell does more: substitutions, variables,
-globs, braces, redirections into files, assignments, background jobs, comments. Quotes and backslashes are allowed
-around text that the shell takes as it is; so are `2>&1` and what throws output away (`2>/dev/null`).
+`grep -n x a.py | head -5` has two of them. The result is None if the shell does more: substitutions, variables, globs,
+braces, redirections to files, assignments, background jobs, comments. Quotes and backslashes are allowed around literal
+text, and so are `2>&1` and discarded output (`2>/dev/null`).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _LITERAL_AFTER_BACKSLASH = frozenset("()[]{}*?!.;$|&<>'\"\\#~^+-/=:, @%")
 
 
 class SimpleCommand(msgspec.Struct, frozen=True):
-    """One program with its words; `before` is the operator that stands before it ("" for the first)."""
+    """One program with its words; `before` is the operator to its left ("" for the first command)."""
 
     words: tuple[str, ...]
     before: str = ""
 
 
 def simple_commands(command: str) -> tuple[SimpleCommand, ...] | None:
-    """Return the simple commands of a line, None when the shell would do anything besides starting them."""
+    """Return the simple commands of a line, or None if the shell would do more than start them."""
     found: list[SimpleCommand] = []
     rest, before = command.strip(" \t\n"), ""
     while True:
@@ -46,7 +46,7 @@ def simple_commands(command: str) -> tuple[SimpleCommand, ...] | None:
 
 
 def words(command: str) -> tuple[str, ...] | None:
-    """Return the words of a line that is one simple command, None when it is anything else."""
+    """Return the words of a line with a single simple command, otherwise None."""
     found = simple_commands(command)
     return found[0].words if found is not None and len(found) == 1 else None
 
@@ -91,7 +91,7 @@ def _one(text: str) -> tuple[tuple[str, ...], int] | None:
 
 
 def _quoted(text: str, at: int) -> tuple[str, int] | None:
-    """Return what the quotes at `at` stand for and where they end."""
+    """Return the unquoted text of the quotes at `at`, and the position after them."""
     quote, found = text[at], ""
     at += 1
     while at < len(text) and text[at] != quote:
@@ -108,5 +108,5 @@ def _quoted(text: str, at: int) -> tuple[str, int] | None:
 
 
 def is_odd(char: str) -> bool:
-    """Return whether a character does not show, or looks like a blank and is not one."""
+    """Return whether a character is invisible, or a blank other than the usual ones."""
     return char not in (" ", "\t") and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zs", "Zl", "Zp")

@@ -1,6 +1,6 @@
-"""The files that say what a command runs (`Makefile` for `make test`): their names and one hash of all of them.
+"""The files that define what a command runs (`Makefile` for `make test`): their names and one hash over all of them.
 
-Reads the disk: call it in a thread. A grant of such a command is for these very contents (issue 20).
+Reads the disk: call it in a thread. A grant for such a command applies to these exact contents (issue 20).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_INCLUDED = 64
 
 
 class Defined(msgspec.Struct, frozen=True):
-    """Which files define a command (relative to the workspace), and the hash of their names and contents."""
+    """The files that define a command (relative to the workspace), and a hash of their names and contents."""
 
     files: tuple[str, ...]
     digest: str
@@ -34,11 +34,10 @@ class Defined(msgspec.Struct, frozen=True):
 def defined_by(
     patterns: Iterable[str], folder: Path, root: Path, walk: Callable[[Path], Iterator[Path]], *, includes: str = ""
 ) -> Defined | None:
-    """Return what defines a command that runs in `folder`, None when that cannot be known.
+    """Return the files that define a command in `folder`, or None if they cannot be determined.
 
-    A plain name is looked for in the folder and in those above it up to the root; `**/name` and `**/*.end` anywhere
-    in the workspace.
-    `includes`: of what kind the files are ("make", "just", "task") whose included files count too.
+    A plain name is searched for in the folder and its parents up to the root; `**/name` and `**/*.end` anywhere in the
+    workspace. `includes` is the kind of files ("make", "just", "task") whose includes count too.
     """
     anywhere = {pattern.removeprefix("**/") for pattern in patterns if pattern.startswith("**/")}
     named = [pattern for pattern in patterns if not pattern.startswith("**/")]
@@ -66,7 +65,7 @@ def _upwards(folder: Path, root: Path) -> Iterator[Path]:
 
 
 def _with_included(found: set[Path], folder: Path) -> set[Path] | None:
-    """Return the Makefiles of the folder and what they include, None when a name is made by make itself."""
+    """Return the Makefiles of the folder and the files they include, or None if make computes an included name."""
     found = {path for path in found if path.parent == folder}
     left, known = list(found), set(found)
     while left:
@@ -87,7 +86,7 @@ def _with_included(found: set[Path], folder: Path) -> set[Path] | None:
 
 
 def _with_imported(found: set[Path], kind: str) -> set[Path] | None:
-    """Return the files and what they import, None when an included file is named in a way that is not read here."""
+    """Return the files and their imports, or None if an included file is named in a form that is not parsed here."""
     left, known = list(found), set(found)
     while left:
         file = left.pop()
@@ -122,7 +121,7 @@ def _hashed(paths: list[Path], root: Path) -> Defined | None:
 
 
 def _content(path: Path) -> bytes:
-    """Return what stands for a file: its content, of a folder the contents below, of nothing the word "absent"."""
+    """Return the bytes to hash for a file: its content, "absent" for a missing one, all contents below a folder."""
     if path.is_dir():
         whole = hashlib.sha256()
         for number, (parent, folders, files) in enumerate(os.walk(path)):

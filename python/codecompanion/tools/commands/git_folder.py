@@ -1,7 +1,7 @@
-"""Whether git would run nothing of a repository's for a command that reads, and what it tracks: read, not asked of git.
+"""Read a repository's files to decide whether a reading git command would run a program of it, and what it tracks.
 
-A repository is harmless when its own configuration has known keys only, no hook that reading commands start, and no
-submodule: the keys are an allow-list (`grants/git_config.toml`).
+Git itself is not run. A repository is harmless if its configuration has only known keys, no hook that reading commands
+start, and no submodule; the keys are an allow-list (`grants/git_config.toml`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _MAX_BYTES = 64_000_000
 _GITLINK = 0o160000
 
 ReadConfig: TypeAlias = Callable[[Path], Iterable[tuple[str, str]]]
-"""Reads key and value of each entry of a configuration; `OSError` or `ValueError` when that is not certain."""
+"""Reads the key and value of each entry of a configuration; raises `OSError` or `ValueError` if that is uncertain."""
 
 
 def is_harmless(folder: Path, root: Path, is_secret: Callable[[str], bool] | None, read_config: ReadConfig) -> bool:
-    """Return whether `folder` is in the repository of the workspace's root, and git would run nothing there.
+    """Return whether `folder` is in the repository at the workspace's root, and git would run nothing from it.
 
-    With `is_secret` it must track no secrets either.
+    With `is_secret` the repository must not track any secrets either.
     """
     here = folder
     while here != root:
@@ -72,7 +72,7 @@ def _is_config_harmless(config: Path, root: Path, read_config: ReadConfig) -> bo
 
 
 def _tracks_no_secret(index: Path, is_secret: Callable[[str], bool] | None) -> bool:
-    """Read the index: format 2 and 3 (`gitformat-index`); others count as unknown."""
+    """Return whether the index lists no secrets: formats 2 and 3 (`gitformat-index`); others count as unknown."""
     if not index.exists():
         return True
     if index.stat().st_size > _MAX_BYTES:

@@ -1,4 +1,4 @@
-"""What "always" can cover of a command: families of commands (`grant_rules`), each bound to the files that define it.
+"""The commands that "always" can cover: families (`grant_rules`), each bound to the files that define it.
 
 Reads the disk: call it in a thread.
 """
@@ -24,7 +24,7 @@ _REPOSITORIES = frozenset((".git", ".hg", ".svn", ".jj", ".bzr", "git~1"))
 
 
 class Family(msgspec.Struct, frozen=True, order=True):
-    """Commands that may run, by name. Those that files define: in one folder, as long as `digest` is theirs."""
+    """Commands that may run, by name. A family with defining files applies in one folder while `digest` is theirs."""
 
     name: str
     folder: str = ""
@@ -32,10 +32,10 @@ class Family(msgspec.Struct, frozen=True, order=True):
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """What covers a command. `families` are all needed, () when none can cover it; `covers` says it in words.
+    """The grant that a question offers. All `families` are needed, () = none can cover it; `covers` is its label.
 
-    `digest` is the hash of the files that define what the command runs, also when only the exact command can be
-    allowed; `files` are their names.
+    `digest` is the hash of the files that define what the command runs, even if only the exact command can be allowed;
+    `files` are their names.
     """
 
     families: tuple[Family, ...] = ()
@@ -45,14 +45,14 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 def holds_none(path: Path) -> bool:
-    """Stand in for a reader of secrets."""
+    """Report no secrets; the default reader of secrets."""
     return False
 
 
 class Workspace(msgspec.Struct, frozen=True):
-    """What has to be known of the workspace: its real root, which names are secrets, how its files and git are read.
+    """The workspace: its real root, which names are secrets, and how its files and git configuration are read.
 
-    `holds_secret`: whether the text of a file does.
+    `holds_secret` returns whether the text of a file contains one.
     """
 
     root: Path
@@ -69,7 +69,7 @@ def exact_key(folder: str, command: str, digest: str) -> str:
 
 
 def offer_for(command: str, folder: Path, workspace: Workspace) -> Offer:
-    """Return what "always" can cover of a command that runs in `folder`, which is real and in the workspace."""
+    """Return the grant that "always" can give for a command in `folder`, a real path in the workspace."""
     line = simple_commands(command)
     found = None if line is None else _of_line(line, folder, workspace)
     if found is not None:
@@ -108,19 +108,19 @@ def _of_line(line: tuple[SimpleCommand, ...], folder: Path, workspace: Workspace
 
 
 def _unwrapped(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command that a program such as `timeout 60` starts and does nothing else with."""
+    """Return the command that a wrapper such as `timeout 60` starts."""
     while len(words) > 1 and (words[0] in _WRAPPERS or (words[0] == "timeout" and is_duration(words[1]))):
         words = words[2 if words[0] == "timeout" else 1 :]
     return words
 
 
 def _entered(line: tuple[SimpleCommand, ...], folder: Path, workspace: Workspace) -> Path | None:
-    """Return the folder that `cd x && …` goes to, None when that is not certain."""
+    """Return the folder that `cd x && …` enters, or None if that is uncertain."""
     words = line[0].words
     if len(words) != 2 or words[1].startswith("-") or line[1].before != "&&":
         return None
     if any(later.before in ("||", ";", "\n") for later in line[1:]):
-        return None  # these run in the old folder when `cd` fails
+        return None  # these would run in the old folder if `cd` fails
     if "CDPATH" in workspace.environment and not words[1].startswith(("/", "./", "../")):
         return None
     entered = Path(os.path.realpath(folder / words[1]))
@@ -137,7 +137,7 @@ def _digest(families: Iterable[Family]) -> str:
 
 
 def _covers(said: list[str], files: tuple[str, ...], digest: str) -> str:
-    """Return which commands the grant covers, to follow "Always allow"."""
+    """Return the commands that the grant covers, as the text after "Always allow"."""
     words = _listed(said, "and")
     if digest and not files:
         return f"{words} with harmless options, until a file appears that defines what it runs"
@@ -153,7 +153,7 @@ def _listed(names: list[str], last: str) -> str:
 
 
 def _exact_only(command: str, folder: Path, workspace: Workspace) -> Offer:
-    """Return what the exact command is bound to: the files that define what any program in it runs."""
+    """Return an offer for the exact command only, bound to the files that define any program in it."""
     digests, files = list[str](), dict[str, None]()
     for words in loose_commands(command):
         rule = _loose_rule(words)
@@ -181,7 +181,7 @@ def _of_program(word: str) -> tuple[Rule, list[str]] | None:
 
 
 def _asks_for_ignored(folder: Path) -> bool:
-    """Return whether files there make `rg` or `ag` read files that git ignores (`!.env`)."""
+    """Return whether ignore files make `rg` or `ag` read files that git ignores (`!.env`)."""
     for name in (".ignore", ".rgignore", ".agignore"):
         try:
             lines = (folder / name).read_bytes().split(b"\n")
@@ -201,26 +201,26 @@ class _Disk:
         self._folder, self._workspace = folder, workspace
 
     def is_inside(self, path: str) -> bool:
-        """Return whether the path leads to a place in the workspace."""
+        """Return whether the path is inside the workspace."""
         return self._real(path) is not None
 
     def is_there(self, path: str) -> bool:
-        """Return whether something of that name is in the workspace."""
+        """Return whether the path exists in the workspace."""
         real = self._real(path)
         return real is not None and os.path.lexists(self._folder / path)
 
     def is_readable(self, path: str) -> bool:
-        """Return whether it does, and the file is neither a secret nor a part of a repository's own folder."""
+        """Return whether the path may be read: in the workspace, not a secret, not inside a repository's git folder."""
         real = self._real(path)
         return real is not None and self._is_public(real, self._folder / path)
 
     def is_readable_file(self, path: str) -> bool:
-        """Return whether that is so and it is an ordinary file."""
+        """Return whether the path may be read and is a regular file."""
         real = self._real(path)
         return real is not None and real.is_file() and self._is_public(real, self._folder / path)
 
     def is_readable_tree(self, path: str, *, with_ignored: bool) -> bool:
-        """Return whether that is so of every file below, too."""
+        """Return whether the path and every file below it may be read."""
         real = self._real(path)
         if real is None or not self._is_public(real, self._folder / path):
             return False
@@ -241,14 +241,14 @@ class _Disk:
         return True
 
     def is_source(self, path: str) -> bool:
-        """Return whether the file may be rewritten: it is readable, and nothing runs it."""
+        """Return whether the file may be rewritten: it is readable, and no program runs it."""
         real = self._real(path)
         if real is None or not self._is_public(real, self._folder / path) or real.is_dir():
             return False
         return not why_it_runs_code((str(real), str(self._folder / path)), str(self._workspace.root))
 
     def is_git_harmless(self, *, shows_contents: bool) -> bool:
-        """Return whether git would run nothing of the repository's, and, if it shows contents, tracks no secrets."""
+        """Return whether git would run nothing from the repository and, if it shows contents, tracks no secrets."""
         workspace = self._workspace
         is_secret = workspace.is_secret if shows_contents else None
         return is_harmless(self._folder, workspace.root, is_secret, workspace.read_git_config)
@@ -271,7 +271,7 @@ class _Disk:
         return not (real.is_file() and self._workspace.holds_secret(real))
 
     def _all_below(self, folder: Path) -> Iterator[Path]:
-        """Yield folders and files; of the workspace's own repository only when a password would be nowhere in it."""
+        """Yield files and folders; skip the workspace's `.git` if no password can be in it."""
         root = self._workspace.root
         for parent, folders, files in os.walk(folder):
             if parent == str(root) and ".git" in folders and self._has_plain_repository():

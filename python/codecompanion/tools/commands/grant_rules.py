@@ -1,8 +1,8 @@
-"""Commands that "always" may cover as a family: program, subcommand and the options that are known to be harmless.
+"""The families of commands that "always" may cover: program, subcommand and the options that are known to be harmless.
 
-An allow-list (issue 20): the data is `grants/*.toml`, whose README comment says how it is written. Whatever is not in
-it is covered by no family: other options, abbreviations of long ones, other kinds of operands. Pure but for `Places`,
-which knows the disk.
+An allow-list (issue 20) in `grants/*.toml`; see the README there for the format. No family covers anything that is not
+listed: other options, abbreviated long options, other kinds of operands. Pure except for `Places`, which reads the
+disk.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
 
 FILES = "apps awk dotnet files git go java javascript lua make others php python ruby rust search".split()
-"""The data files, one for a family of programs."""
+"""The data files, one per group of programs."""
 
 
 class Places(Protocol):
-    """The files that the words of a command name."""
+    """Checks on the files that the words of a command name."""
 
     def is_inside(self, path: str) -> bool:
-        """Return whether the path leads to a place in the workspace."""
+        """Return whether the path is inside the workspace."""
 
     def is_there(self, path: str) -> bool:
-        """Return whether something of that name is in the workspace."""
+        """Return whether the path exists in the workspace."""
 
     def is_readable(self, path: str) -> bool:
-        """Return whether it does, and the file is neither a secret nor a part of a repository's own folder."""
+        """Return whether the path may be read: in the workspace, not a secret, not inside a repository's git folder."""
 
     def is_readable_file(self, path: str) -> bool:
-        """Return whether that is so and it is an ordinary file."""
+        """Return whether the path may be read and is a regular file."""
 
     def is_readable_tree(self, path: str, *, with_ignored: bool) -> bool:
-        """Return whether that is so of every file below, too."""
+        """Return whether the path and every file below it may be read."""
 
     def is_source(self, path: str) -> bool:
-        """Return whether the file may be rewritten: it is readable, and nothing runs it."""
+        """Return whether the file may be rewritten: it is readable, and no program runs it."""
 
     def is_git_harmless(self, *, shows_contents: bool) -> bool:
-        """Return whether git would run nothing of the repository's, and, if it shows contents, tracks no secrets."""
+        """Return whether git would run nothing from the repository and, if it shows contents, tracks no secrets."""
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """What is harmless of one program or subcommand. `flags` take no value, `values` do: name → its kind.
+    """The harmless options of a program or subcommand. `flags` take no value; `values` maps an option to its kind.
 
-    `joined`: options whose value may only be joined to them (`--color=always`), `count` says that `-5` is one.
+    `joined` are options whose value must be joined (`--color=always`); `count` allows `-5`.
     """
 
     name: str
@@ -166,12 +166,12 @@ def _rule(name: str, table: dict[str, Any]) -> Rule:
 
 
 def is_duration(word: str) -> bool:
-    """Return whether a word is a length of time, as `timeout` and `sleep` take it."""
+    """Return whether a word is a duration in the syntax of `timeout` and `sleep`."""
     return _KINDS["duration"].fullmatch(word) is not None
 
 
 def rule_of(words: Sequence[str]) -> tuple[Rule, Sequence[str]] | None:
-    """Return the rule whose name begins the command, the longest one, and the words after it."""
+    """Return the rule with the longest name that begins the command, and the remaining words."""
     for length in range(min(4, len(words)), 0, -1):
         if rule := rules().get(" ".join(words[:length])):
             return rule, words[length:]
@@ -179,7 +179,7 @@ def rule_of(words: Sequence[str]) -> tuple[Rule, Sequence[str]] | None:
 
 
 def allows(rule: Rule, words: Sequence[str], places: Places) -> tuple[str, ...] | None:
-    """Return the operands when every word after the name is one that the rule knows, else None."""
+    """Return the operands if the rule allows every word after the name, otherwise None."""
     read = _read(rule, words)
     if read is None:
         return None
@@ -203,9 +203,9 @@ def allows(rule: Rule, words: Sequence[str], places: Places) -> tuple[str, ...] 
 
 
 def _read(rule: Rule, words: Sequence[str]) -> tuple[list[tuple[str, str, str]], list[str], int | None] | None:
-    """Return the options as (name, kind, value), the operands and how many of them stand before `--`.
+    """Return the options as (name, kind, value), the operands, and the number of operands before `--`.
 
-    None when a word is unknown.
+    None if a word is unknown.
     """
     given, operands, ahead = list[tuple[str, str, str]](), list[str](), None
     rest = iter(words)
@@ -225,9 +225,9 @@ def _read(rule: Rule, words: Sequence[str]) -> tuple[list[tuple[str, str, str]],
 
 
 def _is_known_history(rule: Rule, used: set[str], operands: list[str], ahead: int | None, places: Places) -> bool:
-    """Return whether git shows no contents of older commits but those of files named, which are none of secrets.
+    """Return whether git shows old contents of named, non-secret files only.
 
-    A file that is removed or ignored today, such as `.env`, may stand in any older commit.
+    Any older commit may contain a file that is removed or ignored today, such as `.env`.
     """
     if rule.pattern_options and ahead == 0:
         return False
@@ -236,7 +236,7 @@ def _is_known_history(rule: Rule, used: set[str], operands: list[str], ahead: in
     paths = operands[ahead:] if ahead is not None else [one for one in operands if places.is_there(one)]
     revisions = operands[:ahead] if ahead is not None else [one for one in operands if one not in paths]
     if rule.history != "asked" and any(_HASH.search(one) for one in revisions):
-        return False  # it may be the hash of a file's contents, which git shows whatever path is given
+        return False  # it may be the hash of a blob, which git shows regardless of paths
     if used & rule.quiet and not used & rule.prints:
         return True
     reads_old = {
@@ -252,7 +252,7 @@ def _is_known_history(rule: Rule, used: set[str], operands: list[str], ahead: in
 
 
 def _option(rule: Rule, word: str, rest: Iterator[str]) -> list[tuple[str, str, str]] | None:
-    """Return the options of one word; a value may be the next word."""
+    """Return the options in one word; a value may be the next word."""
     name, equals, value = word.partition("=")
     if word in rule.flags:
         return [(word, "text", "")]
@@ -266,7 +266,7 @@ def _option(rule: Rule, word: str, rest: Iterator[str]) -> list[tuple[str, str, 
 
 
 def _letters(rule: Rule, word: str, rest: Iterator[str]) -> list[tuple[str, str, str]] | None:
-    """Return the options of joined letters (`-nA3`)."""
+    """Return the options in joined letters (`-nA3`)."""
     found: list[tuple[str, str, str]] = []
     for at, letter in enumerate(word[1:], 1):
         option, value = f"-{letter}", word[at + 1 :]
@@ -282,7 +282,7 @@ def _letters(rule: Rule, word: str, rest: Iterator[str]) -> list[tuple[str, str,
 
 
 def _fit(wanted: Sequence[str], operands: Sequence[str], places: Places) -> bool:
-    """Return whether the operands are of the kinds wanted: `text path*` is one text and any number of paths."""
+    """Return whether the operands match the kinds: `text path*` is one text and any number of paths."""
     at = 0
     for kind in wanted:
         bare = kind.rstrip("*?")
@@ -305,7 +305,7 @@ def _is_operand(kind: str, word: str, places: Places) -> bool:
 
 
 def _is_of(kind: str, word: str, places: Places) -> bool:
-    """Return whether a word is of a kind, or of one of several (`revision|path`)."""
+    """Return whether a word is of a kind, or of one of several kinds (`revision|path`)."""
     kinds = kind.split("|")
     return not (_PATHS & set(kinds) and _is_remote(word, places)) and any(
         _is_of_one(one, word, places) for one in kinds
@@ -313,7 +313,7 @@ def _is_of(kind: str, word: str, places: Places) -> bool:
 
 
 def _is_remote(word: str, places: Places) -> bool:
-    """Return whether a program may take a path for something elsewhere: `https://…`, `npm:…`, `host:file`."""
+    """Return whether a program may read a word as a remote location: `https://…`, `npm:…`, `host:file`."""
     return _SCHEME.match(word) is not None and not places.is_there(word)
 
 
@@ -351,5 +351,5 @@ def _is_of_one(kind: str, word: str, places: Places) -> bool:
 def _is_revision(word: str, places: Places) -> bool:
     revision, colon, path = word.partition(":")
     if not _REVISION.fullmatch(revision) or not places.is_readable(revision):
-        return False  # what git does not know as a revision it takes as a path
+        return False  # git reads an unknown revision as a path
     return not colon or (path != "" and not path.startswith("./") and places.is_readable(path))

@@ -1,7 +1,8 @@
-"""Whether a command changes what later commands run: no "always" covers it, not even word for word. Pure.
+"""Detect commands that change what later commands run; no "always" covers them, not even for the exact command. Pure.
 
-Two kinds: programs that install or configure (`grants/never.toml`), and programs and redirections that write a file
-which something runs (`code_files`). It reads the words without understanding the shell: too many cost a key each.
+There are two kinds: programs that install or configure (`grants/never.toml`), and programs or redirections that write a
+file that some program runs (`code_files`). The words are read without parsing the shell: a false match costs one
+keypress.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def _never() -> dict[tuple[str, ...], str]:
 
 
 def why_no_always(command: str, folder: str, root: str) -> str:
-    """Return why the command is always asked about, "" when "always" may cover it. `folder` is relative to the root."""
+    """Return why the command always asks, "" if "always" may cover it. `folder` is relative to the root."""
     for words in loose_commands(command):
         if why := _why(words, f"{root}/{folder}", root):
             return why

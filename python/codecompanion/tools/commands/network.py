@@ -1,8 +1,8 @@
-"""Which command lines reach the network (issue 20): a table of programs, and everything that hides its program.
+"""Detect command lines that reach the network (issue 20): a table of programs, and any syntax that hides the program.
 
-A shell can hide a name in many ways; where the words of a line do not say what runs, the line counts as reaching it.
-Used for the source of a command's output, for the questions while text from outside is in the context, and for those of
-the sandbox.
+A shell can hide a name in many ways; a line whose program cannot be read counts as reaching the network. The result
+decides the source of a command's output, the questions while text from outside is in the context, and those of the
+sandbox.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from codecompanion.tools.commands.destroyers import loose_commands
 from codecompanion.tools.commands.programs import known_name
 
 HIDDEN = "hidden"
-"""What stands for a program that the words of a line do not show."""
+"""Placeholder for a program that the command line does not show."""
 
 _WORD = regex(r"[\w.+-]+")
 _HIDES = regex(
@@ -41,22 +41,22 @@ _STARTERS = frozenset("sudo time env command exec nice timeout xargs then do els
 
 
 def network_program(command: str) -> str:
-    """Return the first program of a command line that reaches the network, "" = none does.
+    """Return the first program of a command line that reaches the network, "" if none does.
 
-    Words are looked at wherever they are: `env X=1 timeout 5 curl …`, `sh -c "git push"`. A file called `curl` counts
-    too, which costs a question. `HIDDEN`: the line is written so that its program cannot be seen.
+    Words count anywhere in the line: `env X=1 timeout 5 curl …`, `sh -c "git push"`. A file named `curl` counts too,
+    which costs a question. `HIDDEN` means that the program cannot be read from the line.
     """
     found = _first(_WORD.findall(command), "needs", "may")
     return found or (HIDDEN if _HIDES.search(command) or _ADDRESS.search(command) else "")
 
 
 def printing_program(command: str) -> str:
-    """Return the first program of a command line that prints what was written elsewhere, "" = none does."""
+    """Return the first program of a command line that prints text from elsewhere, "" if none does."""
     return _first(_WORD.findall(command), "prints")
 
 
 def read_paths(command: str) -> list[str]:
-    """Return the words of a command line that may be files which its programs print."""
+    """Return the words of a command line that may be files printed by its programs."""
     found = []
     for words in loose_commands(command):
         while words and words[0] in _STARTERS:
@@ -67,14 +67,15 @@ def read_paths(command: str) -> list[str]:
 
 
 def needs_network(command: str) -> bool:
-    """Return whether a command of the line is known to work only with the network; hidden programs do not count."""
+    """Return whether a command of the line is known to need the network; hidden programs do not count."""
     return any(_is_for_network(words) for words in _commands(command))
 
 
 def hosts_of(command: str, environment: Mapping[str, str], remotes: Iterable[str]) -> tuple[str, ...]:
-    """Return the hosts that the network programs of a line are known to need, () when that is not known.
+    """Return the hosts that the network programs of a line need, () if unknown.
 
-    `remotes` are the addresses of the repository's remotes. A wrong guess costs a question: other hosts are refused.
+    `remotes` are the addresses of the repository's remotes. A wrong guess costs a question, because other hosts are
+    refused.
     """
     if _GIT_OVER_SSH.search(command):
         return ()
@@ -96,7 +97,7 @@ def hosts_of(command: str, environment: Mapping[str, str], remotes: Iterable[str
 
 
 def _hosts_in(text: str) -> list[str] | None:
-    """Return the hosts of the http(s) addresses in a text, None when there is another kind, or one of this machine."""
+    """Return the hosts of the http(s) addresses in a text, or None if it has other addresses or one of this machine."""
     found = list[str]()
     for address in _URL.finditer(text):
         try:
@@ -113,10 +114,10 @@ def _hosts_in(text: str) -> list[str] | None:
 
 
 def _commands(command: str) -> Iterator[list[str]]:
-    """Yield the words of each command of a line, of those too that it gives to a shell (`sh -c "npm ci"`).
+    """Yield the words of each command of a line, including commands passed to a shell (`sh -c "npm ci"`).
 
-    A quoted text is one word where the line can be read for certain: a commit message that names `npm install` needs
-    no network.
+    Quoted text is one word if the line can be parsed reliably: a commit message that mentions `npm install` needs no
+    network.
     """
     line = simple_commands(command)
     if line is None:
@@ -135,7 +136,7 @@ def _is_for_network(words: list[str]) -> bool:
 
 
 def _started(words: list[str]) -> list[str]:
-    """Return the words of the program that a command starts in the end: `env X=1 python -m pip` starts pip."""
+    """Return the words of the program that a command finally starts: `env X=1 python -m pip` starts pip."""
     words = [word for word in words if "=" not in word or "://" in word]
     while words and words[0] in _STARTERS:
         words = words[1:]
@@ -148,7 +149,7 @@ def _first(words: list[str], *groups: str) -> str:
 
 
 def _listed(program: str, words: list[str], *groups: str) -> str:
-    """Return the name a program has in the table if it counts with these words after it, else ""."""
+    """Return the name of a program in the table if it counts with the words after it, else ""."""
     table, exact = _programs(*groups), program.rpartition("/")[2].lower().removesuffix(".exe")
     name = exact if exact in table else known_name(program)
     return name if name in table and (not table[name] or not table[name].isdisjoint(words)) else ""
@@ -156,7 +157,7 @@ def _listed(program: str, words: list[str], *groups: str) -> str:
 
 @cache
 def _programs(*groups: str) -> dict[str, frozenset[str]]:
-    """Return the words that count after the name of a program, none = it counts whatever comes."""
+    """Return the words that must follow a program's name for it to count; empty means that it always counts."""
     tables = [package_table("tools/commands/network_programs.toml")[group] for group in groups]
     found = dict[str, frozenset[str]]()
     for table in tables:
