@@ -1,23 +1,23 @@
-"""Whether a call must be approved by the user: a pure decision over what the chat has granted so far.
+"""Decide whether the user must approve a call, from the grants of the chat so far. Pure.
 
-- A tool with `require_approval_before = false` runs at once. Without a setting, tools that write or execute ask, tools
+- A tool with `require_approval_before = false` runs at once. Without a setting, tools that write or execute ask; tools
   that read do not.
-- `always` covers the question's `key` in this chat only: all edits by one tool, but of a shell only the very same
-  command, and of deletions only the same path. Nothing else that a tool may do later is covered by it.
-- Of a shell it can also cover the families of commands that `grant_offer` finds (issue 20). What runs the project's
-  code is covered as long as the files that define it stay as they are, the very same command too.
+- `always` covers the question's `key` in this chat only: all edits by one tool, but for the shell only the exact
+  command, and for deletions only the same path. It covers nothing else that a tool may do later.
+- For the shell it can also cover the families of commands that `grant_offer` finds (issue 20). Commands that run the
+  project's code, including exact commands, are covered until a file that defines them changes.
 - Commands that begin with an allowed prefix of the configuration run at once (`command_prefix`).
-- YOLO covers every tool but those with `allowed_in_yolo_mode = false`; these keep asking unless `always` covers them.
-- A change of a file that something runs (`code_files`) is asked about whatever was granted, also by YOLO and by
-  `require_approval_before = false`; only the option `guarded_files` takes a file out.
-- A call that a tool itself wants to be asked about (`Tool.why_asked`: `read_file` of a file of keys) is, likewise.
-- A command that destroys work (`destroyers`) or changes what later commands run (`lasting_changes`) is covered by no
-  `always`, those of earlier versions too.
-- While text that nobody chose is in the context, less is covered and nothing is granted (`narrowing`).
-- A command that is to run outside of the sandbox is asked about whatever was granted, and grants nothing. One that
-  wants the network is asked about until "always" was answered for the hosts it needs: then these are allowed to every
-  command of this chat. Where there is no sandbox although the user did not switch it off, YOLO covers no command.
-- A rejection and a cancel grant nothing and take nothing away.
+- YOLO covers every tool except those with `allowed_in_yolo_mode = false`; these ask unless `always` covers them.
+- A change of a file that some program runs (`code_files`) always asks, even with YOLO or `require_approval_before =
+  false`; only the option `guarded_files` excludes a file.
+- A call for which the tool requires a question always asks, too (`Tool.why_asked`: `read_file` of a key file).
+- No `always`, not even one from an earlier version, covers a command that destroys work (`destroyers`) or changes what
+  later commands run (`lasting_changes`).
+- While the context contains text from unknown authors, grants cover less and nothing new is granted (`narrowing`).
+- A command that runs outside the sandbox always asks and grants nothing. A command that needs the network asks until
+  "always" is answered for its hosts; then every command of this chat may reach them. If there is no sandbox although
+  the user did not disable it, YOLO covers no command.
+- A rejection or a cancel changes no grants.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from codecompanion.tools.files.code_files import why_it_runs_code
 
 Decision = Literal["once", "always", "reject", "cancel"]
 NETWORK_GRANT = "network:"
-"""What the id of a grant of a host begins with."""
+"""Prefix of the id of a host grant."""
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """Something that runs without asking: every call of `tool`, or only `what` it says. `id` takes it back."""
+    """A grant: every call of `tool`, or only those that `what` describes, run unasked. `id` is used to revoke it."""
 
     id: str
     tool: str
@@ -51,10 +51,10 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class Approvals(msgspec.Struct, frozen=True):
-    """What one chat has granted. `always` holds question keys; `settings` what the user configured per tool.
+    """The grants of one chat. `always` contains question keys; `settings` the user's configuration per tool.
 
-    `families` are families of commands; `guarded_files` the user's patterns; `hosts` those that commands in the sandbox
-    may reach, `ANY_HOST` among them = all.
+    `families` are families of commands; `guarded_files` the user's patterns; `hosts` those that sandboxed commands may
+    reach (`ANY_HOST` in it means all).
     """
 
     settings: Mapping[str, ToolSettings] = {}
@@ -65,18 +65,18 @@ class Approvals(msgspec.Struct, frozen=True):
     hosts: frozenset[str] = frozenset()
 
     def asks_before(self, tool: Tool) -> bool:
-        """Return whether the tool's calls are to be approved at all."""
+        """Return whether the tool's calls need approval by default."""
         setting = self.settings.get(tool.spec.name)
         return setting.require_approval_before if setting else tool.effect != "read"
 
     def may_ask(self, tool: Tool) -> bool:
-        """Return whether a call of the tool has to be looked at: also one that only asks about guarded files."""
+        """Return whether a call of the tool must be checked, including tools that ask only about guarded files."""
         return self.asks_before(tool) or tool.effect == "write"
 
     def with_reason(self, question: ApprovalQuestion, given_path: str, root: str) -> ApprovalQuestion:
-        """Return the question with `why` set when no `always` covers it, `again` when one does no longer.
+        """Return the question with `why` set when no `always` can cover it, and `again` when one no longer covers it.
 
-        `given_path` is what the model wrote, which may be a link into a guarded place.
+        `given_path` is the path as the model wrote it, which may be a symlink into a guarded place.
         """
         if question.command:
             why = "this can destroy work and cannot be undone" if destroys_work(question.command) else ""
@@ -91,7 +91,7 @@ class Approvals(msgspec.Struct, frozen=True):
     def needs_question(self, tool: Tool, question: ApprovalQuestion | None) -> bool:
         """Return whether the user must answer `question` before the call may run.
 
-        A tool that has no question of its own (`None`) is asked about only when the settings demand it by name.
+        A tool without a question (`None`) asks only when the settings require approval for it by name.
         """
         setting = self.settings.get(tool.spec.name)
         if question is not None and question.why and not question.command:
@@ -108,11 +108,11 @@ class Approvals(msgspec.Struct, frozen=True):
         return not (self.yolo and covers and (question is None or question.place != "none"))
 
     def reaches(self, hosts: tuple[str, ...]) -> bool:
-        """Return whether commands may reach these hosts; () = any."""
+        """Return whether commands may reach these hosts; () means any host."""
         return ANY_HOST in self.hosts or (bool(hosts) and self.hosts.issuperset(hosts))
 
     def covers(self, tool: Tool, question: ApprovalQuestion | None) -> bool:
-        """Return whether the user has granted the very call: by "always", or by a prefix of commands."""
+        """Return whether the user has granted this exact call, by "always" or by a command prefix."""
         if question is None or not question.why:
             if (question.key if question else tool.spec.name) in self.always:
                 return True
@@ -122,7 +122,7 @@ class Approvals(msgspec.Struct, frozen=True):
         return question is not None and bool(question.command) and self._is_configured(question, setting)
 
     def granted_by(self, tool: Tool, question: ApprovalQuestion | None) -> str:
-        """Return what lets a call run of which nobody is asked, in a few words for the audit log."""
+        """Return the grant that lets a call run without a question, in a few words for the audit log."""
         setting = self.settings.get(tool.spec.name)
         if not self.asks_before(tool):
             return "never asks" if setting and tool.effect != "read" else "reads only"
@@ -135,7 +135,7 @@ class Approvals(msgspec.Struct, frozen=True):
         return "YOLO" if self.yolo else "never asks"
 
     def _why_again(self, question: ApprovalQuestion) -> str:
-        """Return why a grant that was given covers the command no more, "" when none was or it still does."""
+        """Return why an earlier grant no longer covers the command; "" when there was none or it still does."""
         bound = {family for family in question.offer.families if family.digest} - self.families
         given = {(family.name, family.folder) for family in self.families}
         exact = f"run_command:{question.folder}\0{question.command}\0"
@@ -145,10 +145,10 @@ class Approvals(msgspec.Struct, frozen=True):
         return f"{' or '.join(question.offer.files[:4])} changed since you allowed it"
 
     def _is_configured(self, question: ApprovalQuestion, setting: ToolSettings | None) -> bool:
-        """Return whether a prefix of the configuration covers the command.
+        """Return whether a configured prefix covers the command.
 
-        `./run.sh` is another program in another folder: a prefix whose program is a path counts only in the root of
-        the workspace.
+        `./run.sh` is a different program in another folder, so a prefix whose program is a path applies only in the
+        root of the workspace.
         """
         for prefix in setting.allowed_prefixes if setting else ():
             found = words(prefix)
@@ -157,7 +157,7 @@ class Approvals(msgspec.Struct, frozen=True):
         return False
 
     def after(self, question: ApprovalQuestion, decision: Decision, *, family: bool = False) -> Approvals:
-        """Return what is granted once the user has answered; `family`: `always` covers what the question offers."""
+        """Return the grants after the user's answer; `family`: `always` covers the family that the question offers."""
         if decision != "always" or question.why or question.narrowed:
             return self
         hosts = self.hosts
@@ -170,7 +170,7 @@ class Approvals(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, always=self.always | {question.key}, hosts=hosts)
 
     def grants(self) -> tuple[Grant, ...]:
-        """Return what runs without asking because "always" was answered, or a prefix is configured."""
+        """Return everything that runs without asking because of an "always" or a configured prefix."""
         found = [_grant_of(key) for key in sorted(self.always)]
         found += [Grant(_family_id(family), "run_command", _of_family(family)) for family in sorted(self.families)]
         for tool, setting in sorted(self.settings.items()):
@@ -181,7 +181,7 @@ class Approvals(msgspec.Struct, frozen=True):
         return tuple(found)
 
     def without(self, grant_id: str) -> Approvals:
-        """Return the approvals with one grant taken back."""
+        """Return the approvals with one grant revoked."""
         return msgspec.structs.replace(
             self,
             always=frozenset(key for key in self.always if f"always:{key}" != grant_id),
@@ -190,7 +190,7 @@ class Approvals(msgspec.Struct, frozen=True):
         )
 
     def with_yolo(self, on: bool) -> Approvals:
-        """Return the same grants with YOLO switched; switching it off forgets no `always`."""
+        """Return the same grants with YOLO switched; switching it off keeps every `always`."""
         return msgspec.structs.replace(self, yolo=on)
 
 
@@ -205,7 +205,7 @@ def _of_family(family: Family) -> str:
 
 
 def _grant_of(key: str) -> Grant:
-    """Return a grant from the key of its question (`ApprovalQuestion.key`)."""
+    """Return the grant for the key of a question (`ApprovalQuestion.key`)."""
     tool, _, rest = key.partition(":")
     folder, between, command = rest.partition("\0")
     command, _, digest = command.partition("\0")

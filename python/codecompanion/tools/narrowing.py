@@ -1,16 +1,17 @@
-"""What a chat may not do unasked while text that nobody chose is in its context (issue 20, section 5). Pure.
+"""Narrow the grants of a chat while its context contains text from unknown authors (issue 20, section 5). Pure.
 
-Such text is a page, what an MCP server or a program of the network said, and files of a folder the user does not trust
-(`model.provenance`). While it is there:
+Such text comes from a web page, an MCP server, a program that uses the network, or a file in an untrusted folder
+(`model.provenance`). While it is in the context:
 
-- a command that reaches the network is asked about, whatever was granted. A sandbox that keeps commands off the network
-  decides that better than the words of a command line: without one, YOLO and `require_approval_before = false` cover no
-  command, and an "always" or a prefix covers none once the chat has changed a file, which the command may run;
-- a call of an MCP server is, unless all of that text is its own: an "always" for a server goes on covering its calls;
-- the user's own tools that do more than read are; so are guarded files, also those `guarded_files` has taken out;
-- nothing new is granted: "always" is not offered.
+- A command that reaches the network asks, regardless of grants. A sandbox that blocks the network is a better judge
+  than the words of a command line: without one, YOLO and `require_approval_before = false` cover no command, and an
+  "always" or a prefix covers none once the chat has changed a file that the command may run.
+- A call of an MCP server asks, unless all of that text came from the same server: an "always" for a server still covers
+  its calls.
+- The user's own tools ask, unless they only read. Guarded files ask, including those that `guarded_files` excludes.
+- "Always" is not offered, so nothing new is granted.
 
-Reading, and changes of other files of the workspace, go on as they were granted.
+Reads, and changes of other workspace files, keep their grants.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from codecompanion.tools.files.code_files import why_it_runs_code
 def is_narrowed_away(
     narrowed: Narrowed, tool: Tool, question: ApprovalQuestion | None, given_path: str, root: str, *, granted: bool
 ) -> bool:
-    """Return whether the call is asked about whatever was granted; `granted`: an "always" or a prefix covers it."""
+    """Return whether the call asks regardless of grants; `granted`: an "always" or a prefix covers it."""
     if not narrowed.because or tool.effect == "read":
         return False
     if question is not None and question.command:
-        if question.place in ("inside", "network", "outside"):  # the sandbox decides, not the words of the line
+        if question.place in ("inside", "network", "outside"):  # the sandbox decides, not the words of the command line
             return question.place != "inside"
         return not granted or narrowed.has_changed_files or bool(network_program(question.command))
     if tool.server:

@@ -1,7 +1,7 @@
-"""Files that something else than the user runs: a change of one of them is always asked about, and says why. Pure.
+"""Files that a program runs without the user starting it: every change of one asks, with the reason. Pure.
 
-The names are data (`guarded_files.toml`, issue 20), which says what belongs there. A change can also make a file one
-of that kind (`why_it_becomes_code`): by what a program sees in its first lines, or by a name that a language looks for.
+The names are data (`guarded_files.toml`, issue 20), with the criteria in its header. A change can also turn an ordinary
+file into one (`why_it_becomes_code`), by its first lines or by a name that a language looks for.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GUARDED = "tools/files/guarded_files.toml"
 
 @cache
 def groups() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return reason → patterns as in a `.gitignore`, in any folder; upper and lower case are the same."""
+    """Return reason → patterns with the syntax of `.gitignore`; they match in any folder and ignore case."""
     table = package_table(GUARDED)
     return tuple(
         (reason, tuple(pattern for tool in tools.values() for pattern in tool["files"].split()))
@@ -44,7 +44,7 @@ class _Kind(NamedTuple):
 
 @cache
 def _built_in() -> tuple[_Kind, ...]:
-    """Return the reasons with the patterns of paths, and those of file names alone (a folder `build` is no `BUILD`)."""
+    """Return the reasons with patterns of paths, and those with file names only (the folder `build` is not `BUILD`)."""
 
     def is_name(pattern: str) -> bool:
         return "/" not in pattern and not pattern.startswith(".")
@@ -61,18 +61,17 @@ def _built_in() -> tuple[_Kind, ...]:
 
 @cache
 def _spec(patterns: tuple[str, ...]) -> PathSpec[GitIgnoreSpecPattern]:
-    from pathspec import PathSpec  # not needed before a file is changed
+    from pathspec import PathSpec  # not needed until a file changes
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
     return PathSpec(GitIgnoreSpecPattern(pattern.casefold()) for pattern in patterns)
 
 
 def why_it_runs_code(paths: Iterable[str], root: str, extra: Sequence[str] = (), otherwise: str = "") -> str:
-    """Return why a change of the file is always asked about, "" when it is a file like any other.
+    """Return why a change of the file always asks, "" for an ordinary file.
 
-    `paths` are names of the one file: as the model wrote it, and with symbolic links resolved. `extra` are the user's
-    patterns; the last one that matches decides, one with `!` in front takes the file out. `otherwise` is the reason
-    that holds when no name is one.
+    `paths` are the names of the one file: as the model wrote it, and with symlinks resolved. `extra` are the user's
+    patterns; the last match wins, and a leading `!` excludes the file. `otherwise` is the reason when no name matches.
     """
     reason = ""
     for path in paths:
@@ -100,7 +99,7 @@ _UNIT = regex(r"\s*(?:[#;].*\n\s*)*\[(?:Unit|Service|Desktop Entry)\]")
 
 
 def why_it_becomes_code(path: str, before: str, after: str, *, is_new: bool, is_in_package: bool = False) -> str:
-    """Return why a change makes the file one that something runs, by its first lines or its name, else "".
+    """Return why a change turns the file into one that some program runs, by its first lines or name, else "".
 
     `is_in_package`: its folder is a Python package, whose modules are imported by their full names.
     """
@@ -108,37 +107,37 @@ def why_it_becomes_code(path: str, before: str, after: str, *, is_new: bool, is_
     stem, _, ending = name.rpartition(".")
     starts_a_program = after.startswith("#!") and not before.startswith("#!")
     if starts_a_program and (not stem or _RUN_BY_PLACE & set(folders)):
-        return "it starts with #!, where programs are looked for"
+        return "it starts with #! in a folder that programs are run from"
     if _runs_in_emacs(_ends(after)) and not _runs_in_emacs(_ends(before)):
         return "Emacs runs its local variables"
     if "//go:generate" in after and after.count("//go:generate") > before.count("//go:generate"):
         return "go generate runs its new line"
     if name == "head" and _HEAD.match(after):
-        return "git takes the folder of this file for a repository"
+        return "git treats the folder of this file as a repository"
     if name == "config" and _GIT_CONFIG.search(after):
-        return "git takes it for the configuration of a repository"
+        return "git reads it as the configuration of a repository"
     if is_new and _UNIT.match(after):
         return "a login or a service manager runs it"
     if is_new and ending == "py" and not is_in_package and stem in sys.stdlib_module_names:
-        return f"Python imports it in place of its own module {stem}"
+        return f"Python imports it instead of its standard module {stem}"
     return ""
 
 
 def _runs_in_emacs(text: str) -> bool:
-    """Return whether Emacs evaluates something of the text when it opens it."""
+    """Return whether Emacs evaluates part of the text when it opens the file."""
     first = any(_EVAL.search(line.partition("-*-")[2]) for line in text.splitlines())
     return first or _EVAL.search(text.partition("Local Variables:")[2]) is not None
 
 
 def _ends(text: str) -> str:
-    """Return where Emacs looks for variables: the first two lines, and the last 3,000 characters."""
+    """Return the parts in which Emacs looks for variables: the first two lines, and the last 3,000 characters."""
     return "\n".join(text[:2000].split("\n", 2)[:2]) + "\n" + text[-3000:]
 
 
 def comparable(path: str, root: str) -> str:
-    """Return the path relative to the root, without `..` and as file systems that are less exact would read it.
+    """Return the path relative to the root, without `..`, as less exact file systems read it.
 
-    Some ignore case, characters that do not show (HFS+), or dots and blanks at the end of a name (NTFS).
+    Some ignore case, invisible characters (HFS+), or trailing dots and blanks (NTFS).
     """
     absolute = os.path.normpath(path if path.startswith("/") else f"{root}/{path}")
     relative = os.path.relpath(absolute, root)
@@ -147,7 +146,7 @@ def comparable(path: str, root: str) -> str:
     parts = [_plain(part) for part in relative.split("/")]
     inside = [_plain(part) for part in root.split("/")]
     if {".git", ".hg", ".svn", ".jj"} & set(inside):
-        parts = [".git", *parts]  # the workspace is a part of a repository's own folder
+        parts = [".git", *parts]  # the workspace is inside a repository's git folder
     return "/".join(part for part in parts if part)
 
 
