@@ -207,7 +207,7 @@ def test_file_and_diff_are_read_by_the_host(nvim_factory, tmp_path, server):
     assert "planted" not in diff
     assert staged == "`#{diff:staged}`: nothing is staged."
     chat.send("#{diff:nonsense}")
-    chat.nvim.wait_for(lambda: "nonsense is no commit here" in " ".join(chat.text().split()), "why it was not sent")
+    chat.nvim.wait_for(lambda: "nonsense is not a commit here" in " ".join(chat.text().split()), "why it was not sent")
     chat.nvim.wait_for(lambda: chat.draft() == "#{diff:nonsense}", "the message in the input")
 
 

@@ -1,4 +1,4 @@
-"""Running a program beside us for its output: with a limit on its time and on its size, its children ended with it."""
+"""Run a program for its output, with limits on time and size; its child processes end with it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PIECE = 1 << 16
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """What a program printed, and its exit status; `stopped` says at which limit it was ended, its output is a part."""
+    """A program's output and exit status; `stopped` names the limit at which it was ended, with partial output."""
 
     output: bytes
     errors: bytes
@@ -38,8 +38,7 @@ def run_bounded(
 ) -> Ended:
     """Run a program without input until it ends or reaches a limit. Blocks; `check` may raise to stop.
 
-    Raises:
-        OSError: it cannot be started.
+    Raises: OSError: the program cannot be started.
     """
     deadline = time.monotonic() + time_limit_s
     output, errors, stopped = bytearray(), bytearray(), ""

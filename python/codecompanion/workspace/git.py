@@ -1,10 +1,10 @@
-"""The one place that starts git, so that it runs nothing a repository names; and the state of a working tree (R-351).
+"""Start git for the whole package so that it runs nothing a repository names; read a working tree's state (R-351).
 
-Git starts programs its configuration names: monitors, filters, drivers, signature checks, transports (issue 20). It
-gets a git directory of its own here, made for one call: the repository's HEAD, refs, objects and index, and of its
-configuration only the values of an allow-list (`git_runner.toml`). No hook, filter, driver, remote or include of the
-repository, of the user or of the system is in it. Folders that look like bare repositories are none: the repository is
-found by `git_repository.py`, not by git.
+Git starts programs that its configuration names: monitors, filters, drivers, signature checks, transports (issue 20).
+Here each call gets a temporary git directory with the repository's HEAD, refs, objects and index, and only those
+configuration values that an allow-list permits (`git_runner.toml`). It has no hook, filter, driver, remote or include
+from the repository, the user or the system. `git_repository.py` finds the repository, not git, so a folder that looks
+like a bare repository does not count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 TIME_LIMIT_S = 2.0
 MAX_BYTES = 64 * 1024 * 1024
-"""Of what git prints: the names of a million files."""
+"""Limit of git's output in bytes: enough for the names of a million files."""
 NO_REPOSITORY = b"not a git repository"
 _MAX_HEAD_BYTES = 4_096
 _STATUS = ("status", "--porcelain=v1", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=all")
@@ -44,18 +44,18 @@ _SHARED_INFO = ("exclude", "attributes")
 
 
 class GitStatus(msgspec.Struct, frozen=True):
-    """The state of a working tree. `branch` "" = none; `changed` are (status code, path from the repository's root)."""
+    """The state of a working tree: `branch` ("" = none), `changed` as (status code, path below the top folder)."""
 
     branch: str = ""
     changed: tuple[tuple[str, str], ...] = ()
 
 
 def read_status(root: Path, time_limit_s: float = TIME_LIMIT_S) -> GitStatus | None:
-    """Return the state of the repository `root` lies in, None when there is none or it takes too long. Blocks."""
+    """Return the state of the repository that contains `root`, or None without one or after a timeout. Blocks."""
     try:
         output = read_git(root, _STATUS, time_limit_s)
     except (OSError, subprocess.SubprocessError) as error:
-        _log.info("git could not be asked: %s", error)
+        _log.info("git status failed: %s", error)
         return None
     return parse_status(output.decode("utf-8", "replace"))
 
@@ -68,13 +68,12 @@ def read_git(
     repository: Repository | None = None,
     index: Path | None = None,
 ) -> bytes:
-    """Return what git prints in a folder; it takes no locks, asks nobody and runs nothing of the repository's. Blocks.
+    """Return the output of git in a folder; git takes no locks, never prompts, runs nothing of the repository. Blocks.
 
-    `repository` and `index`: others than the ones the folder is in and that repository has.
+    `repository` and `index` replace the repository that contains the folder and that repository's index.
 
-    Raises:
-        OSError: there is no git, or no such folder.
-        subprocess.SubprocessError: git fails, as it does outside a repository, or reaches a limit.
+    Raises: OSError: git or the folder is missing. subprocess.SubprocessError: git fails, as it does outside a
+    repository, or reaches a limit.
     """
     ended = run_git(
         folder, arguments, time_limit_s=time_limit_s, max_bytes=MAX_BYTES, repository=repository, index=index
@@ -100,8 +99,7 @@ def run_git(
 ) -> Ended:
     """Run git in a folder of a repository, as `read_git` does, and return how it ended. Blocks; `check` may raise.
 
-    Raises:
-        OSError: there is no git, or no such folder.
+    Raises: OSError: git or the folder is missing.
     """
     repository = repository or find_repository(folder)
     untrusted = (folder, repository.top) if repository else (folder,)
@@ -122,10 +120,9 @@ def run_git(
 
 
 def run_git_outside(folder: Path, arguments: Sequence[str], *, time_limit_s: float, max_bytes: int) -> Ended:
-    """Run a git command that needs no repository in a folder of our own: none around the folder counts. Blocks.
+    """Run a git command that needs no repository, in a temporary folder that no repository contains. Blocks.
 
-    Raises:
-        OSError: there is no git.
+    Raises: OSError: git is missing.
     """
     environment = {**git_environment(folder, folder), "GIT_DIR": str(folder / "none")}
     command = (find_program("git", folder), *_table()["arguments"], *arguments)
@@ -133,9 +130,9 @@ def run_git_outside(folder: Path, arguments: Sequence[str], *, time_limit_s: flo
 
 
 def git_environment(home: Path, *untrusted: Path) -> dict[str, str]:
-    """Return the environment of git: what `git_runner.toml` lists; `home` stands for the user's home.
+    """Return the environment for git, as listed in `git_runner.toml`; `home` replaces the user's home.
 
-    Neither programs nor libraries are taken from folders below `untrusted` (`formats.programs`).
+    Neither programs nor libraries are loaded from folders below `untrusted` (`formats.programs`).
     """
     table = _table()
     kept = {name: value for name in table["kept"].split() if (value := os.environ.get(name)) is not None}
@@ -146,7 +143,7 @@ def git_environment(home: Path, *untrusted: Path) -> dict[str, str]:
 
 
 def parse_status(output: str) -> GitStatus:
-    """Return what `git status --porcelain=v1 --branch -z` printed."""
+    """Parse the output of `git status --porcelain=v1 --branch -z`."""
     branch, changed = "", list[tuple[str, str]]()
     records = iter(output.split("\0"))
     for record in records:
@@ -156,12 +153,12 @@ def parse_status(output: str) -> GitStatus:
             code = record[:2].strip()
             changed.append((code, record[3:]))
             if "R" in record[:2] or "C" in record[:2]:
-                next(records, "")  # the path it had before
+                next(records, "")  # the path before the rename
     return GitStatus(branch, tuple(changed))
 
 
 def _branch(line: str) -> str:
-    """Return the branch named in the header: `main...origin/main [ahead 1]`, `HEAD (no branch)`."""
+    """Return the branch in the header: `main...origin/main [ahead 1]`, `HEAD (no branch)`."""
     if line.startswith("HEAD (no branch)"):
         return ""
     line = line.removeprefix(_ON_NO_COMMIT)
@@ -169,10 +166,9 @@ def _branch(line: str) -> str:
 
 
 def _stand_in(made: Path, repository: Repository, index: Path | None) -> dict[str, str]:
-    """Make a git directory that has the repository's content and none of its configuration; return its variables.
+    """Create a git directory with the repository's content but not its configuration; return its variables.
 
-    Raises:
-        OSError: the repository cannot be read, or has no HEAD.
+    Raises: OSError: the repository cannot be read, or has no HEAD.
     """
     own, common = repository.git_dir, repository.common_dir
     git_dir = made / "git"
@@ -191,7 +187,7 @@ def _stand_in(made: Path, repository: Repository, index: Path | None) -> dict[st
     for name, target in links.items():
         if target.exists():
             (git_dir / name).symlink_to(target)
-    (git_dir / "refs").mkdir(exist_ok=True)  # where the refs are kept in another format
+    (git_dir / "refs").mkdir(exist_ok=True)  # for refs in another format (reftable)
     return {
         "GIT_DIR": str(git_dir),
         "GIT_WORK_TREE": str(repository.top),
@@ -202,13 +198,13 @@ def _stand_in(made: Path, repository: Repository, index: Path | None) -> dict[st
 
 def _head(git_dir: Path) -> bytes:
     head = git_dir / "HEAD"
-    if head.is_symlink() and (target := str(head.readlink())).startswith("refs/"):  # how it was written before 2005
+    if head.is_symlink() and (target := str(head.readlink())).startswith("refs/"):  # the format before 2005
         return b"ref: " + os.fsencode(target) + b"\n"
     return read_start(head, _MAX_HEAD_BYTES)
 
 
 def _config(repository: Repository) -> str:
-    """Return the configuration git gets: values of the repository and of the user that are on the lists."""
+    """Return the configuration for git: the values of the repository and the user that the lists allow."""
     taken = {"core.bare": "false", "core.repositoryformatversion": "0"}
     for file in _files_of_user():
         taken |= _taken(file, "user")

@@ -1,7 +1,7 @@
-"""The configuration files of a repository, read without git (issue 20): which keys in them name programs.
+"""Read the configuration files of a repository without git, to find the keys that name programs (issue 20).
 
-Git reads these files itself whenever somebody works in the folder, and runs what they name. This plugin's own git
-never sees them (`git.py`); here they are read so that the user can be told before a folder is trusted.
+Git reads these files whenever somebody works in the folder, and runs the programs they name. The plugin's own git never
+sees them (`git.py`); they are read here so that the user sees those programs before trusting a folder.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from codecompanion.formats.regex import regex
 from codecompanion.workspace.git_repository import find_repository, read_start
 
 MAX_BYTES = 1_000_000
-"""Of one file; git's own files of configuration are a few kilobytes."""
+"""Limit of one file in bytes; git's own configuration files have a few kilobytes."""
 MAX_DEPTH = 10
-"""Includes within includes, as git itself has it."""
+"""Depth of nested includes, the same limit as git's."""
 MAX_FILES = 1_000
 UNREAD = "(not read)"
-"""The key that stands for what a file names beyond what is read of it."""
+"""Key for the unread files that a file names."""
 _SECTION = regex(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _KEY = regex(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*")
 _CONTINUED = regex(r"\\\r?\n")
@@ -35,7 +35,7 @@ _LIKE_BARE = ("HEAD", "config", "objects", "refs")
 
 
 class NamedProgram(msgspec.Struct, frozen=True):
-    """A key of a repository's configuration that makes git start something: the file, the key as written, its value."""
+    """A configuration key that makes git start a program: its file, the key as written, its value."""
 
     file: Path
     key: str
@@ -43,17 +43,17 @@ class NamedProgram(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One value of a file: `key` has section and name in lower case, its subsection as it is written."""
+    """One value of a file: section and name of `key` are in lower case, its subsection is as written."""
 
     key: str
     value: str
 
 
 def programs_named(folder: Path, submodules: Iterable[Path] = ()) -> tuple[NamedProgram, ...]:
-    """Return what the configuration of the repository a folder is in would make git start. Blocks, never raises.
+    """Return the programs that git would start for the configuration of a folder's repository. Blocks, never raises.
 
-    Files that are included count whatever their condition, those of `submodules` and of the git directories of others
-    too. What is too much to be read counts as a program.
+    Included files count regardless of their condition; so do the files of `submodules` and of other git directories.
+    Anything too large to read counts as a program.
     """
     found: dict[NamedProgram, None] = {}
     seen: set[Path] = set()
@@ -78,7 +78,7 @@ def _size(file: Path) -> int:
 
 
 def names_program(entry: Entry) -> bool:
-    """Return whether a key is one of those in `git_programs.toml`, with a value that is not known to be harmless."""
+    """Return whether a key is listed in `git_programs.toml` and its value is not known to be harmless."""
     key, value = entry.key.lower(), entry.value.strip()
     return any(
         pattern.fullmatch(key) and (only is None or only.search(value)) and not (safe and safe.fullmatch(value))
@@ -87,17 +87,15 @@ def names_program(entry: Entry) -> bool:
 
 
 def read_entries(file: Path) -> Iterator[Entry]:
-    """Yield the values of a file and of those it includes without a condition, in git's order; later ones win."""
+    """Yield the values of a file and of its unconditional includes in git's order; later values win."""
     for _, entries in _with_includes(file, set(), MAX_DEPTH, every=False):
         yield from entries
 
 
 def read_certainly(file: Path) -> list[tuple[str, str]]:
-    """Return the key and value of each entry of one file; an include is an entry like others.
+    """Return the key and value of each entry of one file; an include is an ordinary entry.
 
-    Raises:
-        OSError: it cannot be read.
-        ValueError: something in it could be read in another way.
+    Raises: OSError: the file cannot be read. ValueError: part of it can be parsed in more than one way.
     """
     content = read_start(file, MAX_BYTES + 1)
     text = content.decode("utf-8")
@@ -107,9 +105,9 @@ def read_certainly(file: Path) -> list[tuple[str, str]]:
 
 
 def parse_config(text: str, *, is_strict: bool = False) -> tuple[Entry, ...]:
-    """Return the entries of a file of configuration.
+    """Return the entries of a configuration file.
 
-    A line that git would refuse is skipped; with `is_strict` it raises `ValueError`.
+    A line that git would reject is skipped; with `is_strict` it raises `ValueError`.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     entries, section, at = list[Entry](), "", 0
@@ -145,7 +143,7 @@ def _refuse(text: str, at: int, is_strict: bool) -> None:
 
 
 def _value(text: str, at: int) -> tuple[str, int]:
-    """Return the value that begins at a place, and where the next line does: quotes, escapes, continued lines."""
+    """Return the value at a position, and the position of the next line; handles quotes, escapes, continued lines."""
     parts, kept, is_quoted = list[str](), 0, False
     while at < len(text) and text[at] != "\n":
         char = text[at]
@@ -180,7 +178,7 @@ def _end_of_line(text: str, at: int) -> int:
 
 
 def _files_of(folder: Path) -> Iterator[Path]:
-    """Yield the files of configuration git would read in a folder: also those of a bare repository and of modules."""
+    """Yield the configuration files that git would read in a folder, also those of a bare repository and of modules."""
     try:
         repository = find_repository(folder)
     except OSError:
@@ -197,7 +195,7 @@ def _files_of(folder: Path) -> Iterator[Path]:
 
 
 def _of_modules(modules: Path) -> Iterator[Path]:
-    """Yield the files of the git directories of submodules; one may be named `hooks`, as a folder in it is."""
+    """Yield the files of the git directories of submodules; a submodule may have the name `hooks`."""
     for path, folders, files in os.walk(modules):
         if "HEAD" in files:
             folders[:] = [name for name in folders if name == "modules"]
@@ -205,7 +203,7 @@ def _of_modules(modules: Path) -> Iterator[Path]:
 
 
 def _with_includes(file: Path, seen: set[Path], depth: int, *, every: bool) -> Iterator[tuple[Path, tuple[Entry, ...]]]:
-    """Yield the entries of a file and of those it includes, where they stand; `every`: whatever the condition."""
+    """Yield the entries of a file and of its includes in order; `every` ignores the conditions."""
     real = Path(os.path.realpath(file))
     if real in seen or len(seen) >= MAX_FILES:
         return
@@ -227,7 +225,7 @@ def _with_includes(file: Path, seen: set[Path], depth: int, *, every: bool) -> I
 def _included(value: str, file: Path) -> Path | None:
     try:
         return file.parent / Path(value).expanduser() if value and "\0" not in value else None
-    except RuntimeError:  # nobody's home
+    except RuntimeError:  # `~name` of an unknown user
         return None
 
 

@@ -1,6 +1,6 @@
-"""What git sees changed, as text: staged, unstaged, of the branch, of a commit or a range of commits.
+"""Diffs as text: staged, unstaged, of the branch, of a commit or of a range of commits.
 
-Files that hold secrets by their name are left out and named (R-266): nobody asked for them by name.
+Files that are secrets by name are left out and listed (R-266), because the user did not ask for them by name.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from codecompanion.workspace.secret_text import hide_secrets, without_secrets
 
 TIME_LIMIT_S = 10.0
 KINDS = ("staged", "unstaged", "branch")
-"""What is compared; "" is all that is not committed, anything else a commit or a range of commits."""
+"""The kinds of diff; "" is everything uncommitted, any other value a commit or a range of commits."""
 _SHOWN = ("--no-color", "--no-ext-diff", "--no-textconv", "--relative", "--find-renames", "--submodule=short")
 _HEAD = "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n%B"
 _FILES = regex(r"^(?=diff --(?:git|cc|combined) )", re.MULTILINE)
 _NAME = regex(r"\Adiff --(?:git a/.{1,4096} b/|cc |combined )(.{1,4096})$", re.MULTILINE)
 _MAIN = ("origin/HEAD", "main", "master", "origin/main", "origin/master", "trunk", "develop")
-"""What a branch is compared with: the first of them that there is."""
+"""Candidates for the branch to compare with; the first that exists is used."""
 
 
 class Diff(msgspec.Struct, frozen=True):
     """A diff below a folder. `title`: `staged`, `since main`, a commit.
 
-    `secret`: changed and new files that were left out. `untracked`: new files that git does not know yet, without
-    those; none for what is staged, a commit or a range.
+    `secret`: changed and new files that were left out. `untracked`: other untracked files; empty for staged changes, a
+    commit or a range.
     """
 
     title: str
@@ -47,12 +47,12 @@ class Diff(msgspec.Struct, frozen=True):
 
     @property
     def nothing(self) -> str:
-        """What is said where nothing has changed."""
+        """The message for an empty diff."""
         return "nothing is staged" if self.title == "staged" else "nothing has changed"
 
 
 class _Command(msgspec.Struct, frozen=True):
-    """How git is asked: title, command, and what comes after its options."""
+    """A git call: the title of its diff, the command, and the arguments after its options."""
 
     title: str
     command: tuple[str, ...]
@@ -61,10 +61,9 @@ class _Command(msgspec.Struct, frozen=True):
 
 
 def read_diff(root: Path, what: str) -> Diff:
-    """Return a diff of one of `KINDS`, a commit or a range, "" = all that is not committed. Blocks.
+    """Return a diff of one of `KINDS`, a commit or a range; "" means everything uncommitted. Blocks.
 
-    Raises:
-        InputError: there is no repository or no such commit, git fails or is late; says why, as half a sentence.
+    Raises: InputError: the repository or the commit does not exist, or git fails or times out; the message is a clause.
     """
     try:
         return _read(root, what.strip())
@@ -73,7 +72,7 @@ def read_diff(root: Path, what: str) -> Diff:
     except subprocess.CalledProcessError as error:
         why = cut_line((error.stderr or b"").decode("utf-8", "replace").strip(), 200)
         if "not a git repository" in why.lower():
-            why = f"{root} is in no git repository"
+            why = f"{root} is not in a git repository"
         raise InputError(why or "git failed") from None
     except OSError as error:
         raise InputError(f"git cannot be run: {error.strerror or error}") from None
@@ -84,10 +83,10 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def _read(root: Path, what: str) -> Diff:
-    _git(root, "rev-parse", "--git-dir")  # outside of a repository `git diff` is another command
+    _git(root, "rev-parse", "--git-dir")  # outside a repository `git diff` is a different command
     asked = _command(root, what)
     head = (_HEAD,) if asked.command[0] == "show" else ()
-    # Both names of a file that was renamed, from the top of the repository, wherever the folder is in it.
+    # Both names of a renamed file, from the top of the repository, wherever the folder is in it.
     names = _git(root, *asked.command, "--name-only", "--no-renames", "-z", *("--format=" for _ in head), *asked.after)
     changed = sorted({name for name in names.replace("\n", "\0").split("\0") if name})
     secret = tuple(name for name in changed if is_secret(name))
@@ -101,7 +100,7 @@ def _read(root: Path, what: str) -> Diff:
 
 
 def diff_without_secrets(diff: str) -> tuple[str, tuple[str, ...]]:
-    """Return the diff without secrets, and the files that it leaves out because they hold some (issue 20)."""
+    """Return the diff without secrets, and the files left out because their text contains some (issue 20)."""
     parts, withheld = list[str](), list[str]()
     for part in _FILES.split(diff):
         name = _NAME.search(part)
@@ -122,7 +121,7 @@ def _command(root: Path, what: str) -> _Command:
         case "branch":
             base = next((name for name in _MAIN if _is_commit(root, name)), "")
             if not base:
-                raise InputError("there is no branch to compare with: no main and no master")
+                raise InputError("no branch to compare with: neither main nor master exists")
             start = _git(root, "merge-base", base, "HEAD").strip()
             return _Command(f"since {base}", ("diff",), ("--end-of-options", start, "--"), has_untracked=True)
         case "":
@@ -132,7 +131,7 @@ def _command(root: Path, what: str) -> _Command:
     ends = what.split("...") if "..." in what else what.split("..")
     if what.startswith("-") or any(not _is_commit(root, end or "HEAD") for end in ends):
         expected = f"{', '.join(KINDS)}, a commit or a range of commits"
-        raise InputError(f"{what} is no commit here; expected {expected}")
+        raise InputError(f"{what} is not a commit here; expected {expected}")
     return _Command(what, ("diff",) if len(ends) > 1 else ("show",), ("--end-of-options", what, "--"))
 
 

@@ -1,4 +1,4 @@
-"""The branch a folder is on, read from the files of the repository: git is not run, so nothing of a clone can be."""
+"""Read the branch of a folder from the repository's files; git is not run, so a clone cannot start a program."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _MAX_BYTES = 4_096
 _BRANCH = regex(r"ref: refs/heads/([^\s\x00-\x1f\x7f~^:?*\[\\`]{1,200})")
 _COMMIT = regex(r"([0-9a-f]{12})[0-9a-f]{28}(?:[0-9a-f]{24})?")
 _REFTABLE = ".invalid"
-"""What `HEAD` names where a repository keeps its refs in another format."""
+"""The target of `HEAD` in a repository with refs in another format (reftable)."""
 
 
 def read_head(folder: Path) -> str:
-    """Return the branch that is checked out, `commit 1a2b3c4d5e6f` without one, "" outside a repository. Blocks."""
+    """Return the current branch, `commit 1a2b3c4d5e6f` for a detached HEAD, "" outside a repository. Blocks."""
     try:
         repository = find_repository(folder)
         content = read_start(repository.git_dir / "HEAD", _MAX_BYTES) if repository else b""

@@ -1,6 +1,6 @@
-"""What was changed lately, by git: the last commits with their files, for ranking (issue 11, section 2).
+"""Recent commits with their files, from git, for ranking (issue 11, section 2).
 
-One `git log` without diffs, bounded by commits and time. Where git cannot say, there is no history.
+One `git log` without diffs, limited in commits and time. If git fails, the history is empty.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _START = "\x01"
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """A commit: when (seconds since 1970), the first line of its message, the files it changed below the root."""
+    """A commit: its time (seconds since 1970), the first line of its message, the changed files below the root."""
 
     time: int
     subject: str
@@ -30,12 +30,12 @@ class Commit(msgspec.Struct, frozen=True):
 
 
 def read_head(root: Path, time_limit_s: float = TIME_LIMIT_S) -> str:
-    """Return the id of the commit that is checked out, "" = none: what a cache of the history is keyed by. Blocks."""
+    """Return the id of the current commit, "" without one; it is the cache key of the history. Blocks."""
     return _read(root, ("rev-parse", "HEAD"), time_limit_s).strip()
 
 
 def recent_commits(root: Path, count: int = MAX_COMMITS, time_limit_s: float = TIME_LIMIT_S) -> list[Commit]:
-    """Return the last commits, newest first; those that touch very many files name none. Blocks."""
+    """Return the last commits, newest first; commits that touch a great number of files list none. Blocks."""
     arguments = (
         *("log", f"--max-count={count}", "--no-merges", "--no-renames", "--no-ext-diff", "--no-textconv"),
         *("--diff-filter=AMR", "--name-only", "--relative", "-z", f"--format={_START}%ct %s", "--", "."),
@@ -44,7 +44,7 @@ def recent_commits(root: Path, count: int = MAX_COMMITS, time_limit_s: float = T
 
 
 def parse_log(output: str) -> list[Commit]:
-    """Return the commits of what `git log -z --name-only --format=<start>%ct %s` printed."""
+    """Parse the output of `git log -z --name-only --format=<start>%ct %s`."""
     commits = []
     for record in output.split(_START)[1:]:
         head, *names = record.split("\0")

@@ -1,6 +1,6 @@
-"""The files of a repository as git lists them: tracked ones, and those that are neither tracked nor ignored (R-239).
+"""The files of a repository as git lists them: tracked files, and those neither tracked nor ignored (R-239).
 
-A repository inside the repository, a submodule too, is asked by itself. Where git cannot say, nothing is listed.
+Nested repositories and submodules are listed separately. If git fails, the list is empty.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ _NAMES_TIME_LIMIT_S = 10.0
 _MAX_NESTED = 200
 _SUBMODULE = b"160000 "
 _MODE_IN_INDEX = (0o160000).to_bytes(4, "big")
-"""How the index writes it; elsewhere in an index it only costs a question to git."""
+"""The mode of a submodule in the index; a match elsewhere in the file only costs one git call."""
 _MAX_INDEX_BYTES = 100_000_000
 
 
 def files_by_git(
     root: Path, check: Callable[[], None] = lambda: None, only: Sequence[str] = ()
 ) -> Iterator[tuple[str, bool]]:
-    """Yield path, relative to the root, and whether it is tracked; some twice, some that are gone. Blocks.
+    """Yield each path relative to the root, and whether it is tracked; paths may repeat or no longer exist. Blocks.
 
-    `only`: paths that are asked about, () = all of the folder. `check` is called now and then, and may raise to stop.
+    `only`: the paths to list, () means the whole folder. `check` is called regularly and may raise to stop.
     """
     yield from _listed(root, "", _MAX_NESTED, check, only)
 
 
 def names_below(folder: Path) -> str:
-    """Return the names git lists below a folder, a NUL before each; those that are not text are left out. Blocks."""
+    """Return the names git lists below a folder, each after a NUL; names that are not text are left out. Blocks."""
     try:
         output = read_git(folder, _NAMES, _NAMES_TIME_LIMIT_S)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        _log.info("git could not list %s: %s", folder, error)
+        _log.info("git failed to list %s: %s", folder, error)
         return ""
     names = (name for name in output.split(b"\0") if name)
     return "".join(f"\0{text}" for name in names if (text := _as_text(name)))
 
 
 def submodules_of(folder: Path) -> tuple[Path, ...]:
-    """Return the submodules of the repository a folder is in: `git status` reads the configuration of each. Blocks."""
+    """Return the submodules of a folder's repository; `git status` reads the configuration of each. Blocks."""
     try:
         repository = find_repository(folder)
         if repository is None or _MODE_IN_INDEX not in read_start(repository.git_dir / "index", _MAX_INDEX_BYTES):
@@ -73,7 +73,7 @@ def _as_text(name: bytes) -> str:
 def _listed(
     folder: Path, prefix: str, nested: int, check: Callable[[], None], only: Sequence[str] = ()
 ) -> Iterator[tuple[str, bool]]:
-    """Yield what git lists below a folder; `prefix` is its path below the root, with `/`."""
+    """Yield the files that git lists below a folder; `prefix` is its path below the root, with `/`."""
     try:
         output = read_git(folder, (*_LIST, *only), _TIME_LIMIT_S)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
@@ -86,7 +86,7 @@ def _listed(
             continue
         check()
         path = folder / name
-        # A submodule, or another repository that stands here: git names its folder alone.
+        # For a submodule or another nested repository git lists only its folder.
         is_nested = name.endswith("/") or ((has_modules or "." not in name) and path.is_dir())
         if not is_nested:
             yield prefix + name, tag != _UNTRACKED

@@ -1,7 +1,7 @@
-"""Which repository a folder is in, found without git: its top folder, git directory and common directory (issue 20).
+"""Find the repository of a folder without git: its top folder, git directory and common directory (issue 20).
 
-Only an entry `.git` makes a repository: a folder that merely looks like a bare one (`HEAD`, `objects`, `refs`) does
-not, as with git's `safe.bareRepository=explicit`. Files are read bounded, and never from a pipe or a device.
+Only a `.git` entry makes a repository; a folder that looks like a bare one (`HEAD`, `objects`, `refs`) does not, as
+with git's `safe.bareRepository=explicit`. Reads are limited in size and never from a pipe or a device.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GITDIR = regex(rb"gitdir: ([^\n\r\0]+)")
 
 
 class Repository(msgspec.Struct, frozen=True):
-    """`top`: the folder with the entry `.git`. `git_dir` has HEAD and the index, `common_dir` objects and refs.
+    """A repository: `top` is the folder with `.git`; `git_dir` has HEAD and the index, `common_dir` objects and refs.
 
     They differ in a linked worktree. All are real paths.
     """
@@ -31,10 +31,9 @@ class Repository(msgspec.Struct, frozen=True):
 
 
 def find_repository(folder: Path) -> Repository | None:
-    """Return the repository a folder is in, None outside of one. Blocks.
+    """Return the repository of a folder, or None outside of one. Blocks.
 
-    Raises:
-        OSError: a file of the repository cannot be read.
+    Raises: OSError: a file of the repository cannot be read.
     """
     real = Path(os.path.realpath(folder))
     for top in (real, *real.parents):
@@ -63,14 +62,13 @@ def repository_at(top: Path, git_dir: Path) -> Repository:
 
 
 def read_start(path: Path, limit_bytes: int) -> bytes:
-    """Return the start of a regular file; a pipe must not make anybody wait.
+    """Return the start of a regular file; never block on a pipe.
 
-    Raises:
-        OSError: there is no such file, or it is something else.
+    Raises: OSError: the file is missing, or is not a regular file.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except ValueError as error:  # a NUL in the path
+    except ValueError as error:  # the path contains a NUL
         raise OSError(str(error)) from error
     with os.fdopen(handle, "rb") as stream:
         if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -1,7 +1,7 @@
-"""What is staged, for the message of a commit: the diff, its figures, the newest subjects; no text of secrets (R-266).
+"""The staged changes for a commit message: diff, statistics and the newest subjects, without text of secrets (R-266).
 
-`git commit` may have told its editor of another index (`git commit -a`), and of a repository it was pointed to. Both
-are taken where they are what they should be; git gets nothing else of that environment (issue 20).
+`git commit` may point its editor to another index (`git commit -a`) and to another repository. Both are used if they
+are valid; git gets nothing else from that environment (issue 20).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIFF = ("diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-color", "--
 
 
 class Staged(msgspec.Struct, frozen=True):
-    """What is staged; `diff` "" = nothing is. `secret`: files that hold keys by their name, their text is left out."""
+    """The staged changes; `diff` is "" if there are none. `secret`: files with a secret's name, without their text."""
 
     diff: str = ""
     stat: str = ""
@@ -34,15 +34,14 @@ class Staged(msgspec.Struct, frozen=True):
 
 
 def read_staged(folder: Path, index: str = "", git_dir: str = "", work_tree: str = "") -> Staged:
-    """Return what is staged in the repository of a folder, or in the one that is named. Blocks.
+    """Return the staged changes in the repository of a folder, or in a given one. Blocks.
 
-    Raises:
-        InputError: there is no repository, git fails or is late; says why, as half a sentence.
+    Raises: InputError: there is no repository, or git fails or times out; the message is a clause.
     """
     try:
         return _read(folder, index, git_dir, work_tree)
     except subprocess.TimeoutExpired:
-        raise InputError("git did not answer in time") from None
+        raise InputError("git timed out") from None
     except subprocess.CalledProcessError as error:
         why = (error.stderr or b"").decode("utf-8", "replace").strip().partition("\n")[0]
         raise InputError(cut_line(why, 200) or "git failed") from None
@@ -74,13 +73,13 @@ def _read(folder: Path, index: str, git_dir: str, work_tree: str) -> Staged:
     stat = git(*_DIFF, "-M", "--stat=80")
     try:
         subjects = git("log", "-n", str(_SUBJECTS), "--no-merges", "--format=%s")
-    except subprocess.CalledProcessError:  # no commit yet
+    except subprocess.CalledProcessError:  # there is no commit yet
         subjects = ""
     return Staged(diff, stat.strip(), subjects.strip(), secret)
 
 
 def _repository(folder: Path, git_dir: str, work_tree: str) -> Repository | None:
-    """Return the repository `git commit` works on; one that is named must have what a git directory has."""
+    """Return the repository that `git commit` uses; a given one must have the entries of a git directory."""
     found = find_repository(folder)
     if git_dir:
         named = repository_at(Path(os.path.realpath(folder / work_tree)), folder / git_dir)
@@ -91,7 +90,7 @@ def _repository(folder: Path, git_dir: str, work_tree: str) -> Repository | None
 
 
 def _index(repository: Repository, index: str) -> Path | None:
-    """Return the index that is named, if it is a file of the git directory, None = the usual one."""
+    """Return the given index if it is a file of the git directory; None means the default one."""
     named = repository.top / index
     if index and named.is_file() and Path(os.path.realpath(named)).parent == repository.git_dir:
         return named

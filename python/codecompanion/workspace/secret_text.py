@@ -1,8 +1,8 @@
-"""Secrets by what stands in a text: keys of known shape, private keys, assigned passwords (issue 20, section 4).
+"""Detect secrets in text: keys of known formats, private keys, assigned passwords (issue 20, section 4).
 
-Names say a part of it (`secret_files.py`); this finds the rest. It is pure over text, and linear in its length. Every
-pattern is data with its source (`secret_text.toml`). Program text and prose keep all but the values; any other file
-that holds a secret is withheld as a whole, since its other lines may hold the ones not found.
+`secret_files.py` detects secrets by file name; this module by content. It is pure, and linear in the text's length.
+Every pattern is data with its source (`secret_text.toml`). Program text and prose are sent without the values; any
+other file that contains a secret is withheld as a whole, because its other lines may contain undetected ones.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from codecompanion.workspace.secret_values import (
 
 HIDDEN = "[hidden]"
 MAX_CHARS = 1_000_000
-"""Of a longer text the beginning and the end are looked at."""
+"""Maximum characters to search; of a longer text only the beginning and the end are searched."""
 _END_CHARS = 200_000
 _MAX_FOUND = 2_000
 _INDEXED = 2
-"""Letters by which the beginnings of keys are looked up."""
+"""Number of characters by which the prefixes of keys are indexed."""
 _MAX_IN_RUN = 16
-"""Names looked at in one unbroken run of letters (`a=b=c=`): the values of all of them end where the run ends."""
+"""Names examined in one unbroken run of characters (`a=b=c=`): all their values end where the run ends."""
 _MAX_VALUE = 600
 _MIN_DISTINCT = 6
 _MIN_CHOSEN = 8
-"""Letters of a password in a sentence: shorter ones are mostly words with a number."""
+"""Minimum characters of a password in a sentence; shorter candidates are mostly words with a number."""
 _PRIVATE_KEYS = frozenset({"PEM private key", "PuTTY private key", "OpenVPN static key"})
 _NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
 
 class FoundSecret(msgspec.Struct, frozen=True, order=True):
-    """Where a secret stands, in characters, and what it is: "GitHub token"."""
+    """The position of a secret, in characters, and its kind: "GitHub token"."""
 
     start: int
     end: int
@@ -102,11 +102,11 @@ def _lazy(pattern: str) -> re.Pattern[str]:
     return LazyPattern(pattern, 0)  # type: ignore[return-value]
 
 
-# ---- what is asked
+# ---- interface
 
 
 def find_secrets(text: str, path: str = "") -> tuple[FoundSecret, ...]:
-    """Return the secrets of a text, in order, none within another; `path` says what kind of file it is."""
+    """Return the secrets of a text in order, without nested ones; `path` tells the type of the file."""
     if len(text) > MAX_CHARS:
         ahead, end = text[: MAX_CHARS - _END_CHARS], len(text) - _END_CHARS
         later = (FoundSecret(one.start + end, one.end + end, one.kind) for one in find_secrets(text[end:], path))
@@ -118,12 +118,12 @@ def find_secrets(text: str, path: str = "") -> tuple[FoundSecret, ...]:
 
 
 def holds_secret(text: str) -> bool:
-    """Return whether a secret stands in a text without a name: in the value of a variable."""
+    """Return whether a text without a file name, such as the value of a variable, contains a secret."""
     return bool(find_secrets(text))
 
 
 def hide_secrets(text: str, path: str = "") -> str:
-    """Return the text with the value of every secret replaced by `[hidden]`; line breaks stay."""
+    """Return the text with the value of every secret replaced by `[hidden]`; line breaks are kept."""
     return _without(text, find_secrets(text, path))
 
 
@@ -139,26 +139,26 @@ def _without(text: str, found: tuple[FoundSecret, ...]) -> str:
 
 
 def is_withheld(path: str) -> bool:
-    """Return whether a file of that name is left out as a whole when it holds a secret: data, not program text."""
+    """Return whether a file of that name is withheld as a whole if it contains a secret: data, not program text."""
     return _kind_of(path, "") == "data"
 
 
 def without_secrets(text: str, path: str) -> tuple[str, str]:
-    """Return a file as it may be sent unasked, and why it may not be sent at all: "" = what is returned may be."""
+    """Return a file's text as it may be sent unasked, and the reason if it must not be sent at all ("" = it may)."""
     if is_withheld(path):
         return text, why_secret(text, path)
     return hide_secrets(text, path), ""
 
 
 def hide_keys(text: str) -> str:
-    """Return the text without keys that say whose they are and private keys: what nobody prints on purpose."""
+    """Return the text without private keys and keys that name their provider, which are never printed on purpose."""
     lowered = text.lower() if text.isascii() else _lowered(text)
     found = [*_keys(text), *_ends_of_keys(text), *_shapes(text, lowered, "code", only=_PRIVATE_KEYS)]
     return _without(text, _apart(sorted(found)))
 
 
 def why_secret(text: str, path: str = "") -> str:
-    """Return the first secret as half a sentence, "GitHub token in line 3", "" = there is none."""
+    """Return the first secret as a clause, "GitHub token in line 3", or "" if there is none."""
     found = find_secrets(text, path)
     if not found:
         return ""
@@ -166,11 +166,11 @@ def why_secret(text: str, path: str = "") -> str:
     return f"{found[0].kind} in line {text.count(chr(10), 0, found[0].start) + 1}{more}"
 
 
-# ---- how they are found
+# ---- detection
 
 
 def _kind_of(path: str, text: str) -> str:
-    """Return "code", "shell" (values without quotes count), "prose" or "data"; a text without a name is prose."""
+    """Return "code", "shell" (values without quotes count), "prose" or "data"; text without a file name is prose."""
     rules, name = _rules(), path.rpartition("/")[2].lower()
     extension = name.rpartition(".")[2] if "." in name[1:] else ""
     if extension in rules.unquoted:
@@ -183,12 +183,12 @@ def _kind_of(path: str, text: str) -> str:
 
 
 def _lowered(text: str) -> str:
-    """Return the text in lower case with as many letters: one capital becomes two."""
+    """Return the text in lower case with the same length, although one capital letter lowers to two."""
     return text.replace("\u0130", "I").lower()
 
 
 def _apart(found: list[FoundSecret]) -> tuple[FoundSecret, ...]:
-    """Return the secrets without those that stand in others; what overlaps becomes one."""
+    """Return the secrets without nested ones; merge overlapping ones."""
     apart = list[FoundSecret]()
     for one in found:
         if apart and one.start < apart[-1].end:
@@ -205,12 +205,12 @@ _PREFIXED = regex(
     r"(?<!sha256[=:-])(?<!sha384[=:-])(?<!sha512[=:-])(?!sha\d|md5|pk_|pub)"
     r"(?:[a-z][a-z0-9]{1,11}[_-]){1,3}(?=[A-Za-z0-9]{0,40}[A-Z])([A-Za-z0-9]{30,200})(?![\w/+=-])"
 )
-"""A word, a sign, and letters drawn at random: how providers whom no table knows make their keys."""
+"""A word, a separator, and random characters: the format of keys from unlisted providers."""
 _MIN_PREFIXED_BITS = 4.0
 
 
 def _keys(text: str) -> Iterator[FoundSecret]:
-    """Yield the keys that say whose they are."""
+    """Yield the keys that name their provider."""
     rules = _rules()
     for start in _starts_of_keys(text):
         if not text.startswith(rules.beginnings, start):
@@ -231,7 +231,7 @@ def _keys(text: str) -> Iterator[FoundSecret]:
 
 
 def _starts_of_keys(text: str) -> Iterator[int]:
-    """Yield where a key may begin: a run of its letters, also after `NAME=` and in the path of an address."""
+    """Yield the possible starts of a key: a run of its characters, after `NAME=`, and in the path of a URL."""
     for run in _RUN.finditer(text):
         start = run.start()
         yield start + (text[start - 1 : start] == "\\" and text[start] in "nrt")
@@ -239,7 +239,7 @@ def _starts_of_keys(text: str) -> Iterator[int]:
 
 
 def _shapes(text: str, lowered: str, kind: str, only: frozenset[str] = frozenset()) -> Iterator[FoundSecret]:
-    """Yield the secrets that what stands around them says are some."""
+    """Yield the secrets that are recognized by the text around them."""
     known = dict[str, bool]()
     for shape, needs, pattern in _rules().shapes:
         if (shape.place == "data" and kind != "data") or (shape.place == "lines" and kind not in ("data", "prose")):
@@ -258,7 +258,7 @@ def _shapes(text: str, lowered: str, kind: str, only: frozenset[str] = frozenset
 
 
 def _fits_match(judge: str, match: re.Match[str]) -> bool:
-    """Return whether what a shape matched is a secret: by its column where it has one, or by itself."""
+    """Return whether the match of a shape is a secret, by its column name if it has one, otherwise by its value."""
     groups = match.groupdict()
     return _has_secret_cell(groups["columns"], groups["value"]) if "columns" in groups else _fits(judge, match[1])
 
@@ -269,7 +269,7 @@ _MAX_ROWS = 50
 
 
 def _has_secret_cell(columns: str, rows: str) -> bool:
-    """Return whether a row of a table has a secret in a column whose name says so."""
+    """Return whether a table row has a secret in a column with a secret's name."""
     strengths = [strength_of(name) for name in _cells(columns)]
     if not any(strengths):
         return False
@@ -285,7 +285,7 @@ def _cells(row: str) -> list[str]:
 
 
 def _fits(judge: str, value: str) -> bool:
-    """Return whether a value is what the shape says."""
+    """Return whether a value has the form that the shape requires."""
     match judge:
         case "chosen":
             return is_password(value) and len(value) >= _MIN_CHOSEN
@@ -311,7 +311,7 @@ _BEFORE_END = regex(r"""[A-Za-z0-9+/=\s"'\\,]{32,12000}""")
 
 
 def _ends_of_keys(text: str) -> Iterator[FoundSecret]:
-    """Yield what stands before the last line of a private key whose first line may be cut off."""
+    """Yield the text before the last line of a private key whose first line may be cut off."""
     if "PRIVATE KEY" in text:
         for end in _END_OF_KEY.finditer(text):
             if before := _BEFORE_END.match(text[max(0, end.start() - 12_000) : end.start()][::-1]):
@@ -330,7 +330,7 @@ _SIGN = regex(
     r"""(?:(?:[brufBRUF@$]|rb|br)(?=["']))?"""
 )
 _OPENING = regex(r"""(?:[\[({]\s{0,40}|[A-Za-z_][\w.]{0,40}\(\s{0,40}(?:[^()"'\n]{0,80})|default\s?=\s?|"(?=\\"))""")
-"""What may stand before a quoted value: a bracket with its line break, a call, the quote of a quote."""
+"""The text allowed before a quoted value: a bracket with its line break, a call, an outer quote."""
 _BESIDE = regex(
     r"""["']?,?\s{1,40}["']?value["']?\s{0,4}[:=]\s{0,4}["']?([^\s"',}]{6,400})"""
     r"""|["']\s{0,4},\s{0,40}"value"\s{0,4}:\s{0,4}"([^"\n]{6,400})\""""
@@ -338,7 +338,7 @@ _BESIDE = regex(
     r"""|["']?:[ \t]*(?:[|>][+-]?[ \t]*)?\n[ \t]+(?:-[ \t]+)?(?:\w{3,20}:[ \t]*)?"""
     r"""["']?([^\s"':]{8,400})["']?[ \t]*(?=\n|$)"""
 )
-"""A value in a field or on a line of its own: `name: X` and `value: …`, `X: {"value": …}`, a list below `X:`."""
+"""A value in a separate field or line: `name: X` and `value: …`, `X: {"value": …}`, a list below `X:`."""
 _QUOTED = regex(r"""(?:"([^"\n]{4,600})"|'([^'\n]{4,600})'|`([^`\n]{4,600})`|\\"([^"\\\n]{4,600})\\")""")
 _RUN_END = regex(r"""[\s"'`,;)(}{\]\[<>&|]|$""")
 _UNQUOTED = regex(r"""([^\s"'`,;)(}{\]\[<>&|]{4,600})(?=[\s"'`,;}\])&]|$)""")
@@ -351,7 +351,7 @@ _SPACED = regex(
 
 
 def _assigned(text: str, lowered: str, kind: str) -> Iterator[FoundSecret]:
-    """Yield the values of names that say they are secret."""
+    """Yield the values assigned to names of secrets."""
     done, run_end, in_run = -1, -1, 0
     for word in _WORD.finditer(lowered):
         if word.end() <= done:
@@ -381,7 +381,7 @@ def _assigned(text: str, lowered: str, kind: str) -> Iterator[FoundSecret]:
         value = quoted or (None if kind == "code" else _UNQUOTED.match(text, sign.end()))
         between = sign[0].strip(" \t\"'")
         if quoted is None and kind == "code" and sign[0] == "=" and "_" in text[start:done]:
-            value = _UNQUOTED.match(text, sign.end())  # `TOKEN=…` within a string
+            value = _UNQUOTED.match(text, sign.end())  # `TOKEN=…` inside a string
         if value is None or (quoted is None and between not in ("=", ":", ":=", "=>", "?=")):
             continue
         name = text[start:done]
@@ -398,7 +398,7 @@ def _assigned(text: str, lowered: str, kind: str) -> Iterator[FoundSecret]:
 
 
 def _name_at(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return where the name begins and ends that these letters are a part of."""
+    """Return the start and end of the name that contains these characters."""
     first, last = max(0, start - 60), min(len(text), end + 60)
     while start > first and text[start - 1] in _NAME_LETTERS:
         start -= 1

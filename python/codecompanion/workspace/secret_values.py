@@ -1,6 +1,6 @@
-"""Which names say that their value is a secret, and which values look like one (issue 20, section 4).
+"""Decide whether a name is that of a secret, and whether a value looks like one (issue 20, section 4).
 
-The words are data (`secret_text.toml`). A value that stands for a secret, such as `your-key` or `${TOKEN}`, is none.
+The words are data (`secret_text.toml`). A placeholder such as `your-key` or `${TOKEN}` is not a secret.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from codecompanion.formats.regex import regex
 
 _MIN_RANDOM_BITS = 3.0
 _MIN_CHANGES = 0.15
-"""Changes between small letters, capitals and digits, for each letter of a value: words have few, random text many."""
+"""Changes between lower case, upper case and digits, per character: words have few, random text has many."""
 _LONG = 28
-"""From this length on a value is judged by its letters more than by words that may stand in it by chance."""
+"""From this length on, the characters of a value count more than words that it may contain by chance."""
 _SOME_DIGITS = 3
 _MIN_KEY = 20
 _MIN_PLACEHOLDER = 6
@@ -49,7 +49,7 @@ def _placeholders() -> re.Pattern[str]:
 
 
 def names_secret(name: str) -> bool:
-    """Return whether a name says that its value is a secret: `api_token`, "Database password"."""
+    """Return whether a name is that of a secret: `api_token`, "Database password"."""
     return strength_of(name) not in ("", "key")
 
 
@@ -57,7 +57,7 @@ _PARTS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def strength_of(name: str) -> str:
-    """Return what the value of a name is: "password", "token", "key" = perhaps a provider's key, "" = no secret."""
+    """Return the kind of value a name suggests: "password", "token", "key" (maybe a provider's key), "" = no secret."""
     words, parts = _words(), [part.lower() for part in _PARTS.findall(name)]
     while parts and (parts[-1] in words.after or parts[-1].isdigit()) and not _of_parts(parts):
         parts.pop()
@@ -79,7 +79,7 @@ def _of_parts(parts: list[str]) -> str:
 
 
 def is_password(value: str) -> bool:
-    """Return whether a value may be a password: no words, no placeholder, of letters and digits at least."""
+    """Return whether a value may be a password: not words or a placeholder, and both letters and digits."""
     if (
         not _MIN_PASSWORD <= len(value) <= _MAX_PASSWORD
         or any(letter.isspace() for letter in value)
@@ -95,7 +95,7 @@ def is_mixed(value: str) -> bool:
 
 
 def is_mixed_case(value: str, min_bits: float = _MIN_RANDOM_BITS) -> bool:
-    """Return whether a value looks drawn at random out of small letters, capitals and digits, or is a long hash."""
+    """Return whether a value looks like random upper case, lower case and digits, or is a long hash."""
     if _HEX.fullmatch(value):
         return len(value) >= _LONG and is_random(value)
     kinds = (str.isdigit, str.isupper, str.islower)
@@ -114,7 +114,7 @@ _WORDS_AND_DIGITS = regex(r"(?:[A-Za-z]{3,}|\d+)(?:[-_./:][A-Za-z]{2,}|[-_./:]\d
 
 
 def is_random(value: str, min_bits: float = _MIN_RANDOM_BITS) -> bool:
-    """Return whether a value looks drawn at random: long, of many letters, changing between their kinds."""
+    """Return whether a value looks random: long, with many different characters and frequent changes of their kind."""
     value = value.removeprefix("base64:")
     if not _RANDOM_LETTERS.fullmatch(value) or is_placeholder(value) or _WORDS_AND_DIGITS.match(value):
         return False
@@ -130,7 +130,7 @@ def is_random(value: str, min_bits: float = _MIN_RANDOM_BITS) -> bool:
         and any(letter.isupper() for letter in value)
         and sum(map(len, _LONG_WORDS.findall(value))) > len(value) / 2
     ):
-        return False  # words in camel case
+        return False  # camel-case words
     kinds = ["0" if c.isdigit() else "A" if c.isupper() else "a" if c.islower() else "" for c in value]
     letters = [kind for kind in kinds if kind]
     changes = sum(1 for one, two in pairwise(letters) if one != two)
@@ -138,13 +138,13 @@ def is_random(value: str, min_bits: float = _MIN_RANDOM_BITS) -> bool:
 
 
 def bits_of(value: str) -> float:
-    """Return the entropy of a value in bits for each of its letters."""
+    """Return the entropy of a value in bits per character."""
     counts = [value.count(letter) for letter in set(value)]
     return -sum(count / len(value) * log2(count / len(value)) for count in counts)
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a value stands for one: `your-key`, `${TOKEN}`, `xxxx`."""
+    """Return whether a value is a placeholder: `your-key`, `${TOKEN}`, `xxxx`."""
     lowered = value.lower()
     if lowered[0] in "$%<{[":
         return True

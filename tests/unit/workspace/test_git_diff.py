@@ -53,7 +53,7 @@ def test_secrets_under_another_name_stay_out(folder: Path, what: str) -> None:
 
 
 def test_an_option_is_no_commit(folder: Path) -> None:
-    with pytest.raises(InputError, match="--output=x is no commit here; expected staged, unstaged, branch"):
+    with pytest.raises(InputError, match="--output=x is not a commit here; expected staged, unstaged, branch"):
         read_diff(folder, "--output=x")
 
 

@@ -166,7 +166,7 @@ async def test_diffs_of_git(repository: Path) -> None:
 @pytest.mark.parametrize("what", ["nonsense", "--output=x", "-p", "HEAD..nonsense", "HEAD~99", "staged extra"])
 async def test_what_git_does_not_know_is_refused(repository: Path, what: str) -> None:
     """An argument is never an option."""
-    with pytest.raises(InputError, match="is no commit here; expected staged"):
+    with pytest.raises(InputError, match="is not a commit here; expected staged"):
         await diff_attachment(what, repository)
     assert not (repository / "x").exists()
 
@@ -174,7 +174,7 @@ async def test_what_git_does_not_know_is_refused(repository: Path, what: str) ->
 async def test_outside_a_repository(tmp_path: Path) -> None:
     """One sentence."""
     for what in ("", "staged", "branch", "HEAD"):
-        with pytest.raises(InputError, match="is in no git repository"):
+        with pytest.raises(InputError, match="is not in a git repository"):
             await diff_attachment(what, tmp_path)
 
 

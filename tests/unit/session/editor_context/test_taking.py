@@ -242,7 +242,7 @@ async def test_diffs_are_what_git_says(bench, tmp_path, kind, said):
 async def test_no_repository_is_said(bench):
     session = await bench.open()
     await say(bench, session, ask("see", EditorItem(written="#{diff}", name="diff", comes="by_host")))
-    assert "is in no git repository" in bench.of(SubmitFailed)[0].error
+    assert "is not in a git repository" in bench.of(SubmitFailed)[0].error
 
 
 async def test_what_is_looked_at_is_told_once_and_only_of_the_workspace(bench, tmp_path):
