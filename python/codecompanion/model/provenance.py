@@ -1,8 +1,8 @@
-"""Where the text of a message comes from, and which text narrows what a chat may do unasked (issue 20, section 5).
+"""The sources of a message's text, and those that narrow the grants of a chat (issue 20, section 5).
 
-Most of it is derived: role, tag, path and the called tool say it already. Stored with the message is only what they do
-not say (`Message.sources`): the server of a tool, the program that reached the network, the parts of a summary. A whole
-message has its sources, not each of its parts: what stands in one message came together.
+Most sources are derived from the role, tag, path and called tool. Only the rest is stored with the message
+(`Message.sources`): the server of a tool, the program that reached the network, the parts of a summary. Sources belong
+to a whole message, not to its parts.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ USER, MODEL, PLUGIN, FILE, COMMAND = (
 )
 PAGE_TAG = "page"
 SERVER_PATH = "mcp:"
-"""What the path of an attached resource begins with: `mcp:server:address`."""
+"""Prefix of the path of an attached resource: `mcp:server:address`."""
 UNKNOWN = Source("outside")
-"""Text that was stored without its sources."""
+"""The source of text that was stored without one."""
 MAX_NAME_CHARS = 200
 
 _ADDRESS = regex(r"(?i:https?)://")
 _SCHEME = regex(r"([A-Za-z][A-Za-z0-9+.-]{1,20}):/")
 _LOCAL_SCHEMES = frozenset("file fugitive gitsigns diffview oil term man zipfile tarfile jdt".split())
-"""Of names of buffers: what they show lies on this machine, and was put there by the user's own programs."""
+"""Schemes of buffer names whose content is local and was opened by the user's own programs."""
 _OUTSIDE = regex(r"~|/|\\|\.\.(?:[/\\]|$)|[A-Za-z]:[\\/]")
 _MENTIONED_SERVER = regex(r"#\{mcp:([^:}]+)")
 _OF_FILES = frozenset({"file", "buffer", "diff", "symbols", "document", "selection", IMAGE_TAG, UPDATE_TAG})
@@ -53,22 +53,22 @@ _CLEARED = regex(
     r"|cleared to save context)\]"
     r'|\{"error":"pruned"\}|\[?\s*\]?'
 )
-"""The placeholders of `placeholders`: sentences of ours, whatever stood there before."""
+"""The texts of `placeholders`: written by the plugin, whatever they replace."""
 
 Trusts = Callable[[str], bool]
-"""Whether the user trusts a folder."""
+"""Returns whether the user trusts a folder."""
 
 
 def is_cleared(message: Message) -> bool:
-    """Return whether nothing of its text is left in the message but a placeholder of ours."""
+    """Return whether only a placeholder of the plugin is left of the message's text."""
     is_bare = isinstance(message.content, str) or all(part.__class__.__name__ == "TextPart" for part in message.content)
     return is_bare and (message.edited or message.compacted) and bool(_CLEARED.fullmatch(message.text.strip()))
 
 
 def sources_of(message: Message, tool: str = "") -> tuple[Source, ...]:
-    """Return where the text of a message comes from; of one that was cleared, where it came from.
+    """Return the sources of a message's text; for a cleared message, those of the text it had.
 
-    `tool`: the name of the tool that a result answers, for results of earlier versions, which do not say it.
+    `tool`: the name of the tool that a result answers, for results of earlier versions, which lack it.
     """
     return message.sources or (_derived(message, tool),)
 
@@ -101,7 +101,7 @@ def _derived(message: Message, tool: str) -> Source:
 
 
 def of_tool(tool: str) -> Source:
-    """Return where a result comes from of which only the tool's name is known: a server's is `server__name`."""
+    """Return the source of a result from its tool's name alone; a server's tool is `server__name`."""
     if tool == "run_command":
         return COMMAND
     server, is_of_server, _ = tool.partition("__")
@@ -109,20 +109,20 @@ def of_tool(tool: str) -> Source:
 
 
 def named(kind: str, name: str) -> Source:
-    """Return a source with a name of bounded length, on one line."""
+    """Return a source whose name is limited in length and on one line."""
     return msgspec.convert({"kind": kind, "name": " ".join(name.split())[:MAX_NAME_CHARS]}, Source)
 
 
 def union(*groups: Iterable[Source]) -> tuple[Source, ...]:
-    """Return all sources once, in the order in which they first appear."""
+    """Return all sources once, in the order of their first appearance."""
     return tuple(dict.fromkeys(source for group in groups for source in group))
 
 
 def is_untrusted(source: Source, trusts: Trusts, root: str) -> bool:
-    """Return whether text of that source narrows what the chat may do: somebody else than the user chose its words.
+    """Return whether text of that source narrows grants: somebody other than the user chose its words.
 
-    A page, a server and what a program fetched always do; files do where the user does not trust their folder. What a
-    command printed was made of the files it could read.
+    Pages, servers and fetched text always do; files do if the user does not trust their folder. The output of a command
+    counts as the files that it could read.
     """
     match source.kind:
         case "page" | "server":
@@ -138,7 +138,7 @@ def is_untrusted(source: Source, trusts: Trusts, root: str) -> bool:
 
 
 def described(source: Source) -> str:
-    """Return the source in a few words, as an approval and the inspector name it."""
+    """Return the source in a few words, for approvals and the inspector."""
     match source.kind:
         case "page":
             return source.name or "a page"
@@ -159,16 +159,16 @@ def described(source: Source) -> str:
 
 
 class SourcesSoFar(msgspec.Struct, frozen=True):
-    """What a list of messages is made of: read bit by bit (`model.fold`), so that a turn costs its new messages."""
+    """The sources of a list of messages, read incrementally (`model.fold`): a turn reads only its new messages."""
 
     live: tuple[Source, ...] = ()
-    """Of text that is still there."""
+    """Sources of text that is still in the view."""
     tools: Mapping[str, str] = {}
-    """The names of the tools of the newest calls, by their ids."""
+    """The tool names of the newest calls, by call id."""
 
 
 def read_sources(so_far: SourcesSoFar, new: Sequence[Message]) -> SourcesSoFar:
-    """Return what the list is made of with more messages at its end."""
+    """Return the sources after more messages at the end of the list."""
     found, tools = dict.fromkeys(so_far.live), so_far.tools
     for message in new:
         if message.tool_calls:
@@ -179,7 +179,7 @@ def read_sources(so_far: SourcesSoFar, new: Sequence[Message]) -> SourcesSoFar:
 
 
 def made_of(messages: Iterable[Message], only: frozenset[str]) -> tuple[Source, ...]:
-    """Return everything that the messages with these ids are made of, what was cleared of them included."""
+    """Return all sources of the messages with these ids, including those of cleared text."""
     found: dict[Source, None] = {}
     tools: dict[str, str] = {}
     for message in messages:
@@ -190,9 +190,9 @@ def made_of(messages: Iterable[Message], only: frozenset[str]) -> tuple[Source, 
 
 
 def inherited(before: Sequence[Message], after: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages after a change, those that may say what removed ones said with the sources of these.
+    """Return the messages after a change; those that may repeat removed text get the sources of the removed messages.
 
-    These are the new ones, a summary that took the place of one with its id, and those whose text has grown.
+    These are new messages, a summary that replaced one with its id, and messages whose text has grown.
     """
     known = {message.id: message for message in before}
     gone = made_of(before, frozenset(known) - {message.id for message in after})

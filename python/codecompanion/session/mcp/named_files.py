@@ -1,7 +1,7 @@
-"""Files of a folder that the command lines of its servers name: they are trusted together with the file of servers.
+"""Files of a folder that the command lines of its MCP servers name; they are trusted together with the server file.
 
-Otherwise a command in the sandbox would rewrite `server.py`, and the server would start it outside of the sandbox
-(issue 20). A command line is read generously: a file too many only waits once more after a change.
+Otherwise a command in the sandbox could rewrite `server.py`, and the server would start it outside the sandbox (issue
+20). Any word that may be a path counts: a false match only asks for trust once more after a change.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DATABASE = b"SQLite format 3\0"
 
 
 class NamedFile(msgspec.Struct, frozen=True):
-    """A file of the folder that a command line names, with the hash of its content."""
+    """A file of the folder that a command line names, and the hash of its content."""
 
     path: str
     sha256: str
@@ -41,7 +41,7 @@ class NamedFile(msgspec.Struct, frozen=True):
 def named_files(
     entries: Iterable[Entry], root: Path, folder: Path, environment: Mapping[str, str]
 ) -> tuple[NamedFile, ...]:
-    """Return the files inside `folder` that servers of a workspace `root` are started with. Blocks for a moment."""
+    """Return the files inside `folder` that start the servers of a workspace `root`. Blocks briefly."""
     found = dict[str, NamedFile]()
     for entry in entries:
         for path in _candidates(entry, root, environment):
@@ -55,7 +55,7 @@ def named_files(
 
 
 def hash_with(sha256: str, named: Iterable[NamedFile]) -> str:
-    """Return the hash of a file of servers together with those that it names: its own when it names none."""
+    """Return a hash over a server file and the files that it names, or its own hash if it names none."""
     parts = sorted(f"{one.path}\0{one.sha256}" for one in named)
     return (
         hashlib.sha256("\0".join([sha256, *parts]).encode("utf-8", "surrogateescape")).hexdigest() if parts else sha256
@@ -86,7 +86,7 @@ def _candidates(entry: Entry, root: Path, environment: Mapping[str, str]) -> Ite
 
 
 def _parts(word: str) -> Iterator[str]:
-    """Yield what may be a path in a word: `--config=a.js`, `-ra.js`, `@a.txt`, `sh -c "python3 a.py"`, `a:app`."""
+    """Yield possible paths in a word: `--config=a.js`, `-ra.js`, `@a.txt`, `sh -c "python3 a.py"`, `a:app`."""
     for part in (word, *_BETWEEN.split(word)):
         yield from (
             one for one in (part, part.lstrip("@"), part[2:] if part[:1] == "-" else "") if one and "\0" not in one
@@ -108,7 +108,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _hash_of(path: str) -> str:
-    """Return the hash of a file; "" when it cannot be read. A database is no program, and changes all the time."""
+    """Return the hash of a file, "" if unreadable; all databases have the same, as data that changes constantly."""
     try:
         status = os.stat(path)  # noqa: PTH116
         return _hash(path, (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))

@@ -1,7 +1,7 @@
-"""The running chats follow the decisions about folders: rules join and leave, one line says what waits (issue 20).
+"""Apply the decisions about folders to running chats: attach or detach rules, name the files that wait (issue 20).
 
-The line is said once in a chat and again only when something else waits; it is taken away when nothing does. Nothing
-waits for an answer to it.
+A chat shows one line for files that wait for trust, again only when they change; it disappears when nothing waits. The
+line never blocks the chat.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _log = logging.getLogger(__name__)
 
 
 async def tell_waiting(chat: Chat) -> None:
-    """Say what of the chat's folder waits for the user's trust, if it is something else than before."""
+    """Name the files of the chat's folder that wait for the user's trust, if they have changed since the last time."""
     root, trust = chat.root(), chat.services.trust
     try:
         await note_first_sight(chat.services, root)
     except InputError as error:
-        _log.warning("%s", error)  # what the folder starts waits
+        _log.warning("%s", error)  # files of the folder start to wait
     chat.trust_seen = await asyncio.to_thread(trust.version)
     waiting = waiting_of(await asyncio.to_thread(brought_by, chat.services, root))
     if trust.decisions().is_silenced(folder_of(root), digest_of(waiting)):
@@ -36,7 +36,7 @@ async def tell_waiting(chat: Chat) -> None:
 
 
 async def follow_trust(chat: Chat) -> None:
-    """Let rules join a chat that are trusted by now; costs one look at a file when nothing was decided since."""
+    """Attach the rules that are trusted by now; if nothing was decided since, this costs one check of a file."""
     if chat.trust_seen < 0 or chat.trust_seen == chat.services.trust.version():  # sooner done than in a thread
         return
     await join_rules(chat)

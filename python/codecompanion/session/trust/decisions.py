@@ -1,4 +1,4 @@
-"""What the user decided about folders and files, as it is kept in `trust.json` (issue 20, section 2). Pure."""
+"""The user's decisions about folders and files, as stored in `trust.json` (issue 20, section 2). Pure."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class FileHash(msgspec.Struct, frozen=True):
 
 
 class TrustedFolder(msgspec.Struct, frozen=True):
-    """A folder the user trusts, or one that `trust.folders` named when it was first seen.
+    """A folder that the user trusts, or that `trust.folders` listed when it was first seen.
 
-    `identity` tells whether it is still the same folder. `programs` are the files that start programs as they
-    were then: the folder's instructions may change, what it starts may not (a command in the sandbox can write it).
+    `identity` tells whether it is still the same folder. `programs` are the files that start programs, as trusted: the
+    folder's instructions may change, but not these (a command in the sandbox can write them).
     """
 
     path: str
@@ -43,17 +43,17 @@ class TrustedFile(msgspec.Struct, frozen=True):
 
 
 class Silenced(msgspec.Struct, frozen=True):
-    """The user does not want to be reminded of what waits in a folder, until it changes."""
+    """A folder for which the user silenced the reminder, until the waiting files change."""
 
     folder: str
     waiting: str
 
 
 class Decisions(msgspec.Struct, frozen=True):
-    """All decisions, the oldest first.
+    """All decisions, oldest first.
 
-    `by_commands` are instructions that a command wrote while the folder was trusted: the trust of the folder does not
-    cover them, since nobody has seen them.
+    `by_commands` are instructions that a command wrote in a trusted folder: the folder's trust does not cover them,
+    because the user has not seen them.
     """
 
     folders: tuple[TrustedFolder, ...] = ()
@@ -66,46 +66,46 @@ class Decisions(msgspec.Struct, frozen=True):
         return next((one for one in self.folders if one.path == str(path)), None)
 
     def allows(self, folder: Path, path: str, sha256: str) -> bool:
-        """Return whether this file with this content was trusted for chats in a folder."""
+        """Return whether this content of the file was trusted for chats in a folder."""
         return TrustedFile(path, sha256, str(folder)) in (msgspec.structs.replace(one, since="") for one in self.files)
 
     def knows_other(self, folder: Path, path: str, sha256: str) -> bool:
-        """Return whether this file was trusted for chats in a folder with another content."""
+        """Return whether another content of this file was trusted for chats in a folder."""
         files = [FileHash(one.path, one.sha256) for one in self.files if one.folder == str(folder)]
         decision = self.folder(folder)
         files += decision.programs if decision is not None else ()
         return any(one.path == path and one.sha256 != sha256 for one in files)
 
     def is_silenced(self, folder: Path, waiting: str) -> bool:
-        """Return whether the user has seen that this waits and wants to hear no more of it."""
+        """Return whether the user has silenced the reminder of these waiting files."""
         return Silenced(str(folder), waiting) in self.silenced
 
     def with_folder(self, trusted: TrustedFolder) -> Decisions:
-        """Return the decisions with a folder trusted; what was said of it before is replaced."""
+        """Return the decisions with a folder trusted; this replaces earlier decisions about it."""
         others = tuple(one for one in self.folders if one.path != trusted.path)
         left = tuple(one for one in self.by_commands if not Path(one.path).is_relative_to(trusted.path))
         return msgspec.structs.replace(self, folders=(*others, trusted)[-MAX_FOLDERS:], by_commands=left)
 
     def with_commands(self, files: Iterable[FileHash]) -> Decisions:
-        """Return the decisions with files as a command wrote them."""
+        """Return the decisions with files recorded as written by a command."""
         both = dict.fromkeys((*self.by_commands, *files))
         return msgspec.structs.replace(self, by_commands=tuple(both)[-MAX_FILES:])
 
     def with_files(self, trusted: Iterable[TrustedFile]) -> Decisions:
-        """Return the decisions with files trusted; an earlier content of the same file is not trusted any more."""
+        """Return the decisions with files trusted; earlier contents of the same files are no longer trusted."""
         fresh = tuple(trusted)
         named = {(one.folder, one.path) for one in fresh}
         others = tuple(one for one in self.files if (one.folder, one.path) not in named)
         return msgspec.structs.replace(self, files=(*others, *fresh)[-MAX_FILES:])
 
     def with_silence(self, folder: Path, waiting: str) -> Decisions:
-        """Return the decisions with a folder of which nothing is said until something else waits."""
+        """Return the decisions with the reminder of a folder silenced until its waiting files change."""
         others = tuple(one for one in self.silenced if one.folder != str(folder))
         fresh = (*others, Silenced(str(folder), waiting))
         return msgspec.structs.replace(self, silenced=fresh[-MAX_FOLDERS:])
 
     def without(self, path: Path) -> Decisions:
-        """Return the decisions without those about a folder, the files trusted in it, and a file of this path."""
+        """Return the decisions without those about a folder, the files trusted in it, and the file with this path."""
         text = str(path)
         return Decisions(
             tuple(one for one in self.folders if one.path != text),

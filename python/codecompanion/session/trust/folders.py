@@ -1,10 +1,10 @@
-"""Which folder a decision is about, and which files it covers (issue 20, section 2).
+"""The folder that a decision applies to, and the files it covers (issue 20, section 2).
 
-The folder of a workspace is the repository it lies in, else the workspace itself: a decision about `~/work`, which is
-not a repository, says nothing about `~/work/downloaded`. A repository inside another one (a clone, a submodule, a
-worktree; of git or another system) is a folder of its own. A repository at the home folder (dotfiles) or above
-it is only the folder of a workspace that is that very folder: whatever is unpacked somewhere below home does not share
-its decision. Real paths count everywhere, so a link leads to the decision about its target.
+The folder of a workspace is its repository, or else the workspace itself: a decision about `~/work`, which is not a
+repository, does not cover `~/work/downloaded`. A nested repository (a clone, a submodule, a worktree; of git or another
+system) is a separate folder. A repository at the home folder (dotfiles) or above it counts only for a workspace that is
+that very folder, so archives unpacked below home do not share its decision. All paths are real paths, so a symlink
+leads to the decision about its target.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _MARKS = (".git", ".hg", ".jj", ".svn", ".bzr", ".fslckout", "_FOSSIL_", "_darcs", ".pijul")
-"""One of them lies in the top folder of a repository or a checkout."""
+"""Entries that mark the top folder of a repository or a checkout."""
 _GLOB_SIGNS = frozenset("*?[")
 _AT_FDCWD, _STATX_BTIME, _STATX_SIZE = -100, 0x800, 256
 
 
 def folder_of(root: Path) -> Path:
-    """Return the real path of the folder that is trusted or not when `root` is the workspace."""
+    """Return the real path of the folder whose trust counts for the workspace `root`."""
     real, home = Path(os.path.realpath(root)), Path(os.path.realpath(Path.home()))
     for folder in (real, *real.parents):
         if _is_repository(folder):
@@ -32,7 +32,7 @@ def folder_of(root: Path) -> Path:
 
 
 def covers(folder: Path, real: Path) -> bool:
-    """Return whether a file (its real path) belongs to a folder: below it, and in no repository of its own."""
+    """Return whether a file (its real path) belongs to a folder: below it, and not in a nested repository."""
     if folder not in real.parents:
         return False
     between = real.parents[: real.parents.index(folder)] if real.parent != folder else ()
@@ -44,20 +44,20 @@ def _is_repository(folder: Path) -> bool:
 
 
 def identity_of(folder: Path) -> str:
-    """Return what tells this folder from another one at its path, "" = unknown: its inode, and when it was made.
+    """Return an identity that changes when another folder takes the same path: inode and creation time; "" = unknown.
 
-    The inode alone is not enough: ext4 gives that of a deleted folder to the next one.
+    The inode alone is not enough: ext4 reuses the inode of a deleted folder.
     """
     try:
         found = folder.stat()
     except OSError:
         return ""
     born = getattr(found, "st_birthtime", None) or _birth_on_linux(folder)
-    return f"{found.st_ino}-{born}"  # the number of a device may be another one after a restart
+    return f"{found.st_ino}-{born}"  # the device number may change after a restart
 
 
 def _birth_on_linux(folder: Path) -> str:
-    """Return when a folder was made, by `statx` (man 2 statx); "" where the system does not say."""
+    """Return the creation time of a folder from `statx` (man 2 statx), or "" where the system lacks it."""
     if not sys.platform.startswith("linux"):
         return ""
     import ctypes
@@ -72,9 +72,10 @@ def _birth_on_linux(folder: Path) -> str:
 
 
 def is_listed(folder: Path, patterns: Iterable[str]) -> bool:
-    """Return whether `trust.folders` names a folder (its real path).
+    """Return whether `trust.folders` lists a folder (its real path).
 
-    A path names that folder alone, `*` one name, `**` any number of folders: `~/mine/**` is `~/mine` and all below.
+    A path matches that folder only, `*` one path component, `**` any number: `~/mine/**` is `~/mine` and everything
+    below.
     """
     return any(_matches(folder, pattern) for pattern in patterns)
 

@@ -1,6 +1,6 @@
-"""What `:CodeCompanion trust` shows, and what the user decides there (issue 20, section 2).
+"""The page of `:CodeCompanion trust`, and the decisions that the user makes there (issue 20, section 2).
 
-A decision is about what was shown: the page sends back folder and identity, and each file with the hash of its text.
+A decision applies to the content shown: the page sends back the folder with its identity, and each file with its hash.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from codecompanion.wire.events import Severity
 from codecompanion.wire.requests import ChangeTrust, ShowTrust, Snapshot
 
 SHOWN_CHARS = 200_000
-"""The most that is shown of one file; who wants more opens it."""
+"""Maximum characters shown of one file; the user can open it to see the rest."""
 SHOWN_TOGETHER = 2_000_000
-"""The most that is shown of all files: a folder may bring hundreds of large ones."""
+"""Maximum characters shown of all files together: a folder may have hundreds of large ones."""
 _MAX_BYTES = 1_000_000
 _NAMED = 3
 
@@ -38,7 +38,7 @@ _NAMED = 3
 async def decide_trust(
     services: Services, request: ShowTrust | ChangeTrust, chats: Mapping[str, Chat]
 ) -> dict[str, Any] | str:
-    """Return what the page shows, or one sentence about what was decided; raises `InputError`."""
+    """Return the content of the page, or a sentence about the decision; raises `InputError`."""
     chat = chats.get(request.chat)
     root = chat.root() if chat is not None else services.root(Snapshot(cwd=request.cwd))
     await note_first_sight(services, root)
@@ -51,7 +51,7 @@ async def decide_trust(
 
 
 async def follow_in(services: Services, chats: Mapping[str, Chat]) -> None:
-    """Let the running chats follow what was decided: at once where nothing runs, else with the next request."""
+    """Apply the decision to the running chats: at once to idle chats, to the others at their next request."""
     for chat in tuple(chats.values()):
         if chat.control.purpose:
             continue
@@ -107,7 +107,8 @@ async def _decide(services: Services, root: Path, request: ChangeTrust, found: l
     shown = [FileHash(one.path, one.sha256) for one in request.files]
     match request.what:
         case "folder":
-            # What starts programs is trusted as it was shown; the command shows nothing, there it is as it is now.
+            # Files that start programs are trusted as shown; the command shows nothing, so there their current content
+            # counts.
             now = [one.hash for one in found if one.runs and not one.leads_out]
             programs = shown if request.folder else now
             await trust.trust_folder(folder, programs, identity=request.identity)
@@ -122,7 +123,7 @@ async def _decide(services: Services, root: Path, request: ChangeTrust, found: l
             path = await asyncio.to_thread(_real, root, request.path) if request.path else folder
             if await trust.revoke(path):
                 return f"Trust revoked: {_short(path)}." + _still(trust.why(path))
-            raise InputError(f"Not trusted before: {_short(path)}." + _still(trust.why(path)))
+            raise InputError(f"It was not trusted: {_short(path)}." + _still(trust.why(path)))
         case "silence":
             await trust.silence(folder, digest_of(waiting_of(found)))
             return "Nothing was loaded. The reminder returns when the files change."
@@ -147,16 +148,16 @@ def _as_it_is(root: Path, name: str, found: list[Brought]) -> FileHash:
 def _what_follows(found: list[Brought]) -> str:
     inside = [one for one in found if not one.leads_out]
     outside = len(waiting_of(found)) - len(waiting_of(inside))
-    follows = f"{counted(len(inside), 'file')} of it may be used." if inside else "It brings nothing yet."
+    follows = f"{counted(len(inside), 'file')} in it may be used." if inside else "It has no such files yet."
     return (
-        f"{follows} {counted(outside, 'file')} outside of it still {'wait' if outside > 1 else 'waits'}."
+        f"{follows} {counted(outside, 'file')} outside it still {'wait' if outside > 1 else 'waits'}."
         if (outside)
         else follows
     )
 
 
 def _still(why: str) -> str:
-    """Return what goes on trusting a folder."""
+    """Return a sentence about a setting that still trusts a folder."""
     reasons = {"setup": " `trust.folders` in setup() still trusts it.", "off": " `trust.enabled` is false."}
     return reasons.get(why, "")
 

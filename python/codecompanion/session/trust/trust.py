@@ -1,9 +1,9 @@
-"""The one door (issue 20, section 2): whether what a folder brings may run, or be believed.
+"""The trust check for every file that a folder provides: may it run, or instruct the model (issue 20, section 2)?
 
-`allows` is asked with the content that is about to be used, by its hash, so that nothing can be exchanged between a
-question and its use. Decisions are in `trust.json` in the plugin's data folder, never in the folder they are about:
-written whole or not at all, under a lock, and read again whenever it changed, so that two Neovims agree. A file that
-cannot be read trusts nothing. What Neovim's own `:trust` knows of a file of the folder counts, yes and no.
+Callers pass the hash of the content they are about to use, so a file cannot be exchanged between check and use.
+Decisions are stored in `trust.json` in the plugin's data folder, never in the folder concerned. It is written
+atomically, under a lock, and read again after every change, so that two Neovims agree. If it cannot be read, nothing is
+trusted. A decision by Neovim's own `:trust` about a file of the folder counts too, whether it allows or denies.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ LOCK_LIMIT_S = 5.0
 DENIED = "!"
 
 Why = Literal["", "user", "setup", "off"]
-"""Why a folder is trusted: not, by the user, by `trust.folders`, or because `trust.enabled` is false."""
+"""Why a folder is trusted: it is not, by the user, by `trust.folders`, or because `trust.enabled` is false."""
 
 
 class Trust:
-    """The decisions of one user. Without `file` they end with the process.
+    """The decisions of one user; without `file` they last as long as the process.
 
-    `neovim`: the file of Neovim's `:trust`. Methods that are not coroutines read small files, and block for a moment.
+    `neovim` is the file of Neovim's `:trust`. Methods that are not coroutines read small files and block briefly.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Trust:
         self._known = Decisions()
         self._stamp: tuple[int, int, int] = (0, 0, 0)
         self.problem = ""
-        """Why the file cannot be read, "" when it can."""
+        """Why the file cannot be read, or ""."""
         self._version = 0
         self._by_neovim: tuple[tuple[int, int, int], Mapping[str, str]] = ((0, 0, 0), {})
 
-    # ---- asking
+    # ---- queries
 
     def is_trusted(self, root: Path) -> bool:
         """Return whether the folder of a workspace is trusted as a whole."""
@@ -72,12 +72,12 @@ class Trust:
         return "setup" if is_listed(folder, self.patterns) else ""
 
     def allows_file(self, path: Path, sha256: str) -> bool:
-        """Return whether a file with this content was trusted by itself, in the folder it lies in."""
+        """Return whether this content of a file was trusted individually, in the folder that contains it."""
         real = Path(os.path.realpath(path))
         return self._allows_file(folder_of(real.parent), real, sha256)
 
     def allows(self, root: Path, path: Path, sha256: str, *, runs: bool = False) -> bool:
-        """Return whether a chat in `root` may use this file with this content. `runs`: it starts programs."""
+        """Return whether a chat in `root` may use this content of a file. `runs`: it starts programs."""
         if not self.enabled:
             return True
         folder, real = folder_of(root), Path(os.path.realpath(path))
@@ -94,7 +94,7 @@ class Trust:
         return decision is not None and decision.by == why and FileHash(str(real), sha256) in decision.programs
 
     def is_by_command(self, real: Path, sha256: str) -> bool:
-        """Return whether a command wrote this content of a file, and the user has not trusted it since."""
+        """Return whether a command wrote this content of a file and the user has not trusted it since."""
         return FileHash(str(real), sha256) in self.decisions().by_commands
 
     def _allows_file(self, folder: Path, real: Path, sha256: str) -> bool:
@@ -103,7 +103,7 @@ class Trust:
         return covers(folder, real) and self._neovim_says(real) == sha256
 
     def decisions(self) -> Decisions:
-        """Return what is decided now, by whichever Neovim."""
+        """Return the current decisions, by any Neovim."""
         if self._file is None:
             return self._known
         stamp = _stamp_of(self._file)
@@ -114,19 +114,19 @@ class Trust:
         return self._known
 
     def version(self) -> int:
-        """Return a number that is another one after each change of the decisions."""
+        """Return a number that changes with every change of the decisions."""
         self.decisions()
         return self._version
 
     def is_first_sight(self, root: Path) -> bool:
-        """Return whether `trust.folders` names the folder and what it starts was not recorded yet."""
+        """Return whether `trust.folders` lists the folder and its programs were not recorded yet."""
         folder = folder_of(root)
         if self.why(folder) not in ("setup", "off"):
             return False
         decision = self.decisions().folder(folder)
         return decision is None or decision.by != "setup" or not _is_same(decision, folder)
 
-    # ---- deciding
+    # ---- decisions
 
     async def trust_folder(
         self,
@@ -136,12 +136,11 @@ class Trust:
         identity: str = "",
         by: Literal["user", "setup"] = "user",
     ) -> None:
-        """Trust a folder (`folder_of`), with the files that start programs as they were shown.
+        """Trust a folder (`folder_of`), and its files that start programs with the content shown.
 
-        `identity` is that of the folder that was shown, "" = as it is now.
+        `identity` is that of the folder shown, "" for the current one.
 
-        Raises:
-            InputError: it is another folder by now, or the decision cannot be stored.
+        Raises: InputError: another folder has replaced it, or the decision cannot be stored.
         """
         now = await asyncio.to_thread(identity_of, folder)
         if identity and now != identity:
@@ -150,25 +149,24 @@ class Trust:
         await self._change(lambda known: known.with_folder(trusted))
 
     async def trust_files(self, folder: Path, files: Iterable[FileHash]) -> None:
-        """Trust files with the content they were shown with, for chats in a folder; raises `InputError`."""
+        """Trust files with the content shown, for chats in one folder; raises `InputError`."""
         trusted = [TrustedFile(one.path, one.sha256, str(folder), _today()) for one in files]
         await self._change(lambda known: known.with_files(trusted))
 
     async def note_commands(self, files: Iterable[FileHash]) -> None:
-        """Record instructions that a command wrote: the trust of their folder does not cover them.
+        """Record instructions that a command wrote: their folder's trust does not cover them.
 
-        Raises:
-            InputError: the decision cannot be stored.
+        Raises: InputError: the decision cannot be stored.
         """
         written = tuple(files)
         await self._change(lambda known: known.with_commands(written))
 
     async def silence(self, folder: Path, waiting: str) -> None:
-        """Say no more that this waits in a folder; raises `InputError`."""
+        """Silence the reminder of these waiting files of a folder; raises `InputError`."""
         await self._change(lambda known: known.with_silence(folder, waiting))
 
     async def revoke(self, path: Path) -> bool:
-        """Take back what was decided about a folder or a file; return whether anything was; raises `InputError`."""
+        """Remove the decisions about a folder or a file; return whether there were any; raises `InputError`."""
         before = await asyncio.to_thread(self.decisions)
         await self._change(lambda known: known.without(path))
         return before.without(path) != before
@@ -187,7 +185,7 @@ class Trust:
             async with locked(lock, LOCK_LIMIT_S):
                 await asyncio.to_thread(self._write, self._file, change)
         except (OSError, TimeoutError) as error:
-            why = getattr(error, "strerror", None) or "another Neovim is writing it"
+            why = getattr(error, "strerror", None) or "another Neovim is writing to it"
             raise InputError(f"Nothing was changed: {self._file} cannot be written ({why}).") from error
 
     def _write(self, file: Path, change: Callable[[Decisions], Decisions]) -> None:
@@ -204,7 +202,7 @@ class Trust:
         self.decisions()
 
     def _read(self, file: Path) -> tuple[Decisions, str]:
-        """Return what a file holds, and why it cannot be read, which is reported."""
+        """Return the content of a file, and the reason, already reported, if it cannot be read."""
         try:
             if file.stat().st_size > MAX_BYTES:
                 raise ValueError("it is too large")
@@ -218,7 +216,7 @@ class Trust:
             return Decisions(), problem
 
     def _neovim_says(self, real: Path) -> str:
-        """Return the hash that `:trust` has of a file, `DENIED`, or "" when it does not know it."""
+        """Return the hash that `:trust` has for a file, `DENIED`, or "" for an unknown file."""
         if self._neovim is None:
             return ""
         stamp = _stamp_of(self._neovim)
@@ -228,7 +226,7 @@ class Trust:
 
 
 def sha256_of(content: bytes) -> str:
-    """Return the hash that a content is trusted by."""
+    """Return the hash under which a content is trusted."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -245,12 +243,12 @@ def _stamp_of(file: Path) -> tuple[int, int, int]:
 
 
 def _read_neovim(file: Path) -> Mapping[str, str]:
-    """Return path → hash of Neovim's file of trusted files: a line is `hash path` or `! path` (`vim.secure`)."""
+    """Read Neovim's list of trusted files as path → hash: each line is `hash path` or `! path` (`vim.secure`)."""
     try:
         text = file.read_bytes()[:MAX_BYTES].decode("utf-8", "surrogateescape")
     except OSError:
         return {}
-    # Only Neovim's own line end ends a line: a path may hold what else Python takes for one.
+    # Split lines only at Neovim's own line end: a path may contain other characters that Python treats as one.
     found = (line.split(" ", 1) for line in text.split("\n"))
     return {line[1]: line[0] for line in found if len(line) > 1}
 

@@ -1,7 +1,7 @@
-"""What of a folder waits for the user's trust: found, described, never used (issue 20, section 2).
+"""List and describe the files of a folder that wait for the user's trust, without using them (issue 20, section 2).
 
-Whoever loads a kind of file asks `Services.trust` himself with the content he is about to use; this is the list for the
-line in the chat and for the page.
+The list is for the line in the chat and for the page. Each loader checks `Services.trust` with the content it is about
+to use.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _MANY = {
 }  # fmt: skip
 _MCP_FILE = ".mcp.json"
 _NAMED = 2
-"""As many files of a kind are named in the line; more are counted."""
+"""Maximum number of files of a kind named in the line; the others are counted."""
 _NAME_CHARS = 40
 _MAX_BYTES = 1_000_000
 
 
 class Brought(msgspec.Struct, frozen=True):
-    """One file of a folder that instructs the model or starts programs, as it is now.
+    """A file of a folder that instructs the model or starts programs, in its current state.
 
-    `does` says in one line what it would do; `runs`: it starts programs; `leads_out`: it lies outside the folder;
-    `has_changed`: it waits because its content is not the one that was trusted.
+    `does` describes its effect in one line; `runs`: it starts programs; `leads_out`: it is outside the folder;
+    `has_changed`: it waits because its content differs from the trusted one.
     """
 
     kind: Kind
@@ -58,14 +58,14 @@ class Brought(msgspec.Struct, frozen=True):
 
     @property
     def hash(self) -> FileHash:
-        """Return the file with its content, as it is trusted."""
+        """The file and its content, as they are trusted."""
         return FileHash(self.path, self.sha256)
 
 
 def brought_by(
     services: Services, root: Path, prompt_folders: Sequence[str] = (), own_prompts: str = ""
 ) -> list[Brought]:
-    """Return what the folder of a workspace brings, trusted or not. Reads the files: call it in a thread."""
+    """Return the files that a workspace's folder provides, trusted or not. Reads the files: call it in a thread."""
     found = [*_rules(services, root), *_servers(services, root)]
     found += _prompts(services, root, prompt_folders, own_prompts)
     found += _gathered(services, root)
@@ -74,18 +74,18 @@ def brought_by(
 
 
 def instructions_of(services: Services, root: Path) -> list[Brought]:
-    """Return what of a folder is believed without running anything: rules, prompts, memories. Call it in a thread."""
+    """Return the folder's files that instruct the model: rules, prompts, memories. Call it in a thread."""
     found = [*_rules(services, root), *_prompts(services, root, (), ""), *_gathered(services, root)]
     return [one for one in found if not one.runs]
 
 
 def waiting_of(found: Sequence[Brought]) -> list[Brought]:
-    """Return those that the user has not trusted."""
+    """Return the files that the user has not trusted."""
     return [one for one in found if not one.is_trusted]
 
 
 def waits_in_words(waiting: Sequence[Brought]) -> str:
-    """Return what waits: names while they are few, else counts."""
+    """Return the waiting files as text: names if there are few, otherwise counts."""
     parts = list[str]()
     for kind, word in _MANY.items():
         of_kind = [one for one in waiting if one.kind == kind]
@@ -97,12 +97,12 @@ def waits_in_words(waiting: Sequence[Brought]) -> str:
 
 
 def digest_of(waiting: Sequence[Brought]) -> str:
-    """Return what tells whether something else waits than before."""
+    """Return a digest that changes when other files wait than before."""
     return sha256_of("\n".join(sorted(f"{one.path} {one.sha256}" for one in waiting)).encode("utf-8", "replace"))
 
 
 async def note_first_sight(services: Services, root: Path) -> None:
-    """Record what a folder of `trust.folders` starts when it is first seen: later changes wait."""
+    """Record the programs of a folder in `trust.folders` at first sight: later changes wait."""
     trust = services.trust
     if not await asyncio.to_thread(trust.is_first_sight, root):
         return
@@ -128,7 +128,7 @@ def _servers(services: Services, root: Path) -> Iterator[Brought]:
     path = root / _MCP_FILE
     if not (services.settings.mcp.enabled and services.settings.mcp.project_file and path.is_file()):
         return
-    from codecompanion.session.mcp.project_file import read_server_file  # a host without servers has nothing of them
+    from codecompanion.session.mcp.project_file import read_server_file  # not without servers
 
     file = read_server_file(path, services.environment)
     if not file.usable:
@@ -185,7 +185,7 @@ def _gathered(services: Services, root: Path) -> Iterator[Brought]:
 
 
 def _git(services: Services, root: Path) -> Iterator[Brought]:
-    """Yield files of git's configuration that name programs; only git in a terminal runs them, never this plugin's."""
+    """Yield git configuration files that name programs; only git in a terminal runs these, never the plugin's git."""
     by_file = dict[Path, list[NamedProgram]]()
     folder = folder_of(root)
     for named in programs_named(folder, submodules_of(folder)):

@@ -1,7 +1,7 @@
-"""Instructions that a command writes wait for the user's trust, also in a trusted folder (issue 20, section 2).
+"""Make instructions that a command writes wait for the user's trust, even in a trusted folder (issue 20, section 2).
 
-A trusted folder's rules, prompts and memories may change: the user edits them, or approves the diff of a tool. A
-command shows no diff, and in YOLO mode nobody is asked about it at all.
+A trusted folder's rules, prompts and memories may change when the user edits them or approves a tool's diff. A command
+shows no diff, and in YOLO mode it runs without a question.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def instructions_watched(services: Services, root: Path) -> AsyncIterator[None]:
-    """Record as written by a command the instructions of a trusted folder that change meanwhile."""
+    """Record the instructions of a trusted folder that change in this context as written by a command."""
     trust = services.trust
     if not trust.enabled or not await asyncio.to_thread(trust.is_trusted, root):
         yield

@@ -1,4 +1,4 @@
-"""Records of what a chat ran, made of the very arguments that were executed (`store.audit`, issue 20)."""
+"""Audit records of the calls that a chat ran, with the arguments that were executed (`store.audit`, issue 20)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.tools.base import Tool
 
 
 class AuditedCall:
-    """One call of a tool: a record before it runs, and one with how it ended and the files it changed."""
+    """One tool call: a record before it runs, and one with its outcome and the files it changed."""
 
     def __init__(self, services: Services, chat: str, turn: str, call_id: str) -> None:
         self._services = services
@@ -22,11 +22,11 @@ class AuditedCall:
         self._is_open = self._urgent = False
 
     def changed(self, began: FileChangeStarted, ended: FileChangeEnded) -> None:
-        """Take in a change of a file that the call made."""
+        """Add a change of a file that the call made."""
         self._files.append(file_record(began, ended))
 
     def begins(self, tool: Tool, arguments: Mapping[str, Any], *, grant: str, sandbox: str, narrowed: str) -> None:
-        """Record that the call runs now."""
+        """Record that the call starts."""
         about: dict[str, Any] = {"kind": _kind_of(tool), "tool": tool.spec.name, "arguments": dict(arguments)}
         about |= {"server": tool.server} if tool.server else {}
         about |= {"sandbox": sandbox} if sandbox else {}
@@ -35,14 +35,14 @@ class AuditedCall:
         record(self._services, urgent=self._urgent, event="began", grant=grant, **self._same, **about)
 
     def begins_again(self, summary: str, where: str, grant: str) -> None:
-        """Record that a command failed and now runs at another place: a run of its own."""
+        """Record that a command failed and starts again at another place, as a separate run."""
         self.ends("error", summary)
         self._same |= {"run": self._services.new_token()}
         self._files, self._is_open = [], True
         record(self._services, event="began", grant=grant, **self._same, **(self._about | {"sandbox": where}))
 
     def ends(self, status: str, summary: str = "") -> None:
-        """Record how it ended, once; `summary` is kept of commands."""
+        """Record the outcome, once; `summary` is stored for commands only."""
         if self._is_open:
             self._is_open = False
             result = {"result": summary} if summary and self._about["kind"] == "command" else {}
@@ -51,14 +51,14 @@ class AuditedCall:
 
 
 def file_record(began: FileChangeStarted, ended: FileChangeEnded) -> dict[str, Any]:
-    """Return what is recorded of a change: the SHA-256 of the file before and after, "" = there is none."""
+    """Return the record of a file change: the SHA-256 of the file before and after, "" if it does not exist."""
     is_made = ended.state in ("written", "unsaved")
     after = (ended.after or began.after) if is_made else began.before
     return {"path": began.path, "before": began.before, "after": after, "state": ended.state}
 
 
 def record(services: Services, *, urgent: bool = True, **said: Any) -> None:
-    """Add a record with the time of now; `urgent`: what it tells has an effect."""
+    """Add a record with the current time; `urgent`: the recorded action has effects."""
     now = datetime.datetime.fromtimestamp(services.clock(), datetime.UTC)
     services.audit.add({"time": now.isoformat(timespec="milliseconds"), **said}, urgent=urgent)
 

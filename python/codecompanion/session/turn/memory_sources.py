@@ -1,6 +1,7 @@
-"""Where notes of `/memories` come from: written while outside text was in a chat, they keep its sources (issue 20).
+"""The sources of notes in `/memories`: a note written while outside text was in the chat keeps its sources (issue 20).
 
-A table beside the folder, out of the reach of the tool: path below `/memories` → sources. All functions block.
+They are in a table beside the folder, where the tool cannot write: path below `/memories` → sources. All functions
+block.
 """
 
 from __future__ import annotations
@@ -30,14 +31,13 @@ class MemorySources:
         self._folder, self._path = memory_dir, memory_dir.with_name(FILE_NAME)
 
     def of(self, virtual: str) -> tuple[Source, ...]:
-        """Return the sources of a note, () when user and model alone wrote it; unknown where the table is damaged."""
+        """Return the sources of a note; () if only user and model wrote it, unknown if the table is damaged."""
         return self._read().get(_key(virtual), ()) if self._path.exists() else ()
 
     def note(self, arguments: Mapping[str, Any], sources: Sequence[Source]) -> None:
-        """Take in what a call of the memory tool did while text of these sources was in the chat.
+        """Record the effect of a call of the memory tool while text of these sources was in the chat.
 
-        Raises:
-            OSError: the table cannot be written.
+        Raises: OSError: the table cannot be written.
         """
         command = arguments.get("command")
         if command == "view" or (not sources and not self._path.exists()):
@@ -57,10 +57,9 @@ class MemorySources:
                 write_durably(self._path, msgspec.json.encode(table))
 
     def note_file(self, path: Path, sources: Sequence[Source]) -> None:
-        """Take in that a summary made of text of these sources was written below the folder.
+        """Record that a summary of text from these sources was written below the folder.
 
-        Raises:
-            OSError: the table cannot be written.
+        Raises: OSError: the table cannot be written.
         """
         if path.is_relative_to(self._folder):
             written = f"/memories/{path.relative_to(self._folder).as_posix()}"
@@ -80,12 +79,12 @@ class MemorySources:
 
 
 class _Unreadable(dict[str, tuple[Source, ...]]):
-    """Every note is from somebody nobody knows."""
+    """A table that cannot be read: every note counts as from an unknown source."""
 
     def get(self, key: str, default: Any = None) -> Any:
         return super().get(key, (UNKNOWN,))
 
 
 def _key(virtual: str) -> str:
-    """Return the path as the tool walks it: case does not matter, for a file system to which it does not."""
+    """Return the path as the tool resolves it, in lower case for file systems that ignore case."""
     return os.path.normcase("/".join(part for part in virtual.split("/") if part not in ("", "."))).casefold()

@@ -1,4 +1,4 @@
-"""Which text in a chat's view narrows its grants now (issue 20, section 5): kept with the view, not looked for."""
+"""The sources in a chat's view that narrow its grants (issue 20, section 5), kept up to date with the view."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from codecompanion.tools.base import Narrowed
 
 IN_THE_CONTEXT = "text from {source} is in the context"
 MAX_NAMED = 3
-"""So many sources are named, and one more rather than a number for it."""
+"""Maximum number of sources named; a single further one is named rather than counted."""
 TRUST_IT = " (:CodeCompanion trust)"
 
 
 class Narrowing:
-    """The sources of one chat's view. A turn reads its new messages only; a change of the view reads all once."""
+    """The sources in one chat's view. A turn reads only its new messages; a change of the view reads all of them."""
 
     def __init__(self, log: ChatLog, root: Callable[[], Path], trusts: Callable[[str], bool]) -> None:
-        """`trusts`: whether the user trusts a folder."""
+        """Set `trusts`, which returns whether the user trusts a folder."""
         self._log, self._root, self._trusts = log, root, trusts
         self._fold = Fold[Message, SourcesSoFar](SourcesSoFar(), read_sources)
         self._turn, self._of_turn = "", tuple[Source, ...]()
         self.has_changed_files = False
-        """Whether the chat has changed a file since the text that narrows came."""
+        """Whether the chat has changed a file since the first narrowing text arrived."""
 
     def sources(self) -> tuple[Source, ...]:
-        """Return the sources in the view that narrow."""
+        """Return the sources in the view that narrow grants."""
         root = str(self._root())
         found = self._fold.of(self._log.view.messages).live
         return tuple(source for source in found if is_untrusted(source, self._trusts, root))
@@ -50,14 +50,14 @@ class Narrowing:
         return is_untrusted(source, self._trusts, str(self._root()))
 
     def of_turn(self, turn_id: str) -> tuple[Source, ...]:
-        """Return these and what was there earlier in the turn: what it read goes on steering it until it ends."""
+        """Return these sources and those read earlier in the turn, which influence it until it ends."""
         found = self.sources()
         self._of_turn = union(found, self._of_turn if turn_id == self._turn else ())
         self._turn = turn_id
         return self._of_turn
 
     def narrowed(self, turn_id: str) -> Narrowed:
-        """Return what a call of the turn may not do unasked."""
+        """Return how far the grants are narrowed for calls of the turn."""
         sources = self.of_turn(turn_id)
         self.has_changed_files = self.has_changed_files and bool(sources)
         servers = {source.name for source in sources} if all(one.kind == "server" for one in sources) else set()
@@ -68,18 +68,18 @@ class Narrowing:
         )
 
     def of_messages(self, messages: Sequence[Message]) -> tuple[Source, ...]:
-        """Return the sources of these messages that narrow, what was cleared of them included."""
+        """Return the narrowing sources of these messages, including those of cleared text."""
         root = str(self._root())
         found = made_of(messages, frozenset(message.id for message in messages))
         return self.kept(tuple(source for source in found if is_untrusted(source, self._trusts, root)))
 
     def kept(self, sources: Sequence[Source]) -> tuple[Source, ...]:
-        """Return sources as they are kept beside the chat: an untrusted folder by its name."""
+        """Return sources as stored beside the chat: an untrusted folder by its name."""
         root = str(self._root())
         return tuple(named("file", source.name or root) if source.kind == "file" else source for source in sources)
 
     def to_log(self, tool: str, sources: tuple[Source, ...]) -> tuple[Source, ...]:
-        """Return what is stored of a result's sources: an untrusted folder by name, nothing that the tool says."""
+        """Return a result's sources as stored: an untrusted folder by name, without sources that the tool implies."""
         root = str(self._root())
         if not self._trusts(root):
             sources = tuple(named("file", root) if one in (FILE, COMMAND) else one for one in sources)

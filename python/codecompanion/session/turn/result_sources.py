@@ -1,4 +1,4 @@
-"""Where the result of a call comes from, as far as the tool and the very arguments it ran with say (issue 20)."""
+"""The sources of a tool result, as far as the tool and its executed arguments tell them (issue 20)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sources_of_result(
         return (named("server", tool.server),)
     if name == "run_command":
         return _of_command(str(arguments.get("command", "")), output)
-    if name not in _BUILT_IN:  # what is given an address brings its text
+    if name not in _BUILT_IN:  # a tool with an address returns its text
         return _pages(arguments) or (COMMAND,)
     if name == "memory" and arguments.get("command") == "view":
         return memories.of(str(arguments.get("path", ""))) or (FILE,)
@@ -41,7 +41,7 @@ def sources_of_result(
 
 
 def _of_command(command: str, output: ToolOutput) -> tuple[Source, ...]:
-    """Return the pages that a command line names, or else its program, when it printed what others may have written."""
+    """Return the pages that a command line names, or its program, if it printed text that others may have written."""
     if not output.printed:
         return (COMMAND,)
     program = printing_program(command) or (_WORD.search(command) or ("command",))[0]
