@@ -1,7 +1,7 @@
-"""Remove temporary files nobody has used for days: those of commands in the sandbox, and of hosts that were killed.
+"""Remove temporary files unused for days: those of sandboxed commands, and of hosts that were killed.
 
-Commands keep theirs in `<data>/sandbox/*/tmp`; git, probes and a host without a data folder make one of their own in
-the system's folder and remove it, unless the host is killed.
+Commands keep theirs in `<data>/sandbox/*/tmp`. Git, probes and a host without a data folder create a folder in the
+system's temporary folder and remove it, unless the host is killed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 from codecompanion.formats.regex import regex
 
 KEPT_S = 10 * 86_400.0
-"""As long as systemd keeps files in /tmp (`tmp.conf`)."""
+"""Seconds until removal; systemd keeps files in /tmp as long (`tmp.conf`)."""
 _OWN = regex(r"codecompanion-(?:git|probe|sandbox)-[a-z0-9_]{8}")
 
 
 def remove_old_temporary_files(data_dir: Path, temporary: Path | None = None, now: float | None = None) -> int:
-    """Remove what was not used for `KEPT_S` seconds and return how much of it there was. Blocks, never raises."""
+    """Remove files unused for `KEPT_S` seconds and return how many were removed. Blocks, never raises."""
     oldest, removed = (time.time() if now is None else now) - KEPT_S, 0
     kept = temporary or Path(tempfile.gettempdir())
     found = [entry for entry in _entries(kept) if _OWN.fullmatch(entry.name)]
@@ -33,7 +33,7 @@ def remove_old_temporary_files(data_dir: Path, temporary: Path | None = None, no
             if entry.lstat().st_uid != os.geteuid() or _last_used(entry) > oldest:
                 continue
             if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)  # it follows no link
+                shutil.rmtree(entry)  # does not follow symlinks
             else:
                 entry.unlink()
             removed += 1
@@ -47,7 +47,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _last_used(top: Path) -> float:
-    """Return the newest time of a file or folder below; when a folder was read does not count: this reads it."""
+    """Return the newest time of a file or a tree; access times of folders do not count, because this reads them."""
     newest = 0.0
     for path in (top, *(Path(folder, name) for folder, names, files in os.walk(top) for name in (*names, *files))):
         found = path.lstat()

@@ -1,4 +1,4 @@
-"""The page of `:CodeCompanion audit`: what ran, the newest first (issue 20, section 9). Pure."""
+"""The page of `:CodeCompanion audit`: tool calls and other runs, newest first (issue 20, section 9). Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Record = Mapping[str, Any]
 
 
 def joined(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """Return one record for each thing that ran, oldest first: how it ended and what it changed are part of it."""
+    """Return one record per run, oldest first, merged with its outcome and its file changes."""
     by_run: dict[str, dict[str, Any]] = {}
     found: list[dict[str, Any]] = []
     for record in records:
@@ -36,13 +36,13 @@ def joined(records: Iterable[Record]) -> list[dict[str, Any]]:
 
 
 def audit_page(records: Sequence[Record], broken: str, where: str, zone: tzinfo = UTC) -> str:
-    """Return the page as Markdown; `broken`: what is wrong with the log, `where` it is kept."""
+    """Return the page as Markdown; `broken`: the defect of the log, `where`: its path."""
     ran = joined(records)
     lines = ["# Audit", "", f"{counted(len(ran), 'entry', 'entries')} in `{where}`."]
     if broken:
         lines += ["", f"**The log was changed or damaged**: {broken}."]
     if len(ran) > MAX_SHOWN:
-        lines += ["", f"The newest {MAX_SHOWN}; `:CodeCompanion audit export {{file}}` writes all."]
+        lines += ["", f"Showing the newest {MAX_SHOWN}; `:CodeCompanion audit export {{file}}` writes all."]
     for one in reversed(ran[-MAX_SHOWN:]):
         lines += ["", *_entry(one, zone)]
     return page_text(lines)
@@ -66,7 +66,7 @@ def _entry(one: Record, zone: tzinfo) -> list[str]:
 def _what(one: Record) -> str:
     arguments = one.get("arguments")
     if isinstance(arguments, Mapping) and one.get("kind") == "command":
-        return f"$ {arguments.get('command', '')}".replace("\n", " ⏎ ")  # a comment ends where its line does
+        return f"$ {arguments.get('command', '')}".replace("\n", " ⏎ ")  # a comment ends with its line
     said = json.dumps(arguments, ensure_ascii=False) if arguments else str(one.get("address", ""))
     return f"{one.get('tool') or one.get('kind')} {said}".rstrip()
 

@@ -1,10 +1,10 @@
-"""The audit log: what ran for a chat, where, under which grant, and the hashes of the files it changed (issue 20).
+"""The audit log: what ran for a chat, where, under which grant, and hashes of the changed files (issue 20).
 
-JSON Lines in `audit.jsonl` of the data folder, which only grows until it is `MAX_BYTES` long; then it becomes
-`audit.1.jsonl`, and the one before that is deleted. Each line has the hash of the line before it, so that a line that
-was changed, left out or put in later is found; `audit.head` has the newest hash and those after which the two files
-begin, so that a lost beginning, end or older file is found, too. Somebody who may write the files can still write all
-of them again. A thread of its own writes: nobody waits for it, and several hosts take turns by a lock.
+Records are JSON Lines in `audit.jsonl` of the data folder. At `MAX_BYTES` the file becomes `audit.1.jsonl`, replacing
+the previous one. Each line contains the hash of the line before it, which reveals changed, deleted or inserted lines.
+`audit.head` contains the newest hash and the hashes that precede the two files, which reveals a lost beginning or end
+and a file replaced by an older one. Anyone who may write the files can still rewrite all of them. A separate thread
+writes the log without blocking callers; several hosts take turns with a file lock.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from codecompanion.store.lease import FileLock
 FILE, OLDER, HEAD, LOCK = "audit.jsonl", "audit.1.jsonl", "audit.head", "audit.lock"
 MAX_BYTES = 5_000_000
 MAX_LINE_BYTES = 64_000
-"""A longer line has its texts cut; the hash of what ran is in it."""
+"""A longer line has its texts cut; it still contains the hash of the executed text."""
 BATCH_S = 0.25
-"""How long records that are not urgent are gathered. A host that is killed loses these."""
+"""Seconds that records which are not urgent are batched; a host that is killed loses them."""
 _USUAL_TAIL = 8_192
 _CUT = 2_000
 _MAX_DEPTH, _MAX_ITEMS, _MAX_KEY = 20, 100, 200
@@ -40,24 +40,24 @@ Record = Mapping[str, Any]
 
 
 class Audit(msgspec.Struct, frozen=True):
-    """What the log holds: records, oldest first, and what is wrong with the chain, "" = nothing."""
+    """The content of the log: records, oldest first, and the defect of the chain ("" = none)."""
 
     records: tuple[dict[str, Any], ...]
     broken: str = ""
 
 
 class AuditLog:
-    """Writes the log of one data folder; `folder` None keeps nothing. `hide` masks keys."""
+    """The writer of one data folder's log; with `folder` None it stores nothing. `hide` masks keys."""
 
     def __init__(self, folder: Path | None, hide: Callable[[str], str], report: Callable[[str], None]) -> None:
-        """`report` is told once, in a sentence, that records cannot be written; from the thread that writes."""
+        """Set `report`, which the writing thread calls once with a sentence if records cannot be written."""
         self.folder, self._hide, self._report = folder, hide, report
         self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._told = False
 
     def add(self, record: Record, *, urgent: bool = True) -> None:
-        """Take a record; it is written and flushed soon, others within `BATCH_S`. Call it from one thread."""
+        """Queue a record. Urgent ones are written and flushed soon, others within `BATCH_S`. Call it from one thread."""
         if self.folder is None:
             return
         if self._thread is None:
@@ -66,7 +66,7 @@ class AuditLog:
         self._waiting.put((record, urgent))
 
     def close(self, limit_s: float = 5.0) -> None:
-        """Write what waits."""
+        """Write the queued records."""
         if self._thread is not None:
             self._waiting.put(_STOP)
             self._thread.join(limit_s)
@@ -84,12 +84,12 @@ class AuditLog:
                 if not self._told:
                     self._told = True
                     why = getattr(error, "strerror", None) or str(error)
-                    self._report(f"The audit log cannot be written: {self.folder} ({why}). What runs is not recorded.")
+                    self._report(f"Audit log not written: {self.folder} ({why}). Nothing is recorded.")
             if len(wanted) < len(taken):
                 return
 
     def _take(self) -> list[Any]:
-        """Wait for a record and, unless one is urgent, for those that soon follow: a flush delays the store."""
+        """Wait for a record and, unless one is urgent, for more within `BATCH_S`: a flush delays the store."""
         taken, until = [self._waiting.get()], time.monotonic() + BATCH_S
         while not any(entry is _STOP or entry[1] for entry in taken):
             try:
@@ -126,7 +126,7 @@ class AuditLog:
 
 
 def read_audit(folder: Path, chat: str = "") -> Audit:
-    """Return what the log of a data folder holds, of one chat or of all; blocks."""
+    """Return the log of a data folder, for one chat or all; blocks."""
     found: list[dict[str, Any]] = []
     before, broken, first, seen = "", "", None, set[str]()
     for place, line in _lines(folder):
@@ -148,7 +148,7 @@ def read_audit(folder: Path, chat: str = "") -> Audit:
 
 
 def _lost(folder: Path, first: str | None, seen: set[str]) -> str:
-    """Say which part of the log is missing, as its head tells, "" = none; `first`: what the oldest record follows."""
+    """Return which part of the log is missing, by its head, or ""; `first`: the hash before the oldest record."""
     head = _head(folder)
     if not head:
         return "" if first is None else f"{HEAD} is missing"
@@ -161,7 +161,7 @@ def _lost(folder: Path, first: str | None, seen: set[str]) -> str:
 
 
 def _newest(folder: Path) -> str:
-    """Return the hash that the next record follows: that of the head where the file has lost it."""
+    """Return the hash to store in the next record: the head's if the file has lost that record."""
     found, told = _last_hash(folder / FILE) or _last_hash(folder / OLDER), str(_head(folder).get("hash", ""))
     if not told or told == found:
         return found
@@ -173,7 +173,7 @@ def _newest(folder: Path) -> str:
 
 
 def _head(folder: Path) -> dict[str, Any]:
-    """Return what the head file says, {} for a log that has none yet."""
+    """Return the content of the head file, {} for a new log."""
     try:
         head = json.loads((folder / HEAD).read_bytes())
     except FileNotFoundError:
@@ -184,7 +184,7 @@ def _head(folder: Path) -> dict[str, Any]:
 
 
 def size_of(folder: Path) -> int:
-    """Return how many bytes the log has on disk."""
+    """Return the size of the log on disk in bytes."""
     return sum(path.stat().st_size for path in (folder / OLDER, folder / FILE) if path.exists())
 
 
@@ -251,7 +251,7 @@ def _hash(record: Mapping[str, Any]) -> str:
 
 
 def _last_hash(path: Path) -> str:
-    """Return the hash of the newest whole line, "" when there is none."""
+    """Return the hash of the newest complete line, "" if there is none."""
     for size in (_USUAL_TAIL, 4 * MAX_LINE_BYTES):
         for line in reversed(_tail(path, size).split(b"\n")):
             try:

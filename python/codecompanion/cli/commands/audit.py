@@ -1,4 +1,4 @@
-"""`audit`: print what ran, from the audit log (`:help codecompanion-audit`). A stable contract."""
+"""`audit`: print the audit log (`:help codecompanion-audit`). Its output format is stable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Print the log; returns 1 when a record was changed or left out."""
+    """Print the log; return 1 if a record was changed or left out."""
     folder = data_dir()
     audit = read_audit(folder, arguments.chat)
     if arguments.json:

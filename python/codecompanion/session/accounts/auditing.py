@@ -18,8 +18,7 @@ from codecompanion.wire.requests import ShowAudit
 def show_audit(services: Services, request: ShowAudit) -> dict[str, Any]:
     """Return `{title, text, said}`; blocks.
 
-    Raises:
-        InputError: nothing is recorded, or the file cannot be written.
+    Raises: InputError: the log is empty, or the file cannot be written.
     """
     folder = services.audit.folder
     if folder is None:
@@ -35,7 +34,7 @@ def show_audit(services: Services, request: ShowAudit) -> dict[str, Any]:
     except FileExistsError as error:
         raise InputError(f"{target} exists already; choose another name") from error
     except OSError as error:
-        raise InputError(f"{target} cannot be written ({error.strerror})") from error
+        raise InputError(f"cannot write to {target} ({error.strerror})") from error
     broken = f" The log was changed or damaged: {audit.broken}." if audit.broken else ""
     said = f"Wrote {counted(len(audit.records), 'record')} to {target}.{broken}"
     return {"title": "Audit", "text": "", "said": said}

@@ -1,9 +1,9 @@
-"""Chats that checkpoints know better than the database: an emptied, exchanged or older file is never silent (issue 20).
+"""Detect chats that the database has lost but checkpoints still have: an emptied, replaced or older file (issue 20).
 
-Each checkpoint says how far the log of its chat had come. A chat whose log ends before that, or is not there, has lost
-something, whatever happened to the file: it is named, with the messages that can be brought back, and comes back by one
-key. Of each chat the first bytes of one file are read. Deleting a chat deletes its checkpoints first, so a deleted chat
-is never missing.
+Each checkpoint records how far the log of its chat had come. A chat whose log is missing or ends earlier has lost
+messages, whatever happened to the file: it is listed with the number of restorable messages, and one key restores it.
+Only the first bytes of one file per chat are read. Deleting a chat deletes its checkpoints first, so a deleted chat is
+never missing.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ TURN_S = 30.0
 
 
 class MissingChat(msgspec.Struct, frozen=True):
-    """A chat that is not in the database as its newest checkpoint has it; `time` of that in ms since the epoch.
+    """A chat that its newest checkpoint knows better than the database; `time` of that checkpoint in ms since 1970.
 
-    `messages` are in the checkpoint, `lost` of them not in the database; -1: it is there, but ends earlier.
+    The checkpoint has `messages`, `lost` of which the database lacks; -1: the log exists but ends earlier.
     """
 
     chat: str
@@ -51,14 +51,14 @@ class MissingChat(msgspec.Struct, frozen=True):
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """What to say above the list of chats, "" for nothing, and the chats it is about, newest first."""
+    """The text above the list of chats ("" for none), and the missing chats, newest first."""
 
     text: str = ""
     chats: tuple[MissingChat, ...] = ()
 
 
 class MissingChats:
-    """What one host knows of chats that are missing."""
+    """The missing chats as one host knows them."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -66,22 +66,22 @@ class MissingChats:
         self._order = asyncio.Lock()
 
     async def look(self) -> Missing:
-        """Return which chats are missing now."""
+        """Return the chats that are missing now."""
         services = self._services
         if services.keeping is None:
             return Missing()
         try:
             again = await durable(services.store.restore_totals())
             if again:
-                _log.warning("damaged totals of chats were counted again: %s", ", ".join(again))
+                _log.warning("recounted damaged totals of chats: %s", ", ".join(again))
             chats = await asyncio.to_thread(find_missing, services.store, services.keeping.checkpoints)
-        except StoreError as error:  # said by whoever wanted to write
-            _log.warning("missing chats could not be looked for: %s", error)
+        except StoreError as error:  # the writer reports it
+            _log.warning("search for missing chats failed: %s", error)
             return Missing(str(error))
         return Missing(sentence_of(chats, services.store), tuple(chats))
 
     async def tell(self, session: Session) -> None:
-        """Say in the first chat of this host what is missing; the same chats once only."""
+        """Name the missing chats in the first chat of this host, once for the same chats."""
         if self._is_told:
             return
         self._is_told = True
@@ -92,7 +92,7 @@ class MissingChats:
             session.notice(Severity.WARN, f"{missing.text} ({_names(missing.chats)}). {key}")
 
     async def bring_back(self) -> str:
-        """Bring back every missing chat; return one sentence."""
+        """Restore every missing chat; return one sentence."""
         async with self._order:
             path = self._services.store.path
             try:
@@ -107,10 +107,10 @@ class MissingChats:
         if not back and not failed:
             return "No chat is missing."
         text = f"{counted(back, 'chat')} restored from checkpoints."
-        return f"{text} Not: {'; '.join(failed[:_NAMED])}" if failed else text
+        return f"{text} Not restored: {'; '.join(failed[:_NAMED])}" if failed else text
 
     async def _bring_back(self, chats: Sequence[MissingChat]) -> tuple[int, list[str]]:
-        """Return how many came back, and why the others did not; no other Neovim does the same meanwhile."""
+        """Return the number of restored chats and why the others failed; no other Neovim restores at the same time."""
         back, failed = 0, list[str]()
         for one in chats:
             try:
@@ -120,12 +120,12 @@ class MissingChats:
                     await restore_chat(self._services, one.chat, "")
                 back += 1
             except CodeCompanionError as error:
-                _log.warning("chat %s did not come back: %s", one.chat, error)
+                _log.warning("chat %s was not restored: %s", one.chat, error)
                 failed.append(f"“{one.title or one.chat}”: {error}")
         return back, failed
 
     def _is_news(self, chats: Sequence[MissingChat]) -> bool:
-        """Return whether these were not said before, and remember that they are now."""
+        """Return whether these chats are new since the last report, and remember them."""
         path = self._services.store.path
         if path is None:
             return True
@@ -141,7 +141,7 @@ class MissingChats:
 
 
 def find_missing(store: Store, files: CheckpointFiles) -> list[MissingChat]:
-    """Return the chats that are missing, newest first; reads the first bytes of a file a chat."""
+    """Return the missing chats, newest first; reads the first bytes of one file per chat."""
     here = {file_name(chat): last for chat, last in store.reached().items()}
     found = []
     for name, reached in files.reached().items():
@@ -152,19 +152,17 @@ def find_missing(store: Store, files: CheckpointFiles) -> list[MissingChat]:
         damaged = next((entry for entry in entries if entry.kind == "damaged"), None)
         best = next((entry for entry in entries if entry.messages), damaged)
         if best is None or (last is None and store.foreign_lease(best.chat) is not None):
-            continue  # nothing to bring back, or another Neovim has it open and writes it again
+            continue  # nothing to restore, or another Neovim has it open and writes it again
         lost = -1 if last is not None else best.messages
         found.append(MissingChat(best.chat, best.title, best.time, best.messages, lost))
     return sorted(found, key=lambda one: one.time, reverse=True)
 
 
 async def catch_up(services: Services, chat: str) -> int:
-    """Write into a chat whose log ends too early what its newest checkpoint has more; return how many messages.
+    """Append the messages that the newest checkpoint has beyond the end of the log; return their number.
 
-    Raises:
-        LeaseHeld: another Neovim has the chat open.
-        InputError: the checkpoint cannot be read.
-        StoreError: nothing was written.
+    Raises: LeaseHeld: another Neovim has the chat open. InputError: the checkpoint cannot be read. StoreError: nothing
+    was written.
     """
     keeping = services.keeping
     if keeping is None:
@@ -174,7 +172,7 @@ async def catch_up(services: Services, chat: str) -> int:
     events = await asyncio.to_thread(store.load_events, chat)
     if not events or events[-1].seq >= reached:
         return 0
-    await asyncio.to_thread(keeping.checkpoints.keep_newest, chat)  # the next one is written over it
+    await asyncio.to_thread(keeping.checkpoints.keep_newest, chat)  # the next checkpoint overwrites it
     state = await asyncio.to_thread(read_state, keeping.checkpoints, chat, "", (), services.clock())
     old, new = project(events).messages, [without_old_keys(message) for message in state.messages]
     same = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one.id != other.id), None)
@@ -193,9 +191,9 @@ async def catch_up(services: Services, chat: str) -> int:
 
 
 def align(events: Sequence[LogEvent], missing: Sequence[int], messages: Sequence[Message]) -> dict[int, Message]:
-    """Return the messages of a checkpoint that the log does not know, each with the number of the entry it was.
+    """Return the messages of a checkpoint that the log lacks, each with the number of its former entry.
 
-    A message belongs to the first missing entry after the one before it, and before the one that follows it.
+    A message belongs to the first missing entry between its two neighbours.
     """
     seqs = {event.payload.message.id: event.seq for event in events if isinstance(event.payload, MessageAdded)}
     known = {*seqs, *_inserted(events)}
@@ -215,7 +213,7 @@ def align(events: Sequence[LogEvent], missing: Sequence[int], messages: Sequence
 
 
 def gaps(events: Sequence[LogEvent]) -> list[int]:
-    """Return the numbers that are missing between the first and the last event."""
+    """Return the missing numbers between the first and the last event."""
     there = {event.seq for event in events}
     return [seq for seq in range(min(there), max(there)) if seq not in there] if there else []
 
@@ -226,7 +224,7 @@ def _inserted(events: Sequence[LogEvent]) -> set[str]:
 
 
 async def read_mended(services: Services, chat: str, *, may_write: bool) -> tuple[list[LogEvent], str]:
-    """Return the events of a chat, damaged messages taken from its checkpoint, and what to say of that ("" nothing)."""
+    """Return a chat's events, damaged messages replaced from its checkpoint, and a notice about it ("" = none)."""
     store, keeping = services.store, services.keeping
     events, damaged = await asyncio.to_thread(store.read_log, chat)
     missing = sorted({*damaged, *gaps(events)})
@@ -254,7 +252,7 @@ async def read_mended(services: Services, chat: str, *, may_write: bool) -> tupl
 
 
 def sentence_of(chats: Sequence[MissingChat], store: Store) -> str:
-    """Return what is said above a list of chats, "" when none is missing."""
+    """Return the sentence above a list of chats, "" if none is missing."""
     if not chats:
         return ""
     gone = [one for one in chats if one.lost >= 0]
