@@ -1,7 +1,7 @@
-"""The events of one reply on their way from a decoder to the session, counted against the limits (issue 20).
+"""The events of one reply between decoder and session, counted against the limits (issue 20).
 
-Neighbouring pieces of one text are joined once, when they are taken, so a burst costs the host one event and the cost
-is linear in the number of deltas. What a reply keeps in memory is charged here: `LimitHit` ends it.
+Adjacent pieces of a text are joined once, when the events are taken: a burst becomes one event for the host, and the
+cost is linear in the number of deltas. The reply's memory is charged here; `LimitHit` ends the reply.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codecompanion.formats.byte_limits import MAX_ITEMS, MAX_REPLY_CHARS, MAX_TO
 
 
 class ReplyEvents:
-    """Collects events. `seen`: something of the reply has arrived; `kept_chars`: how much of it is kept."""
+    """Collects events. `seen`: part of the reply has arrived; `kept_chars`: the characters stored so far."""
 
     def __init__(self) -> None:
         self.seen = False
@@ -25,11 +25,11 @@ class ReplyEvents:
         self._pieces: list[str] = []
 
     def add_text(self, text: str, phase: str = "") -> None:
-        """Take in a piece of text."""
+        """Append a piece of text."""
         self._add((TextDelta, phase), text)
 
     def add_reasoning(self, text: str, field: str = ReasoningDelta("").field) -> None:
-        """Take in a piece of reasoning."""
+        """Append a piece of reasoning."""
         self._add((ReasoningDelta, field), text)
 
     def put(self, event: StreamEvent) -> None:
@@ -39,27 +39,26 @@ class ReplyEvents:
         self._events.append(event)
 
     def start_call(self, name: str) -> None:
-        """Append the beginning of a tool call."""
+        """Append the start of a tool call."""
         self.put(ToolCallStarted(name))
 
     def take(self) -> list[StreamEvent]:
-        """Return the events since the last time."""
+        """Return the events since the last call."""
         self._join()
         events, self._events = self._events, []
         return events
 
     def charge(self, chars: int) -> None:
-        """Count what is kept of the reply.
+        """Add to the stored characters of the reply.
 
-        Raises:
-            LimitHit: it is more than any reply has.
+        Raises: LimitHit: the total exceeds the limit.
         """
         self.kept_chars += chars
         if self.kept_chars > MAX_REPLY_CHARS:
             raise LimitHit(f"the reply is larger than {MAX_REPLY_CHARS // MB} MB")
 
     def charge_value(self, value: object) -> None:
-        """Count JSON that is kept as it came: its text, and what its lists and objects take. Raises `LimitHit`."""
+        """Charge JSON stored as received: its text, and the memory of its lists and objects. Raises `LimitHit`."""
         if isinstance(value, str):
             self.charge(len(value))
             return
@@ -67,14 +66,14 @@ class ReplyEvents:
         self.charge(len(text) + VALUE_BYTES * count_marks(text))
 
     def charge_call(self) -> None:
-        """Count a tool call. Raises `LimitHit`."""
+        """Charge a tool call. Raises `LimitHit`."""
         self._calls += 1
         if self._calls > MAX_TOOL_CALLS:
             raise LimitHit(f"the reply has more than {MAX_TOOL_CALLS} tool calls")
         self.charge_item()
 
     def charge_item(self) -> None:
-        """Count a content block or item. Raises `LimitHit`."""
+        """Charge a content block or item. Raises `LimitHit`."""
         self._items += 1
         require_few_parts(self._items)
 
@@ -94,6 +93,6 @@ class ReplyEvents:
 
 
 def require_few_parts(count: int) -> None:
-    """Raise `LimitHit` when a reply, or one part of it, has more parts than any."""
+    """Raise `LimitHit` if a reply, or one part of it, has too many parts."""
     if count > MAX_ITEMS:
         raise LimitHit(f"the reply has more than {MAX_ITEMS:,} parts")

@@ -1,8 +1,8 @@
-"""Judges each finished body as its provider would, right before it is sent (issue 20).
+"""Validate each finished request body as its provider would, just before it is sent (issue 20).
 
-The rules are those of the wire formats (`*/gate.py`): a judge is a fold over the items of a body. The gate parses the
-bytes that will be sent. It remembers the judged beginning of a few bodies, so a request that continues a chat costs
-what is new, not the whole history. Tests ask the same judges, with `strict` for keys nobody knows.
+Each wire format has its rules in `*/gate.py`: a judge that folds over the items of a body. The gate parses the exact
+bytes to send. It keeps the validated prefix of a few bodies, so the next request of a chat costs only its new items.
+Tests use the same judges, with `strict` to reject unknown keys.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ _log = logging.getLogger(__name__)
 Purpose = Literal["reply", "compaction", "count"]
 _BODIES_KEPT = 4
 _REJUDGED = 8
-"""Number of last items that are judged again: cache breakpoints and merged turns change there between requests."""
+"""Number of final items to validate again: cache breakpoints and merged turns change there between requests."""
 _QUOTED_CHARS = 40
 _PLACE = regex(r"\w+\[(\d+)\]")
 _NOT_JUDGED = (TypeError, KeyError, AttributeError, ValueError)
 
 
 class BodyJudge(ABC):
-    """Takes in the items of one body in order; `problems` are sentences about them that name the item."""
+    """Validates the items of one body in order; `problems` are sentences that name the item."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
 
     @abstractmethod
     def add(self, item: Any) -> None:
-        """Take in the next item."""
+        """Validate the next item."""
 
     @abstractmethod
     def finish(self, fields: Mapping[str, Any]) -> list[str]:
-        """Return all problems; `fields` is the body without its items. Nothing is added afterwards."""
+        """Return all problems; `fields` is the body without its items. The last call on this judge."""
 
     def snapshot(self) -> Self:
-        """Return a copy that takes in other items from here on."""
+        """Return an independent copy that can continue with other items."""
         copied: Self = _copied(self)
         return copied
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """The judged beginning of a body: up to item `count`, whose first begins at `start`."""
+    """The validated prefix of a body: `count` items, the first of which begins at `start`."""
 
     beginning: bytes
     start: int
@@ -60,17 +60,16 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class RequestGate:
-    """Judges bodies of one endpoint. `key` names the list of items, `new_judge` begins one body."""
+    """Validates the bodies for one endpoint. `key` names the list of items, `new_judge` creates the judge of a body."""
 
     def __init__(self, name: str, key: str, new_judge: Callable[[Purpose], BodyJudge]) -> None:
         self._name, self._key, self._new_judge = name, key, new_judge
         self._kept: list[tuple[Purpose, _Kept]] = []
 
     def require_valid(self, body: bytes, purpose: Purpose) -> None:
-        """Let a body pass, or refuse it in one sentence.
+        """Accept a body, or reject it with one sentence.
 
-        Raises:
-            RequestRejected: the provider would refuse the body.
+        Raises: RequestRejected: the provider would reject the body.
         """
         if problem := self.find_problem(body, purpose):
             raise RequestRejected(
@@ -78,7 +77,7 @@ class RequestGate:
             )
 
     def find_problem(self, body: bytes, purpose: Purpose) -> str:
-        """Return the first reason to refuse the body, "" for none."""
+        """Return the first reason to reject the body, "" if there is none."""
         try:
             return self._judge(body, purpose)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -91,7 +90,7 @@ class RequestGate:
         kept = next((one for kind, one in self._kept if kind == purpose and body.startswith(one.beginning)), None)
         rest = body[len(kept.beginning) :] if kept else b""
         if kept is not None and rest[:1] in (b",", b"]"):
-            # Only what follows the judged items is parsed, in a body of its own.
+            # Parse only the items after the validated prefix, as a separate body.
             parsed = kept.beginning[: kept.start] + rest.removeprefix(b",")
             before, judge = kept.count, kept.judge.snapshot()
         else:
@@ -133,13 +132,13 @@ class RequestGate:
                 return
             start, end, count = found, found + length, len(items)
         if body[end - 1 : end] != b"}" or body[end : end + 1] != b",":
-            return  # white space between the items: no renderer of ours writes it
+            return  # white space between the items, which our renderers never write
         others = [one for one in self._kept if one[1] is not kept]
         self._kept = [(purpose, _Kept(body[:end], start, count, judge)), *others][:_BODIES_KEPT]
 
 
 def out_of_range(fields: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> Iterator[str]:
-    """Yield a sentence for each argument that is not a number between the two of its row."""
+    """Yield a sentence for each argument that is not a number within the bounds of its row."""
     for name, (least, most) in ranges.items():
         value = fields.get(name)
         if value is not None and (type(value) not in (int, float) or not least <= value <= most):
@@ -147,7 +146,7 @@ def out_of_range(fields: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]
 
 
 def wrong_tool_choice(choice: Any, names: Collection[str]) -> str:
-    """Return what OpenAI refuses in a `tool_choice`, "" for nothing; `names` are those of the functions sent along."""
+    """Return why OpenAI would reject a `tool_choice`, "" if it would not; `names` are the functions of the request."""
     if choice is None:
         return ""
     if isinstance(choice, str):
@@ -161,7 +160,7 @@ def wrong_tool_choice(choice: Any, names: Collection[str]) -> str:
 
 
 def _start_of(body: bytes, key: str, listed: bytes) -> int | None:
-    """Return where the first item begins, None when that cannot be told from the bytes alone."""
+    """Return the position of the first item, or None if the bytes alone do not tell it."""
     name = b'"%s":' % key.encode()
     at = body.find(name + listed)
     if at < 0:
@@ -175,7 +174,7 @@ def _start_of(body: bytes, key: str, listed: bytes) -> int | None:
 
 
 def _with_quote(problem: str, items: list[msgspec.Raw], before: int) -> str:
-    """Return the problem with the beginning of the text of the item that it names."""
+    """Return the problem with a quote from the start of the item that it names."""
     place = _PLACE.match(problem)
     index = int(place[1]) - before if place else -1
     if not 0 <= index < len(items):
@@ -195,7 +194,7 @@ def _text_of(item: Any) -> str:
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy with lists, sets, tables and folds of its own; what is in them is shared."""
+    """Return a copy with separate lists, sets, dicts and folds; their elements are shared."""
     new = copy.copy(value)
     for name, held in vars(new).items():
         if isinstance(held, list | set | dict):

@@ -1,8 +1,8 @@
-"""The one source of bytes from outside: counted, decompressed in slices, ended at a limit (issue 20).
+"""Read bytes from outside: count them, decompress them in slices, and stop at a limit (issue 20).
 
 HTTP bodies of providers, pages and MCP servers pass through `bounded_pieces` as raw bytes; the limits are in
-`byte_limits.py`. gzip and deflate are what requests ask for: a decompressor that can stop after a given length is in
-the standard library for these only. Anything else is refused with a sentence, and so are encodings within encodings.
+`byte_limits.py`. Requests ask for gzip or deflate only, because the standard library has a decompressor that stops at a
+given length only for these. Any other encoding, and a nested one, is rejected with a sentence.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from codecompanion.formats.byte_limits import (
 from codecompanion.formats.regex import regex
 
 ACCEPT_ENCODING = "gzip, deflate"
-"""Goes with every request: whatever packages are installed, the server sends what is decoded here."""
+"""A header of every request: the server sends only encodings that this module decodes.
+
+Without it the client would offer others, depending on the installed packages.
+"""
 _PLAIN = ("", "identity", "none")
 _GZIP = b"\x1f\x8b"
 _STRING = regex(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
@@ -35,11 +38,11 @@ _COUNTED_AT_ONCE = 65_536
 
 
 class LimitHit(Exception):
-    """More arrived than any honest answer has; the text is the end of a sentence about the server."""
+    """The data exceeds a limit that no honest response reaches; the text completes a sentence about the server."""
 
 
 class Unreadable(Exception):
-    """The body is encoded in a way that cannot be decoded; the text is the end of a sentence about the server."""
+    """The body cannot be decoded; the text completes a sentence about the server."""
 
 
 class ByteCount:
@@ -54,11 +57,10 @@ class ByteCount:
         self.wire = self.decoded = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield what the bytes decode to.
+        """Yield the decoded bytes.
 
-        Raises:
-            LimitHit: they are too many; not with `cut`, which ends silently (`is_full`).
-            Unreadable: they are not what the encoding says.
+        Raises: LimitHit: a limit is exceeded; with `cut` the output ends silently instead (`is_full`). Unreadable: the
+        bytes do not match the encoding.
         """
         self.wire += len(data)
         if self.wire > self._limits.wire_bytes and not self._limits.cut:
@@ -86,9 +88,9 @@ class ByteCount:
                 yield self._counted(piece)
 
     def _next_member(self, data: bytes) -> bytes:
-        """Begin the next of a gzip body's members; return b"" when what follows the last one is none.
+        """Start the next member of a gzip body; return b"" if the remaining bytes are not one.
 
-        Nothing may be fed to a decompressor at its end: it keeps all of that, and copies it each time.
+        Never feed a decompressor at its end: it keeps all the bytes, and copies them each time.
         """
         if self._name == "deflate" or self._ended:
             return b""
@@ -107,7 +109,7 @@ class ByteCount:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the rest is not wanted."""
+        """Return whether the remaining bytes are not needed."""
         limits = self._limits
         return limits.cut and (self.decoded >= limits.decoded_bytes or self.wire >= limits.wire_bytes)
 
@@ -124,13 +126,13 @@ class ByteCount:
 
 
 class Turns:
-    """Gives the loop a turn when work has gone on for `TURN_S`; `await turns.pause()` between pieces of it."""
+    """Gives the loop a turn after `TURN_S` of work; `await turns.pause()` between pieces of it."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
 
     async def pause(self) -> None:
-        """Let others run, if it is time."""
+        """Let other tasks run if it is time."""
         if time.perf_counter() - self._began > TURN_S:
             await asyncio.sleep(0)
             self._began = time.perf_counter()
@@ -139,11 +141,10 @@ class Turns:
 async def bounded_pieces(
     raw: AsyncIterable[bytes], limits: ByteLimits, encoding: str = ""
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the decoded body in slices; between them others may run.
+    """Yield the decoded body in slices; other tasks may run in between.
 
-    Raises:
-        LimitHit: it is larger, more compressed or slower than the limits allow.
-        Unreadable: it cannot be decoded.
+    Raises: LimitHit: the body is larger, more compressed or slower than the limits allow. Unreadable: it cannot be
+    decoded.
     """
     source = aiter(raw)
     try:
@@ -163,7 +164,7 @@ async def bounded_pieces(
                 yield piece
                 await turns.pause()
     except Exception:
-        # With `cut` whatever ends the body ends it: a broken connection too.
+        # With `cut` any end of the body is accepted, even a broken connection.
         if not limits.cut:
             raise
     finally:
@@ -172,7 +173,7 @@ async def bounded_pieces(
 
 
 def has_too_many_values(text: bytes, limit: int = MAX_JSON_VALUES) -> bool:
-    """Return whether a JSON text would become far larger in memory: lists and objects without end."""
+    """Return whether a JSON text would become far larger in memory, because of very many lists and objects."""
     if len(text) < limit or count_marks(text) <= limit:
         return False
     count = ValueCount(of_events=False, limit=limit)
@@ -185,7 +186,7 @@ def has_too_many_values(text: bytes, limit: int = MAX_JSON_VALUES) -> bool:
 
 
 class ValueCount:
-    """Counts the values of JSON that arrives in slices; with `of_events` those of each event of an event stream."""
+    """Counts the values of JSON that arrives in slices; with `of_events`, per event of an event stream."""
 
     def __init__(self, *, of_events: bool, limit: int = MAX_JSON_VALUES) -> None:
         self._of_events, self._limit = of_events, limit
@@ -203,7 +204,7 @@ class ValueCount:
                 raise LimitHit(f"a message has more than {self._limit:,} values")
 
     def _count(self, text: bytes, *, is_last: bool) -> None:
-        # The end of a slice may be half of an escape or of a blank line.
+        # A slice may end in the middle of an escape or a blank line.
         bare = text.rstrip(b"\\\r\n") if is_last else text
         self._tail = text[len(bare) :][-_MAX_TAIL:]
         bare, quote, _ = _STRING.sub(b"", b'"' + bare if self._in_string else bare).partition(b'"')
@@ -212,12 +213,12 @@ class ValueCount:
 
 
 def count_marks(text: bytes) -> int:
-    """Return how many values a JSON text has at most."""
+    """Return an upper bound for the number of values in a JSON text."""
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def _encoding(header: str) -> str:
-    """Return the one encoding a body has: "", "gzip" or "deflate"."""
+    """Return the encoding of a body: "", "gzip" or "deflate"."""
     names = [name for name in (part.strip().lower() for part in header.split(",")) if name not in _PLAIN]
     if not names:
         return ""
@@ -229,7 +230,7 @@ def _encoding(header: str) -> str:
 
 
 def _is_zlib(start: bytes) -> bool:
-    """Return whether a deflated body has the header it should have; some servers leave it out."""
+    """Return whether a deflated body has its zlib header; some servers omit it."""
     return start[0] & 0x0F == 8 and (start[0] << 8 | start[1]) % 31 == 0
 
 

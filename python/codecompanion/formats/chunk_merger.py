@@ -1,10 +1,10 @@
-"""Neighbouring HTTP chunks become one before h11 sees them.
+"""Merge adjacent HTTP chunks before h11 parses them.
 
-Servers send each event of a stream as an HTTP chunk of its own, and h11, which is pure Python, takes 8 µs for each: a
-burst of 5,000 is 40 ms of framing (measured; 64 ms became 21). This rewrites only the framing of `Transfer-Encoding:
-chunked`, at the network stream of httpcore2 (its documented extension point); the body stays byte for byte the same,
-and whatever is not understood passes through untouched, for h11 to judge. Informational heads are counted: h11
-takes any number of them, 50 µs each, without a pause.
+Servers send each event of a stream as a separate HTTP chunk, and h11, which is pure Python, takes 8 µs per chunk: a
+burst of 5,000 takes 40 ms of framing (measured; 64 ms became 21). This module rewrites only the framing of
+`Transfer-Encoding: chunked`, in the network stream of httpcore2 (its documented extension point). The body stays
+identical, and input that it cannot parse passes through unchanged for h11 to judge. Informational heads are counted,
+because h11 accepts any number of them, 50 µs each, without a pause.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ChunkMerger:
         self._left = self._interim = 0
 
     def begin(self) -> None:
-        """A request is being written: the next bytes are the head of a response."""
+        """Note that a request is being written: the next bytes are a response head."""
         if self._state == "raw":
             self._state = "head"
 
@@ -45,7 +45,7 @@ class ChunkMerger:
         return self._read_head(data) if self._state == "head" else self._read_chunks(data)
 
     def finish(self) -> bytes:
-        """Return what was held back: the connection has ended."""
+        """Return the bytes held back, at the end of the connection."""
         held, self._buffer, self._state = self._buffer, b"", "raw"
         return held
 
@@ -63,7 +63,7 @@ class ChunkMerger:
                 return data[:start]
             if data[start + 8 : start + 10] != b" 1":
                 break
-            # An informational head (100, 103): the real one follows.
+            # An informational head (100, 103): the final one follows.
             self._interim += 1
             if self._interim > MAX_INTERIM_HEADS:
                 raise LimitHit(f"the server sent more than {MAX_INTERIM_HEADS} informational responses")
@@ -76,7 +76,7 @@ class ChunkMerger:
         return data[:end] + self._read_chunks(data[end:])
 
     def _read_chunks(self, data: bytes) -> bytes:
-        """Merge whole and partial chunks. `_left`: bytes to come of a chunk, 0 = its line end, -1 = a size line."""
+        """Merge complete and partial chunks. `_left`: bytes left of a chunk; 0 is its line end, -1 a size line."""
         position, left, length = 0, self._left, len(data)
         body: list[bytes] = []
         while True:
@@ -108,19 +108,19 @@ class ChunkMerger:
         return _frame(body)
 
     def _give_up(self, body: list[bytes], rest: bytes) -> bytes:
-        """Pass on everything from here: the last chunk and what follows it, or bytes that are no chunks."""
+        """Pass on everything from here: the last chunk and the bytes after it, or bytes that are not chunks."""
         self._state = "raw"
         return _frame(body) + rest
 
 
 def merge_chunks(client: Any) -> None:
-    """Make an httpx2 client's connections merge chunks; does nothing when its transport is built in another way."""
+    """Make the connections of an httpx2 client merge chunks; do nothing if its transport has another structure."""
     for transport in (client._transport, *client._mounts.values()):
         merge_chunks_of_pool(getattr(transport, "_pool", None))
 
 
 def merge_chunks_of_pool(pool: Any) -> None:
-    """Make the connections of a pool of httpcore2 merge chunks."""
+    """Make the connections of an httpcore2 pool merge chunks."""
     backend = getattr(pool, "_network_backend", None)
     if pool is not None and backend is not None:
         pool._network_backend = _Backend(backend)

@@ -1,7 +1,7 @@
-"""Whether a JSON object that arrives in pieces is whole, asked as often as one likes at a cost that is linear.
+"""Detect when a JSON object that arrives in pieces is complete, at linear total cost for any number of checks.
 
-Each character is looked at once: brackets outside of strings are counted, and the text is parsed once, when the first
-bracket is closed. Standard library only.
+Each character is read once: brackets outside strings are counted, and the text is parsed once, when the first bracket
+closes. Standard library only.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from codecompanion.formats.regex import regex
 _IN_STRING = regex(r'["\\]')
 _OUTSIDE = regex(r'["{}\[\]]')
 _MAX_CHARS = 1_000_000
-"""What is longer never counts as whole: such arguments are cut (`session/turn/tame_calls.py`)."""
+"""Longer text never counts as complete: such arguments are cut (`session/turn/tame_calls.py`)."""
 
 
 class GrowingObject:
-    """A text that pieces are appended to. `is_object` judges a text that begins and ends with a bracket."""
+    """A text that grows by pieces. `is_object` judges a text that begins and ends with a bracket."""
 
     __slots__ = ("_depth", "_in_string", "_is_object", "_length", "_pieces", "_skip", "_state", "_unread")
 
@@ -35,7 +35,7 @@ class GrowingObject:
         return self._length > 0
 
     def append(self, piece: str) -> None:
-        """Take in the next piece."""
+        """Append the next piece."""
         self._pieces.write(piece)
         self._length += len(piece)
         if self._state in ("blank", "open", "whole") and piece:
@@ -43,18 +43,18 @@ class GrowingObject:
 
     @property
     def text(self) -> str:
-        """Return what has arrived."""
+        """Return the text so far."""
         return self._pieces.getvalue()
 
     @property
     def is_blank(self) -> bool:
-        """Return whether nothing but white space has arrived."""
+        """Return whether only white space has arrived."""
         self._read()
         return self._state == "blank"
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the text is one whole JSON object."""
+        """Return whether the text is one complete JSON object."""
         self._read()
         return self._state == "whole"
 

@@ -1,8 +1,8 @@
-"""Which file a program of our own is: git, ripgrep, bubblewrap (issue 20). None that a command of a model could write.
+"""Find programs that the plugin runs (git, ripgrep, bubblewrap), never one a model's command could write (issue 20).
 
-A PATH often has folders of a project first: `.venv/bin` of an activated environment, `node_modules/.bin`. A command in
-the sandbox may write there, and what it leaves there would run outside of the sandbox as soon as we start it by name.
-The same goes for LD_LIBRARY_PATH and the libraries a program loads: an empty entry there, as in `:/opt/lib`, means the
+A PATH often begins with folders of a project: `.venv/bin` of an activated environment, `node_modules/.bin`. A command
+in the sandbox may write there, and the plugin would run its files outside the sandbox when it starts a program by name.
+The same risk applies to LD_LIBRARY_PATH and the libraries of a program; an empty entry, as in `:/opt/lib`, means the
 working folder.
 """
 
@@ -17,29 +17,28 @@ _written = set[str]()
 
 
 def written_by_commands(*folders: Path) -> None:
-    """Remember folders that commands in the sandbox may write: programs in them do not count any more."""
+    """Remember folders that sandboxed commands may write; programs in them no longer count."""
     _written.update(os.path.realpath(folder) for folder in folders)
 
 
 def worked_in(folder: Path) -> None:
-    """Remember a workspace; the home folder is none here: programs below it are the user's own."""
+    """Remember a workspace, unless it is the home folder: programs below that are the user's own."""
     real, home = os.path.realpath(folder), os.path.realpath(Path.home())
     if not _is_within(home, real):
         _written.add(real)
 
 
 def find_program(name: str, *untrusted: Path, search_path: str | None = None, of_root: bool = False) -> str:
-    """Return the absolute path of a program on the PATH that no command of a model could have put there.
+    """Return the absolute path of a program on the PATH that no model's command could have put there.
 
-    Folders below `untrusted`, below a project (a repository, a virtual environment, `node_modules`) or below one that
-    commands write do not count, and neither do ones that everybody may write. `of_root`: only root can change it.
+    Excluded are folders below `untrusted`, below a project (a repository, a virtual environment, `node_modules`) or
+    below a folder that commands write, and world-writable ones. `of_root`: only root can change the program.
 
-    Raises:
-        FileNotFoundError: there is none.
+    Raises: FileNotFoundError: there is none.
     """
     kept_out = _kept_out(untrusted)
     for path in _on_path(name, os.environ.get("PATH", "") if search_path is None else search_path):
-        # The link and the file it leads to: either could be replaced.
+        # Check the symlink and its target: either could be replaced.
         real = path.resolve()
         places = (path.parent.resolve() / path.name, real)
         if any(_is_within(str(place), folder) for place in places for folder in kept_out):
@@ -53,7 +52,7 @@ def find_program(name: str, *untrusted: Path, search_path: str | None = None, of
 
 
 def own_search_path(search_path: str, *untrusted: Path) -> str:
-    """Return the folders of a PATH, or of a path of libraries, that only the user fills; `untrusted` as above."""
+    """Return the folders of a PATH or library path that only the user can write; `untrusted` as above."""
     kept_out = _kept_out(untrusted)
     return os.pathsep.join(
         folder
@@ -86,7 +85,7 @@ def _is_of_project(folder: Path) -> bool:
     home = Path(os.path.realpath(Path.home()))
     if (folder.parent / "pyvenv.cfg").exists() or "node_modules" in folder.parts:
         return True
-    # Below the home folder: a package manager's own folder (/opt/homebrew) is a repository, too.
+    # Below the home folder: a package manager's folder (/opt/homebrew) is a repository, too.
     return any((one / ".git").exists() for one in (folder, *folder.parents) if home in one.parents)
 
 
@@ -98,7 +97,7 @@ def _is_open(folder: Path) -> bool:
 
 
 def _is_of_root(path: Path) -> bool:
-    """Return whether only root can put another file there; a sticky folder keeps each user's files."""
+    """Return whether only root can replace the file; a sticky folder protects each user's files."""
     try:
         found = [(one, one.stat()) for one in (path, *path.parents)]
     except OSError:

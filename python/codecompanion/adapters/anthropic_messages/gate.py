@@ -1,6 +1,6 @@
-"""What the Messages API refuses, over a whole body: blocks, their order, what stands beside them.
+"""The rules of the Messages API for a whole body: blocks, their order, and the other fields.
 
-What only the server can know (whether a signature is genuine, whether a prompt fits) is not checked.
+Rules that only the server can check (whether a signature is genuine, whether a prompt fits) are left out.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _ENCRYPTED_KINDS = THINKING_KINDS | {"compaction"}
 
 
 def check_body(body: Mapping[str, Any], encrypted: Sequence[Mapping[str, Any]] | None = None) -> list[str]:
-    """Return one sentence per violation; empty when the API would take the body.
+    """Return one sentence per violation; empty if the API would accept the body.
 
-    encrypted: the thinking and compaction blocks the request is to give back, in order, exactly as they came.
+    encrypted: the thinking and compaction blocks that the request must return, in order and unchanged.
     """
     judge = MessagesJudge(strict=True)
     messages = body.get("messages") or ()
@@ -51,10 +51,10 @@ def check_body(body: Mapping[str, Any], encrypted: Sequence[Mapping[str, Any]] |
 
 
 class MessagesJudge(BodyJudge):
-    """Judges one body.
+    """Validates one body.
 
-    strict: what the provider made is held to our tables, too, though it goes back as it came. configured: the user's
-    own parameters. is_count: the body has no limit for a reply.
+    strict: apply our tables to provider-made blocks too, although they are returned unchanged. configured: the user's
+    parameters. is_count: the body has no reply limit.
     """
 
     def __init__(self, *, strict: bool, configured: Collection[str] = (), is_count: bool = False) -> None:
@@ -65,12 +65,12 @@ class MessagesJudge(BodyJudge):
         self._marks: list[str] = []
         self._is_signed = self._marks_thinking = False
         self._previous: object = None
-        """Role of the message before."""
+        """Role of the previous message."""
         self._first, self._block_role, self._begins = "", "", False
-        """The kind of the model's first block since the user's last words, a compaction aside; and how it is found."""
+        """The kind of the model's first block since the last user message, except a compaction, and where it is."""
 
     def add(self, item: Any) -> None:
-        """Take in the next message."""
+        """Validate the next message."""
         number, self._count = self._count, self._count + 1
         self.problems += [f"messages[{number}] {problem}" for problem in _check_message(item)]
         role = item.get("role") if isinstance(item, Mapping) else None

@@ -1,4 +1,4 @@
-"""What a Chat Completions endpoint refuses in a whole body: arguments, tools, each message, their order."""
+"""The rules of a Chat Completions endpoint for a whole body: arguments, tools, each message, their order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LET_PASS: dict[Manner, tuple[str, ...]] = {
     "openai": ("has the call id",),
     "compatible": ("has the call id", "has the unknown key", "has a file", "is empty beside its calls"),
 }
-"""How the problems of messages begin that are let pass."""
+"""Prefixes of message problems that are tolerated."""
 KNOWN_KEYS = frozenset(
     [
         *("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "metadata"),
@@ -56,9 +56,9 @@ KNOWN_KEYS = frozenset(
 
 
 def check_body(body: Mapping[str, Any], extras: Collection[str] = ()) -> list[str]:
-    """Return one sentence per reason for which the endpoint would refuse the body; empty when there is none.
+    """Return one sentence per reason why the endpoint would reject the body; empty if there is none.
 
-    `extras` are the arguments a compatible endpoint takes besides OpenAI's.
+    `extras` are the arguments that a compatible endpoint accepts besides OpenAI's.
     """
     judge = ChatJudge(configured=extras)
     messages = body.get("messages")
@@ -69,11 +69,11 @@ def check_body(body: Mapping[str, Any], extras: Collection[str] = ()) -> list[st
 
 
 class ChatJudge(BodyJudge):
-    """Judges one body.
+    """Validates one body.
 
-    manner: "strict" refuses everything that OpenAI does, "openai" lets repeated ids of calls pass (a history may have
-    them), "compatible" also extensions of messages and tools. configured: the user's own arguments, which are the
-    user's business. max_id_length, own_keys: as in `check_message`.
+    manner: "strict" rejects everything that OpenAI rejects, "openai" tolerates repeated call ids (a history may contain
+    them), "compatible" also tolerates extensions of messages and tools. configured: the user's arguments, which are not
+    checked. max_id_length, own_keys: as in `check_message`.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class ChatJudge(BodyJudge):
         self._waiting: list[str] = []
 
     def add(self, item: Any) -> None:
-        """Take in the next message."""
+        """Validate the next message."""
         index, self._count = self._count, self._count + 1
         for problem in check_message(item, self._max_id_length, self._own_keys):
             if not problem.startswith(_LET_PASS[self._manner]):
@@ -117,7 +117,9 @@ class ChatJudge(BodyJudge):
             if message["tool_call_id"] in self._waiting:
                 self._waiting.remove(message["tool_call_id"])
             else:
-                self.problems.append(f"messages[{index}] answers {message['tool_call_id']!r}, which no call waits for")
+                self.problems.append(
+                    f"messages[{index}] answers {message['tool_call_id']!r}, which is not a pending call"
+                )
             return
         self.problems += [f"messages[{index}] comes before the result of {call_id!r}" for call_id in self._waiting]
         self._waiting = [call["id"] for call in message.get("tool_calls") or ()]
@@ -143,7 +145,7 @@ def _check_arguments(body: Mapping[str, Any], configured: Collection[str]) -> It
 
 
 def _check_of_openai(body: Mapping[str, Any], whole: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what OpenAI's reference rules out beyond what compatible endpoints do, in what the user has not set."""
+    """Yield violations of OpenAI's reference that compatible endpoints accept, except in the user's arguments."""
     for name, expected in _OPENAI_TYPES.items():
         if body.get(name) is not None and type(body[name]) not in expected:
             yield f"{name} is {type(body[name]).__name__}"
@@ -172,7 +174,7 @@ def _check_tools(tools: object, *, is_compatible: bool) -> Iterator[str]:
     for index, tool in enumerate(tools):
         function = tool.get("function") if isinstance(tool, Mapping) else None
         if is_compatible and isinstance(tool, Mapping) and (function is None or tool.get("type") != "function"):
-            continue  # a tool that the endpoint runs itself
+            continue  # a tool that the endpoint runs
         if not isinstance(function, Mapping) or tool.get("type") != "function":
             yield f"tools[{index}] is not a function"
             continue

@@ -1,6 +1,6 @@
-"""What a Responses endpoint refuses in a whole body: keys, tools, each item, their order.
+"""The rules of a Responses endpoint for a whole body: keys, tools, each item, their order.
 
-Stricter than the endpoint where that is silent: what breaks a rule here is a mistake of ours in any case.
+Stricter than the endpoint where its reference is silent, because a violation is always a bug of ours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codecompanion.formats.regex import regex
 Endpoint = Literal["responses", "compact", "count"]
 MAX_CACHE_KEY_LENGTH = 64
 _MIN_THRESHOLD = 1_000
-"""What the API reference says; `options.py` keeps to more."""
+"""The minimum of the API reference; `options.py` has a higher one."""
 _HEAD = frozenset(["model", "input", "instructions"])
 _OPTIONAL = frozenset(["tools", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation"])
 _RESPONSES = frozenset(
@@ -59,7 +59,7 @@ _VERBOSITY = (None, "low", "medium", "high")
 
 
 def check_body(body: Mapping[str, Any], endpoint: Endpoint = "responses") -> list[str]:
-    """Return one sentence per reason for which the endpoint would refuse the body; empty when there is none."""
+    """Return one sentence per reason why the endpoint would reject the body; empty if there is none."""
     judge = ResponsesJudge(endpoint)
     given = body.get("input")
     for item in given if isinstance(given, list) else ():
@@ -69,7 +69,7 @@ def check_body(body: Mapping[str, Any], endpoint: Endpoint = "responses") -> lis
 
 
 class ResponsesJudge(BodyJudge):
-    """Judges one body. `configured`: the user's own parameters, which are the user's business."""
+    """Validates one body. `configured`: the user's parameters, which are not checked."""
 
     def __init__(self, endpoint: Endpoint, *, configured: Collection[str] = ()) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class ResponsesJudge(BodyJudge):
         self._misplaced: list[str] = []
 
     def add(self, item: Any) -> None:
-        """Take in the next item."""
+        """Validate the next item."""
         index, self._count = self._count, self._count + 1
         self.problems += [f"input[{index}] {problem}" for problem in check_item(item)]
         if isinstance(item, Mapping):
@@ -101,7 +101,7 @@ class ResponsesJudge(BodyJudge):
             return problems if given else [*problems, "input is empty"]
         if "input" in fields and not (given is None and continues):
             return [*problems, "input is neither text nor a list"]
-        # An output may answer a call of the response this one continues, which is not in the body.
+        # An output may answer a call in the response that this one continues, which is not part of the body.
         return problems + self.problems + ([] if continues else [*self._misplaced, *self._order.finish()])
 
 
@@ -166,7 +166,7 @@ def _check_tools(tools: Iterable[Any]) -> Iterable[str]:
         if not isinstance(tool.get("type"), str):
             yield f"tools[{index}] has no type"
         if tool.get("type") != "function":
-            # Hosted tools and tool search are never asked for here; what they look like is their business.
+            # This plugin never requests hosted tools or tool search; their form is not checked.
             continue
         unknown = set(tool) - {"type", "name", "description", "parameters", "strict", "defer_loading", "output_schema"}
         if unknown - {"allowed_callers", "async"}:
