@@ -1,9 +1,9 @@
----`:CodeCompanion audit`: what ran, from the audit log of the host; or the same as a file of JSON lines.
+---`:CodeCompanion audit`: show the host's audit log, or export it as JSON Lines.
 
 local M = {}
 
 ---@param chat? { id: string } The current one
----@param arguments string[] `all`, `export {file}`; nothing: the current chat, or all without one
+---@param arguments string[] `all`, `export {file}`; none: the current chat, or all chats without one
 function M.run(chat, arguments)
   local host = require("codecompanion.host")
   local say = require("codecompanion.say")

@@ -1,14 +1,14 @@
----Paths as they are written (issue 20, section 8): Neovim's own expansion runs a shell for backticks, so no text of a
----person, a model or a folder goes through `glob()`, `expand()` or the completion of files.
+---Literal paths (issue 20, section 8): Neovim's own expansion runs a shell for backticks, so text of a person, a model
+---or a folder never goes through `glob()`, `expand()` or file completion.
 
 local uv = vim.uv or vim.loop
 
 local M = {}
 
----Of one pattern, and of one completion.
+---Limits of one pattern and of one completion.
 local MAX_LOOKED_AT, MAX_DEPTH = 20000, 12
 
----The absolute path of what is written; `~` is the home folder, nothing else has a meaning.
+---Return the absolute path of a typed path; `~` is the home folder, no other character is special.
 ---@param path string
 ---@return string
 function M.absolute(path)
@@ -16,7 +16,7 @@ function M.absolute(path)
   return path:sub(1, 1) == "/" and path or vim.fs.normalize(uv.cwd() .. "/" .. path, { expand_env = false })
 end
 
----@param segment string A part of a path with `*`, `?` or `[…]` in it
+---@param segment string A path component with `*`, `?` or `[…]`
 ---@return string lua_pattern
 local function pattern_of(segment)
   local parts, at = { "^" }, 1
@@ -40,13 +40,14 @@ local function pattern_of(segment)
 end
 
 ---@param name string
----@param segment string What it is compared with
+---@param segment string The pattern component
 ---@return boolean
 local function is_shown(name, segment)
   return name:sub(1, 1) ~= "." or segment:sub(1, 1) == "."
 end
 
----The paths that a pattern such as `src/*.lua` or `src/**/*.lua` names, sorted. Hidden names need their dot.
+---Return the paths that a pattern such as `src/*.lua` or `src/**/*.lua` matches, sorted. Hidden names must be matched
+---with a dot.
 ---@param pattern string
 ---@return string[]
 function M.matching(pattern)
@@ -83,9 +84,9 @@ function M.matching(pattern)
   return found
 end
 
----Files and folders (with a `/` at the end) whose path begins with what is typed, written as it is.
+---Return files and folders (ending in `/`) whose path begins with the typed text, in the form typed.
 ---@param lead string
----@param folder string Where a relative path begins
+---@param folder string Base of a relative path
 ---@return string[]
 function M.beginning_with(lead, folder)
   local above, begun = lead:match("^(.*/)([^/]*)$")
@@ -106,14 +107,14 @@ function M.beginning_with(lead, folder)
   return found
 end
 
----Open a file in the current window by its name, whatever is in it.
+---Open a file in the current window by its literal name.
 ---@param path string
 ---@param command? "edit"|"split"|"tabedit"
 function M.open(path, command)
   vim.api.nvim_cmd({ cmd = command or "edit", args = { M.absolute(path) }, magic = { file = false, bar = false } }, {})
 end
 
----The buffer with exactly this name, -1 = none.
+---Return the buffer with exactly this name, or -1.
 ---@param path string
 ---@return integer
 function M.buffer_of(path)

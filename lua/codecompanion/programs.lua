@@ -1,11 +1,11 @@
----Which file a program that we start ourselves is: none that the folder you work in could bring (issue 20). An empty or
----relative entry of the PATH is that folder.
+---Find the programs that the plugin starts, never one from the folder you work in (issue 20). An empty or relative
+---entry of the PATH means that folder.
 
 local uv = vim.uv or vim.loop
 
 local M = {}
 
----Programs start here: tools such as uv read settings of the folder they start in.
+---Programs start in this folder, because tools such as uv read settings from the folder they start in.
 M.FOLDER = vim.fn.has("win32") == 1 and vim.fs.normalize("~") or "/"
 
 ---@param path string
@@ -21,15 +21,16 @@ local function is_within(path, folder)
   return path == folder or vim.startswith(path, folder:gsub("/$", "") .. "/")
 end
 
----The folder that programs may not come from; the home folder, and what is above it, has the user's own.
----@return string? folder Its real path
+---Return the folder that programs must not come from; nil for the home folder and its parents, which have the user's
+---own programs.
+---@return string? folder Real path
 local function workspace()
   local cwd, home = uv.fs_realpath(uv.cwd() or ""), uv.fs_realpath(vim.fs.normalize("~"))
   return cwd and not (home and is_within(home, cwd)) and cwd or nil
 end
 
----@param name string A name to look for on the PATH, or a path
----@return string path Absolute, "" = there is none
+---@param name string A name to find on the PATH, or a path
+---@return string path Absolute path, "" if not found
 function M.find(name)
   if name:find("[/\\]") then
     local path = vim.fs.normalize(name)

@@ -1,4 +1,4 @@
----Where prompt files of the user are.
+---The folders of the user's prompt files.
 
 local M = {}
 
@@ -7,7 +7,7 @@ function M.own()
   return vim.fn.stdpath("config") .. "/codecompanion/prompts"
 end
 
----Folders of the configuration, absolute.
+---Return the configured folders as absolute paths.
 ---@return string[]
 function M.configured()
   return vim.tbl_map(function(folder)

@@ -1,5 +1,6 @@
----`:CodeCompanion trust`: the files of a folder that instruct the model or start programs, what you trust of them, and
----keys that decide (issue 20, section 2). In a chat it is the folder of the chat, elsewhere Neovim's working folder.
+---`:CodeCompanion trust`: the files of a folder that instruct the model or start programs, your decisions about them,
+---and keys to decide (issue 20, section 2). It shows the folder of the current chat, otherwise Neovim's working
+---folder.
 
 local api = vim.api
 local fit = require("codecompanion.screen.fit")
@@ -19,7 +20,7 @@ local NARROW_FOOTER = { "T folder", "t file", "K read", "x revoke", "q" }
 local NARROW = 60
 local DIMMED = api.nvim_create_namespace("codecompanion.trust")
 
----Milliseconds that the page is shown before a key decides.
+---Milliseconds before a key on the page decides.
 M.UNREAD_MS = 500
 
 ---@param width integer
@@ -28,7 +29,7 @@ local function footer(width)
   return width < NARROW and NARROW_FOOTER or FOOTER
 end
 
----@class CodeCompanion.TrustFile A file of a folder, as it is now
+---@class CodeCompanion.TrustFile A file of a folder in its current state
 ---@field kind string
 ---@field label string
 ---@field path string
@@ -39,7 +40,7 @@ end
 ---@field runs boolean
 ---@field leads_out boolean
 ---@field has_changed boolean
----@field cut integer Characters of the text that are not shown
+---@field cut integer Number of characters not shown
 
 ---@class CodeCompanion.TrustShown
 ---@field folder string
@@ -54,14 +55,14 @@ end
 
 ---@class CodeCompanion.TrustLine
 ---@field file? CodeCompanion.TrustFile
----@field path? string Of another decision
+---@field path? string The path of another decision
 ---@field is_beginning? boolean
 
 ---@class CodeCompanion.TrustPlace
----@field chat string Its id, "" for none
+---@field chat string Chat id, "" for none
 ---@field cwd string
 
----@param text string From a folder
+---@param text string Text from a folder
 ---@return string
 local function shown(text)
   return visible.line((text:gsub("%s+", " "))).text
@@ -113,7 +114,7 @@ end
 
 ---@param now CodeCompanion.TrustShown
 ---@return string[] lines
----@return CodeCompanion.TrustLine[] about What each line is about
+---@return CodeCompanion.TrustLine[] about The subject of each line
 local function page(now)
   local lines, about = {}, {}
   local function put(text, what)
@@ -194,7 +195,7 @@ local function hashes(files)
   end, files)
 end
 
----Show the text of a file: what is trusted is what was shown.
+---Show the text of a file: trust applies to the text shown.
 ---@param file CodeCompanion.TrustFile
 local function read(file)
   local lines = {}
@@ -241,7 +242,7 @@ local function show(place, now)
       act(about[api.nvim_win_get_cursor(win)[1]] or {})
     end)
   end
-  ---A key that decides: not one that was pressed before the page could be read.
+  ---A key that decides, ignored if it was pressed before the page could be read.
   local function on_decision(key, description, act)
     on(key, description, function(line)
       if uv.now() - shown_at < M.UNREAD_MS then
@@ -285,15 +286,15 @@ local function show(place, now)
   end)
 end
 
----@param chat? string Its id
+---@param chat? string Chat id
 ---@return CodeCompanion.TrustPlace
 local function place_of(chat)
   return { chat = chat or "", cwd = vim.fn.getcwd() }
 end
 
----Show what the folder of a chat brings, or Neovim's working folder. The host may have to start first: who types
----meanwhile goes on typing.
----@param chat? string Its id
+---Show the files of a chat's folder, or of Neovim's working folder. If the host has to start first, the user can go on
+---typing.
+---@param chat? string Chat id
 function M.open(chat)
   local place, has_typed = place_of(chat), false
   local keys = api.nvim_create_namespace("")
@@ -310,7 +311,7 @@ function M.open(chat)
   end)
 end
 
----What `:checkhealth` says of Neovim's working folder; waits for the host, at most as long as `limit_ms`.
+---The `:checkhealth` text for Neovim's working folder; waits for the host for up to `limit_ms`.
 ---@param limit_ms integer
 ---@return string? text
 function M.examine(limit_ms)
@@ -330,7 +331,7 @@ end
 
 ---`:CodeCompanion trust [folder|file {path}|revoke [path]]`
 ---@param arguments string[]
----@param chat? string Its id
+---@param chat? string Chat id
 function M.run(arguments, chat)
   local what, path = (arguments[1] or ""):lower(), table.concat(vim.list_slice(arguments, 2), " ")
   if what == "" then

@@ -1,8 +1,8 @@
----Keep Neovim's environment and memory from other programs of the user, those that the host starts included.
+---Protect Neovim's environment and memory from the user's other programs, including those that the host starts.
 ---
----Every program of the user may read `/proc/<nvim>/environ`, where the keys are. Linux closes it for a process that is
----not dumpable (man 2 prctl); such a process leaves no core dump, and no debugger of the user attaches to it. As in
----`python/codecompanion/engine/own_memory.py` for the host. With `sandbox = "off"` it is left as it is.
+---Every program of the user may read `/proc/<nvim>/environ`, which contains the keys. Linux denies this for a process
+---that is not dumpable (man 2 prctl); such a process writes no core dump, and no debugger of the user can attach to
+---it. The host does the same in `python/codecompanion/engine/own_memory.py`. With `sandbox = "off"` nothing changes.
 
 local M = {}
 
