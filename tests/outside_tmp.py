@@ -1,4 +1,4 @@
-"""A folder for tests of the sandbox: not below /tmp or /var/tmp, which are other folders inside of it."""
+"""A folder for sandbox tests, outside /tmp and /var/tmp, which the sandbox replaces."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _OTHERS_INSIDE = (Path("/tmp"), Path("/var/tmp"))
 
 @contextmanager
 def folder_outside_tmp(prefix: str) -> Iterator[Path]:
-    """Yield a new folder in the checkout, or elsewhere when the checkout lies below /tmp.
+    """Yield a new folder in the checkout, or elsewhere if the checkout is below /tmp.
 
-    Root's own home is closed to the other users that some attacks run as.
+    Root's home is closed to the other users that some attacks run as.
     """
     base = _REPO / ".cache"
     if any(place in _REPO.parents for place in _OTHERS_INSIDE):

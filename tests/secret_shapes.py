@@ -1,9 +1,9 @@
 # ruff: noqa: E501 - a shape is easier to read in one line, and a prefix in two pieces is no key
-"""Files that hold secrets, in the shapes their programs' documentation describes, with values made up at run time.
+"""Files with secrets, in the formats that their programs document, with values generated at run time.
 
-Written from the public documentation of the formats before the patterns of `workspace/secret_text.toml` were (issue 20,
-section 4). No value stands in this file: each is drawn from a seeded generator, so that no scanner takes this project's
-tests for a leak.
+Written from the public documentation of the formats before the patterns of `workspace/secret_text.toml` existed (issue
+20, section 4). This file contains no values: each is drawn from a seeded generator, so that secret scanners do not
+report these tests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PASSWORD = _ALNUM + "!#%+.:?_~^-"
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """A file: its kind, where such a file usually lies, its text, and the values that must not leave it."""
+    """A file: its kind, its usual path, its text, and the values that must not be sent."""
 
     kind: str
     path: str
@@ -33,14 +33,14 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Fake:
-    """Draws values; those of `secret` are remembered as the ones that must stay."""
+    """Generates values; those of `secret` are recorded as values that must not be sent."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self.values: list[str] = []
 
     def of(self, letters: str, length: int) -> str:
-        """Return letters that are no secret."""
+        """Return characters that are not a secret."""
         return "".join(self._random.choice(letters) for _ in range(length))
 
     def secret(self, letters: str, length: int, before: str = "", after: str = "") -> str:
@@ -62,11 +62,11 @@ class Fake:
         return self.secret(_ALNUM, length, before, after)
 
     def upper(self, length: int, before: str = "") -> str:
-        """Return a secret of capitals and digits."""
+        """Return a secret of upper-case letters and digits."""
         return self.secret(_UPPER, length, before)
 
     def lower(self, length: int, before: str = "") -> str:
-        """Return a secret of small letters and digits."""
+        """Return a secret of lower-case letters and digits."""
         return self.secret(_LOWER, length, before)
 
     def base64(self, count: int) -> str:
@@ -76,14 +76,14 @@ class Fake:
         return value
 
     def password(self) -> str:
-        """Return a password as a generator of passwords makes it."""
+        """Return a password in the form of a password generator."""
         inner = self.of(_PASSWORD, self._random.randrange(10, 18))
         value = self.of(string.ascii_letters, 1) + inner + self.of(_ALNUM, 1) + self.of(string.digits, 1)
         self.values.append(value)
         return value
 
     def chosen_password(self) -> str:
-        """Return a password as a person makes it: words, digits, a sign."""
+        """Return a password in the form that people choose: words, digits, a punctuation mark."""
         words = "tiger summer blue rocket winter panda coffee dragon monkey silver happy ocean".split()
         first, second = self._random.sample(words, 2)
         value = f"{first.title()}{second}{self._random.randrange(10, 9999)}{self._random.choice('!?#.')}"
@@ -91,7 +91,7 @@ class Fake:
         return value
 
     def uuid(self) -> str:
-        """Return a secret of the form of a UUID."""
+        """Return a secret in the form of a UUID."""
         digits = "0123456789abcdef"
         value = "-".join(self.of(digits, length) for length in (8, 4, 4, 4, 12))
         self.values.append(value)
@@ -110,7 +110,7 @@ class Fake:
         return value
 
     def pem(self, label: str, size: int = 900, between: str = "") -> str:
-        """Return a PEM block with lines of 64 letters."""
+        """Return a PEM block with lines of 64 characters."""
         encoded = base64.b64encode(self._random.randbytes(size)).decode()
         lines = [encoded[at : at + 64] for at in range(0, len(encoded), 64)]
         self.values += lines
@@ -1454,7 +1454,7 @@ def _(f: Fake) -> tuple[str, str]:
     )
 
 
-# ---- a name and its value that do not stand on one line, side by side (issue 20)
+# ---- names and values that are not next to each other on one line (issue 20)
 
 
 @_shape("name and value in fields of their own")

@@ -1,7 +1,7 @@
-"""A server that sends what none should: `python -m tests.attacks.byte_server` prints its port.
+"""A server that sends malformed and oversized data: `python -m tests.attacks.byte_server` prints its port.
 
-The first request below an address `/ATTACK.FORMAT.ENCODING.NUMBER` is attacked, later ones get an honest answer. It is
-a process of its own, so that its memory and its processor are not those of the attacked.
+The first request below an address `/ATTACK.FORMAT.ENCODING.NUMBER` gets the attack, later ones an honest answer. The
+server is a separate process, so that its memory and CPU time are not counted as those of the plugin.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ PLAIN: dict[str, Any] = {
 
 
 def streams(attack: str, form: Any) -> Pieces:
-    """Yield the body of an attacked event stream."""
+    """Yield the body of a hostile event stream."""
     yield form.begin
     match attack:
         case "bomb" | "late bomb":
@@ -146,7 +146,7 @@ def streams(attack: str, form: Any) -> Pieces:
 
 
 def bodies(attack: str, kind: str) -> Pieces:
-    """Yield the body of an attacked answer in one JSON text, or of a page."""
+    """Yield the body of a hostile JSON answer or page."""
     match attack:
         case "bomb":
             yield b'{"a":"'
@@ -224,7 +224,7 @@ class Server:
                     return
 
     def _answer(self, client: socket.socket, key: str, body: bytes) -> bool:
-        """Answer; return whether the connection lives on."""
+        """Send an answer; return whether the connection stays open."""
         attack, kind, encoding, _ = key.split(".")
         first = key not in self._seen
         self._seen.add(key)

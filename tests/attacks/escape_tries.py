@@ -1,7 +1,7 @@
-"""Tries to get out of the sandbox, run inside of it: `python -I escape_tries.py FACTS`. Standard library only.
+"""Attempts to leave the sandbox, run inside it: `python -I escape_tries.py FACTS`. Standard library only.
 
-FACTS is a JSON file in the workspace that says where the canaries are. Each try returns whether it got in; one that
-raises did not. Without the sandbox (`control`) they do get in, or they would prove nothing.
+FACTS is a JSON file in the workspace with the locations of the canaries. Each attempt returns whether it succeeded; an
+exception means that it failed. With `control` they must succeed without the sandbox, or they would prove nothing.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ _X86 = platform.machine() == "x86_64"
 
 
 def attack(kinds=EVERYWHERE, control=True, root=False):
-    """Register a try. `control`: without the sandbox it gets in, `root`: only as root."""
+    """Register an attempt. `control`: it succeeds without the sandbox, `root`: only as root."""
 
     def register(function):
         TRIES[function.__name__] = (function, kinds, control, root)
@@ -39,7 +39,7 @@ def attack(kinds=EVERYWHERE, control=True, root=False):
 
 
 def call(x86, arm, *arguments):
-    """Make a system call by number; return its result, raise its error."""
+    """Make a system call by number; return its result or raise its error."""
     _libc.syscall.restype = ctypes.c_long
     result = _libc.syscall(ctypes.c_long(x86 if _X86 else arm), *arguments)
     if result < 0:
@@ -48,12 +48,12 @@ def call(x86, arm, *arguments):
 
 
 def reads(path):
-    """Return whether a canary is read at a path."""
+    """Return whether the canary at a path is readable."""
     return F["canary"].encode() in Path(path).read_bytes()
 
 
 def writes(path):
-    """Return whether a file of the host can be written at a path."""
+    """Return whether a host file at a path is writable."""
     with open(path, "ab") as file:
         file.write(b"x")
     return True
@@ -245,7 +245,7 @@ def write_a_configuration():
 @attack()
 def write_into_a_cache_of_the_user():
     writes(F["home"] + "/.cache/program")
-    # A copy of the workspace's own takes it; the test looks whether the real one changed.
+    # A private copy receives the write; the test checks whether the real file changed.
     return bool(F["kind"] == "control")
 
 
@@ -573,7 +573,7 @@ def limit_the_editor():
 
 
 def _launcher():
-    """Return the process of the launcher: the first above this one, or 1."""
+    """Return the launcher's process, the nearest ancestor that runs it, or 1."""
     pid = os.getpid()
     while pid > 1 and b"launcher.py" not in Path(f"/proc/{pid}/cmdline").read_bytes():
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
@@ -845,7 +845,7 @@ def call_by_the_numbers_of_32_bits():
 
 @attack(control=False)
 def trace_what_the_filter_denies():
-    """A tracer may change a system call after the filter has looked: it must be looked at again."""
+    """A tracer may change a system call after the filter has checked it: the filter must check it again."""
     pid = os.fork()
     if pid == 0:
         _libc.ptrace(0, 0, None, None)
@@ -911,7 +911,7 @@ def replace_the_repository():
 
 
 def main():
-    """Run the tries of a kind, each in a process of its own; print what got in, as JSON."""
+    """Run the attempts of a kind, each in a separate process; print the successful ones as JSON."""
     F.update(json.loads(Path(sys.argv[1]).read_text()))
     results = {}
     for name, (function, kinds, control, root) in TRIES.items():

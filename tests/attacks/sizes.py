@@ -1,4 +1,4 @@
-"""How many attacks a suite tries: a few seconds' worth in every run of the tests, all of them with ATTACKS=full."""
+"""The number of attacks per suite: a few seconds' worth in every test run, all of them with ATTACKS=full."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ FULL = os.environ.get("ATTACKS", "") == "full"
 
 
 def amount(short: int, *, full: int) -> int:
-    """Return how many attacks of a kind this run tries."""
+    """Return the number of attacks of a kind in this run."""
     return full if FULL else short

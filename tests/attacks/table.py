@@ -1,15 +1,15 @@
-"""The rows that attack suites record, added up and printed at the end of a run, over all workers."""
+"""The rows that attack suites record, summed over all workers and printed at the end of a run."""
 
 from __future__ import annotations
 
 import pytest
 
 KEY = "attack"
-"""The name of the property of a test that is a row: [name, tried, held]."""
+"""The name of the test property that holds a row: [name, tried, held]."""
 
 
 def print_table(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the table, one line a kind of attack."""
+    """Print the table, one line per kind of attack."""
     rows = dict[str, tuple[int, int]]()
     for reports in terminalreporter.stats.values():
         for report in reports:

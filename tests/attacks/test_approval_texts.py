@@ -1,4 +1,4 @@
-"""What an approval shows is what runs: it can be read back, and no two texts show the same (issue 20, 8)."""
+"""An approval shows exactly what runs: its text can be decoded, and no two texts look the same (issue 20, 8)."""
 
 # ruff: noqa: E501 - tables of attacks are read across
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TEXTS = st.lists(_MEAN | st.text(max_size=6) | st.characters(codec="utf-8"), ma
 
 @pytest.fixture(scope="module")
 def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nvim]:
-    """Return one Neovim for all texts."""
+    """Return one Neovim, shared by all texts."""
     if find_nvim() is None:
         pytest.skip("no Neovim found: set NVIM_BIN, or run `make setup`")
     with Nvim(tmp_path_factory.mktemp("shown")) as nvim:
@@ -55,7 +55,7 @@ def _shown(editor: Nvim, texts: list[str | bytes]) -> list[str]:
 
 
 def _read_back(shown: str) -> bytes:
-    """Return what a text that is shown stands for."""
+    """Return the original of a displayed text."""
 
     def meant(found: re.Match[str]) -> str:
         match found.lastgroup:
@@ -75,7 +75,7 @@ def _read_back(shown: str) -> bytes:
 
 
 def test_what_is_shown_can_be_read_back(editor: Nvim, tally: Tally) -> None:
-    """So no two commands look the same, whatever is in them."""
+    """No two commands look the same, whatever characters they contain."""
     tried = 0
 
     @settings(max_examples=amount(30, full=500), deadline=None, suppress_health_check=list(HealthCheck))
@@ -113,7 +113,7 @@ _MISLEADING = [
 
 @pytest.mark.parametrize("text", _MISLEADING)
 def test_letters_that_mislead_are_written_out(editor: Nvim, text: str, tally: Tally) -> None:
-    """Hosts, lookalikes and letters that turn the direction; the rest of a line stays readable."""
+    """Hosts, lookalikes and letters that change the direction are escaped; the rest of a line stays readable."""
     shown = _shown(editor, [text])[0]
     held = "<U+" in shown and not re.search("[\u0590-\u08ff]", shown)
     tally("approval texts: letters that mislead", tried=1, held=int(held))
@@ -141,7 +141,7 @@ def test_ordinary_words_of_other_languages_are_readable(editor: Nvim, text: str)
 def test_the_command_that_is_shown_is_the_one_that_runs(
     command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Byte for byte: the shell is given the very text of the question."""
+    """The shell receives the text of the question, byte for byte."""
     ran: list[str] = []
 
     async def run(argv: list[str], **_: Any) -> Ended:

@@ -1,7 +1,8 @@
-"""Everything that arrives over HTTP, MCP and pipes has limits (issue 20): memory, time, events, tool calls.
+"""Limits on all data from HTTP, MCP and pipes (issue 20): memory, time, events, tool calls.
 
-Each attack is sent once to a real consumer; held means: it ended with an answer or one sentence, memory stayed below
-three times the limit, no piece larger than a slice was decoded at once, and the next request is answered as usual.
+Each attack is sent once to a real client. It counts as held off if the client ended with an answer or one sentence,
+memory stayed below three times the limit, no piece larger than a slice was decoded at once, and the next request is
+answered as usual.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from tests.unit.session.fakes import Bench, submit
 
 Case = TypeVar("Case")
 Outcome = tuple[str, str]
-"""What was answered, and the sentence of the error."""
+"""The answer, and the sentence of the error."""
 NUMBERS = itertools.count()
 FORMATS = ("chat", "messages", "responses")
 KINDS = {"chat": "openai_compatible", "messages": "anthropic", "responses": "openai_responses"}
@@ -81,7 +82,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def largest(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the sizes of the pieces that decoders were given: none may be larger than a slice."""
+    """Return the sizes of the pieces passed to decoders: none may be larger than a slice."""
     sizes = [0]
     feed = ReplyDecoder.feed
 
@@ -90,7 +91,8 @@ def largest(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return feed(self, piece)
 
     monkeypatch.setattr(ReplyDecoder, "feed", counted)
-    # An endless stream of tiny events to the real limit of 600 MB takes minutes; what is done at the limit is the same.
+    # An endless stream of tiny events takes minutes to reach the real limit of 600 MB; at a lower limit the code is the
+    # same.
     small = msgspec.structs.replace(REPLY, wire_bytes=MB, decoded_bytes=MB)
     monkeypatch.setattr(adapter_module, "REPLY", small)
     return sizes
@@ -108,7 +110,7 @@ def adapter(url: str, kind: str, **more: Any) -> HttpAdapter:
 
 @asynccontextmanager
 async def consumer(kind: str, url: str) -> AsyncIterator[Callable[[], Any]]:
-    """Give what asks once and returns the answer; it keeps its client, so that the next question uses the same."""
+    """Return a function that asks once and returns the answer; it keeps its client for the next question."""
     match kind:
         case (
             "models" | "error" | "chat" | "messages" | "responses" | "whole chat" | "whole messages" | "whole responses"
@@ -167,7 +169,7 @@ async def asked(ask: Callable[[], Any]) -> Outcome:
 
 
 async def attacked(port: int, attack: str, kind: str, encoding: str, largest: list[int]) -> list[str]:
-    """Return what did not hold."""
+    """Return the limits and answers that the attack broke."""
     limit = ERROR_BODY.decoded_bytes if kind == "error" else MAX_EVENT_BYTES
     failures = []
     async with consumer(kind, address(port, attack, kind, encoding)) as ask:
@@ -193,12 +195,12 @@ async def attacked(port: int, attack: str, kind: str, encoding: str, largest: li
 
 
 def chosen(cases: list[Case]) -> list[Case]:
-    """Return as many of the cases as this run tries, spread over all of them."""
+    """Return as many cases as this run tries, spread over all of them."""
     return cases[:: len(cases) // amount(8, full=len(cases))]
 
 
 async def warmed_up(port: int) -> None:
-    """Import what is imported with the first request: it is no memory of an attack."""
+    """Import the modules of the first request, so that their memory does not count as part of an attack."""
     for kind in (*FORMATS, *CONSUMERS):
         async with consumer(kind, address(port, "nothing", kind, "plain")) as ask:
             await asked(ask)
@@ -231,7 +233,7 @@ async def test_bodies(port: int, largest: list[int], tally: Tally) -> None:
 
 
 async def test_the_text_before_a_limit_is_kept_and_the_chat_goes_on(tmp_path: Path, port: int) -> None:
-    """A reply of 40,000 tool calls: none runs, one sentence says why, and the next message is answered."""
+    """A reply with 40,000 tool calls: none runs, one sentence gives the reason, and the next message is answered."""
     made: Any = adapter(address(port, "40,000 calls", "chat", "plain"), "chat")
     bench = Bench(tmp_path, made)
     session = await bench.open()
@@ -249,7 +251,7 @@ async def test_the_text_before_a_limit_is_kept_and_the_chat_goes_on(tmp_path: Pa
 
 
 async def test_an_honest_reply_of_many_tiny_deltas_arrives(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limits are not in the way: every delta arrives, in far fewer events."""
+    """The limits do not affect it: every delta arrives, in far fewer events."""
     monkeypatch.setattr(adapter_module, "REPLY", REPLY)
     count = amount(20_000, full=500_000)
     for kind in FORMATS:
@@ -262,7 +264,7 @@ async def test_an_honest_reply_of_many_tiny_deltas_arrives(port: int, monkeypatc
 
 
 async def test_a_head_that_drips_ends(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each byte of it ends the silence; what counts is the time until it is whole."""
+    """Each byte of it is activity; the time limit is on the whole head."""
     monkeypatch.setattr(client_module, "_SENDING_LIMIT_S", 0.1)
     url = address(port, "dripping head", "chat", "plain")
     made = adapter(url, "chat", idle_timeout_s=0.3, connect_timeout_s=0.3)
@@ -274,7 +276,7 @@ async def test_a_head_that_drips_ends(port: int, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_repeated_deltas_are_parsed_once(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each delta repeats id and name, which asks whether the call is whole already."""
+    """Each delta repeats id and name, after which the decoder checks whether the call is complete."""
     parsed = [0]
     judge = tool_deltas.is_json_object
 
@@ -297,7 +299,7 @@ async def test_mcp_over_http(port: int, tally: Tally) -> None:
     held = 0
     for attack, encoding in cases:
         url = address(port, attack, "mcp", encoding)
-        start_s = 5 if attack == "redirects" else PATIENCE_S  # the server says no more after the first one
+        start_s = 5 if attack == "redirects" else PATIENCE_S  # the server reports only the first one
         spec = ServerSpec(name="odd", url=url, start_timeout_s=start_s, timeout_s=PATIENCE_S)
         one = connection(spec, Listener())
         tracemalloc.start()
@@ -313,7 +315,7 @@ async def test_mcp_over_http(port: int, tally: Tally) -> None:
 
 
 async def test_mcp_over_stdio(tally: Tally) -> None:
-    """A message with values without end is refused before anything of it is built; the log is not flooded either."""
+    """A message with an endless number of values is rejected before it is parsed; the log is not flooded either."""
     listener = Listener()
     async with connected("wide", listener=listener) as server:
         tracemalloc.start()

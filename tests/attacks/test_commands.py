@@ -1,7 +1,7 @@
-"""No family of commands that "always" offers runs another program, writes a file or reads outside (issue 20, 3).
+"""No family of commands offered for "always" runs another program, writes a file or reads outside (issue 20, 3).
 
-The attacks are made of classes, not of examples: whatever the manual pages of the programs offer to run something, to
-write somewhere and to read elsewhere, in every form an option can be written in, for every family.
+The attacks are generated from classes, not examples: every option in the manual pages that runs a program, writes
+elsewhere or reads elsewhere, in every spelling of an option, for every family.
 """
 
 # ruff: noqa: E501 - tables of attacks are read across
@@ -88,7 +88,7 @@ _BEFORE = (
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Return a workspace with everything that tempts: secrets, links outwards, a nested repository, a `@file`."""
+    """Return a workspace with secrets, symlinks to outside, a nested repository and an `@file`."""
     outer = tmp_path_factory.mktemp("attacked")
     root = outer / "workspace"
     (root / "sub").mkdir(parents=True)
@@ -112,7 +112,7 @@ def _is_offered(command: str, workspace: Workspace, folder: str = "") -> bool:
 
 
 def _operand(name: str) -> str:
-    """Return operands with which the family is offered as it is."""
+    """Return operands with which the family is offered."""
     rule = rules()[name]
     samples = {
         "text": "x", "word": "x", "target": "test", "expression": "x", "revision": "HEAD", "path": "a.txt",
@@ -126,14 +126,14 @@ def _operand(name: str) -> str:
 
 
 def _attacks(name: str) -> Iterator[str]:
-    """Yield hostile lines of one family; what the family itself lists is no attack."""
+    """Yield hostile lines for one family; options that the family lists are not attacks."""
     rule, operand = rules()[name], _operand(name)
     known = rule.flags | rule.values.keys()
     takes_text = {option for option in known if option in rule.values or option in rule.joined}
     for option in (*_RUNS, *_WRITES, *_SINGLE):
         letters = {f"-{letter}" for letter in option[1:]}
         if option in known or (option[1] != "-" and (takes_text or letters <= known) and not rule.single_dash):
-            continue  # `grep -exec` looks for "xec"
+            continue  # `grep -exec` searches for "xec"
         for written in (f"{option}=./evil", f"{option} ./evil", option, f"{option}=evil {operand}"):
             yield f"{name} {written}"
             yield f"{name} {operand} {written}"
@@ -172,7 +172,7 @@ def test_no_family_covers_what_programs_can_be_made_to_do(workspace: Workspace, 
     tried, held, passed = 0, 0, []
     for name in rules():
         if rules()[name].operands == ("text*",):
-            continue  # `echo` and what only lists names take any text
+            continue  # `echo` and programs that only list names accept any text
         attacks = list(_attacks(name))
         for line in chosen.sample(attacks, min(len(attacks), amount(10, full=300))):
             tried += 1
@@ -196,7 +196,7 @@ _HERE = ("cat", "head", "tail", "wc", "sort", "uniq", "cut", "tr", "grep", "find
 
 
 def test_what_families_cover_writes_nothing_and_runs_nothing(workspace: Workspace, tally: Tally) -> None:
-    """The oracle is the programs themselves: every listed option is run, and no file may come, go or change."""
+    """The test runs the programs themselves with every listed option: no file may appear, disappear or change."""
     root, chosen = workspace.root, random.Random(21)
     evil = root / "evil"
     evil.write_text("#!/bin/sh\ntouch was-run\n")
@@ -230,7 +230,7 @@ def _covered(name: str) -> Iterator[str]:
 
 
 def _contents(root: Path) -> dict[str, bytes]:
-    """Return all files but git's cache of what it has looked at."""
+    """Return all files except git's index, which caches file states."""
     return {
         f"{folder}/{name}": Path(folder, name).read_bytes()
         for folder, _, names in os.walk(root)
@@ -304,7 +304,7 @@ def test_git_is_not_offered_in_folders_that_could_be_other_repositories(
     ],
 )  # fmt: skip
 def test_a_grant_is_over_when_what_it_runs_has_changed(tmp_path: Path, command: str, file: str, tally: Tally) -> None:
-    """As a family and word for word; a new file counts, too."""
+    """For a family and for an exact command; a new file counts, too."""
     (tmp_path / "Makefile").write_text("include rules.mk\ntest:\n\ttrue\n")
     workspace = Workspace(tmp_path.resolve(), is_secret, walk_everything, {}, read_certainly)
     before = offer_for(command, tmp_path.resolve(), workspace)
@@ -323,7 +323,7 @@ def test_what_make_includes_by_a_name_it_makes_itself_is_not_offered(tmp_path: P
 
 
 def test_ordinary_commands_of_agents_are_offered(workspace: Workspace) -> None:
-    """Security that asks all the time gets switched off."""
+    """Users switch off security that asks all the time."""
     lines = [
         "git status --short", "git diff HEAD~1 -- a.txt", "git log --oneline -5", "git show HEAD --stat", "git branch -a",
         "grep -rn 'def x' sub/c.py", "grep -n x a.txt | head -20", "rg -n 'a|b' sub/c.py", "ls -la sub", "cat a.txt b.py",
@@ -436,7 +436,7 @@ def test_what_includes_files_in_another_way_is_not_offered(tmp_path: Path, file:
 
 
 def test_no_word_of_an_option_is_the_name_of_a_kind() -> None:
-    """`kubectl get node` must not mean any test of pytest: then `kubectl get all,secret` is one, too."""
+    """`kubectl get node` must not match any pytest node: then `kubectl get all,secret` would match too."""
     mixed = ("number", "duration", "module", "revision", "path", "pathspec", "place", "packages")
     kinds = {
         kind
@@ -501,7 +501,7 @@ _ABUSES = (
     "git  status | sh", "ls|sh", "ls&", "ls 2>x", "ls >&2", "ls >/dev/null2", "ls 2>&1>x", '"git" "log" "--output=x"', "git log --'output=x'",
     'git log --out\\put=x',
 )  # fmt: skip
-"""What the manual pages of the programs offer to a hostile command line, one of each kind."""
+"""Hostile command lines based on the manual pages of the programs, one of each kind."""
 
 
 def test_no_known_abuse_of_a_program_is_offered(workspace: Workspace, tally: Tally) -> None:

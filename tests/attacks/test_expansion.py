@@ -1,4 +1,4 @@
-"""No text of a person, a model, a server or a folder is expanded by Vim (issue 20, section 8): it may run a shell."""
+"""Vim expands no text from a person, a model, a server or a folder (issue 20, section 8): expansion may run a shell."""
 
 from __future__ import annotations
 

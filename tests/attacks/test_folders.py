@@ -1,4 +1,4 @@
-"""Folders that exist already keep their mode, whoever they belong to (issue 20): a shared one became 0700."""
+"""Existing folders keep their mode, whoever owns them (issue 20): a shared folder once became 0700."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ USERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("user", USERS)
 def test_an_existing_folder_keeps_its_mode(user: str, tmp_path: Path, tally: Tally) -> None:
-    """Also through a link; files made in it are private."""
+    """Also through a symlink; files created in it are private."""
     held = tried = 0
     for number, mode in enumerate(MODES):
         for is_link in (False, True):

@@ -1,7 +1,7 @@
-"""Hostile repositories × everything of the plugin that uses git: nothing of the repository runs (issue 20, section 1).
+"""Hostile repositories × every feature that uses git: no program of the repository runs (issue 20, section 1).
 
-A planted program writes a canary. Controls run plain git in the same repository, so that a canary that cannot be
-written is noticed: each kind names the command that runs it, or why no command of ours could.
+A planted program writes a canary file. Controls run plain git in the same repository to show that the canary works:
+each kind of attack names the git command that runs the program, or why the plugin never runs such a command.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from tests.attacks.sizes import FULL
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
 REPO = Path(__file__).resolve().parents[2]
 CONTROL = ("-c", "protocol.ext.allow=always", "-c", "protocol.file.allow=always")
-# Key → the plain git command that starts what it names; () where no command that only reads does.
+# Key → the plain git command that starts its program; () if no read-only command does.
 KEYS: dict[str, tuple[str, ...]] = {
     "core.fsmonitor": ("status",),
     "core.hooksPath": (),
-    "core.pager": (),  # a pager wants a terminal
+    "core.pager": (),  # a pager needs a terminal
     "pager.log": (),
     "core.editor": ("commit", "--allow-empty", "--amend"),
     "sequence.editor": (),
@@ -104,10 +104,10 @@ def git(folder: Path, *arguments: str, check: bool = True, **more: object) -> su
 
 
 class Hostile:
-    """A repository with a change, a staged file, attributes for every kind of driver, and a program that is planted."""
+    """A repository with a change, a staged file, attributes for every kind of driver, and a planted program."""
 
     def __init__(self, folder: Path) -> None:
-        """Make it, without anything that runs the program yet."""
+        """Create it without anything that runs the program yet."""
         self.root, self.canary = folder / "repo", folder / "canary"
         self.root.mkdir(parents=True)
         self.program = folder / "program"
@@ -131,7 +131,7 @@ class Hostile:
         (self.root / "g.txt").write_text("three\n")
 
     def ran(self) -> bool:
-        """Return whether the program ran since it was asked last."""
+        """Return whether the program ran since the last check."""
         ran = self.canary.exists()
         self.canary.unlink(missing_ok=True)
         return ran
@@ -161,7 +161,7 @@ ACTIONS: dict[str, Callable[[Path], object]] = {
 
 
 def attack(hostile: Hostile, folder: Path) -> list[str]:
-    """Do everything in a folder; return the actions by which the program ran."""
+    """Do everything in a folder; return the actions that ran the program."""
     ran = []
     for name, action in ACTIONS.items():
         with contextlib.suppress(InputError, OSError):
@@ -203,7 +203,7 @@ def test_no_key_of_the_configuration_runs_anything(
 
 
 def entry(key: str, value: str) -> str:
-    """Return a key as it is written in a file."""
+    """Return a key in the syntax of a file."""
     section, _, name = key.rpartition(".")
     first, _, second = section.partition(".")
     head = f'[{first} "{second}"]' if second else f"[{first}]"
@@ -215,7 +215,7 @@ def no_ripgrep(*_: object) -> None:
 
 
 def question_of(control: tuple[str, ...]) -> dict[str, object]:
-    """Return the input of a control: `credential fill` wants a question."""
+    """Return the input of a control: `credential fill` reads a question."""
     if control[0] == "credential":
         return {"input": b"protocol=https\nhost=host.invalid\n\n", "stdin": None}
     return {}
@@ -275,7 +275,7 @@ def test_folders_that_look_like_repositories_and_pointers_run_nothing(
 def test_libraries_and_programs_come_from_no_folder_of_the_workspace(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`LD_LIBRARY_PATH=:/opt/lib` names the working folder: a false libc there would keep git from starting."""
+    """`LD_LIBRARY_PATH=:/opt/lib` includes the working folder: a false libc there would keep git from starting."""
     monkeypatch.setattr("codecompanion.workspace.text_search._ripgrep", no_ripgrep)
     hostile, path, failed = Hostile(tmp_path), os.environ["PATH"], list[str]()
     (hostile.root / "libc.so.6").write_text("not a library")
@@ -297,7 +297,7 @@ def test_libraries_and_programs_come_from_no_folder_of_the_workspace(
 
 
 def test_no_place_of_the_configuration_hides_a_program(tmp_path: Path, tally: Tally) -> None:
-    """Behind a megabyte, after hundreds of includes, in submodules of any name, and in values of known keys."""
+    """After a megabyte, after hundreds of includes, in submodules of any name, and in values of known keys."""
     evil, places = entry("core.fsmonitor", "/evil"), dict[str, Path]()
 
     def repository(name: str) -> Path:
@@ -391,12 +391,12 @@ def test_no_place_of_the_configuration_hides_a_program(tmp_path: Path, tally: Ta
     ],
 )
 def test_what_people_set_for_one_repository_is_no_program(line: str) -> None:
-    """Each false alarm is a question nobody reads the next time."""
+    """With false alarms users stop reading the question."""
     assert not names_program(Entry(*line.split("=", 1)))
 
 
 def test_a_large_file_is_not_taken_into_memory(tmp_path: Path) -> None:
-    """A pack of some kilobytes may hold a text of a gigabyte, of which git would have three in memory for its diff."""
+    """A pack of a few kilobytes may contain a text of a gigabyte; its diff would take git three gigabytes of memory."""
     git(tmp_path, "init", "-q")
     (tmp_path / "large.txt").write_bytes(b"a line of text\n" * 1_500_000)
     git(tmp_path, "add", ".")

@@ -1,7 +1,7 @@
-"""Every change of a file that something runs or believes is asked about, whatever was granted (issue 20, 4).
+"""Every change of a file that a program runs or an agent follows asks, whatever was granted (issue 20, 4).
 
-The names come from the documentation of the tools (`guarded_files.toml` names it); the spellings from what file systems
-and models make of a name; the rest from what programs see in the first lines of a file.
+The names come from the documentation of the tools (`guarded_files.toml` cites it); the spellings from variants of a
+name in file systems and models; the rest from first lines that programs recognize.
 """
 
 # ruff: noqa: E501 - tables of attacks are read across
@@ -64,14 +64,14 @@ _FOUND_OUTSIDE = (
 
 
 def test_names_from_a_list_that_knew_no_patterns_are_guarded(tally: Tally) -> None:
-    """The list was written from memory of 120 tools; these of its 669 names were missed."""
+    """The list was written from memory for 120 tools; these of its 669 names had been missed."""
     passed = [name for name in _FOUND_OUTSIDE if not why_it_runs_code((name,), ROOT)]
     tally("guarded files: names found outside", tried=len(_FOUND_OUTSIDE), held=len(_FOUND_OUTSIDE) - len(passed))
     assert not passed
 
 
 def test_nothing_that_was_granted_covers_a_guarded_file(tally: Tally) -> None:
-    """Neither "always" of the tool, nor YOLO, nor a tool that asks nothing else."""
+    """Neither "always" for the tool, nor YOLO, nor a tool that otherwise never asks."""
     tried = held = 0
     for name in random.Random(21).sample(_names(), min(len(_names()), amount(100, full=10_000))):
         for tool in _TOOLS:

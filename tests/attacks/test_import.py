@@ -1,4 +1,4 @@
-"""`import` of a foreign session in which any value may be of any JSON type: a sentence, never a crash (issue 20)."""
+"""`import` of a foreign session with values of any JSON type: one sentence, never a crash (issue 20)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ STEPS = [{"action": "ls", "thought": "L", "observation": "a", "response": "x"}]
 
 
 def entry(uuid: str, parent: str | None, role: str, content: Any, **more: Any) -> dict[str, Any]:
-    """Return a line of Claude Code."""
+    """Return a line of a Claude Code session."""
     message = {"role": role, "content": content, "id": f"i{uuid}", "usage": {"cache_read_input_tokens": 2}}
     return {"type": role, "uuid": uuid, "parentUuid": parent, "isSidechain": False, "message": message,
             "timestamp": "2026-01-01T00:00:00Z", **more}  # fmt: skip
@@ -73,20 +73,20 @@ FILES: list[tuple[str, Any, bool]] = [
     ("openai", OPENAI, False), ("openai", OURS, True), ("anthropic", ANTHROPIC, False),
     ("claude-code", CLAUDE_CODE, True), ("swe-agent", {"history": HISTORY}, False),
     ("swe-agent", {"trajectory": STEPS}, False)]  # fmt: skip
-"""(what wrote it, a file of it, whether it is one value a line)."""
+"""(program, one of its files, whether the file has one JSON value per line)."""
 ODD: list[Any] = [None, True, False, 0, -1, 7, 2**70, 1.5, 1e308, "", "x", "\ud800", "\0", [], [[]], [None], ["a"],
                   {}, {"a": []}, {"": {}}, [{}]]  # fmt: skip
 
 
 def places(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield where each value of a JSON value stands."""
+    """Yield the path of each value within a JSON value."""
     yield above
     for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
         yield from places(value[key], (*above, key))
 
 
 def exchanged(value: Any, place: tuple[Any, ...], odd: Any) -> Any:
-    """Return the value with something else at that place."""
+    """Return the value with the value at that path replaced."""
     if not place:
         return odd
     value = inner = copy.deepcopy(value)
@@ -97,7 +97,7 @@ def exchanged(value: Any, place: tuple[Any, ...], odd: Any) -> Any:
 
 
 def outcome(origin: str, raw: bytes, skipped: list[str] | None) -> str:
-    """Return what became of the import: "" when it went well, or named the file in one sentence."""
+    """Return the result of the import: "" if it succeeded, or reported the file in one sentence."""
     try:
         messages = READERS[origin](raw, "f", skipped)
         read_objects(messages, "f")
@@ -130,7 +130,7 @@ def test_any_value_of_any_type_is_read_or_named(tally: Tally) -> None:
 
 
 def test_a_tag_that_is_no_text_is_named_and_the_message_kept() -> None:
-    """It crashed: "unhashable type: 'list'"."""
+    """This crashed: "unhashable type: 'list'"."""
     raw = json.dumps({"messages": [{"role": "user", "content": "hello", "opts": {"tag": []}}]}).encode()
     skipped: list[str] = []
     assert READERS["codecompanion"](raw, "f", skipped) == [{"role": "user", "content": "hello"}]
@@ -138,7 +138,7 @@ def test_a_tag_that_is_no_text_is_named_and_the_message_kept() -> None:
 
 
 def test_an_image_of_a_detail_nobody_knows_does_not_block_the_chat() -> None:
-    """The gate would refuse every later request."""
+    """Otherwise the gate would reject every later request."""
     for detail in ("ultra", 5, {}, None, "low"):
         image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": detail}}
         (message,) = read_objects([{"role": "user", "content": [image]}], "x").messages

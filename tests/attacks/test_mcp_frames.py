@@ -1,4 +1,4 @@
-"""Frames of an MCP server with anything at any place in them, or cut: an answer or one sentence, never a crash."""
+"""Mutated or truncated frames of an MCP server: an answer or one sentence, never a crash."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.attacks.sizes import amount
 from tests.mcp.listener import Listener, connection, spec
 
 START_S, CALL_S = 6.0, 1.0
-"""How long an answer is waited for that a mutated frame may have swallowed."""
+"""Seconds to wait for an answer that a mutated frame may have swallowed."""
 AT_ONCE = 4
 
 
 async def outcome(seed: int) -> str:
-    """Speak with a server that mutates four of ten frames; return what went wrong in us, "" for nothing."""
+    """Talk to a server that mutates four of ten frames; return the error of the plugin, "" for none."""
     one = connection(spec(start_timeout_s=START_S), Listener(), MUTATE=str(seed))
     try:
         await one.open()

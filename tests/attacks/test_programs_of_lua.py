@@ -1,4 +1,4 @@
-"""Programs that Neovim starts by itself come from no folder of the workspace, and start outside of it (issue 20)."""
+"""Neovim never starts a program from a folder of the workspace, nor in the workspace (issue 20)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAMES = ("uv", "python3", "python3.13", "python3.12", "python3.11", "python", "w
 @pytest.mark.skipif(find_nvim() is None, reason="there is no Neovim here")
 @pytest.mark.parametrize("is_mine", [False, True])
 def test_no_program_of_the_workspace_runs(tmp_path: Path, tally: Tally, is_mine: bool) -> None:
-    """The first use installs packages; `/paste` reads the clipboard. The user's own programs start elsewhere."""
+    """The first use installs packages; `/paste` reads the clipboard. The user's own programs are in other folders."""
     work, mine, canary, where = tmp_path / "work", tmp_path / "mine", tmp_path / "canary", tmp_path / "where"
     for folder in (work, work / "bin", work / ".venv/bin", mine):
         folder.mkdir(parents=True, exist_ok=True)

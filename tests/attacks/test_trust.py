@@ -1,7 +1,7 @@
-"""Hostile folders against the one door (issue 20, section 2): nothing is loaded before trust, afterwards just that.
+"""Hostile folders against workspace trust (issue 20, section 2): nothing loads before trust, then only trusted files.
 
 Every attack plants one file of each kind with a canary and asks the loaders themselves (rules, MCP servers, prompts,
-memories) what they give out; some attacks send a message and look at the request.
+memories) for their results; some attacks send a message and check the request.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ RUNS = frozenset({"mcp"})
 
 
 def text_of(kind: str, more: str = "") -> str:
-    """Return a file of a kind that shows when it is loaded."""
+    """Return the text of a file of a kind; its canary shows when it is loaded."""
     mark = f"{CANARY} {more}"
     if kind == "mcp":
         command = {"command": sys.executable, "args": ["-c", f"'{mark}'"]}
@@ -80,7 +80,7 @@ def repository(folder: Path) -> Path:
 
 
 class World:
-    """A home folder, a data folder, and Neovims that share it."""
+    """A home folder, a data folder, and Neovims that share them."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
@@ -100,7 +100,7 @@ class World:
         return bench
 
     async def loaded(self, root: Path, folders: tuple[str, ...] = ()) -> frozenset[str]:
-        """Return the kinds whose canary the loaders give out to a chat in a folder."""
+        """Return the kinds whose canary the loaders return to a chat in a folder."""
         services, found = self.services(root, folders).services, set[str]()
         messages, _ = await RuleKeeper(services).autoload(root)
         host = McpHost(services, {})
@@ -121,11 +121,11 @@ class World:
         return frozenset(found)
 
     async def decide(self, root: Path, **decision: Any) -> str:
-        """Decide as the user does with the command."""
+        """Decide like a user of the command."""
         return str(await decide_trust(self.services(root).services, ChangeTrust(**decision), {}))
 
     async def page(self, root: Path) -> dict[str, Any]:
-        """Return what the page shows of a folder."""
+        """Return the page for a folder."""
         shown = await decide_trust(self.services(root).services, ShowTrust(), {})
         assert isinstance(shown, dict)
         return shown
@@ -136,20 +136,20 @@ ATTACKS: dict[str, Attack] = {}
 
 
 def attack(function: Attack) -> Attack:
-    """Add an attack: it lays a folder out and returns it with the kinds that may be loaded there."""
+    """Register an attack: it prepares a folder and returns it with the kinds that may be loaded there."""
     ATTACKS[function.__name__] = function
     return function
 
 
 @attack
 async def first_visit(world: World) -> tuple[Path, frozenset[str]]:
-    """Nobody said anything."""
+    """The user has not decided."""
     return repository(world.work / "repo"), NOTHING
 
 
 @attack
 async def trusted(world: World) -> tuple[Path, frozenset[str]]:
-    """All of it, once the user says so: the door opens."""
+    """The whole folder is trusted."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     return repo, KINDS
@@ -157,7 +157,7 @@ async def trusted(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def revoked(world: World) -> tuple[Path, frozenset[str]]:
-    """And it shuts again."""
+    """Trust in the folder is revoked."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     await world.decide(repo, what="revoke")
@@ -185,7 +185,7 @@ async def appears_after_folder_trust(world: World) -> tuple[Path, frozenset[str]
 
 @attack
 async def one_file_trusted(world: World) -> tuple[Path, frozenset[str]]:
-    """Just that file."""
+    """Only that file."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="files", path="AGENTS.md")
     return repo, frozenset({"rules"})
@@ -193,7 +193,7 @@ async def one_file_trusted(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def changed_after_file_trust(world: World) -> tuple[Path, frozenset[str]]:
-    """One byte more."""
+    """The file is one byte longer."""
     repo = repository(world.work / "repo")
     for place in PLACES.values():
         await world.decide(repo, what="files", path=place)
@@ -203,7 +203,7 @@ async def changed_after_file_trust(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def exchanged_between_page_and_key(world: World) -> tuple[Path, frozenset[str]]:
-    """What was shown is trusted, not what is there by then."""
+    """The content shown is trusted, not the current one."""
     repo = repository(world.work / "repo")
     shown = await world.page(repo)
     plant(repo, more="exchanged")
@@ -225,7 +225,7 @@ async def servers_exchanged_between_page_and_key(world: World) -> tuple[Path, fr
 
 @attack
 async def folder_exchanged_between_page_and_key(world: World) -> tuple[Path, frozenset[str]]:
-    """Another folder is at the path by then."""
+    """Another folder has taken the path by then."""
     repo = world.work / "repo"
     (repo / ".git").mkdir(parents=True)
     shown = await world.page(repo)
@@ -237,7 +237,7 @@ async def folder_exchanged_between_page_and_key(world: World) -> tuple[Path, fro
 
 
 def plant_server(repo: Path, args: list[str], script: str, **entry: Any) -> Path:
-    """Write a file of servers that starts a script of the folder, and the script."""
+    """Write a server file that starts a script of the folder, and the script."""
     server = {"command": sys.executable, "args": args, "env": {"MARK": CANARY}, **entry}
     (repo / ".mcp.json").write_text(json.dumps({"mcpServers": {"evil": server}}))
     file = repo / script
@@ -267,7 +267,7 @@ SCRIPTS: dict[str, tuple[list[str], str, dict[str, Any]]] = {
 @pytest.mark.parametrize("form", SCRIPTS)
 @pytest.mark.parametrize("what", ["folder", "files"])
 async def test_what_a_server_runs_is_trusted_with_it(form: str, what: str, tmp_path: Path, tally: Any) -> None:
-    """A script that was rewritten, removed, or led elsewhere waits again; trusted again, it runs again."""
+    """A rewritten, removed or redirected script waits again; when trusted again, it runs again."""
     world, held = World(tmp_path), 0
     repo = world.work / "repo"
     (repo / ".git").mkdir(parents=True)
@@ -317,7 +317,7 @@ async def test_a_script_is_shown_and_a_database_does_not_ask_again(tmp_path: Pat
 
 @attack
 async def links_out(world: World) -> tuple[Path, frozenset[str]]:
-    """The files of a trusted folder are links to files of the user's elsewhere, below home."""
+    """The files of a trusted folder are symlinks to the user's files elsewhere, below home."""
     elsewhere, repo = world.work / "elsewhere", world.work / "repo"
     plant(elsewhere)
     (repo / ".git").mkdir(parents=True)
@@ -330,7 +330,7 @@ async def links_out(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def links_into_a_trusted_folder(world: World) -> tuple[Path, frozenset[str]]:
-    """A hostile folder leads to files that are trusted in another one."""
+    """A hostile folder links to files that are trusted in another one."""
     theirs, evil = repository(world.work / "theirs"), world.work / "evil"
     await world.decide(theirs, what="folder")
     for place in PLACES.values():
@@ -342,7 +342,7 @@ async def links_into_a_trusted_folder(world: World) -> tuple[Path, frozenset[str
 
 @attack
 async def trusted_file_becomes_a_link(world: World) -> tuple[Path, frozenset[str]]:
-    """The file that was trusted leads out of the folder by now."""
+    """The trusted file is now a symlink out of the folder."""
     repo, elsewhere = repository(world.work / "repo"), world.work / "elsewhere"
     plant(elsewhere, more="private")
     await world.decide(repo, what="folder")
@@ -354,7 +354,7 @@ async def trusted_file_becomes_a_link(world: World) -> tuple[Path, frozenset[str
 
 @attack
 async def reached_by_a_link(world: World) -> tuple[Path, frozenset[str]]:
-    """The folder has another name; the real path counts."""
+    """The folder has a second name; the real path counts."""
     repo = repository(world.work / "repo")
     (world.work / "link").symlink_to(repo)
     await world.decide(repo, what="folder")
@@ -363,7 +363,7 @@ async def reached_by_a_link(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def a_link_is_trusted_and_led_elsewhere(world: World) -> tuple[Path, frozenset[str]]:
-    """Trust is about the folder that the link led to."""
+    """Trust applies to the folder that the symlink pointed to."""
     repo, evil = repository(world.work / "repo"), repository(world.work / "evil")
     link = world.work / "link"
     link.symlink_to(repo)
@@ -391,7 +391,7 @@ async def a_name_that_begins_alike(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def a_repository_inside(world: World) -> tuple[Path, frozenset[str]]:
-    """A clone in a trusted repository is a folder of its own."""
+    """A clone in a trusted repository is a separate folder."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     return repository(repo / "vendor" / "child"), NOTHING
@@ -410,7 +410,7 @@ async def a_submodule_inside(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def unpacked_below_a_trusted_folder(world: World) -> tuple[Path, frozenset[str]]:
-    """A trusted folder that is no repository says nothing about what is unpacked in it."""
+    """The trust of a folder that is not a repository does not cover archives unpacked in it."""
     plant(world.work)
     await world.decide(world.work, what="folder")
     plant(world.work / "unpacked")
@@ -419,7 +419,7 @@ async def unpacked_below_a_trusted_folder(world: World) -> tuple[Path, frozenset
 
 @attack
 async def a_parent_brings_it(world: World) -> tuple[Path, frozenset[str]]:
-    """The files lie in the folder above, and the workspace leads to them."""
+    """The files are in the parent folder, and the workspace links to them."""
     plant(world.work)
     root = world.work / "root"
     (root / ".git").mkdir(parents=True)
@@ -432,7 +432,7 @@ async def a_parent_brings_it(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def renamed(world: World) -> tuple[Path, frozenset[str]]:
-    """A trusted folder under another name."""
+    """A trusted folder is renamed."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     return repo.rename(world.work / "renamed"), NOTHING
@@ -450,11 +450,11 @@ async def moved_to_a_trusted_path(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def other_letters(world: World) -> tuple[Path, frozenset[str]]:
-    """Names in other letters are other folders, and other files."""
+    """Names in different case are different folders and files."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     upper = world.work / "REPO"
-    if upper.exists():  # a file system that does not tell them apart
+    if upper.exists():  # a case-insensitive file system
         return repo, KINDS
     repository(upper)
     for place in ("agents.md", "Agents.MD", ".MCP.JSON"):
@@ -464,7 +464,7 @@ async def other_letters(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def dotfiles_at_home(world: World) -> tuple[Path, frozenset[str]]:
-    """A trusted repository at home lends nothing to what is unpacked somewhere below."""
+    """A trusted repository at home does not cover archives unpacked below it."""
     (Path.home() / ".git").mkdir(parents=True)
     await world.decide(Path.home(), what="folder")
     unpacked = Path.home() / "downloads" / "x"
@@ -474,7 +474,7 @@ async def dotfiles_at_home(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def the_folder_brings_the_decisions(world: World) -> tuple[Path, frozenset[str]]:
-    """A `trust.json` in the folder, wherever it might be looked for."""
+    """A `trust.json` in the folder, wherever a loader might look."""
     repo = repository(world.work / "repo")
     forged = {"folders": [{"path": str(repo)}], "files": []}
     for place in ("trust.json", ".codecompanion/trust.json", "data/trust.json", ".git/trust.json"):
@@ -485,7 +485,7 @@ async def the_folder_brings_the_decisions(world: World) -> tuple[Path, frozenset
 
 @attack
 async def neovim_denies_it(world: World) -> tuple[Path, frozenset[str]]:
-    """`:trust` of Neovim said no to a file of a trusted folder."""
+    """Neovim's `:trust` denies a file of a trusted folder."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     world.neovim.write_text(f"! {repo / 'AGENTS.md'}\n! {repo / '.mcp.json'}\n")
@@ -494,7 +494,7 @@ async def neovim_denies_it(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def neovim_trusts_one(world: World) -> tuple[Path, frozenset[str]]:
-    """`:trust` of Neovim said yes to one file with this content, and to another with one it no longer has."""
+    """Neovim's `:trust` allows one file with this content, and another one with an outdated content."""
     repo = repository(world.work / "repo")
     one, other = repo / "AGENTS.md", repo / ".mcp.json"
     hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (one, other)]
@@ -507,7 +507,7 @@ async def neovim_trusts_one(world: World) -> tuple[Path, frozenset[str]]:
 async def test_exactly_what_is_trusted_is_loaded(
     name: str, tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each attack with a file of every kind."""
+    """Every attack with a file of every kind."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     world = World(tmp_path)
     root, allowed = await ATTACKS[name](world)
@@ -520,7 +520,7 @@ async def test_exactly_what_is_trusted_is_loaded(
 async def test_a_damaged_file_of_decisions_trusts_nothing(
     damage: bytes, tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cut, emptied, forged in part: nothing is trusted, it is said, and the user can decide again."""
+    """Truncated, emptied, partly forged: nothing is trusted, this is reported, and the user can decide again."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     world = World(tmp_path)
     repo = repository(world.work / "repo")
@@ -541,12 +541,12 @@ async def test_a_damaged_file_of_decisions_trusts_nothing(
 async def test_folders_of_the_configuration(
     pattern: str, allowed: frozenset[str], tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pattern trusts what it names; servers only as they were when the folder was first seen."""
+    """A pattern trusts the folders it matches, but servers only in their state at first sight."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     world = World(tmp_path)
     repo = repository(world.work / "repo")
     folders = (pattern.format(repo=repo, work=world.work),)
-    await decide_trust(world.services(repo, folders).services, ShowTrust(), {})  # a chat does the same
+    await decide_trust(world.services(repo, folders).services, ShowTrust(), {})  # as a chat does
     loaded = await world.loaded(repo, folders)
     plant(repo, RUNS, more="later")
     await decide_trust(world.services(repo, folders).services, ShowTrust(), {})
@@ -559,7 +559,7 @@ async def test_folders_of_the_configuration(
 async def test_a_running_chat_gets_and_loses_what_is_decided(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line says what waits, no question is asked; the next request has just what is trusted, then nothing of it."""
+    """One line names the waiting files without a question; the next request has only trusted files, then none."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     world = World(tmp_path)
     repo = repository(world.work / "repo")
@@ -628,7 +628,7 @@ async def test_instructions_that_a_command_writes_wait_in_a_trusted_folder_too(
 async def test_git_settings_that_name_programs_wait_and_changes_of_them_wait_again(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are listed with what they start; in a folder of `trust.folders` only later ones wait."""
+    """They are listed with the programs they start; in a folder of `trust.folders` only later ones wait."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     world, held = World(tmp_path), 0
     repo = repository(world.work / "repo")
@@ -656,7 +656,7 @@ async def test_git_settings_that_name_programs_wait_and_changes_of_them_wait_aga
 
 
 class Oracle:
-    """What must be loaded, kept beside the decisions while folders and files change at random."""
+    """The expected result, tracked beside the decisions while folders and files change at random."""
 
     def __init__(self, world: World, seed: int) -> None:
         self.world, self.random = world, random.Random(seed)
@@ -667,7 +667,7 @@ class Oracle:
         self.version = 0
 
     def content(self, folder: Path, kind: str) -> str:
-        """Return what a file says, "" when it is gone, or leads elsewhere."""
+        """Return the text of a file, "" if it was deleted or links elsewhere."""
         file = folder / PLACES[kind]
         return file.read_text() if file.is_file() and not file.is_symlink() else ""
 
@@ -682,7 +682,7 @@ class Oracle:
         return frozenset(found)
 
     async def step(self) -> str:
-        """Do one thing at random; return it in words."""
+        """Take one random step; return its description."""
         folder, kind = self.random.choice(self.folders), self.random.choice(sorted(KINDS))
         what = self.random.choice(["write", "remove", "link", "folder", "folder", "file", "file", "revoke"])
         file = folder / PLACES[kind]
@@ -716,7 +716,7 @@ class Oracle:
 async def test_decisions_and_changes_at_random(
     seed: int, tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nested repositories, files that change, go and become links, decisions given and taken back by many Neovims."""
+    """Nested repositories; files that change, vanish or become symlinks; decisions made and revoked by many Neovims."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     oracle, told, tried = Oracle(World(tmp_path), seed), list[str](), 0
     (oracle.world.work / "elsewhere.md").write_text(f"## [rule] Obey\n{CANARY}\n")
@@ -731,7 +731,7 @@ async def test_decisions_and_changes_at_random(
 async def test_a_folder_full_of_files_is_shown_within_limits(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page is bounded, and says of each file how much of it is not shown."""
+    """The page is limited, and reports for each file how many characters are not shown."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     world = World(tmp_path)
     repo = repository(world.work / "repo")
@@ -747,7 +747,7 @@ async def test_a_folder_full_of_files_is_shown_within_limits(
 
 
 def test_the_suite_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the door open the canaries show."""
+    """With trust disabled the canaries appear."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(Trust, "allows", lambda *given, **more: True)
     world = World(tmp_path)
@@ -756,7 +756,7 @@ def test_the_suite_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_the_users_own_programs_take_no_module_of_an_untrusted_folder(tmp_path: Path, tally: Tally) -> None:
-    """`python -m server`, as an MCP server or for the team: the working folder comes first. The controls run it."""
+    """`python -m server`, as an MCP server or for the team: the working folder comes first. Controls show it runs."""
     world = World(tmp_path)
     repo, canary = repository(world.work / "repo"), tmp_path / "canary"
     (repo / "notes.py").write_text(f"open({str(canary)!r}, 'a').write('ran')")

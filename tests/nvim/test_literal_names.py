@@ -1,4 +1,4 @@
-"""A name that a shell would run is a name (issue 20, section 8): through each door that takes one."""
+"""File names that a shell would run stay literal (issue 20, section 8), in every function that takes a name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES += [
     "[`touch {}`]",
     "{{a,`touch {}`}}",
 ]
-# Each takes a name of the list; what it returns or raises does not matter, nothing may run.
+# Each takes a name from the list; its result or error does not matter, but no program may run.
 DOORS = {
     "completion of a name": "require('codecompanion.project_files').fitting(text, 50)",
     "completion of /file": "require('codecompanion.slash.paths').complete(text)",
@@ -34,7 +34,7 @@ DOORS = {
 
 
 def test_no_name_runs_a_shell(chat: ChatDriver, tmp_path: Path) -> None:
-    """Each name through each door, as text and as the name of a file; a control shows that Vim would run it."""
+    """Each name in each function, as text and as the name of a file; a control shows that Vim would run it."""
     folder = tmp_path / "project"
     folder.mkdir()
     canary = tmp_path / "canary"
@@ -51,7 +51,7 @@ def test_no_name_runs_a_shell(chat: ChatDriver, tmp_path: Path) -> None:
 
 
 def test_patterns_of_file_name_what_glob_would(chat: ChatDriver, tmp_path: Path) -> None:
-    """As `glob()` has it, without a shell."""
+    """It matches as `glob()` does, but without a shell."""
     names = ["a.py", "b.txt", ".hidden.py", "src/c.py", "src/deep/d.py", "src/[x].py", "ä.py"]
     for name in names:
         (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ OPENING = [
 
 @pytest.mark.parametrize("where", ["the chat", "a float"])
 def test_a_key_that_opens_a_name_starts_no_terminal(chat: ChatDriver, tmp_path: Path, where: str) -> None:
-    """`term://./x` under the cursor is a program for Neovim's own keys; a file is opened, with `:3` at its line."""
+    """For Neovim's own keys `term://./x` under the cursor is a program; here a file opens, with `:3` at its line."""
     folder, canary, nvim = tmp_path / "project", tmp_path / "canary", chat.nvim
     folder.mkdir()
     (folder / "x.sh").write_text(f"#!/bin/sh\ntouch {canary}\n# three\n")

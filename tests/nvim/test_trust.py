@@ -1,4 +1,4 @@
-"""Workspace trust as its user sees it: one line in the chat, the page, the commands (issue 20, section 2)."""
+"""Workspace trust as the user sees it: one line in the chat, the page, the commands (issue 20, section 2)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def page(chat: RealChat) -> None:
 
 
 def test_rules_wait_in_one_line_join_and_leave_a_running_chat(nvim_factory, tmp_path):
-    """The request before has none of them, the one after `T` has, the one after `x` has not; nothing was asked."""
+    """The first request has no rules, the one after `T` has them, the one after `x` does not; no question was asked."""
     with ChatServerThread([reply("One."), reply("Two."), reply("Three.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES)
         chat.nvim.wait_screen(WAITS + r": AGENTS\.md, CLAUDE\.md · gtr to review")
@@ -63,7 +63,7 @@ def test_rules_wait_in_one_line_join_and_leave_a_running_chat(nvim_factory, tmp_
 
 @pytest.mark.parametrize("typed", ["TTtT", "iT t T"])
 def test_keys_that_were_typed_before_the_page_was_read_decide_nothing(nvim_factory, tmp_path, typed):
-    """Typing goes on where it was; on the page a key counts once it has been shown for a while."""
+    """Typing continues where it was; a key on the page counts only after the page has been shown for a while."""
     with ChatServerThread([reply("One.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES)
         chat.nvim.wait_screen(WAITS)
@@ -86,7 +86,7 @@ def test_keys_that_were_typed_before_the_page_was_read_decide_nothing(nvim_facto
 
 
 def test_one_file_is_trusted_as_it_was_shown(nvim_factory, tmp_path):
-    """`t` on its line; what changed between the page and the key still waits; `K` shows the text."""
+    """`t` on its line; a file that changes between page and key still waits; `K` shows the text."""
     with ChatServerThread([reply("One.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES, size=(100, 30))
         chat.nvim.wait_screen(WAITS)
@@ -108,7 +108,7 @@ def test_one_file_is_trusted_as_it_was_shown(nvim_factory, tmp_path):
 
 
 def test_the_line_is_silenced_until_something_else_waits(nvim_factory, tmp_path):
-    """`n`: in the next chat, too; another file says it again."""
+    """`n` silences the next chat, too; a new file shows the line again."""
     with ChatServerThread([reply("One."), reply("Two.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES[:1])
         chat.nvim.wait_screen(WAITS)
@@ -127,7 +127,7 @@ def test_the_line_is_silenced_until_something_else_waits(nvim_factory, tmp_path)
 
 
 def test_the_commands_give_and_take(nvim_factory, tmp_path):
-    """`file`, `folder`, `revoke` of a path; a mistake names what is expected; `:checkhealth` knows the folder."""
+    """`file`, `folder`, `revoke` with a path; an error names the valid arguments; `:checkhealth` reports the folder."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES)
         chat.nvim.wait_screen(WAITS)
@@ -145,7 +145,7 @@ def test_the_commands_give_and_take(nvim_factory, tmp_path):
 
 
 def test_a_folder_of_the_configuration_says_nothing(nvim_factory, tmp_path):
-    """`trust.folders`: the rules are there from the first request on."""
+    """`trust.folders`: the first request already has the rules."""
     with ChatServerThread([reply("One.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES, trusted=True)
         chat.say("one")
@@ -154,7 +154,7 @@ def test_a_folder_of_the_configuration_says_nothing(nvim_factory, tmp_path):
 
 
 def test_the_editorconfig_of_a_folder_does_not_shape_a_chat(nvim_factory, tmp_path):
-    """Neovim reads it when a buffer gets a name; as a pipe it would hang Neovim with the first chat."""
+    """Neovim reads it when a buffer gets a name; if it were a pipe, Neovim would hang at the first chat."""
     with ChatServerThread([reply("One.")], key=KEY) as server:
         (tmp_path / "work").mkdir()
         os.mkfifo(tmp_path / "work" / ".editorconfig")

@@ -1,6 +1,7 @@
-"""Every place that starts a process is listed here with the program it starts (issue 20, section 1).
+"""A list of every place that starts a process, with the program it starts (issue 20, section 1).
 
-A new one fails: it has to say why it is safe in a folder somebody else filled. Git is started by `workspace/git.py` only.
+A new place fails the test: the list must say why it is safe in a folder that somebody else filled. Only
+`workspace/git.py` starts git.
 """
 
 # ruff: noqa: E501 - tables of ways to start a process are read across
@@ -71,7 +72,7 @@ _LUA_COMMENT = re.compile(r"(?:^|\s)--.*")
 
 
 def starters_of_python(text: str) -> Iterator[str]:
-    """Yield the names of all functions of a module's text that start a process, however they are imported."""
+    """Yield the qualified names of all functions in a Python module that start a process, whatever the import form."""
     tree = ast.parse(text)
     names = {"os": "os", "subprocess": "subprocess"}
     for node in ast.walk(tree):
@@ -114,7 +115,7 @@ def _of_attribute(module: str, name: str) -> Iterator[str]:
 
 
 def starters_of_lua(text: str) -> Iterator[str]:
-    """Yield the words of a Lua text that start a process."""
+    """Yield the words of a Lua source that start a process."""
     for line in text.splitlines():
         yield from (found[0].strip() for found in _LUA.finditer(_LUA_COMMENT.sub("", line)))
 
@@ -138,7 +139,7 @@ def test_each_place_of_lua_that_starts_a_process_is_listed() -> None:
 
 
 def test_only_one_place_starts_git() -> None:
-    """Of the places above, `workspace/git.py` alone names the program; in Lua none does."""
+    """Of the places above, only `workspace/git.py` names the program; in Lua none does."""
     named = list[str]()
     for name in OF_PYTHON:
         for node in ast.walk(ast.parse((PACKAGE / name).read_text("utf-8"))):

@@ -1,4 +1,4 @@
-"""Temporary files that nobody used for days are removed when a host starts, and nothing else is."""
+"""A starting host removes temporary files unused for days, and nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LATER = time.time() + KEPT_S + 3600
 
 @pytest.fixture
 def folders(tmp_path: Path) -> tuple[Path, Path]:
-    """Return the data folder and the system's temporary folder, with files of ours and of others."""
+    """Return the data folder and the system's temporary folder, with our files and others'."""
     data, temporary, others = tmp_path / "data", tmp_path / "tmp", tmp_path / "others"
     for name in ("sandbox/a/tmp/deep", "sandbox/a/caches", "sandbox/b/tmp"):
         (data / name).mkdir(parents=True)

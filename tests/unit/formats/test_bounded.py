@@ -138,7 +138,7 @@ def fed(count: ByteCount, body: bytes, size: int = 65_536) -> bytes:
 
 @pytest.mark.parametrize("size", [1, 7, 65_536])
 def test_every_member_of_a_gzip_body_is_read(size: int) -> None:
-    """RFC 1952: a body may be several in a row; what follows the last one is nobody's."""
+    """RFC 1952: a body may have several members; the bytes after the last one are ignored."""
     body = b"".join(gzip.compress(text) for text in (b"one ", b"", b"two ", b"three"))
     assert fed(ByteCount(LIMITS, "gzip"), body, size) == b"one two three"
     assert fed(ByteCount(LIMITS, "gzip"), body + b"\0" * 99, size) == b"one two three"

@@ -1,4 +1,4 @@
-"""An object that grows is judged like the whole text, and parsed once."""
+"""A growing object is judged like the complete text, and parsed once."""
 
 from __future__ import annotations
 

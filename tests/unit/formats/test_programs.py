@@ -1,4 +1,4 @@
-"""Which file a program of our own is (issue 20): none that a command of a model could have written."""
+"""The programs that the plugin runs (issue 20): never one that a model's command could have written."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_program_of_root_is_one_only_root_can_change(tmp_path: Path) -> None:
 def test_a_search_path_keeps_the_folders_that_only_the_user_fills(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An empty entry is the working folder, as `:/opt/lib` has one; libraries come from there as programs do."""
+    """An empty entry is the working folder, as in `:/opt/lib`; libraries are loaded from it like programs."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     workspace, mine, open_one, venv = (tmp_path / name for name in ("ws", "lib", "open", "venv/lib"))

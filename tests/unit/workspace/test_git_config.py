@@ -1,4 +1,4 @@
-"""`git_config` reads a repository's configuration as git does, without git (issue 20, section 1)."""
+"""`git_config` parses a repository's configuration as git does, without git (issue 20, section 1)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def by_git(file: Path) -> list[tuple[str, str]] | None:
-    """Return what git itself reads in a file; None: git refuses it."""
+    """Return the entries that git itself reads from a file, or None if git rejects it."""
     done = subprocess.run(["git", "config", "--file", file, "--list", "-z"], capture_output=True, check=False)
     if done.returncode:
         return None
@@ -45,7 +45,7 @@ PIECES = st.sampled_from(
 @settings(max_examples=120, deadline=None)
 @given(pieces=st.lists(PIECES, max_size=12))
 def test_what_git_reads_is_read(pieces: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Each file that git accepts has the same entries here. Older gits turn each tab within a value into a space."""
+    """Each file that git accepts has the same entries here. Older gits replace each tab within a value with a space."""
     file = tmp_path_factory.getbasetemp() / "config"
     text = "[core]\n" + "".join(pieces)
     file.write_bytes(text.encode())
@@ -90,7 +90,7 @@ def test_a_folder_that_looks_like_a_bare_repository_is_read(repository: Path) ->
 
 
 def test_an_ordinary_clone_names_no_program(repository: Path, tmp_path: Path) -> None:
-    """Nobody is asked about what git, git-lfs and a hosting service write."""
+    """The configuration that git, git-lfs and hosting services write causes no question."""
     git(repository, "commit", "--quiet", "--allow-empty", "--message=first")
     git(tmp_path, "clone", "--quiet", str(repository), "clone")
     clone = tmp_path / "clone"
@@ -136,7 +136,7 @@ def test_a_program_is_seen(key: str, value: str) -> None:
 
 
 def test_what_cannot_be_read_is_left_alone(repository: Path) -> None:
-    """A pipe, a circle of includes, a broken file and a missing folder: no error, nobody waits."""
+    """A pipe, circular includes, a broken file and a missing folder: no error, no waiting."""
     config = repository / ".git" / "config"
     os.mkfifo(repository / "pipe")
     paths = ("../pipe", "/proc/self/mem", "~nobody-of-this-name/x", "\0")

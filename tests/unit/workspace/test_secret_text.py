@@ -1,4 +1,4 @@
-"""Secrets are found by what stands in a text, and ordinary text is left alone (issue 20, section 4)."""
+"""Secrets are found by their text, and ordinary text is left alone (issue 20, section 4)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.secret_shapes import Fake, Shape, shapes
 
 SHAPES = list(shapes(seed=7))
 MISSED = {"rails master key", "key: alibaba key id", "fish and csh"}
-"""A lone value that nothing says anything of (its name does), a key without a digit, a password of a csh command."""
+"""A lone value without context (except its file name), a key without a digit, a password of a csh command."""
 
 
 def is_held(shape: Shape) -> bool:
-    """Return whether no value of the file would be sent unasked, by its text alone."""
+    """Return whether no value of the file would be sent unasked, judging by its text alone."""
     text, why = without_secrets(shape.text, shape.path)
     return bool(why) or not any(value in text for value in shape.values)
 

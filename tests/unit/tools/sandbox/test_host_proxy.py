@@ -1,4 +1,4 @@
-"""The proxy of a sandbox: what is listed passes, everything else is refused, remembered and reaches nobody."""
+"""The proxy of a sandbox: listed hosts are reachable; all other requests are refused, recorded and not forwarded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from codecompanion.tools.sandbox.sandbox import PYTHON, Sandbox
 
 
 class Upstream:
-    """A server outside of the sandbox that keeps what it is sent and answers with `body`."""
+    """A server outside the sandbox that records its input and answers with `body`."""
 
     def __init__(self) -> None:
         self.heads: list[bytes] = []
@@ -43,7 +43,7 @@ async def upstream() -> AsyncIterator[Upstream]:
 
 
 async def ask(proxy: HostProxy, request: bytes) -> bytes:
-    """Return everything that the proxy answers to one request."""
+    """Return the proxy's whole answer to one request."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     await proxy.serve(listener)
