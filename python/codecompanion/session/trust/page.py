@@ -123,7 +123,7 @@ async def _decide(services: Services, root: Path, request: ChangeTrust, found: l
             path = await asyncio.to_thread(_real, root, request.path) if request.path else folder
             if await trust.revoke(path):
                 return f"Trust revoked: {_short(path)}." + _still(trust.why(path))
-            raise InputError(f"It was not trusted: {_short(path)}." + _still(trust.why(path)))
+            raise InputError(f"No decision to revoke: {_short(path)}." + _still(trust.why(path)))
         case "silence":
             await trust.silence(folder, digest_of(waiting_of(found)))
             return "Nothing was loaded. The reminder returns when the files change."
