@@ -74,7 +74,7 @@ def _read_back(shown: str) -> bytes:
     return _SHOWN.sub(meant, shown).encode("utf-8", "surrogateescape")
 
 
-def test_what_is_shown_can_be_read_back(editor: Nvim, tally: Tally) -> None:
+def test_displayed_text_can_be_decoded(editor: Nvim, tally: Tally) -> None:
     """No two commands look the same, whatever characters they contain."""
     tried = 0
 
@@ -90,7 +90,7 @@ def test_what_is_shown_can_be_read_back(editor: Nvim, tally: Tally) -> None:
     tally("approval texts: shown, read back", tried=tried, held=tried)
 
 
-def test_bytes_that_are_no_text_can_be_read_back(editor: Nvim) -> None:
+def test_bytes_that_are_not_text_can_be_decoded_from_the_display(editor: Nvim) -> None:
     texts: list[str | bytes] = [
         b"rm \xff\xfe",
         b"\xc3(",
@@ -112,7 +112,7 @@ _MISLEADING = [
 
 
 @pytest.mark.parametrize("text", _MISLEADING)
-def test_letters_that_mislead_are_written_out(editor: Nvim, text: str, tally: Tally) -> None:
+def test_misleading_characters_are_escaped(editor: Nvim, text: str, tally: Tally) -> None:
     """Hosts, lookalikes and letters that change the direction are escaped; the rest of a line stays readable."""
     shown = _shown(editor, [text])[0]
     held = "<U+" in shown and not re.search("[\u0590-\u08ff]", shown)

@@ -95,7 +95,7 @@ async def test_everything_that_ran_in_a_random_chat_is_recorded_exactly_once(tmp
     assert held == len(ran)
 
 
-async def test_a_command_that_was_stopped_has_a_record_with_its_end(tmp_path) -> None:
+async def test_a_stopped_command_has_a_record_with_its_outcome(tmp_path) -> None:
     adapter = ScriptedAdapter("s", [calls(("c1", "run_command", '{"command": "sleep 30"}'))])
     bench = Bench(tmp_path, adapter)
     bench.services.audit = AuditLog(tmp_path / "data", str, bench.services.report_failure)
@@ -193,7 +193,7 @@ def test_two_hosts_write_one_chain(tmp_path) -> None:
     assert (len(audit.records), audit.broken) == (20, "")
 
 
-def test_a_log_that_cannot_be_written_is_said_once(tmp_path) -> None:
+def test_an_unwritable_log_is_reported_once(tmp_path) -> None:
     (tmp_path / "data").write_text("a file")
     said: list[str] = []
     log = AuditLog(tmp_path / "data", str, said.append)
@@ -278,7 +278,7 @@ def test_a_lost_beginning_and_a_lost_head_are_named(tmp_path, monkeypatch, rotat
     assert read_audit(tmp_path).broken == f"{HEAD} is missing"
 
 
-def test_secrets_that_nobody_knew_are_not_recorded(tmp_path) -> None:
+def test_undeclared_secrets_are_not_recorded(tmp_path) -> None:
     fake = Fake(20)
     commands = [
         f"curl -H 'Authorization: Bearer {fake.word(40)}' https://example.org",

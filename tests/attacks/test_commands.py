@@ -195,7 +195,7 @@ _HERE = ("cat", "head", "tail", "wc", "sort", "uniq", "cut", "tr", "grep", "find
          "rg", "fd", "jq", "md5sum", "sha256sum", "realpath", "readlink", "basename", "dirname", "column", "seq")  # fmt: skip
 
 
-def test_what_families_cover_writes_nothing_and_runs_nothing(workspace: Workspace, tally: Tally) -> None:
+def test_commands_covered_by_families_write_and_run_nothing(workspace: Workspace, tally: Tally) -> None:
     """The test runs the programs themselves with every listed option: no file may appear, disappear or change."""
     root, chosen = workspace.root, random.Random(21)
     evil = root / "evil"
@@ -317,7 +317,7 @@ def test_a_grant_is_over_when_what_it_runs_has_changed(tmp_path: Path, command: 
     assert file in after.files or file.split("/")[0] in after.files
 
 
-def test_what_make_includes_by_a_name_it_makes_itself_is_not_offered(tmp_path: Path) -> None:
+def test_make_with_a_computed_include_is_not_offered(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text("-include $(wildcard *.mk)\ntest:\n\ttrue\n")
     assert not _is_offered("make test", Workspace(tmp_path.resolve(), is_secret, walk_everything, {}, read_certainly))
 
@@ -426,7 +426,7 @@ def test_definitions_in_folders_below_and_imported_ones_are_bound(tmp_path: Path
 @pytest.mark.parametrize(
     ("file", "text"), [("justfile", "mod ci\n"), ("Taskfile.yml", "version: 3\nincludes:\n  a: b.yml\n")]
 )
-def test_what_includes_files_in_another_way_is_not_offered(tmp_path: Path, file: str, text: str) -> None:
+def test_commands_with_unreadable_includes_are_not_offered(tmp_path: Path, file: str, text: str) -> None:
     root = Workspace(tmp_path.resolve(), is_secret, walk_everything, {}, read_certainly)
     line = "just test" if file == "justfile" else "task test"
     (tmp_path / file).write_text("x: 1\n")

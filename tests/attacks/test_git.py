@@ -296,7 +296,7 @@ def test_libraries_and_programs_come_from_no_folder_of_the_workspace(
     assert not failed
 
 
-def test_no_place_of_the_configuration_hides_a_program(tmp_path: Path, tally: Tally) -> None:
+def test_no_part_of_the_configuration_hides_a_program(tmp_path: Path, tally: Tally) -> None:
     """After a megabyte, after hundreds of includes, in submodules of any name, and in values of known keys."""
     evil, places = entry("core.fsmonitor", "/evil"), dict[str, Path]()
 
@@ -390,7 +390,7 @@ def test_no_place_of_the_configuration_hides_a_program(tmp_path: Path, tally: Ta
         "core.autocrlf=input",
     ],
 )
-def test_what_people_set_for_one_repository_is_no_program(line: str) -> None:
+def test_ordinary_settings_of_a_repository_name_no_program(line: str) -> None:
     """With false alarms users stop reading the question."""
     assert not names_program(Entry(*line.split("=", 1)))
 

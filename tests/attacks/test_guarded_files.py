@@ -47,7 +47,7 @@ def _spellings(name: str) -> list[str]:
     ]  # fmt: skip
 
 
-def test_no_spelling_of_a_guarded_name_gets_by(tally: Tally) -> None:
+def test_no_spelling_of_a_guarded_name_evades_the_question(tally: Tally) -> None:
     every = [(name, one) for name in _names() for one in _spellings(name)]
     tried = random.Random(20).sample(every, min(len(every), amount(1500, full=1_000_000)))
     passed = [one for _, one in tried if not why_it_runs_code((one,), ROOT)]
@@ -117,7 +117,7 @@ def test_a_file_that_becomes_one_that_something_runs_is_asked_about(
         ("a.go", "//go:generate x\n", "//go:generate x\n\nfunc a() {}\n"), ("README.md", "", "evaluate: yes\n"), ("app.rs", "", "#![no_std]\n"),
     ],
 )  # fmt: skip
-def test_ordinary_changes_become_nothing(path: str, before: str, after: str) -> None:
+def test_ordinary_changes_do_not_make_a_file_guarded(path: str, before: str, after: str) -> None:
     assert not why_it_becomes_code(path, before, after, is_new=not before)
 
 

@@ -129,7 +129,7 @@ def test_any_value_of_any_type_is_read_or_named(tally: Tally) -> None:
     assert not wrong, wrong[:3]
 
 
-def test_a_tag_that_is_no_text_is_named_and_the_message_kept() -> None:
+def test_a_tag_that_is_not_text_is_reported_and_the_message_kept() -> None:
     """This crashed: "unhashable type: 'list'"."""
     raw = json.dumps({"messages": [{"role": "user", "content": "hello", "opts": {"tag": []}}]}).encode()
     skipped: list[str] = []
@@ -137,7 +137,7 @@ def test_a_tag_that_is_no_text_is_named_and_the_message_kept() -> None:
     assert skipped == ["f:1: messages[0]: tag: expected a string, found a list"]
 
 
-def test_an_image_of_a_detail_nobody_knows_does_not_block_the_chat() -> None:
+def test_an_image_with_an_unknown_detail_does_not_block_the_chat() -> None:
     """Otherwise the gate would reject every later request."""
     for detail in ("ultra", 5, {}, None, "low"):
         image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": detail}}

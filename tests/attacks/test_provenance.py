@@ -273,7 +273,7 @@ WISHES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-async def test_what_outside_text_wants_is_asked_about_and_the_question_names_it(way: Way, tmp_path, tally) -> None:
+async def test_actions_wanted_by_outside_text_ask_and_the_question_names_the_text(way: Way, tmp_path, tally) -> None:
     scene = Scene(tmp_path)
     await scene.open()
     expected = await way(scene)
@@ -308,7 +308,7 @@ async def test_what_outside_text_wants_is_asked_about_and_the_question_names_it(
 GRANTED = [wish for wish in WISHES if "server" not in wish and "hidden" not in wish]
 
 
-async def test_without_such_text_the_same_grants_let_it_run(tmp_path, monkeypatch) -> None:
+async def test_without_outside_text_the_same_grants_allow_it(tmp_path, monkeypatch) -> None:
     """Without the text the attacks would succeed: only its presence in the context stops them."""
     (tmp_path / "bin").mkdir()
     for program in ("curl", "wget"):
@@ -353,7 +353,7 @@ async def test_a_rejected_call_brings_no_text_of_an_untrusted_folder(tmp_path) -
     assert scene.session.narrowing.sources() == ()
 
 
-async def test_it_ends_with_the_text_and_not_within_the_turn(tmp_path) -> None:
+async def test_narrowing_ends_with_the_text_but_not_within_the_turn(tmp_path) -> None:
     """Text read in a turn influences it until the end, even after a policy has cleared the result."""
     scene = Scene(tmp_path)
     await scene.open()
@@ -449,7 +449,7 @@ def test_a_buffer_of_another_machine_is_outside_text(name) -> None:
 
 
 @pytest.mark.parametrize("name", ["src/a.py", "fugitive:///w/.git//0/a.py", "gitsigns:///w/a.py", "oil:///w/src"])
-def test_a_buffer_of_the_workspace_is_not(name) -> None:
+def test_a_buffer_of_the_workspace_is_not_outside_text(name) -> None:
     assert not is_untrusted(sources_of(text_attachment("buffer", name, "x", "b"))[0], lambda folder: True, "/w")
 
 
@@ -521,7 +521,7 @@ async def test_an_ordinary_session_asks_no_more_than_this(tmp_path, trusted, has
         ("outside", "echo", True),
     ],
 )
-def test_in_a_sandbox_its_place_decides(place, command, asks, granted) -> None:
+def test_in_a_sandbox_the_place_of_the_run_decides(place, command, asks, granted) -> None:
     tool = next(tool for tool in BUILTIN_TOOLS if tool.spec.name == "run_command")
     question = ApprovalQuestion(key="k", title="t", body=command, command=command, place=place)
     assert is_narrowed_away(Narrowed(because="a page"), tool, question, "", "/w", granted=granted) is asks

@@ -102,7 +102,7 @@ def is_of_provider(name: str, body: dict[str, Any], mutant: dict[str, Any]) -> b
         return False
 
 
-async def test_what_a_provider_would_refuse_never_leaves(tally: Tally) -> None:
+async def test_a_body_that_a_provider_would_reject_is_never_sent(tally: Tally) -> None:
     """The fake providers are the judges, without rules that only they can check."""
     missed: list[str] = []
     for family, bodies in (
@@ -214,7 +214,7 @@ def test_arguments_of_the_users_own_pass() -> None:
 
 
 @pytest.mark.parametrize("family", WIRES)
-def test_a_chat_that_goes_on_is_judged_as_one_that_begins(family: str) -> None:
+def test_a_continued_chat_is_judged_like_a_new_one(family: str) -> None:
     """The validated prefix is kept; a mutant after it, and one in it, are still rejected."""
     wire = wire_of(family)
     gate = wire.gate()

@@ -238,7 +238,7 @@ def kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return found
 
 
-async def test_no_try_gets_out(world: World, kind: Kind, tally: Tally) -> None:
+async def test_no_attempt_leaves_the_sandbox(world: World, kind: Kind, tally: Tally) -> None:
     """No attempt succeeds, and nothing outside has changed."""
     before = {path.name: path.read_bytes() for path in world.outside.iterdir() if path.is_file()}
     _, output = await world.run(kind, world.tries(kind))
@@ -254,7 +254,7 @@ async def test_no_try_gets_out(world: World, kind: Kind, tally: Tally) -> None:
     assert len(results) >= 90
 
 
-async def test_what_starts_the_sandbox_loads_nothing_of_the_workspace(
+async def test_the_sandbox_launcher_loads_no_library_of_the_workspace(
     world: World, kind: Kind, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`LD_LIBRARY_PATH=:/opt/lib`: a false libc there would keep bubblewrap and the launcher from starting.
@@ -278,7 +278,7 @@ async def test_what_starts_the_sandbox_loads_nothing_of_the_workspace(
     assert held == len(paths)
 
 
-async def test_the_tries_get_in_without_a_sandbox(world: World) -> None:
+async def test_the_attempts_succeed_without_a_sandbox(world: World) -> None:
     """Every attempt that this user's rights allow succeeds without a sandbox."""
     command = world.tries("control").split()
     done = await asyncio.to_thread(
@@ -424,7 +424,7 @@ async def test_memory_has_a_limit(world: World, kind: Kind, tally: Tally, monkey
     assert held == len(eaters)
 
 
-async def test_what_a_build_does_works(world: World, kind: Kind) -> None:
+async def test_a_build_works_in_the_sandbox(world: World, kind: Kind) -> None:
     """Pipes, temporary files, shared memory, sockets, git and the loopback interface work inside."""
     python = Path(sys.executable).resolve()
     works = [
@@ -449,7 +449,7 @@ async def test_what_a_build_does_works(world: World, kind: Kind) -> None:
     assert not (world.home / ".cache/own").exists()
 
 
-async def test_the_network_is_there_when_it_was_allowed(world: World, kind: Kind) -> None:
+async def test_an_allowed_network_is_reachable(world: World, kind: Kind) -> None:
     python = Path(sys.executable).resolve()
     command = f"{python} -c 'import socket; socket.create_connection((\"127.0.0.1\", {world.facts['tcp']}))'"
     assert (await world.run(kind, command))[0].code == 1

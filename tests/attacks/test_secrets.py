@@ -133,7 +133,7 @@ def is_clean(*texts: str | bytes) -> bool:
     )
 
 
-async def test_a_canary_leaves_by_no_automatic_road(
+async def test_no_automatic_path_sends_the_canary(
     project: Path, context: ToolContext, tmp_path: Path, tally: Tally
 ) -> None:
     roads = dict[str, bool]()

@@ -66,7 +66,7 @@ async def test_two_neovims_bring_back_an_emptied_history_once(tmp_path: Path, ta
     assert held == tried
 
 
-async def test_a_clock_that_jumps_loses_and_invents_nothing(tmp_path: Path, tally: Tally) -> None:
+async def test_a_clock_that_jumps_causes_no_loss_and_no_false_alarm(tmp_path: Path, tally: Tally) -> None:
     """Backwards and forwards by a year between turns: no false alarm, the order is kept, the chat can be restored."""
     tried = held = 0
     for seed in range(amount(4, full=60)):

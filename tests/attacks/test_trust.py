@@ -266,7 +266,7 @@ SCRIPTS: dict[str, tuple[list[str], str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("form", SCRIPTS)
 @pytest.mark.parametrize("what", ["folder", "files"])
-async def test_what_a_server_runs_is_trusted_with_it(form: str, what: str, tmp_path: Path, tally: Any) -> None:
+async def test_scripts_of_a_server_are_trusted_with_it(form: str, what: str, tmp_path: Path, tally: Any) -> None:
     """A rewritten, removed or redirected script waits again; when trusted again, it runs again."""
     world, held = World(tmp_path), 0
     repo = world.work / "repo"

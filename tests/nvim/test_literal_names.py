@@ -50,7 +50,7 @@ def test_no_name_runs_a_shell(chat: ChatDriver, tmp_path: Path) -> None:
             assert not canary.exists(), f"{door}: {text}"
 
 
-def test_patterns_of_file_name_what_glob_would(chat: ChatDriver, tmp_path: Path) -> None:
+def test_file_patterns_match_like_glob(chat: ChatDriver, tmp_path: Path) -> None:
     """It matches as `glob()` does, but without a shell."""
     names = ["a.py", "b.txt", ".hidden.py", "src/c.py", "src/deep/d.py", "src/[x].py", "ä.py"]
     for name in names:

@@ -126,7 +126,7 @@ def test_the_line_is_silenced_until_something_else_waits(nvim_factory, tmp_path)
         chat.nvim.wait_for(lambda: WAITS + ": AGENTS.md, CLAUDE.md" in chat.text(), "the line")
 
 
-def test_the_commands_give_and_take(nvim_factory, tmp_path):
+def test_the_commands_trust_and_revoke(nvim_factory, tmp_path):
     """`file`, `folder`, `revoke` with a path; an error names the valid arguments; `:checkhealth` reports the folder."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES)
@@ -144,7 +144,7 @@ def test_the_commands_give_and_take(nvim_factory, tmp_path):
         assert "Trusted since" in chat.health()
 
 
-def test_a_folder_of_the_configuration_says_nothing(nvim_factory, tmp_path):
+def test_a_folder_trusted_by_the_configuration_shows_no_line(nvim_factory, tmp_path):
     """`trust.folders`: the first request already has the rules."""
     with ChatServerThread([reply("One.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES, trusted=True)

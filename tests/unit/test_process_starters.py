@@ -181,5 +181,5 @@ def test_each_way_of_lua_to_start_a_process_is_seen(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["vim.cmd('edit!')", "-- vim.system is not used", "local system = 1", 'x = "!"'])
-def test_other_lua_is_not(text: str) -> None:
+def test_lua_that_starts_no_process_is_not_listed(text: str) -> None:
     assert not list(starters_of_lua(text))

@@ -63,16 +63,16 @@ def test_a_bomb_ends_at_the_limit(encoding: str) -> None:
         decoded(bomb, encoding=encoding)
 
 
-def test_repetition_within_a_megabyte_is_no_bomb() -> None:
+def test_repetition_within_a_megabyte_is_not_a_bomb() -> None:
     assert sum(map(len, decoded(gzip.compress(bytes(MB)), encoding="gzip"))) == MB
 
 
-def test_of_an_error_the_beginning_is_taken() -> None:
+def test_the_beginning_of_a_long_error_is_used() -> None:
     taken = decoded(gzip.compress(b"no " * MB), encoding="gzip", limits=ERROR_BODY)
     assert sum(map(len, taken)) == ERROR_BODY.decoded_bytes
 
 
-async def test_others_run_between_the_slices() -> None:
+async def test_other_tasks_run_between_the_slices() -> None:
     turns = 0
 
     async def other() -> None:
@@ -146,7 +146,7 @@ def test_every_member_of_a_gzip_body_is_read(size: int) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-def test_what_follows_a_compressed_body_is_neither_kept_nor_copied(encoding: str) -> None:
+def test_bytes_after_a_compressed_body_are_neither_kept_nor_copied(encoding: str) -> None:
     packed = gzip.compress(b"a") if encoding == "gzip" else zlib.compress(b"a")
     count = ByteCount(msgspec.structs.replace(LIMITS, wire_bytes=60 * MB), encoding)
     list(count.feed(packed))

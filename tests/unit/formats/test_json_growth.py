@@ -18,7 +18,7 @@ TEXTS = VALUES.map(json.dumps) | st.text(alphabet='{}[]":,\\a1 \n', max_size=30)
 
 
 @given(TEXTS, st.lists(st.integers(0, 200), max_size=6))
-def test_at_every_length_it_says_what_parsing_the_text_says(text: str, cuts: list[int]) -> None:
+def test_every_prefix_is_judged_as_by_a_parser(text: str, cuts: list[int]) -> None:
     growing, so_far = GrowingObject(is_json_object), ""
     for start, end in pairwise([0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]):
         growing.append(text[start:end])
@@ -28,7 +28,7 @@ def test_at_every_length_it_says_what_parsing_the_text_says(text: str, cuts: lis
         assert growing.text == so_far
 
 
-def test_a_text_is_parsed_once_however_often_it_is_asked_for() -> None:
+def test_a_text_is_parsed_once_for_any_number_of_checks() -> None:
     parsed: list[str] = []
 
     def judge(text: str) -> bool:

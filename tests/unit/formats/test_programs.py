@@ -42,7 +42,7 @@ def test_a_program_of_the_workspace_does_not_count(tmp_path: Path) -> None:
         find_program("git", workspace, search_path=on_path(evil.parent))
 
 
-def test_a_link_between_the_workspace_and_a_program_does_not_count_either_way(tmp_path: Path) -> None:
+def test_a_program_linked_from_or_into_the_workspace_does_not_count(tmp_path: Path) -> None:
     workspace, real = tmp_path / "ws", planted(tmp_path / "bin")
     evil = planted(workspace / "tools")
     for folder, target in ((workspace / "links", real), (tmp_path / "links", evil)):
@@ -52,14 +52,14 @@ def test_a_link_between_the_workspace_and_a_program_does_not_count_either_way(tm
             find_program("git", workspace, search_path=on_path(folder))
 
 
-def test_what_commands_write_does_not_count_in_any_workspace(tmp_path: Path) -> None:
+def test_programs_written_by_commands_count_in_no_workspace(tmp_path: Path) -> None:
     other, mine = planted(tmp_path / "other/bin"), planted(tmp_path / "bin")
     written_by_commands(tmp_path / "other")
     assert find_program("git", search_path=on_path(other.parent, mine.parent)) == str(mine)
 
 
 @pytest.mark.parametrize("kind", ["repository", "venv", "node_modules", "open"])
-def test_a_folder_of_a_project_or_of_everybody_does_not_count(
+def test_a_project_folder_or_a_world_writable_one_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

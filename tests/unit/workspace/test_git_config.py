@@ -44,7 +44,7 @@ PIECES = st.sampled_from(
 
 @settings(max_examples=120, deadline=None)
 @given(pieces=st.lists(PIECES, max_size=12))
-def test_what_git_reads_is_read(pieces: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_entries_are_parsed_as_git_parses_them(pieces: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     """Each file that git accepts has the same entries here. Older gits replace each tab within a value with a space."""
     file = tmp_path_factory.getbasetemp() / "config"
     text = "[core]\n" + "".join(pieces)
@@ -131,11 +131,11 @@ def test_an_ordinary_clone_names_no_program(repository: Path, tmp_path: Path) ->
         ("diff.external", ""),
     ],
 )
-def test_a_program_is_seen(key: str, value: str) -> None:
+def test_a_key_that_names_a_program_is_found(key: str, value: str) -> None:
     assert names_program(Entry(key, value))
 
 
-def test_what_cannot_be_read_is_left_alone(repository: Path) -> None:
+def test_unreadable_files_are_skipped(repository: Path) -> None:
     """A pipe, circular includes, a broken file and a missing folder: no error, no waiting."""
     config = repository / ".git" / "config"
     os.mkfifo(repository / "pipe")

@@ -60,7 +60,7 @@ def test_hiding_keeps_the_lines_and_finds_nothing_a_second_time(shape: Shape) ->
         ("a.c", "/* -----BEGIN CERTIFICATE----- */ int key_size = 4096;\n"),
     ],
 )
-def test_ordinary_lines_are_no_secrets(path: str, text: str) -> None:
+def test_ordinary_lines_are_not_secrets(path: str, text: str) -> None:
     assert find_secrets(text, path) == ()
 
 
@@ -76,7 +76,7 @@ def test_data_is_withheld_as_a_whole_and_program_text_keeps_all_but_the_values()
     assert not is_withheld("README.md")
 
 
-def test_why_names_the_kind_and_the_line_and_never_the_value() -> None:
+def test_the_reason_names_kind_and_line_but_never_the_value() -> None:
     fake = Fake(3)
     key = fake.alnum(36, "gh" + "p_")
     text = f"first\nsecond {key}\nAPI_TOKEN={fake.hex(40)}\n"
@@ -91,7 +91,7 @@ def test_a_private_key_that_is_cut_is_hidden_from_both_sides() -> None:
         assert not any(line in hidden for line in lines[1:-1])
 
 
-def test_a_long_text_is_looked_at_at_its_beginning_and_its_end() -> None:
+def test_a_long_text_is_searched_at_its_beginning_and_end() -> None:
     fake = Fake(5)
     begin, end = fake.alnum(36, "gh" + "p_"), fake.alnum(36, "gh" + "o_")
     lines = "some words of a log\n" * (2 * MAX_CHARS // 20)
@@ -101,7 +101,7 @@ def test_a_long_text_is_looked_at_at_its_beginning_and_its_end() -> None:
     assert end not in hidden
 
 
-def test_what_a_command_prints_loses_keys_that_say_whose_they_are_and_nothing_else() -> None:
+def test_command_output_loses_only_keys_that_name_their_provider() -> None:
     fake = Fake(6)
     key, block = fake.alnum(48, "s" + "k-"), fake.pem("EC PRIVATE" + " KEY", 120)
     hidden = hide_keys(f"ok {key}\npassword=Tiger12345!\n{block}")
@@ -121,11 +121,11 @@ def test_names_of_secrets(name: str) -> None:
 @pytest.mark.parametrize(
     "name", "token_count max_tokens tokenizer keyboard author public_key password_field key monkey tokenType".split()
 )
-def test_names_that_only_look_like_it(name: str) -> None:
+def test_names_that_only_resemble_those_of_secrets(name: str) -> None:
     assert not names_secret(name)
 
 
-def test_random_values_are_told_from_names() -> None:
+def test_random_values_are_distinguished_from_names() -> None:
     assert is_random(Fake(8).alnum(32))
     assert is_random(Fake(9).hex(32))
     assert not is_random("application/vnd.api.v2+json")

@@ -49,7 +49,7 @@ async def test_a_deleted_chat_is_not_missing(tmp_path: Path) -> None:
     bench.store.close()
 
 
-async def test_an_emptied_history_names_its_chats_once_and_brings_them_back(tmp_path: Path) -> None:
+async def test_an_emptied_history_reports_its_chats_once_and_restores_them(tmp_path: Path) -> None:
     """The list reports it each time, a chat only once; restored chats are no longer missing."""
     said = await chat_of(bench_of(tmp_path, says("one"), says("two")), 2)
     (tmp_path / "data" / "sessions.db").write_bytes(b"")
@@ -125,7 +125,7 @@ def added(seq: int, name: str) -> LogEvent:
     return LogEvent(seq, 1.0, MessageAdded(message=Message(id=name, role="user", content=name)))
 
 
-def test_messages_find_the_entries_they_were() -> None:
+def test_messages_are_aligned_with_their_former_entries() -> None:
     """By the messages before and after them; where none is missing, none is inserted."""
     whole = [Message(id=name, role="user", content=name) for name in "abcdef"]
     events = [added(1, "a"), added(4, "d"), added(9, "f")]
@@ -151,7 +151,7 @@ async def test_a_damaged_title_hides_neither_the_chat_nor_the_list(tmp_path: Pat
     bench.store.close()
 
 
-async def test_a_chat_whose_newest_checkpoint_is_damaged_is_named_all_the_same(tmp_path: Path) -> None:
+async def test_a_chat_with_a_damaged_newest_checkpoint_is_still_listed(tmp_path: Path) -> None:
     """It is restored from its snapshot."""
     said = await chat_of(bench_of(tmp_path, says("one")), 1)
     (tmp_path / "data" / "sessions.db").write_bytes(b"")

@@ -54,7 +54,7 @@ async def test_a_trusted_folder_covers_changes_but_not_a_repository_inside(trust
     assert not trust.allows(child, child / "AGENTS.md", sha("x"))
 
 
-async def test_what_starts_programs_is_trusted_only_as_it_was(trust: Trust, repo: Path) -> None:
+async def test_files_that_start_programs_are_trusted_with_their_content(trust: Trust, repo: Path) -> None:
     """A command in the sandbox may write the file that starts servers outside of it."""
     file = repo / ".mcp.json"
     await trust.trust_folder(folder_of(repo), [FileHash(str(file), sha("one"))])
@@ -87,7 +87,7 @@ async def test_a_trusted_file_is_trusted_with_its_content_in_its_folder(trust: T
     assert not trust.allows(other, other / "AGENTS.md", sha("Be brief."))
 
 
-async def test_a_folder_moved_to_a_trusted_path_is_another_one(trust: Trust, repo: Path) -> None:
+async def test_a_folder_moved_to_a_trusted_path_is_not_trusted(trust: Trust, repo: Path) -> None:
     """So is the trusted folder under its new name."""
     await trust.trust_folder(folder_of(repo))
     (repo.parent / "evil").mkdir()
@@ -97,7 +97,7 @@ async def test_a_folder_moved_to_a_trusted_path_is_another_one(trust: Trust, rep
     assert not trust.is_trusted(repo)
 
 
-async def test_a_folder_that_was_exchanged_since_it_was_shown_is_refused(trust: Trust, repo: Path) -> None:
+async def test_a_folder_replaced_since_it_was_shown_is_refused(trust: Trust, repo: Path) -> None:
     """The page carries the identity of the folder that it showed."""
     shown = identity_of(repo)
     repo.rename(repo.parent / "moved")
@@ -173,7 +173,7 @@ async def test_a_decision_that_cannot_be_stored_is_refused(repo: Path, tmp_path:
     assert not trust.is_trusted(repo)
 
 
-async def test_what_neovim_trusts_counts_with_its_hash(trust: Trust, repo: Path, tmp_path: Path) -> None:
+async def test_a_decision_of_neovims_trust_counts_with_its_hash(trust: Trust, repo: Path, tmp_path: Path) -> None:
     """It allows a file with this content; it denies one even in a trusted folder; files elsewhere are not affected."""
     file = repo / "AGENTS.md"
     (tmp_path / "trust").write_text(f"{sha('Be brief.')} {file}\n")
@@ -185,7 +185,7 @@ async def test_what_neovim_trusts_counts_with_its_hash(trust: Trust, repo: Path,
 
 
 @pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
-async def test_a_path_with_a_strange_sign_is_one_line_of_neovims_file(
+async def test_a_path_with_a_line_separator_is_one_line_of_neovims_file(
     sign: str, trust: Trust, repo: Path, tmp_path: Path
 ) -> None:
     """A denied file stays denied, and no path can add a line about another file."""
@@ -201,7 +201,7 @@ async def test_a_path_with_a_strange_sign_is_one_line_of_neovims_file(
 
 
 @pytest.mark.parametrize("mark", [".hg", ".jj", ".svn", ".bzr", ".fslckout", "_FOSSIL_"])
-async def test_a_repository_of_another_system_is_a_folder_of_its_own(mark: str, trust: Trust, repo: Path) -> None:
+async def test_a_nested_repository_of_another_system_is_a_separate_folder(mark: str, trust: Trust, repo: Path) -> None:
     """It is not trusted inside a trusted one."""
     child = repo / "vendor" / "child"
     (child / "src").mkdir(parents=True)
@@ -212,12 +212,12 @@ async def test_a_repository_of_another_system_is_a_folder_of_its_own(mark: str, 
     assert not trust.allows(child, child / "AGENTS.md", sha("x"))
 
 
-def test_a_switched_off_door_is_open(repo: Path) -> None:
+def test_disabled_trust_allows_everything(repo: Path) -> None:
     """`trust.enabled = false`."""
     assert Trust(enabled=False).allows(repo, repo / ".mcp.json", sha("x"), runs=True)
 
 
-def test_dotfiles_do_not_lend_their_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trusted_dotfiles_repository_covers_home_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repository at the home folder counts only for that very workspace."""
     home = tmp_path.resolve() / "home"
     (home / ".git").mkdir(parents=True)
@@ -259,7 +259,7 @@ def test_covers_stops_at_repositories(repo: Path) -> None:
     assert not covers(repo, repo.parent / "x.md")
 
 
-async def test_what_a_command_wrote_is_not_covered_by_the_trust_of_its_folder(trust: Trust, repo: Path) -> None:
+async def test_the_trust_of_a_folder_does_not_cover_files_a_command_wrote(trust: Trust, repo: Path) -> None:
     """Its content counts: the user's content is covered, and so is this one once the user trusts it."""
     rules = repo / "AGENTS.md"
     await trust.trust_folder(folder_of(repo))

@@ -39,12 +39,12 @@ def test_a_line_is_read_as_its_commands(command: str, found: list[tuple[str, ...
         "''", "a 2>&1x", "a >/dev/null/../../etc/x",
     ],
 )  # fmt: skip
-def test_where_a_shell_would_do_more_nothing_is_read(command: str) -> None:
+def test_a_line_is_not_split_if_a_shell_would_do_more(command: str) -> None:
     assert simple_commands(command) is None
 
 
 @given(st.text(st.sampled_from(" \t\n\"'\\;&|<>()$`{}*?[]!#~=aAz-./0"), max_size=20))
-def test_a_shell_reads_one_simple_command_as_these_very_words(command: str) -> None:
+def test_a_shell_splits_a_simple_command_into_the_same_words(command: str) -> None:
     """A real shell serves as the oracle: in an empty folder it prints its arguments instead of running them."""
     found = words(command)
     if found is None:

@@ -70,7 +70,7 @@ def test_a_command_that_reaches_the_network_or_hides_its_program_is_noticed(comm
 
 
 @pytest.mark.parametrize("command", STAYS)
-def test_an_ordinary_command_is_not(command: str) -> None:
+def test_an_ordinary_command_does_not_reach_the_network(command: str) -> None:
     assert network_program(command) == ""
 
 
@@ -105,7 +105,7 @@ def test_commands_that_work_without_it(command: str) -> None:
     assert not needs_network(command)
 
 
-def test_the_table_x_all_that_print_can_reach_the_network() -> None:
+def test_every_printing_program_in_the_table_can_reach_the_network() -> None:
     table = package_table("tools/commands/network_programs.toml")
     for group in (table["needs"], table["may"], table["prints"]):
         names = [*group["any"].split(), *group["with"]]

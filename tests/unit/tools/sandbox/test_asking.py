@@ -182,7 +182,7 @@ async def test_a_name_that_was_not_resolved_is_the_host_that_is_asked_for(call: 
     assert (question.place, question.hosts) == ("network", ("registry.example.org",))
 
 
-async def test_a_host_that_is_none_is_refused(call: Call, context: ToolContext) -> None:
+async def test_an_invalid_host_is_refused(call: Call, context: ToolContext) -> None:
     if context.sandbox is None or not context.sandbox.limits_hosts:
         pytest.skip("no sandbox with a network of its own here")
     output = await call("run_command", command="make", hosts=["https://pypi.org/simple"])
@@ -227,7 +227,7 @@ def places(tmp_path: Path, **changes: Any) -> Places:
     return Places(**{**given, **changes})
 
 
-def test_what_the_user_lists_wins_over_what_is_hidden(tmp_path: Path) -> None:
+def test_paths_listed_by_the_user_override_hidden_ones(tmp_path: Path) -> None:
     found = {one.path: one.operation for one in mounts(places(tmp_path, read=("~/.ssh",)), overlays=False)}
     assert found[str(tmp_path / "home/.ssh")] == "read"
     assert str(tmp_path / "home/.cargo") not in found
@@ -246,7 +246,7 @@ def test_a_linked_worktree_counts_only_when_its_repository_says_so(tmp_path: Pat
     assert (repository / "hooks", False) in repository_places(root)
 
 
-def test_the_profile_for_macos_names_what_is_hidden_and_written(tmp_path: Path) -> None:
+def test_the_macos_profile_lists_hidden_and_writable_paths(tmp_path: Path) -> None:
     text = profile(places(tmp_path), network=False)
     assert "(deny file-write*)" in text
     assert f'(subpath "{tmp_path}/home/.ssh")' in text

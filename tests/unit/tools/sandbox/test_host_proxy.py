@@ -100,7 +100,7 @@ async def test_everything_else_is_refused_and_remembered(target: str, named: str
     assert proxy.refused == (named,)
 
 
-async def test_the_address_counts_and_not_the_host_header(upstream: Upstream) -> None:
+async def test_the_request_address_decides_not_the_host_header(upstream: Upstream) -> None:
     proxy = HostProxy(["pypi.org"])
     place = f"127.0.0.1:{upstream.port}"
     answer = await ask(proxy, f"GET http://{place}/ HTTP/1.1\r\nHost: pypi.org\r\n\r\n".encode())
@@ -108,7 +108,7 @@ async def test_the_address_counts_and_not_the_host_header(upstream: Upstream) ->
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1", "0"])
-async def test_a_listed_name_that_leads_to_this_machine_is_not_followed(
+async def test_a_listed_name_that_resolves_to_this_machine_is_refused(
     monkeypatch: pytest.MonkeyPatch, upstream: Upstream, address: str
 ) -> None:
     async def lies(_host: str, _port: int) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, ...]:
@@ -123,7 +123,7 @@ async def test_a_listed_name_that_leads_to_this_machine_is_not_followed(
     "request_bytes",
     [b"\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\r\n\r\n", b"CONNECT a b:1 HTTP/1.1\r\n\r\n"],
 )
-async def test_what_is_not_a_request_for_a_host_is_answered(request_bytes: bytes) -> None:
+async def test_a_malformed_request_gets_an_answer(request_bytes: bytes) -> None:
     assert (await ask(HostProxy(["pypi.org"]), request_bytes)).startswith(b"HTTP/1.1 400")
 
 
