@@ -30,11 +30,10 @@ _ERROR_WORDS = (b'"error"', b'"message"', b'"detail"')
 
 
 def decode_payload(decoder: msgspec.json.Decoder[T], payload: bytes) -> T:
-    """Decode a payload; half a character becomes U+FFFD. Servers cut characters at the end of a token.
+    """Decode a payload; half a character becomes U+FFFD, because servers cut characters at the end of a token.
 
-    Raises:
-        msgspec.ValidationError: it has another shape.
-        msgspec.DecodeError, RecursionError, MemoryError: it is not JSON.
+    Raises: msgspec.ValidationError: it has another structure. msgspec.DecodeError, RecursionError, MemoryError: it is
+    not JSON.
     """
     if b"\\ud" in payload or b"\\uD" in payload:
         payload = _ESCAPES.sub(lambda found: rb"\ufffd" if found[1] else found[0], payload)
@@ -46,9 +45,9 @@ def decode_payload(decoder: msgspec.json.Decoder[T], payload: bytes) -> T:
 class ReplyDecoder(ABC):
     """Feed it the bytes of the body, then ask for the end.
 
-    Errors do not interrupt `feed`: what arrived before is returned first and the error stands in `problem`.
-    `seen_done`: the end marker has arrived; `seen_output`: something of the reply has. `kept_chars` grows with the
-    reply and with nothing else: keep-alives are no progress.
+    Errors do not interrupt `feed`: earlier events are returned first, and the error is in `problem`. `seen_done`: the
+    end marker has arrived; `seen_output`: part of the reply has arrived. `kept_chars` grows with the reply only:
+    keep-alives are not progress.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -71,12 +70,12 @@ class ReplyDecoder(ABC):
 
     @property
     def seen_output(self) -> bool:
-        """Return whether something of the reply has arrived."""
+        """Return whether part of the reply has arrived."""
         return self._out.seen
 
     @property
     def kept_chars(self) -> int:
-        """Return how much of the reply is kept."""
+        """Return the number of stored characters of the reply."""
         return self._out.kept_chars
 
     def finish(self) -> list[StreamEvent]:
@@ -108,11 +107,11 @@ class ReplyDecoder(ABC):
         """Take in one payload."""
 
     def _collect(self) -> list[StreamEvent]:
-        """Return the events since the last time."""
+        """Return the events since the last call."""
         return self._out.take()
 
     def _flush(self) -> None:  # noqa: B027
-        """Put out what has arrived and was held back; `seen_output` is right after it."""
+        """Emit text that was held back; `seen_output` is correct afterwards."""
 
     @abstractmethod
     def _close(self, events: list[StreamEvent]) -> None:
@@ -138,7 +137,7 @@ class ReplyDecoder(ABC):
             self.problem = self._malformed(f"a part of it cannot be taken in ({error or 'it is too large'})")
 
     def _refuse_event(self, sentence: str) -> None:
-        """Say why a payload cannot be read; half of one at the end is a cut, which has its own sentence."""
+        """Record why a payload cannot be parsed; half a payload at the end is a cut, with its own sentence."""
         if not self._at_end:
             self.problem = self._malformed(sentence)
 

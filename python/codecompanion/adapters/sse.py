@@ -39,10 +39,9 @@ class SseDecoder:
         self.stray = b""
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the payloads this piece completed, in order.
+        """Return the payloads that this piece completed, in order.
 
-        Raises:
-            LimitHit: a line, an event or their number has no end.
+        Raises: LimitHit: a line, an event or the number of events exceeds its limit.
         """
         if self._swallow_line_feed and piece:
             self._swallow_line_feed = False
@@ -122,7 +121,7 @@ class SseDecoder:
     def _dispatch_when_whole(self, payloads: list[bytes]) -> None:
         """Dispatch what is already a whole JSON text, so that no chunk waits for a blank line that never comes."""
         if len(self._pending) > _TRIED_LINES and self._pending_bytes < 2 * self._tried_bytes:
-            return  # an event of many lines is tried again when it has doubled: each time would be quadratic
+            return  # retry a multi-line event when it has doubled: every time would be quadratic
         self._tried_bytes = self._pending_bytes
         try:
             msgspec.json.decode(b"\n".join(self._pending), type=msgspec.Raw)

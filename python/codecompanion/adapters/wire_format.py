@@ -68,7 +68,7 @@ class WireFormat(ABC):
 
     @abstractmethod
     def gate(self) -> RequestGate:
-        """Return what judges the finished bodies of this format."""
+        """Return the gate that validates finished bodies of this format."""
 
     def compacts_natively(self, model: str) -> bool:
         """Return whether `ChatRequest.compact_at` means something to this model."""

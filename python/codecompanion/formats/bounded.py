@@ -173,7 +173,7 @@ async def bounded_pieces(
 
 
 def has_too_many_values(text: bytes, limit: int = MAX_JSON_VALUES) -> bool:
-    """Return whether a JSON text would become far larger in memory, because of very many lists and objects."""
+    """Return whether a JSON text would become far larger in memory, because it has very many lists and objects."""
     if len(text) < limit or count_marks(text) <= limit:
         return False
     count = ValueCount(of_events=False, limit=limit)

@@ -220,7 +220,7 @@ def _read_part(part: Any, where: str, name: str) -> Part:
         image = part.get("image_url")
         url = image.get("url") if isinstance(image, dict) else image
         detail = image.get("detail", "") if isinstance(image, dict) else ""
-        detail = detail if detail in _DETAILS else ""  # with any other one every later request would be refused
+        detail = detail if detail in _DETAILS else ""  # the provider would reject any other value
         url = _expect(url, str, where, f"{name}.image_url.url")
         mime = url[5:].partition(";")[0] if url.startswith("data:") else "image/png"
         return ImagePart(mime=mime, url=url, detail=detail, size_bytes=len(url) * 3 // 4 if mime else 0)

@@ -1,6 +1,6 @@
-"""The streamable HTTP transport: the SDK's, with the user's headers and limits on what is read (`byte_limits.py`).
+"""The streamable HTTP transport: the SDK's, with the user's headers and limits on reading (`byte_limits.py`).
 
-Redirects stay within the origin (the SDK's rule), so headers with keys go nowhere else.
+Redirects stay within the origin (the SDK's rule), so headers with keys are sent nowhere else.
 """
 
 from __future__ import annotations

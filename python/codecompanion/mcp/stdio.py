@@ -25,7 +25,7 @@ from codecompanion.mcp.base import McpError
 MAX_STRAY_LINES = 1_000
 """So many lines that are no message are passed over; after that whatever prints them is no MCP server."""
 MAX_UNANSWERED = 1_000
-"""So many requests of a server may wait for their answers; each takes 7 kB, and one that reads none sends on."""
+"""Requests of a server that may wait for answers; each takes 7 kB, and a server that reads no answers keeps sending."""
 LEAVE_S = 1.0
 """How long a server has to end after its input was closed."""
 END_S = 5.0
@@ -117,7 +117,7 @@ def _pipe(stream: _Pipe | None) -> _Pipe:
 
 
 class _Unanswered:
-    """Counts the requests of a server that wait for their answers."""
+    """Counts a server's unanswered requests."""
 
     count = 0
 
@@ -180,7 +180,7 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             line = bytes(held + end) if held else end
-            held = bytearray()  # before it is read: not twice in memory
+            held = bytearray()  # checked before parsing: not twice in memory
             yield line
             del line
         held += rest

@@ -56,7 +56,7 @@ def _check_head(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def check_arguments(body: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with arguments that the user may set, in which case they are not in this body."""
+    """Yield the problems of arguments that the user may set; those are then not in this body."""
     if not isinstance(body.get("stream", False), bool):
         yield "stream is no boolean"
     if any(not isinstance(word, str) or not word.strip() for word in body.get("stop_sequences") or ()):

@@ -32,7 +32,7 @@ from codecompanion.model.messages import CompactionPart
 THINKING_FIELD = "thinking"
 """`ReasoningDelta.field` of all reasoning here."""
 _GROWING = ("text", "thinking")
-"""Fields of a block that are counted as they are put out."""
+"""Fields of a block whose text is charged when it is emitted."""
 _STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",

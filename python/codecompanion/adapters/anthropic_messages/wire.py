@@ -97,7 +97,7 @@ class AnthropicMessages(WireFormat):
         return self._call(self._path, self._chat_head(request, rendered), rendered, request)
 
     def gate(self) -> RequestGate:
-        """Return what judges the finished bodies."""
+        """Return the gate that validates finished bodies."""
         configured = frozenset(self._settings.parameters)
 
         def new_judge(purpose: Purpose) -> MessagesJudge:

@@ -60,7 +60,7 @@ def read_error(body: object) -> Said:
 
 
 def decode_body(payload: bytes, max_values: int = FEW_JSON_VALUES) -> object:
-    """Return the JSON of a body, or its text when it is none or has more values than it may have."""
+    """Return the JSON of a body, or its text if it is not JSON or has too many values."""
     if has_too_many_values(payload, max_values):
         return payload.decode("utf-8", "replace")
     for decode in (msgspec.json.decode, json.loads):  # the second one knows NaN, which some servers write

@@ -65,7 +65,7 @@ _PROMPTS = (
 )
 
 
-# Counted in something else: messages, characters of the body, the rest of a prompt.
+# Other units: messages, characters of the body, the rest of a prompt.
 _NO_TOKENS = regex(r"but got \d+ items|string value length|maxLength|exceeds dimension size", re.IGNORECASE)
 
 

@@ -1,9 +1,9 @@
-"""How providers and servers say that a request is too long, as data (R-535, lesson 1).
+"""Error wordings of providers and servers for a request that is too long, as data (R-535, lesson 1).
 
-Three tables: their codes, their sentences, and what sounds alike but is about something else. Behind the sentences
-stand two rules for those nobody has seen yet: something that is counted in tokens is more than some limit; or a prompt
-and a window are told with two sizes, the larger of which is not a reply's, a picture's or a minute's. Collected from
-public threads; `tests/unit/adapters/overflow_wordings.jsonl` holds each real answer with the place it was found.
+Three tables: error codes, sentences, and similar sentences about other limits. Two rules cover unknown sentences:
+something counted in tokens exceeds a limit; or a prompt and a window are given with two sizes, the larger of which does
+not belong to a reply, a picture or a minute. Collected from public threads;
+`tests/unit/adapters/overflow_wordings.jsonl` contains each real answer with its source.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _RATE = regex(
     r"|次数|频率|频繁|速率|限流|并发|限额|配额|余额|稍后",
     re.IGNORECASE,
 )
-# A token of another kind.
+# Tokens of another kind.
 _LOGIN = regex(
     r"(?:access|bearer|refresh|id|invalid|auth\w*) tokens?\b.{0,40}(?:expired|invalid|revoked)", re.IGNORECASE
 )
@@ -97,7 +97,7 @@ _REPLY = regex(
     r"|output tokens",
     re.IGNORECASE,
 )
-# What else has a size: a shorter history would not mend it.
+# Other sized things: a shorter history would not help.
 _OTHER_THINGS = regex(
     r"\b(?:images?|pictures?|files?|tools?|functions?|bytes|[kmg]i?b|seconds|minutes|pixels|items|stop sequences"
     r"|access token|expired|api key|price|usd|afford)\b|\$\d",
@@ -111,7 +111,7 @@ _BOUND = regex(
 )
 _NUMBER = regex(r"(?<![\w.])\d{1,3}(?:,\d{3})+\b|(?<![\w.])\d{3,9}\b(?!\.\d)|\b\d{3,9}(?=-token)")
 _MIN_WINDOW = 256
-# Bedrock: a text of a request. A window of characters is never so small as that of a name.
+# Bedrock: a text of a request. A window in characters is never as small as the limit of a name.
 _MAX_LENGTH = regex(r"(?:expected maxLength: |must have length less than or equal to )(\d+)")
 _MIN_TEXT = 2_000
 # Words of one who does not know why: near the window they count as an overflow all the same (`session/turn/turn.py`).
@@ -142,7 +142,7 @@ def _split(text: str) -> list[str]:
 
 
 def _tells_two_sizes(sentence: str) -> bool:
-    """Return whether a prompt and a window are told with two sizes, and nothing else is."""
+    """Return whether a sentence gives the sizes of a prompt and a window, and no others."""
     if _OTHER_THINGS.search(sentence) or _REPLY.search(sentence):
         return False
     sizes = {int(number.replace(",", "")) for number in _NUMBER.findall(sentence)}

@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 _MAX_LESSONS = 4
 """So often a request is sent again because a wire format knows how to avoid what was refused."""
 _JUDGED_ASIDE_BYTES = 256 * 1024
-"""Larger bodies are judged in a thread, so that the loop goes on."""
+"""Bytes from which a body is validated in a thread, to keep the loop free."""
 LISTING_LIMIT_S = 5.0
 
 
@@ -297,7 +297,7 @@ class HttpAdapter:
     async def _judged(self, call: HttpCall | None, purpose: Purpose) -> HttpCall | None: ...
 
     async def _judged(self, call: HttpCall | None, purpose: Purpose) -> HttpCall | None:
-        """Return the call; one that the provider would refuse never reaches the network (issue 20)."""
+        """Return the call, validated; a body that the provider would reject is never sent (issue 20)."""
         if call is not None and len(call.body) > _JUDGED_ASIDE_BYTES:
             await asyncio.to_thread(self._gate.require_valid, call.body, purpose)
         elif call is not None:
@@ -329,7 +329,7 @@ class HttpAdapter:
             raise error
 
     def _patience(self, endpoint: Endpoint, deadline: float) -> Callable[[int], None]:
-        """Return what raises `StreamCut` when a reply takes too long, or has not grown for too long."""
+        """Return a function that raises `StreamCut` when a reply takes too long or stops growing for too long."""
         limit = max_keep_alive_s(self._settings) or math.inf
         grown, since = -1, math.inf
 
@@ -431,7 +431,7 @@ class HttpAdapter:
 
 
 def _with_few_values(body: bytes) -> bytes:
-    """Return the body. Raises `LimitHit` when it would become far larger in memory."""
+    """Return the body. Raises `LimitHit` if it would become far larger in memory."""
     if has_too_many_values(body):
         raise LimitHit(f"the answer has more than {MAX_JSON_VALUES:,} values")
     return body

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _KEEPALIVE_S = 60.0
 _SENDING_LIMIT_S = 120.0
 _SLOWEST_UPLOAD = 10_000
-"""Bytes of a request in a second."""
+"""Bytes per second of the slowest supported upload."""
 _MESSAGES_VERSION = "2026-10-21"  # as anthropic 2.11 sends it (providers.md)
 
 
@@ -62,13 +62,11 @@ class HttpClient:
         content: bytes | None = None,
         stream: bool = False,
     ) -> httpx2.Response:
-        """Send one request and return its answer, the body unread with `stream`; no more of it than `accepts`.
+        """Send one request and return its response, with `stream` before its body is read; limited by `accepts`.
 
-        Raises:
-            NoAnswer: no connection, or it ended before the answer.
-            httpx2.HTTPStatusError: the endpoint refused; the body has been read.
-            httpx2.TimeoutException: it took too long.
-            LimitHit, Unreadable: the answer is too large, or encoded in another way than asked for.
+        Raises: NoAnswer: no connection, or it ended before the response. httpx2.HTTPStatusError: the endpoint rejected
+        the request; the body has been read. httpx2.TimeoutException: it took too long. LimitHit, Unreadable: the
+        response is too large, or in an encoding that was not requested.
         """
         import anyio
         import httpx2
@@ -117,14 +115,14 @@ class HttpClient:
 
 
 def _head_limit_s(limits: httpx2.Timeout, body_bytes: int) -> float | None:
-    """Return how long a response may take to begin, None = any: a head that drips is never silent for long."""
+    """Return the time limit of the response head in seconds, None = none: a slow trickle of bytes is never silent."""
     if limits.read is None:
         return None
     return (limits.connect or 0.0) + (limits.write or 0.0) + limits.read + body_bytes / _SLOWEST_UPLOAD
 
 
 async def _read(response: httpx2.Response) -> None:
-    """Read the body as far as it is wanted, and give the connection back or close it."""
+    """Read the body up to its limits, then return the connection to the pool or close it."""
     try:
         await response.aread()
     finally:

@@ -32,12 +32,12 @@ _STREAM_STARTS = (b"data:", b":", b"event:", b"id:", b"retry:", b"error:")
 async def read_reply(
     response: httpx2.Response, decoder: ReplyDecoder, endpoint: Endpoint, judge: Callable[[int], None]
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Yield the events of the reply, `Finished` last. A reply that is larger than any is cut, and not asked for again.
+    """Yield the events of the reply, `Finished` last. A reply over the limits is cut and not requested again.
 
-    `judge` is given how much of the reply is kept after each piece of the body, and raises when it takes too long.
+    `judge` receives the stored size of the reply after each piece of the body, and raises when the reply takes too
+    long.
 
-    Raises:
-        AdapterError: the reply is not complete; everything that arrived before was yielded.
+    Raises: AdapterError: the reply is incomplete; all earlier events have been yielded.
     """
     try:
         async with (
@@ -91,7 +91,7 @@ async def _read_body(
 
 
 async def _whole(first: bytes, pieces: AsyncIterator[bytes]) -> bytes:
-    """Return a body that is kept as a whole, which has a smaller limit than one that is decoded as it comes."""
+    """Return a body that is stored as a whole, with a smaller limit than one decoded while it arrives."""
     body, limit = bytearray(first), byte_limits.WHOLE_REPLY.decoded_bytes
     async for piece in pieces:
         body += piece

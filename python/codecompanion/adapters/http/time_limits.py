@@ -1,10 +1,10 @@
-"""How long an endpoint may say nothing before it counts as gone (lesson 18).
+"""Time limits for a silent endpoint (lesson 18).
 
-Silence is work as often as it is trouble: a server on this machine reads a long prompt for many minutes, a model
-reasons without showing it. So this machine is waited for without a limit (the status line counts, a key stops it), a
-private network for half an hour, others for ten minutes and more for a long prompt. Keep-alives prove that somebody is
-there, not that a reply will come: they are waited through for an hour. A reply that flows has no limit. A limit of the
-configuration is taken as it is, for every kind of endpoint.
+Silence may mean work: a local server reads a long prompt for many minutes, a model reasons without output. So a server
+on this machine has no limit (the status line counts, a key stops it), a private network half an hour, others ten
+minutes and more for a long prompt. Keep-alives show that the server is alive, not that a reply will come: they extend
+the wait to an hour. A reply that makes progress has no limit. A configured limit applies unchanged to every kind of
+endpoint.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def max_silence_s(settings: AdapterSettings, body_bytes: int) -> float | None:
 
 
 def max_keep_alive_s(settings: AdapterSettings) -> float | None:
-    """Return how many seconds keep-alives may arrive without a piece of the reply, None = as long as it takes."""
+    """Return for how many seconds keep-alives may arrive without a piece of the reply, None = unlimited."""
     if settings.idle_timeout_s:
         return settings.idle_timeout_s
     return None if is_loopback(settings.base_url) else KEEP_ALIVE_S

@@ -38,9 +38,9 @@ _PARTS_OF = {"user": ("text", "image_url", "file"), "assistant": ("text", "think
 
 
 def check_message(message: object, max_id_length: int = MAX_ID_LENGTH, own_keys: Collection[str] = ()) -> list[str]:
-    """Return what is wrong with one message by itself, as the ends of sentences; `max_id_length` 0 = any length.
+    """Return the problems of one message alone, as ends of sentences; `max_id_length` 0 = any length.
 
-    `own_keys`: what the entry of the endpoint adds to messages of the model.
+    `own_keys`: keys that the endpoint's entry adds to messages of the model.
     """
     role = message.get("role") if isinstance(message, Mapping) else None
     if not isinstance(message, Mapping) or not isinstance(role, str) or role not in _KEYS:

@@ -21,7 +21,7 @@ from codecompanion.adapters.reply_events import ReplyEvents
 
 _GROWING = ("text", "summary")
 _LOOKED_AT = 8
-"""Entries of one type and index that a piece may continue: the newest."""
+"""Number of newest entries of a type and index that a piece may continue."""
 _COPILOT = "copilot"
 
 
@@ -44,7 +44,7 @@ def wire_fields(entries: list[msgspec.Raw]) -> dict[str, Any]:
 
 
 class ReasoningDetails:
-    """Collects entries in the order in which they began. What is kept is charged to `out`, which raises `LimitHit`."""
+    """Collects entries in their order of arrival. Stored text is charged to `out`, which raises `LimitHit`."""
 
     def __init__(self, out: ReplyEvents) -> None:
         self._out = out
@@ -77,7 +77,7 @@ class ReasoningDetails:
 
 
 class _Entry:
-    """One entry: its fields, and those that grow in pieces."""
+    """An entry: its fields, and the fields that grow in pieces."""
 
     __slots__ = ("_growing", "_out", "fields")
 

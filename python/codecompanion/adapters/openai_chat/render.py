@@ -169,9 +169,9 @@ class ChatRenderer:
         own = (self._options.reasoning_field,) if self._options.reasoning_field else ()
         for problem in check_message(fields, MAX_ID_LENGTH if self._id_form(manner) == "short" else 0, own):
             if problem.startswith("has the call id"):
-                _log.warning("message %s as rendered %s", message.id, problem)  # lenient servers made it, and take it
+                _log.warning("message %s as rendered %s", message.id, problem)  # accepted by the server that wrote it
                 continue
-            # A mistake of ours: the endpoint would refuse it, and every later request with it (issue 20).
+            # A bug of ours: the endpoint would reject this request and every later one (issue 20).
             quoted = cut_line(message.text, _QUOTED_CHARS) or message.id
             raise RequestRejected(f"{self._settings.name}: not sent; the {message.role} message “{quoted}” {problem}.")
         if manner.learned.reply_to_tools and answers_tools and message.role == "user" and not self._alternates(manner):

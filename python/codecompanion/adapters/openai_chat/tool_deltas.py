@@ -20,7 +20,7 @@ from codecompanion.formats.outside_text import NOT_READABLE, is_too_deep
 from codecompanion.model.messages import ToolCall
 
 _MAX_NAME_LENGTH = 1_000
-"""Of a name that arrives in pieces; it is cut to what a provider takes later."""
+"""Characters of a name that arrives in pieces; later it is cut to the provider's limit."""
 
 
 class FunctionDelta(msgspec.Struct):
@@ -52,9 +52,9 @@ class _Draft:
 
 
 class ToolCallAssembler:
-    """Collects deltas; `new_id` makes an id for calls without one, `origin` marks what goes back as it was.
+    """Collects deltas; `new_id` creates an id for calls without one, `origin` marks parts that are returned unchanged.
 
-    What is kept is charged to `out`, which raises `LimitHit`. The cost of a delta depends on its own length only.
+    Stored text is charged to `out`, which raises `LimitHit`. The cost of a delta depends only on its length.
     """
 
     def __init__(self, new_id: Callable[[], str], out: ReplyEvents, origin: str = "") -> None:
@@ -153,7 +153,7 @@ def is_json_object(text: str) -> bool:
     if not text.lstrip().startswith("{") or is_too_deep(text):
         return False
     try:
-        msgspec.json.decode(text, type=dict[str, object])  # whole: `Raw` would let numbers pass that are none
+        msgspec.json.decode(text, type=dict[str, object])  # parsed as a whole: `Raw` would accept malformed numbers
     except NOT_READABLE:
         return False
     return True

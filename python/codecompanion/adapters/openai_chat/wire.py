@@ -61,7 +61,7 @@ class OpenAIChat(WireFormat):
         return HttpCall(self._path, self._renderer.render(request, self._known(request)))
 
     def gate(self) -> RequestGate:
-        """Return what judges the finished bodies."""
+        """Return the gate that validates finished bodies."""
         own_keys = (self._options.reasoning_field,) if self._options.reasoning_field else ()
         configured = frozenset(self._settings.parameters)
         is_openai = self._settings.kind == "openai"

@@ -109,7 +109,7 @@ class ItemRenderer:
     ) -> list[Item]:
         match part:
             case TextPart(text=text, phase=phase):
-                # A phase that is newer than the table would be refused by every other endpoint, with the whole chat.
+                # Every other endpoint would reject the chat because of a phase that is newer than the table.
                 fields = {"phase": phase} if phase and phase in PHASES else {}
                 return [_message("assistant", text, **fields)] if text else []
             case CallMark(position=position):

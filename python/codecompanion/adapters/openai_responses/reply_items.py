@@ -23,7 +23,7 @@ from codecompanion.model.messages import CompactionPart, ToolCall
 
 _BETWEEN_PARTS = "\n\n"
 _KEPT = ("function_call", "reasoning", "compaction")
-"""Items of which more is kept than the text that is charged as it is put out."""
+"""Items that store more than the text charged when it is emitted."""
 
 
 class ItemBody(msgspec.Struct):
@@ -246,7 +246,7 @@ class Drafts:
 
 
 def _begun(text: str) -> StringIO:
-    """Return a text that later pieces are appended to."""
+    """Return a text that later pieces extend."""
     growing = StringIO()
     growing.write(text)
     return growing

@@ -76,7 +76,7 @@ class OpenAIResponses(WireFormat):
         return HttpCall(self._path, self._renderer.render(request))
 
     def gate(self) -> RequestGate:
-        """Return what judges the finished bodies."""
+        """Return the gate that validates finished bodies."""
         configured = frozenset(self._settings.parameters)
 
         def new_judge(purpose: Purpose) -> ResponsesJudge:
