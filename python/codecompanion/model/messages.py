@@ -147,10 +147,10 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where text comes from (issue 20); `model.provenance` says which of them narrow what a chat may do unasked.
+    """The origin of a text (issue 20); `model.provenance` defines which origins narrow the grants of a chat.
 
     `name`: the address of a `page`, the name of a `server`, the path of a file `outside` the workspace, the workspace
-    of a `file` while nobody trusts it, and of a `command` the program that reaches the network; else "".
+    of a `file` while it is not trusted, and of a `command` the program that reached the network; else "".
     """
 
     kind: SourceKind

@@ -15,7 +15,7 @@ from codecompanion.model.provenance import inherited
 from codecompanion.model.references import with_true_references
 
 _REWRITING = frozenset({"compacted", "edited"})
-"""The kinds of changes that may put what removed messages said into others."""
+"""The kinds of changes that may put text of removed messages into others."""
 
 
 class View(msgspec.Struct, frozen=True):
@@ -126,7 +126,7 @@ def _changed(before: Sequence[Message], change: ViewChanged) -> list[Message]:
             messages.extend(after.pop(message.id, ()))
     for orphaned in after.values():
         messages.extend(orphaned)
-    # Derived here, the one way into a view, so that no strategy, provider or own code has to think of it.
+    # Derived here, the only way into a view, so that no strategy, provider or user code has to handle it.
     return [*inherited(before, messages)] if removed and change.kind in _REWRITING else messages
 
 

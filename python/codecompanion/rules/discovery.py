@@ -1,10 +1,10 @@
-"""Which rule files a group names (R-549), and which of them may be read.
+"""The rule files that a group names (R-549), and which of them may be read.
 
-What a folder brings is marked as `of_folder`: it goes into a chat once the user trusts it (issue 20, section 2;
-`session.trust`). A repository is not trusted with the user's other files: what it links to or includes outside of
-itself is read only when it is a Markdown or text file in a place that rules come from, and is marked, too. What the
-user's own configuration names by an absolute or `~` path is the user's, wherever it is; of a glob or a folder only what
-lies outside of the project.
+Files of a folder are marked `of_folder`: they join a chat once the user trusts it (issue 20, section 2;
+`session.trust`). A repository may not read the user's other files: a link or include to a file outside it is read only
+if that is a Markdown or text file in a place for rules, and is marked, too. Files that the user's configuration names
+by an absolute or `~` path belong to the user, wherever they are; of a glob or a folder only the files outside the
+project do.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A rule file that exists: its real path, the name it is shown by, and whether its includes are followed.
+    """An existing rule file: its real path, its label, and whether its includes are followed.
 
-    `of_folder`: the workspace brings it, or leads to it; the user's configuration does not name it itself.
+    `of_folder`: it is in the workspace, or linked from it, and the user's configuration does not name it.
     """
 
     real: Path

@@ -27,9 +27,9 @@ MAX_RULE_BYTES = 1_000_000
 
 
 class RulesItem(msgspec.Struct, frozen=True):
-    """One rule file as it was read. `path` is its label, `real` where it is; the rest tells whether it has changed.
+    """One rule file as read. `path` is its label, `real` its path; the other fields tell whether it has changed.
 
-    `of_folder`: the workspace brings it, or leads to it (`discovery.Found`).
+    `of_folder`: it is in the workspace, or linked from it (`discovery.Found`).
     """
 
     path: str
@@ -42,19 +42,19 @@ class RulesItem(msgspec.Struct, frozen=True):
 
 
 MayRead = Callable[[RulesItem], bool]
-"""Whether a file that the workspace brings may go into the chat."""
+"""Returns whether a file of the workspace may join the chat."""
 
 
 def read_all(item: RulesItem) -> bool:
-    """Read all of it: the user asked for the group, or nothing of it goes into a chat."""
+    """Read everything: the user asked for the group, or none of it joins a chat."""
     del item
     return True
 
 
 class RulesLoaded(msgspec.Struct, frozen=True):
-    """The files of one or more groups in order, sentences about what was not read, entries that match no file.
+    """The files of one or more groups in order, sentences about unread files, entries without a matching file.
 
-    `held_back` are files of the workspace that may not go into the chat yet; what they include is not followed.
+    `held_back` are files of the workspace that may not join the chat yet; their includes are not followed.
     """
 
     items: tuple[RulesItem, ...] = ()

@@ -75,7 +75,7 @@ class Chat:
             self.chat_id, approvals, services.emit, self._on_waiting, self.cancel, lambda given: self.grants.keep(given)
         )
         self.narrowing = Narrowing(log, self.root, lambda folder: services.trust.is_trusted(Path(folder).expanduser()))
-        """Which text in the view narrows what is granted."""
+        """The sources in the view that narrow grants."""
         self.grants = Grants(services, self.chat_id, self.desk, self.root)
         self.parts = RequestParts(self.control.meter.counter)
         self.gathering = CodeGathering(services, self.control, self._on_gathering)
@@ -87,7 +87,7 @@ class Chat:
         self.servers_known: asyncio.Task[None] | None = None
         """Finds out which MCP servers the chat has; a message may be sent before that is over."""
         self.trust_seen, self.trust_told = -1, ""
-        """The decisions about folders that the chat follows (`Trust.version`), and what it said of what waits."""
+        """The version of the trust decisions applied (`Trust.version`), and the last line about waiting files."""
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts
         self.effects.outside = self.narrowing.of_messages
@@ -269,7 +269,7 @@ class Chat:
                 self.notice(Severity.WARN, why)
 
     async def reread_rules(self) -> None:
-        """Take in rule files that changed since they were read (R-549), take out those whose trust was revoked."""
+        """Read changed rule files again (R-549), and remove those whose trust was revoked."""
         for problem in await self.context.reread_rules(self.root()):
             self.notice(Severity.WARN, problem)
 

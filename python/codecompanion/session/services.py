@@ -85,7 +85,7 @@ class Services(msgspec.Struct):
     count_text: Callable[[str], int]
     report_bug: Callable[[BaseException], str]
     trust: Trust = msgspec.field(default_factory=Trust)
-    """What a folder may make the plugin run or believe: nothing, until the user says so."""
+    """Decides which files of a folder may run or instruct the model: none until the user trusts them."""
     calibrations: dict[tuple[str, str], Calibration] = msgspec.field(default_factory=dict)
     keeping: Keeping | None = None
     mistakes: list[str] = msgspec.field(default_factory=list)
@@ -112,13 +112,13 @@ class Services(msgspec.Struct):
     proxy: str = ""
     """The configured proxy, "" = the system's."""
     sandbox: Sandbox | None = None
-    """Where commands run, None = as the user."""
+    """The sandbox for commands, None = they run as the user."""
     pages_dir: Path | None = None
     """Where fetched pages are kept for a while, None = nowhere."""
     summary_thinking: dict[str, int] = msgspec.field(default_factory=dict)
     """What each model spent at most on thinking before a summary, in tokens (R-433)."""
     audit: AuditLog = msgspec.field(default_factory=lambda: AuditLog(None, str, lambda sentence: None))
-    """What ran is recorded there."""
+    """The audit log."""
     told_guesses: set[tuple[str, str]] = msgspec.field(default_factory=set)
     """The (adapter, model) whose window is a guess, and the user was told so (R-506)."""
 

@@ -188,9 +188,9 @@ class ContextBlock:
         return ViewChanged(change_id=change_id, kind=kind, removed=removed, tokens_before=before, report=report)
 
     async def reread_rules(self, root: Path) -> list[str]:
-        """Take in rule files that changed since they were read (R-549), take out those that are not trusted any more.
+        """Read changed rule files again (R-549), and remove those that are no longer trusted.
 
-        Return what could not be read, and what left, in words.
+        Return sentences about unreadable and removed files.
         """
         replaced, problems = await self.rules.changed(self._log.view, root)
         await self.take_rules(replaced)

@@ -249,9 +249,9 @@ def _now(one: LiveFile, root: Path, opened: Opened) -> Now | None:
 
 
 def _shown(one: LiveFile, text: str) -> Now:
-    """Return a file with its text; one that holds a secret now is not sent by itself (issue 20)."""
+    """Return a file with its text; a file that contains a secret now is not sent automatically (issue 20)."""
     if found := why_secret(text, one.path):
-        return Now(UNREADABLE, why=f"it holds a secret now ({found}), which is sent only when you attach it again")
+        return Now(UNREADABLE, why=f"it holds a secret now ({found}); attach it again to send it")
     return Now(sha256_of(text), text)
 
 

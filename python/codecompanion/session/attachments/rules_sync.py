@@ -1,7 +1,7 @@
 """A chat's rules: loaded as tagged messages, and read again when their files change (R-549, lesson 10).
 
-What the workspace brings is loaded once it is trusted (issue 20, section 2; `session.trust`), and leaves the next
-request when the user takes that back.
+Rules of the workspace are loaded once it is trusted (issue 20, section 2; `session.trust`), and removed from the next
+request when the user revokes that.
 """
 
 from __future__ import annotations
@@ -28,27 +28,25 @@ class RuleKeeper:
         self._services = services
         self._items: dict[str, RulesItem] = {}
         self._given: set[str] = set()
-        """Real paths of what the chat had or could have had; what the user took out does not return by itself."""
+        """Real paths of the rules that the chat had or could have had; rules that the user removed do not rejoin."""
         self._told: frozenset[str] = frozenset()
 
     async def autoload(self, root: Path) -> tuple[list[Message], tuple[str, ...]]:
-        """Return the rules every new chat starts with, as far as they are trusted, and what could not be read."""
+        """Return the trusted rules that every new chat starts with, and the files that could not be read."""
         loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, self._may_read(root))
         return self._messages(item for item in loaded.items if item.real not in self._given), loaded.problems
 
     async def know(self, root: Path) -> None:
-        """Learn what a stored chat could have had: it joins no more by itself."""
+        """Record the rules that a stored chat could have had: they do not join it again."""
         loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, self._may_read(root))
         self._given |= {item.real for item in loaded.items}
 
     async def add_group(self, group: str, root: Path) -> tuple[list[Message], tuple[str, ...]]:
-        """Return the rules of a group the chat does not have yet, and what could not be read.
+        """Return the rules of a group that the chat lacks, and the files that could not be read.
 
-        The user asked for them, so they are trusted as they are now. Without any there is one sentence: the chat has
-        them all.
+        The user asked for them, so their current content is trusted. If the chat has them all, return one sentence.
 
-        Raises:
-            InputError: the group holds nothing at all; says why.
+        Raises: InputError: the group is empty; says why.
         """
         known = frozenset(item.real for item in self._items.values())
         # What the chat has is read, too: it may include a file that was held back.
@@ -66,9 +64,9 @@ class RuleKeeper:
         return self._messages(fresh), loaded.problems
 
     async def changed(self, view: View, root: Path) -> tuple[tuple[Message, ...], tuple[str, ...]]:
-        """Return the rule messages whose file has changed, with their new text, and new problems of reading.
+        """Return the rule messages of changed files with their new text, and new read errors.
 
-        The new text of a file that is trusted by its content waits; the chat keeps the one that is trusted.
+        A new text of a file that is trusted by content waits; the chat keeps the trusted one.
         """
         if not self._items:
             return (), ()
@@ -83,13 +81,13 @@ class RuleKeeper:
         return self._replacements(view, taken), new_problems
 
     def distrusted(self, view: View, root: Path) -> tuple[Message, ...]:
-        """Return the rule messages of files that are not trusted any more."""
+        """Return the rule messages of files that are no longer trusted."""
         gone = {path for path in self._items if self.is_distrusted(path, root)}
-        self._given -= {self._items[path].real for path in gone}  # trusted again they join again
+        self._given -= {self._items[path].real for path in gone}  # when trusted again they join again
         return tuple(one for one in view.messages if one.tag == RULES_TAG and one.path in gone) if gone else ()
 
     def is_distrusted(self, label: str, root: Path) -> bool:
-        """Return whether a rule file of the chat may not be read any more."""
+        """Return whether a rule file of the chat may no longer be read."""
         item = self._items.get(label)
         return item is not None and item.of_folder and not self._may_read(root)(item)
 
@@ -103,7 +101,7 @@ class RuleKeeper:
             loaded = await asyncio.to_thread(load_named, rules, group, root, (), may_read)
             found = [item for item in loaded.items if item.path in labels]
             fresh += found
-            # One that was trusted with another content stays as the chat has it; the others are `distrusted`.
+            # A file that was trusted with other content keeps its text in the chat; the others are `distrusted`.
             held = [item for item in loaded.held_back if item.path in labels and not self._was_trusted(item, root)]
             self._items.update({item.path: item for item in (*held, *found)})
         return self._replacements(view, fresh)

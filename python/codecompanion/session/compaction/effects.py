@@ -74,7 +74,7 @@ class EffectRunner(msgspec.Struct):
     queued: Callable[[], Sequence[str]] = tuple
     """What waits to be sent."""
     outside: Callable[[Sequence[Message]], Sequence[Source]] = lambda messages: ()
-    """The sources of messages that narrow grants: a memory made of them keeps these."""
+    """The sources that narrow grants, among the summarized messages: a memory made of them keeps these."""
     last_flush: LastFlush = msgspec.field(default_factory=LastFlush)
     _writer: StateWriter | None = None
     _order: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)

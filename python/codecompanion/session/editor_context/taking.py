@@ -30,7 +30,7 @@ LATE_LIMIT_S = 60.0
 """The editor has time limits of its own for what is slow; this one is for an editor that says nothing at all."""
 LABEL = "reading the editor"
 _CHOSEN = frozenset({"buffer", "selection", "file", "diff"})
-"""Items that show one text the user means (a diff has none of the secrets already); the others bring what there is."""
+"""Items that show a single text chosen by the user (a diff already has no secrets); the others show any text."""
 _SHOWN_LINES = 12
 """So many of its lines are in the fold below the message; K shows all."""
 
@@ -159,7 +159,7 @@ class MentionedContext:
 
 
 def _without_secrets(item: EditorItem) -> EditorItem:
-    """Return what an item brings of texts that the user did not choose one by one, without secrets (issue 20)."""
+    """Return the texts of an item that the user did not choose individually, without secrets (issue 20)."""
     if item.name in _CHOSEN:
         return item
 

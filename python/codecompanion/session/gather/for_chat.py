@@ -35,9 +35,9 @@ UTILITY_SHARE = 0.35
 class ProjectGatherer:
     """Gathers for all chats of a host.
 
-    `index_of` gives the index of a folder; `vectors` those in use, None = none; `environment` is the user's, for the
-    team's program. `may_use` says which files of a project may be believed, None = all; `is_trusted` in which folders
-    that program runs. The settings are asked for each question, so that a change takes effect at once (R-264).
+    `index_of` returns the index of a folder; `vectors` those in use, None = none; `environment` is the user's, for the
+    team's program. `may_use` decides which files of a project may be used, None = all; `is_trusted` in which folders
+    that program runs. The settings are read for each question, so that a change applies at once (R-264).
     """
 
     def __init__(

@@ -28,11 +28,11 @@ from codecompanion.workspace.syntax.languages import language_of
 
 Check = Callable[[], None]
 MayUse = Callable[[Path, Path, bytes, bool], bool]
-"""Whether a file of a project (root, path, content) may be believed; the last one: whether it is run (issue 20)."""
+"""Whether a file of a project (root, path, content) may be used; the last argument: whether it is run (issue 20)."""
 
 
 def use_all(root: Path, path: Path, content: bytes, runs: bool) -> bool:
-    """Use everything: the user named the folder for this question (the command line)."""
+    """Allow every file: the user named the folder for this question (the command line)."""
     del root, path, content, runs
     return True
 
@@ -154,9 +154,9 @@ def read_architecture(code: ProjectCode, check: Check) -> list[Snippet]:
 
 
 def read_memories(code: ProjectCode, settings: GatheredMemorySettings, may_use: MayUse, check: Check) -> list[Snippet]:
-    """Return the memories of the user and the project as one text (R-241, R-242); missing files say nothing.
+    """Return the memories of the user and the project as one text (R-241, R-242); missing files are ignored.
 
-    Those of the project are used once it is trusted (issue 20, section 2).
+    The project's memories are used once it is trusted (issue 20, section 2).
     """
     users, projects = Path(settings.user).expanduser(), _below(code.root, settings.project)
     is_trusted = lambda content: may_use(code.root, projects, content, False)  # noqa: E731
@@ -170,7 +170,7 @@ def read_memories(code: ProjectCode, settings: GatheredMemorySettings, may_use: 
 
 
 def beside(source: GatherSource, text: str) -> Snippet:
-    """Return a text that is not made of a file's lines, without its secrets: nobody chose to send it."""
+    """Return a text that is not a file, without its secrets: the user did not choose to send it."""
     shown = hide_secrets(text)
     return Snippet(path="", start=0, end=0, text=shown, kind=source, source=source, score=MAX_SCORE)
 

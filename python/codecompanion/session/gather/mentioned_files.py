@@ -149,9 +149,9 @@ def _names(name: str, path: str) -> bool:
 
 
 def _read(code: ProjectCode, path: str, *, is_named: bool) -> tuple[Snippet, int]:
-    """Return a file as a snippet, and its size in bytes; of a very large one its beginning (R-216).
+    """Return a file as a snippet, and its size in bytes; for a very large file only its beginning (R-216).
 
-    One that is not named has no secrets: its values are hidden, or it is empty.
+    In a file that the user did not name, secrets are hidden, or the snippet is empty.
     """
     if path in code.unsaved:
         return whole_file(path, code.unsaved[path] if is_named else code.read(path) or ""), 0

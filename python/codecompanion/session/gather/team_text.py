@@ -20,10 +20,11 @@ _MAX_BYTES = 16 * MAX_CHARS
 
 
 class TeamText:
-    """Reads the team's text as the settings say. `environment`: that of the program.
+    """Reads the team's text as configured. `environment` is that of the program.
 
-    `may_use` is asked about files of the project: the one that is read, and those that the command names. The command
-    runs in the project's folder, which may give it modules and settings, so that must be one that `is_trusted`.
+    `may_use` decides about files of the project: the one that is read, and those that the command names. The command
+    runs in the project's folder, which could provide modules and settings for it, so the folder must be one that
+    `is_trusted`.
     """
 
     def __init__(
@@ -38,10 +39,9 @@ class TeamText:
         self._kept = dict[str, tuple[float, str]]()
 
     async def read(self, root: Path) -> str:
-        """Return the text for a project, "" = there is none.
+        """Return the text for a project, "" if there is none.
 
-        Raises:
-            ToolError: the program or the file cannot be used, or the folder is not trusted; says why.
+        Raises: ToolError: the program or the file cannot be used, or the folder is not trusted; says why.
         """
         if not self.settings.command:
             return await asyncio.to_thread(self._read_file, root) if self.settings.file else ""
@@ -55,7 +55,7 @@ class TeamText:
         return text
 
     def _may_run(self, root: Path) -> bool:
-        """Return whether the project and every file of it that the command names are trusted."""
+        """Return whether the project and all of its files that the command names are trusted."""
         if not self._is_trusted(root):
             return False
         files = (root / word for word in self.settings.command if not Path(word).is_absolute())

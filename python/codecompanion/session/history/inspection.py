@@ -35,11 +35,10 @@ def _none(source: Source) -> bool:
 def inspect(control: ContextControl, log: ChatLog, narrows: Callable[[Source], bool] = _none) -> dict[str, Any]:
     """Return `{rows, total, window, guess, reserve, cost}`: one row per message of the next request.
 
-    `total` is the meter's figure, `reserve` what is kept free for the reply, `guess` what is said of a window that
-    nobody knows, "" when somebody does. The sum of the rows is what the meter shows. `cache` says whether the provider
-    will likely find the message in its cache (`hit`, `miss`, "" = it has none), `cost` what it will then cost in US
-    dollars, None when the price is unknown. `source`: where the text comes from when not from the user, the model or
-    us; `narrows`: whether it narrows what runs unasked.
+    `total` is the meter's value and the sum of the rows, `reserve` the room for the reply, `guess` a note about a
+    window of unknown size, else "". `cache` is the expected cache result of the message (`hit`, `miss`, "" = no cache),
+    `cost` its price in US dollars, None if the price is unknown. `source` is the origin of a text that is not from the
+    user, the model or the plugin; `narrows` is true if it narrows grants.
     """
     view, shaped = log.view, control.shaper.current()
     total, reasons = shaped.measure.tokens, _reasons(control, view.messages)

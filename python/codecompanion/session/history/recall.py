@@ -96,7 +96,7 @@ class Removed:
         return self._listed(one), self._text(one.message)
 
     def sources_of_stored(self, sha256: str) -> tuple[Source, ...]:
-        """Return where the stored text of a long result comes from; blocks."""
+        """Return the sources of the stored text of a long result; blocks."""
         events = self._store.load_events(self._log.chat_id)
         added = (event.payload.message for event in events if isinstance(event.payload, MessageAdded))
         found = [message for message in added if message.blob == sha256]

@@ -1,9 +1,9 @@
-"""The servers that a project brings along (`.mcp.json`), used once the user trusts the file, and Claude Desktop's.
+"""The MCP servers of a project (`.mcp.json`), used once the user trusts the file, and those of Claude Desktop.
 
-What is trusted is in `session.trust` (issue 20, section 2): about a folder, a file and its content. Without it none of
-a file's servers runs: one that ran for what the file said before has ended. It is looked up before each request, so
-that what is revoked in another chat, or in another Neovim, ends servers here, too. Claude Desktop's file is the user's
-own, and read only when the configuration says so.
+`session.trust` decides (issue 20, section 2) about a folder, or a file with its content. Without trust none of a file's
+servers runs, and a running one ends. The files are checked before each request, so that a decision revoked in another
+chat or Neovim ends servers here, too. Claude Desktop's file belongs to the user, and is read only if the configuration
+says so.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from codecompanion.wire.events import Severity
 
 
 class FileServers:
-    """The servers of files, by folder. `chats` are the open ones by id."""
+    """The servers of files, by folder. `chats` are the open chats by id."""
 
     def __init__(self, servers: McpServers, services: Services, chats: Callable[[], Mapping[str, Chat]]) -> None:
         self._servers, self._services, self._chats = servers, services, chats
@@ -32,14 +32,14 @@ class FileServers:
         self._lock = asyncio.Lock()
 
     async def look(self, chat: Chat) -> None:
-        """Read the files of a chat's folder again; use what is trusted, end what is not."""
+        """Read the files of a chat's folder again; start trusted servers, stop the others."""
         async with self._lock:
             changed = await self._look(chat, chat.root())
         if changed and not chat.control.purpose:
             await tell_waiting(chat)
 
     async def _look(self, chat: Chat, root: Path) -> bool:
-        """Do it; return whether a file is another one, or is trusted or not any more."""
+        """Update the servers; return whether a file or its trust has changed."""
         before = self._files.get(root, [])
         found = await self._read(root)
         if not found and not before:
@@ -57,7 +57,7 @@ class FileServers:
         return before != found
 
     async def _read(self, root: Path) -> list[tuple[ServerFile, bool]]:
-        """Return the files of a folder as they are now, and whether their servers may be used."""
+        """Return the current files of a folder, and whether their servers may be used."""
         files = await asyncio.to_thread(server_files, self._services.settings.mcp, root, self._services.environment)
         trust = self._services.trust
         return [
@@ -91,7 +91,7 @@ class FileServers:
     # ---- the page
 
     async def files(self, root: Path) -> list[dict[str, Any]]:
-        """Return what the page says of the files of a folder."""
+        """Return the description of a folder's files for the page."""
         return [
             {
                 "path": str(file.path),

@@ -1,6 +1,6 @@
-"""Files of other programs that name MCP servers: the project's `.mcp.json`, and Claude Desktop's. Reading them alone.
+"""Read the files of other programs that name MCP servers: the project's `.mcp.json`, and Claude Desktop's.
 
-Whether their servers are used is in `file_servers`.
+`file_servers` decides whether their servers are used.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ NAME = ".mcp.json"
 
 
 class ServerFile(msgspec.Struct, frozen=True):
-    """A file as it is now. `problem`: the sentence why none of its servers can be used, "" when they can.
+    """The current state of a file. `problem`: why none of its servers can be used, "" if they can.
 
-    `is_users`: it is the user's own, whatever folder is worked in. `text` is what the file says. `sha256` is that of
-    the file and of those of the folder that its command lines name.
+    `is_users`: it belongs to the user, in whatever folder. `text` is its content. `sha256` covers the file and the
+    files of the folder that its command lines name.
     """
 
     path: Path
@@ -44,7 +44,7 @@ class ServerFile(msgspec.Struct, frozen=True):
 
 
 def server_files(mcp: McpSettings, root: Path, environment: Mapping[str, str]) -> list[ServerFile]:
-    """Return the files that are there and may be used, the one that counts first first. Blocks for a moment."""
+    """Return the existing files that may be used, the one with precedence first. Blocks briefly."""
     return [
         read_server_file(path, environment, is_users=is_users)
         for path, is_users in _places(mcp, root)
@@ -69,7 +69,7 @@ def claude_desktop_file() -> Path:
 
 
 def read_server_file(path: Path, environment: Mapping[str, str], *, is_users: bool = False) -> ServerFile:
-    """Return a file as it is now. Blocks for a moment."""
+    """Return the current state of a file. Blocks briefly."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)

@@ -180,7 +180,7 @@ def _question(
 
 
 def _is_secret(name: str, field: Mapping[str, Any]) -> bool:
-    """Return whether a value is typed masked and kept nowhere: a password by its schema, its name or its title."""
+    """Return whether a value is masked and never stored: a password by its schema, its name or its title."""
     if field.get("format") == "password" or field.get("writeOnly") is True:
         return True
     if field.get("type", "string") != "string" or _choices(field):

@@ -217,9 +217,9 @@ class McpServers:
         return False
 
     def _folder_of(self, entry: Entry, workspace: Path) -> Path:
-        """Return the folder a server starts in: a workspace that is not trusted would give it modules and settings.
+        """Return the folder a server starts in; not an untrusted workspace, which could provide modules and settings.
 
-        `python -m server` and `npx server` take what lies in the working folder first.
+        `python -m server` and `npx server` load files from the working folder first.
         """
         is_of_workspace = bool(entry.source) and Path(entry.source).parent == workspace  # trusted with its file
         return workspace if is_of_workspace or self._services.trust.is_trusted(workspace) else Path.home()

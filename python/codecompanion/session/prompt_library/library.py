@@ -1,7 +1,7 @@
-"""Reads the prompts of the user's folders and of the project.
+"""Read the prompts in the user's folders and of the project.
 
-A project's prompt is data from a repository: its text is not given to the editor before the user trusts the folder, or
-the file with this content (`session.trust`).
+A project's prompt is data from a repository: the editor gets its text only after the user trusts the folder, or the
+file with this content (`session.trust`).
 """
 
 from __future__ import annotations

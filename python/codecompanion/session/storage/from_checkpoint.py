@@ -56,7 +56,7 @@ async def restore_chat(services: Services, wanted: str, cwd: str) -> dict[str, A
     note = describe(state, chat)
     await durable(services.store.acquire(chat_id))
     try:
-        # Its newest checkpoint says how far the chat had come: it has come no less far now (`missing_chats`).
+        # Its newest checkpoint says how far the chat had come; that has not changed (`missing_chats`).
         reached = 0 if events else (await asyncio.to_thread(keeping.checkpoints.reached)).get(file_name(chat), 0)
         payloads = _payloads(services, state, chat, note, cwd)
         await durable(services.store.append(chat_id, payloads, after_seq=reached))

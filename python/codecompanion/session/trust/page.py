@@ -107,8 +107,8 @@ async def _decide(services: Services, root: Path, request: ChangeTrust, found: l
     shown = [FileHash(one.path, one.sha256) for one in request.files]
     match request.what:
         case "folder":
-            # Files that start programs are trusted as shown; the command shows nothing, so there their current content
-            # counts.
+            # Files that start programs are trusted with the content shown. The command shows none, so it trusts the
+            # current content.
             now = [one.hash for one in found if one.runs and not one.leads_out]
             programs = shown if request.folder else now
             await trust.trust_folder(folder, programs, identity=request.identity)

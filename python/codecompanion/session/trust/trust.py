@@ -29,7 +29,7 @@ LOCK_LIMIT_S = 5.0
 DENIED = "!"
 
 Why = Literal["", "user", "setup", "off"]
-"""Why a folder is trusted: it is not, by the user, by `trust.folders`, or because `trust.enabled` is false."""
+"""The reason for trust: "" (not trusted), the user's decision, `trust.folders`, or `trust.enabled` being false."""
 
 
 class Trust:
@@ -103,7 +103,7 @@ class Trust:
         return covers(folder, real) and self._neovim_says(real) == sha256
 
     def decisions(self) -> Decisions:
-        """Return the current decisions, by any Neovim."""
+        """Return the current decisions, made in any Neovim."""
         if self._file is None:
             return self._known
         stamp = _stamp_of(self._file)
@@ -186,7 +186,7 @@ class Trust:
                 await asyncio.to_thread(self._write, self._file, change)
         except (OSError, TimeoutError) as error:
             why = getattr(error, "strerror", None) or "another Neovim is writing to it"
-            raise InputError(f"Nothing was changed: {self._file} cannot be written ({why}).") from error
+            raise InputError(f"Decision not saved: cannot write to {self._file} ({why}).") from error
 
     def _write(self, file: Path, change: Callable[[Decisions], Decisions]) -> None:
         from codecompanion.store.files.durable_files import write_durably
@@ -211,7 +211,7 @@ class Trust:
             return Decisions(), ""
         except (OSError, ValueError, *NOT_READABLE) as error:
             why = getattr(error, "strerror", None) or "it is damaged"
-            problem = f"No folder is trusted: {file} cannot be read ({why}). The next decision begins a new file."
+            problem = f"No folder is trusted: {file} cannot be read ({why}). The next decision starts a new file."
             self._report(problem)
             return Decisions(), problem
 

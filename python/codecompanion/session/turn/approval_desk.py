@@ -94,7 +94,7 @@ class ApprovalDesk:
         return Verdict(accepted=Accepted(question.before, question.after, given.text))
 
     def grant(self, question: ApprovalQuestion, decision: Decision, *, family: bool = False) -> None:
-        """Remember what an answer grants."""
+        """Record the grant of an answer."""
         granted = self.approvals.after(question, decision, family=family)
         if granted != self.approvals:
             self.approvals = granted
@@ -124,10 +124,9 @@ class ApprovalDesk:
         return given
 
     def answer(self, given: Approve) -> None:
-        """Pass the user's answer on.
+        """Pass on the user's answer.
 
-        Raises:
-            InputError: nothing is being asked about that call (any more).
+        Raises: InputError: no question about that call is open (any more).
         """
         _, waiting = self._open.get(given.call_id, (None, None))
         if waiting is None or waiting.done():

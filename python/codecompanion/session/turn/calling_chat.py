@@ -35,13 +35,13 @@ class ForTools:
             self._services.emit(StateEvent(chat=self._chat_id, state=State.RUNNING_TOOLS.value, label=label))
 
     async def attach_image(self, name: str, content: bytes, source: Source) -> None:
-        """Attach an image of that source to the next request."""
+        """Attach an image from that source to the next request."""
         message, _ = await asyncio.to_thread(image_attachment, name, content, self._services.new_token())
         await asyncio.to_thread(self._services.store.put_blob, content)
         await self._attach(with_changes(message, sources=(source,)))
 
     async def ask_to_repeat(self, question: ApprovalQuestion) -> str | None:
-        """Ask whether a command runs again with the network, or outside; in YOLO mode nobody is there to be asked."""
+        """Ask whether a command runs again with the network or outside; in YOLO mode the user is not asked."""
         if question.place == "network" and self._desk.approvals.reaches(question.hosts) and not question.narrowed:
             return "always"
         if self._desk.approvals.yolo:
@@ -65,5 +65,5 @@ class ForTools:
         return "asked" if given.decision in ("once", "always") else ""
 
     def granted_hosts(self) -> frozenset[str]:
-        """Return the hosts that "always" has allowed commands of this chat to reach."""
+        """Return the hosts that "always" allows commands of this chat to reach."""
         return self._desk.approvals.hosts

@@ -1,7 +1,7 @@
-"""What "always" has granted in a chat: listed, taken back, and kept for when the chat is opened again.
+"""The "always" grants of a chat: listed, revoked, and stored for when the chat is opened again.
 
-Kept grants hold only in the workspace they were given in. Prefixes of commands, which earlier versions kept, are asked
-about again. They are no history: a copy of the chat does not have them.
+Stored grants apply only in the workspace they were given in. Command prefixes, which earlier versions stored, ask
+again. Grants are not history: a copy of the chat does not have them.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ class ToolRound:
     async def _with_sources(
         self, tool: Tool, arguments: Mapping[str, Any], output: ToolOutput, context: ToolContext
     ) -> ToolOutput:
-        """Return the result with where it comes from; what the call wrote keeps what the chat was made of."""
+        """Return the result with its sources; files that the call wrote get the sources of the chat."""
         parts, outside = self._parts, self._parts.narrowing.of_turn(self._turn_id)
         if outside and output.change is not None:
             parts.narrowing.has_changed_files = True
@@ -215,9 +215,9 @@ class ToolRound:
         return msgspec.structs.replace(output, sources=parts.narrowing.to_log(tool.spec.name, sources))
 
     async def _without_keys(self, output: ToolOutput, *, printed: bool) -> ToolOutput:
-        """Take known keys out of a result: nothing has stored, shown or sent it yet.
+        """Remove known keys from a result, before it is stored, shown or sent.
 
-        `printed`: by a command or a server, so keys that say whose they are are hidden, too (issue 20).
+        `printed`: by a command or a server, so keys that name their provider are hidden, too (issue 20).
         """
         known, change = self._services.known_secrets.hide, output.change
 

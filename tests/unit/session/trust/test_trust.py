@@ -168,7 +168,7 @@ async def test_a_decision_that_cannot_be_stored_is_refused(repo: Path, tmp_path:
     """No decision counts that the next Neovim would not know."""
     (tmp_path / "data").write_text("a file")
     trust = Trust(tmp_path / "data" / "trust.json")
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="Decision not saved: cannot write to"):
         await trust.trust_folder(folder_of(repo))
     assert not trust.is_trusted(repo)
 
