@@ -29,7 +29,7 @@ from codecompanion.store.files.durable_files import write_whole
 FOLDER = "owners"
 _CLAIMS = ".chats"
 REBUILDING = "rebuilding.lock"
-"""Held by the one host that brings chats back from their checkpoints."""
+"""Held by the one host that restores chats from their checkpoints."""
 LEFTOVER_AGE_S = 3_600.0  # a lock file this old that nobody locks belongs to a process that died
 
 

@@ -36,7 +36,7 @@ from codecompanion.store.store import Clock, Report, Store, suspicion_of
 
 _LOG = logging.getLogger(__name__)
 _OURS, _ENOUGH = frozenset({"chats", "events", "leases", "message_text"}), 2
-"""Tables that every version had; a damaged file may have lost some, other programs have one of a name."""
+"""Tables of every version; a damaged file may have lost some, and other programs may have one of these names."""
 
 
 def log_problem(problem: StoreError) -> None:
@@ -114,7 +114,7 @@ def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Conne
 
 
 def _set_foreign_aside(path: Path, now: float) -> StoreCorrupt | None:
-    """Give a folder, or the database of another program, another name; return what to say of it."""
+    """Rename a folder, or the database of another program; return a notice about it."""
     what = ""
     if path.is_dir():
         what = "a folder"
@@ -139,13 +139,13 @@ def _set_foreign_aside(path: Path, now: float) -> StoreCorrupt | None:
 
 
 def _was_emptied(path: Path) -> bool:
-    """Return whether nothing is left of a database that was in use here, as the list of its marks says."""
+    """Return whether a database that was in use here is empty now, according to its list of marks."""
     is_there = path.exists() and path.stat().st_size > 0
     return not is_there and marks.read_belonging(path.resolve()) is not None
 
 
 def _lost_frames(connection: sqlite3.Connection, commits: int) -> int:
-    """Return how many pages of the write-ahead log SQLite passed over, because what is before them is damaged."""
+    """Return the number of pages in the write-ahead log that SQLite skipped because of earlier damage."""
     _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     return max(0, commits - int(frames))
 
@@ -166,14 +166,14 @@ def _open_sound(path: Path) -> sqlite3.Connection:
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Migrate; a version that does not go with the tables is damage: another program wrote the file from a dump."""
+    """Migrate the file; a version that does not match the tables is damage: another program wrote it from a dump."""
     found = version_of(connection)
     if found < 0 or (not found and connection.execute("SELECT 1 FROM sqlite_master").fetchone()):
         raise damage(f"the file has tables, and the version {found}")
     try:
         migrate(connection, str(path))
     except sqlite3.OperationalError as error:
-        if primary_code(error) == sqlite3.SQLITE_ERROR:  # a statement that does not go with the tables
+        if primary_code(error) == sqlite3.SQLITE_ERROR:  # a statement that does not match the tables
             raise damage(f"the tables are not those of version {found}: {error}") from error
         raise
 

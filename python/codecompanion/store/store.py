@@ -87,14 +87,13 @@ class Store:
     # ---- the log
 
     def append(self, chat_id: str, payloads: Iterable[EventPayload], *, after_seq: int = 0) -> Future[list[LogEvent]]:
-        """Append to the chat's log, all or nothing; the future gives the events with their seqs once they are on disk.
+        """Append to the chat's log atomically; the future returns the events with their seqs once they are on disk.
 
-        Appends to one chat are written in the order of the calls. `after_seq`: the numbers begin after it, although
-        the chat does not reach so far.
+        Appends to one chat are written in call order. `after_seq`: numbering continues after it, even if the log ends
+        earlier.
 
-        Raises (in the future):
-            LeaseHeld: another host owns the chat.
-            StoreUnavailable: nothing was stored (disk full, read-only …); the same append may be tried again.
+        Raises (in the future): LeaseHeld: another host owns the chat. StoreUnavailable: nothing was stored (disk full,
+        read-only …); the same append may be retried.
         """
         batch, now = tuple(payloads), self._clock()
 
@@ -117,7 +116,7 @@ class Store:
         return self._decode(chat_id, rows, unreadable)
 
     def read_log(self, chat_id: str) -> tuple[list[LogEvent], list[int]]:
-        """Return the chat's events, and the numbers of those that are damaged; nothing is reported."""
+        """Return the chat's events, and the numbers of damaged ones; reports nothing."""
         with self._reading() as connection:
             rows, unreadable = events.read_rows(connection, chat_id)
         found, damaged = events.decode_rows(rows)
@@ -127,11 +126,10 @@ class Store:
         return found, missing
 
     def restore_messages(self, chat_id: str, restored: Mapping[int, Message]) -> Future[int]:
-        """Write messages where the log is damaged, by their numbers; the future gives how many were written.
+        """Write messages where the log is damaged, by number; the future returns how many were written.
 
-        Raises (in the future):
-            LeaseHeld: another host owns the chat.
-            StoreError: a page is damaged: the file is repaired when it is opened the next time.
+        Raises (in the future): LeaseHeld: another host owns the chat. StoreError: a page is damaged: the file is
+        repaired when it is opened next.
         """
         now = self._clock()
 
@@ -147,7 +145,7 @@ class Store:
             return dict(connection.execute("SELECT chat_id, last_seq FROM chats"))
 
     def restore_totals(self) -> Future[list[str]]:
-        """Count chats again whose row of totals is damaged or missing; the future gives their ids."""
+        """Recount chats whose row of totals is damaged or missing; the future returns their ids."""
         return self._writer.submit(events.restore_totals)
 
     def list_sessions(self, cwd: str | None = None, limit: int = 100, chat_id: str | None = None) -> list[SessionInfo]:

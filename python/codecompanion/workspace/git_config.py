@@ -25,7 +25,7 @@ MAX_DEPTH = 10
 """Depth of nested includes, the same limit as git's."""
 MAX_FILES = 1_000
 UNREAD = "(not read)"
-"""Key for the unread files that a file names."""
+"""Key of the entry that represents included files left unread."""
 _SECTION = regex(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _KEY = regex(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*")
 _CONTINUED = regex(r"\\\r?\n")

@@ -80,9 +80,9 @@ class ListedFiles(msgspec.Struct, frozen=True):
 
 
 class FileText(msgspec.Struct, frozen=True):
-    """What stands in a file, without secrets; `why_not` "" or why it is left out: binary, generated, too large.
+    """The text of a file, without secrets; `why_not` "" or why it is left out: binary, generated, too large.
 
-    "secret: …" says which secret a file holds that is withheld.
+    "secret: …" names the secret in a withheld file.
     """
 
     content: bytes = b""

@@ -183,7 +183,7 @@ def _kind_of(path: str, text: str) -> str:
 
 
 def _lowered(text: str) -> str:
-    """Return the text in lower case with the same length, although one capital letter lowers to two."""
+    """Return the text in lower case at the same length, although one capital letter (İ) would become two characters."""
     return text.replace("\u0130", "I").lower()
 
 

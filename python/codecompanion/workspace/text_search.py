@@ -73,10 +73,9 @@ def files_with(
 
 
 def _ripgrep(root: Path, terms: Sequence[str], choice: Choice, check: Check, deadline: float) -> Ended:
-    """Search by ripgrep, without the user's configuration of it: that may name a program that reads each file.
+    """Search with ripgrep, without the user's configuration, which may name a program that reads each file.
 
-    Raises:
-        OSError: there is none.
+    Raises: OSError: ripgrep is missing.
     """
     options = ["--no-config", "--files-with-matches", "--null", "--ignore-case", "--fixed-strings", "--no-messages"]
     options += ["--no-require-git", f"--max-filesize={choice.max_bytes}"]

@@ -1,9 +1,9 @@
-"""Last resort for a damaged database: events picked from the pages themselves, without the tree above them.
+"""Last resort for a damaged database: read events from the pages themselves, without the tree above them.
 
-One lost page high up in a B-tree hides thousands of sound ones below it. A row of `events` is recognised by its shape:
-a leaf cell of a rowid table with the columns NULL (the id), text, integer, text, real, text, blob, and the checksum
-that rows of newer versions have. The format is the
-"SQLite Database File Format" page (sections 1.6 B-tree pages, 2.1 record format); pages are 4,096 bytes, all usable.
+One lost page high up in a B-tree hides thousands of intact ones below it. A row of `events` is recognized by its
+format: a leaf cell of a rowid table with the columns NULL (the id), text, integer, text, real, text, blob, and the
+checksum that rows of newer versions have. The format is documented on the page "SQLite Database File Format" (sections
+1.6 B-tree pages, 2.1 record format); pages are 4,096 bytes, all usable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _NoRow(Exception):
 
 
 def carve_events(path: Path) -> Iterator[CarvedRow]:
-    """Yield (chat_id, seq, ts, payload, checksum) of every row that is whole, in the order of the pages."""
+    """Yield (chat_id, seq, ts, payload, checksum) of every complete row, in page order."""
     pages = path.stat().st_size // PAGE_BYTES
     with path.open("rb") as file:
 

@@ -203,10 +203,10 @@ def _is_foreign(path: Path, listed: Belonging) -> bool:
 
 
 def committed_frames(path: Path) -> int:
-    """Return how many pages of the write-ahead log were committed, going by the frames' headers alone; 0 = no log.
+    """Return the number of committed pages in the write-ahead log, from the frame headers alone; 0 = no log.
 
-    SQLite ends its reading at the first damaged frame, and says nothing of those after it. A frame belongs to the log
-    when it has the salt of the log's header: those of earlier logs have others ("WAL File Format").
+    SQLite stops reading at the first damaged frame, and does not report the frames after it. A frame belongs to the log
+    if it has the salt of the log's header: frames of earlier logs have others ("WAL File Format").
     """
     salts, commits = list[bytes](), list[bool]()
     with contextlib.suppress(OSError), beside(path, "-wal").open("rb") as log:
@@ -222,14 +222,14 @@ def committed_frames(path: Path) -> int:
         return 0
     ours = header[16:24]
     if ours not in salts[:2]:
-        if _is_header_sound(header):  # just begun: the frames are those of the log before
+        if _is_header_sound(header):  # just started: the frames are from the previous log
             return 0
         ours = salts[0]
     return max((at for at, salt in enumerate(salts, 1) if salt == ours and commits[at - 1]), default=0)
 
 
 def _is_header_sound(header: bytes) -> bool:
-    """Return whether the header of a write-ahead log has the checksum it says."""
+    """Return whether the header of a write-ahead log matches its checksum."""
     if len(header) < _WAL_HEADER:
         return False
     order: Literal["big", "little"] = "big" if header[3] & 1 else "little"

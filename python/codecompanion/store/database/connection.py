@@ -86,9 +86,9 @@ def told_as_ours(path: Path | None) -> Iterator[None]:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create the folder with mode 0700. One that exists keeps its mode: others may share it (issue 20).
+    """Create the folder with mode 0700. An existing one keeps its mode: others may share it (issue 20).
 
-    The files in it are 0600 all the same; `:checkhealth` names a folder in which others can replace them.
+    Its files still get mode 0600; `:checkhealth` names a folder in which others can replace them.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 

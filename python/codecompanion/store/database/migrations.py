@@ -132,7 +132,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         "ALTER TABLE chats ADD COLUMN purpose TEXT NOT NULL DEFAULT ''",
     ),
     (
-        # Checksums (`checksum`). Rows of older versions have none: giving them one would read and write the whole file.
+        # Checksums (`checksum`). Rows of older versions have none: adding them would read and write the whole file.
         add_checksums,
     ),
 )

@@ -36,7 +36,7 @@ FOLDER = "transcripts"
 KEPT, KEPT_BYTES = 10, 32 * 1024 * 1024
 ALL_BYTES = 512 * 1024 * 1024
 REACHED = "logSeq"
-"""The number of the newest event of the log at a checkpoint; the first key after the checksum."""
+"""The number of the newest log event at a checkpoint; the first key after the checksum."""
 _HEAD_BYTES = 64
 _REACHED = regex(rb'\{(?:"crc":"[0-9a-f]{8}",)?"logSeq":(\d{1,15})\b')
 _CHECKSUM = regex(rb'\{"crc":"([0-9a-f]{8})",')
@@ -184,9 +184,9 @@ class CheckpointFiles:
             return _load(path, "checkpoint").raw if path.exists() else None
 
     def reached(self) -> dict[str, int]:
-        """Return how far the log of each chat had come at its newest checkpoint, by `file_name`; 0 = not known.
+        """Return how far the log of each chat had come at its newest checkpoint, by `file_name`; 0 = unknown.
 
-        Reads the first bytes of each file: measured 0.1 ms a chat on a busy machine.
+        Reads the first bytes of each file: measured 0.1 ms per chat on a busy machine.
         """
         found = {}
         with told_as_ours(self._checkpoints):
@@ -199,10 +199,9 @@ class CheckpointFiles:
         return found
 
     def keep_newest(self, chat_id: str) -> None:
-        """Keep the newest checkpoint of the chat also once there are newer ones.
+        """Keep the newest checkpoint of the chat even when newer ones follow.
 
-        Raises:
-            StoreUnavailable: it could not be kept.
+        Raises: StoreUnavailable: it could not be kept.
         """
         name = file_name(chat_id)
         newest = self._checkpoints / f"{name}.json"
@@ -345,17 +344,16 @@ def _load(path: Path, kind: str) -> StoredPayload:
 
 
 def with_checksum(content: bytes) -> bytes:
-    """Return the JSON object with its checksum as the first key: the CRC-32 of the object without it."""
+    """Return the JSON object with its checksum as the first key: the CRC-32 of the object without the key."""
     if content == b"{}":
         return content
     return b'{"crc":"%08x",' % zlib.crc32(content) + content[1:]
 
 
 def _without_checksum(stored: bytes, path: Path) -> bytes:
-    """Return the object without its checksum; one that was edited, or is of an older version, has none.
+    """Return the object without its checksum; a file that was edited, or is of an older version, has none.
 
-    Raises:
-        StoreCorrupt: the checksum does not match.
+    Raises: StoreCorrupt: the checksum does not match.
     """
     found = _CHECKSUM.match(stored)
     if found is None:

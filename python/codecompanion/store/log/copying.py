@@ -22,11 +22,11 @@ _TAKEN = "chat_id = ?2 AND seq <= ?3 AND type <> 'chat_forked' AND seq NOT IN (S
 
 
 def _xor(one: str, other: str) -> str:
-    """Return the SQL of `one ^ other`, which SQLite does not have."""
+    """Return the SQL for `one ^ other`, an operator that SQLite lacks."""
     return f"(({one} | {other}) - ({one} & {other}))"
 
 
-# The checksum stays that of what was stored: a damaged row is copied as one.
+# The checksum still covers the original bytes, so a copy of a damaged row is detected as damaged.
 _COPY = f"""
     INSERT INTO events(chat_id, seq, turn, ts, type, payload, sum)
     SELECT ?1, place, turn, ts, type, payload, {_xor("sum", _xor("seq", "place"))} FROM (

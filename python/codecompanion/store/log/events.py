@@ -153,7 +153,7 @@ def restore_events(connection: sqlite3.Connection, events: Iterable[tuple[str, L
 
 
 def count_again(connection: sqlite3.Connection, chat_id: str) -> None:
-    """Make the chat's row of totals from its log; without a readable event there is none."""
+    """Rebuild the chat's row of totals from its log; delete it if no event is readable."""
     rows, unreadable = read_rows(connection, chat_id)
     found, damaged = decode_rows(rows)
     if not found:
@@ -166,7 +166,7 @@ def count_again(connection: sqlite3.Connection, chat_id: str) -> None:
 
 
 def restore_messages(connection: sqlite3.Connection, chat_id: str, restored: Mapping[int, Message], now: float) -> int:
-    """Write messages where rows are damaged or gone, by their numbers; return how many were written."""
+    """Replace damaged or missing rows by these messages, by number; return how many were written."""
     for seq, message in restored.items():
         connection.execute("DELETE FROM events WHERE chat_id = ? AND seq = ?", (chat_id, seq))
         insert_event(connection, chat_id, LogEvent(seq, message.ts or now, MessageAdded(message=message)))
@@ -185,9 +185,9 @@ _ORPHANS = """
 
 
 def restore_totals(connection: sqlite3.Connection) -> list[str]:
-    """Make the rows of totals again that are damaged or missing; return the chats they are of.
+    """Rebuild damaged or missing rows of totals; return their chats.
 
-    A row whose chat has no event is dropped: its id was damaged.
+    A row without events is dropped: its id was damaged.
     """
     found = [*damaged_rows(connection), *(chat_id for (chat_id,) in connection.execute(_ORPHANS))]
     for chat_id in found:

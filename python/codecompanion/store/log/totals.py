@@ -134,7 +134,7 @@ def save_totals(connection: sqlite3.Connection, chat_id: str, totals: Totals) ->
 
 
 def damaged_rows(connection: sqlite3.Connection) -> list[str]:
-    """Return the chats whose row of totals is not as it was written; the log of each still tells all of it."""
+    """Return the chats whose row of totals is damaged; their logs still contain the data."""
     return [str(row[1]) for row in connection.execute(_SELECT_SUMS) if not is_row_sound(row[1:], row[0])]
 
 
