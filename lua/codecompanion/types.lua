@@ -580,7 +580,7 @@
 ---@field chat string
 ---@field server string
 
----What of the chat's folder is not loaded until the user trusts it, in words; "" = nothing waits any more.
+---The files of the chat's folder that wait for the user's trust, as text; "" = none waits any more.
 ---@class CodeCompanion.Event.TrustWaits
 ---@field type "trust_waits"
 ---@field chat string
@@ -891,14 +891,14 @@
 ---@field cwd? string
 ---@field limit? integer
 
----→ `{text, chats: [{chat, title, time, messages, lost}]}`: what checkpoints have and the database lacks.
+---→ `{text, chats: [{chat, title, time, messages, lost}]}`: chats that checkpoints have and the database lacks.
 ---
----`text` is one sentence, "" when nothing is missing; `time` in ms; `lost` -1: the chat is there, but ends earlier.
+---`text` is one sentence, "" if none is missing; `time` in ms; `lost` -1: the chat exists, but ends earlier.
 ---@class CodeCompanion.Request.ListMissing
 ---@field id? integer
 ---@field chat? string
 
----→ one sentence. Bring back every missing chat from its checkpoint.
+---→ one sentence. Restore every missing chat from its checkpoint.
 ---@class CodeCompanion.Request.BringBack
 ---@field id? integer
 ---@field chat? string
@@ -1010,16 +1010,16 @@
 ---@field folders? string[]
 ---@field own_folder? string
 
----A file of a folder, as it was shown.
+---A file of a folder with the hash of the content shown.
 ---@class CodeCompanion.Wire.ShownFile
 ---@field path string
 ---@field sha256 string
 
----→ one sentence. Trust a folder or files, take that back, or say no more of what waits (`silence`).
+---→ one sentence. Trust a folder or files, revoke that, or silence the reminder of waiting files (`silence`).
 ---
----`folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: those that are
----trusted as they were shown; with what "folder", those of it that start programs. `path`: a file that is trusted as
----it is now, or what `revoke` is about, "" = the folder.
+---`folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: the files trusted
+---with the content shown; with what "folder", those that start programs. `path`: a file to trust with its current
+---content, or the subject of `revoke`, "" = the folder.
 ---@class CodeCompanion.Request.ChangeTrust
 ---@field id? integer
 ---@field chat? string
@@ -1081,7 +1081,7 @@
 ---@field turn? integer|nil
 ---@field width? integer
 
----→ `{title, text, said}`: what ran, as Markdown, of the chat `of` or of all; with `file` it is written there.
+---→ `{title, text, said}`: the audit log as Markdown, for the chat `of` or all; `file` is the export's target.
 ---@class CodeCompanion.Request.ShowAudit
 ---@field id? integer
 ---@field chat? string
@@ -1243,8 +1243,8 @@
 
 ---Return the MCP servers of a folder, a table each: state, tools with their sizes, resources, prompts, log.
 ---
----The folder (`root`) is that of the chat, `cwd` where the host has no such chat open. And the files that bring some
----(`files`): path, names of the servers, whether it is trusted, what is wrong with it.
+---The folder (`root`) is that of the chat, or `cwd` if the host has no such chat open. `files` are the files that name
+---servers: path, names of the servers, whether it is trusted, its problem.
 ---@class CodeCompanion.Request.ShowMcp
 ---@field id? integer
 ---@field chat? string
@@ -1284,9 +1284,9 @@
 ---@field start? boolean
 ---@field rebuild? boolean
 
----→ `{diff, stat, subjects, secret}`: what is staged; `diff` "" = nothing is. `secret`: files left out (R-266).
+---→ `{diff, stat, subjects, secret}`: the staged changes; `diff` "" = none. `secret`: files left out (R-266).
 ---
----`index`, `git_dir` and `work_tree`: where `git commit` told its editor that they are, "" = as in the folder.
+---`index`, `git_dir` and `work_tree`: the paths that `git commit` gave its editor, "" = the defaults of the folder.
 ---@class CodeCompanion.Request.ReadStaged
 ---@field id? integer
 ---@field chat? string
@@ -1295,7 +1295,7 @@
 ---@field git_dir? string
 ---@field work_tree? string
 
----→ the names of the files git lists below a folder, a NUL before each, "" where it lists none.
+---→ the names that git lists below a folder, each after a NUL, "" if it lists none.
 ---@class CodeCompanion.Request.ListNames
 ---@field id? integer
 ---@field chat? string

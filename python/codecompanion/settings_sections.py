@@ -185,9 +185,10 @@ class CompletionSettings(Section, frozen=True):
 
 
 class SandboxSettings(Section, frozen=True):
-    """Where commands run (issue 20): `auto` takes the sandbox that there is, `required` runs none without one.
+    """The sandbox for commands (issue 20): `auto` uses one if it exists, `required` runs no command without one.
 
-    `write` and `read` are more paths they reach, `~` the home folder; `network` True = commands need not ask for it.
+    `write` and `read` are additional paths for commands, `~` is the home folder; `network` True = they need not ask for
+    it.
     """
 
     mode: Literal["auto", "required", "off"]

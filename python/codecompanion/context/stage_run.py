@@ -174,9 +174,9 @@ def _run_steps(steps: tuple[Step, ...], work: Work, env: Env) -> Steps:
 
 
 def _checked(work: Work, before: Measure, after: Measure) -> Outcome:
-    """Return the work if it may be swapped in, else why not: smaller, whole, protected messages equal (R-530).
+    """Return the work if it may be used, else why not: smaller, whole, protected messages equal (R-530).
 
-    What is new in it has the sources of what it stands for, as it will have in the view (issue 20).
+    New messages get the sources of the messages they replace, as they will have in the view (issue 20).
     """
     if after.tokens >= before.tokens:
         return Failed(f"it would not make the request smaller ({before.tokens} tokens before, {after.tokens} after)")

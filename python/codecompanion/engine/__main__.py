@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
 
     give_up_tracing()
     close_own_memory()
-    for name in ("NVIM", "NVIM_LISTEN_ADDRESS"):  # through these, programs of servers and tools could ask for the keys
+    for name in ("NVIM", "NVIM_LISTEN_ADDRESS"):  # programs of servers and tools could ask for the keys through these
         os.environ.pop(name, None)
     return serve(Path(arguments[0]).resolve())
 

@@ -68,7 +68,7 @@ def configure(services: Services, request: Hello) -> None:
 
 
 def _sandbox(services: Services, request: Hello) -> Sandbox:
-    """Return where commands run: without the plugin's own folders, whose copy of an environment they may need."""
+    """Return the sandbox for commands, without the plugin's folders; a copied environment in them may be needed."""
     data_dir = Path(request.data_dir)
     own = [Path(folder) for folder in (request.data_dir, request.state_dir) if folder]
     return Sandbox(services.settings.sandbox, data_dir / "sandbox", own, services.environment)

@@ -110,7 +110,7 @@ def own_environment_finding(hidden: HiddenVariables, own: Mapping[str, str]) -> 
 
 
 def sandbox_findings(sandbox: Sandbox | None) -> list[Finding]:
-    """Return which sandbox is in force, and which attempts to get out of it failed just now."""
+    """Return the sandbox in use, and the escape attempts that failed in a test just now."""
     if sandbox is None or sandbox.settings.mode == "off":
         return [Finding("sandbox", False, "switched off: commands run as you", 'Set sandbox = "auto"')]
     if not sandbox.kind:

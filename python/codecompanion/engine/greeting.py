@@ -125,7 +125,7 @@ async def _text_counter(tokenizer: str, cache_dir: Path, tell: Tell) -> tokens.T
 
 
 def hide_in_audit(known: KnownSecrets) -> Callable[[str], str]:
-    """Return what masks the texts of audit records: the keys of the configuration, and what looks like a secret."""
+    """Return the mask for texts of audit records: the configured keys, and text that looks like a secret."""
     return lambda text: known.hide(hide_secrets(text))
 
 

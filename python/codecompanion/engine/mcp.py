@@ -1,6 +1,6 @@
-"""MCP servers of this host for the editor: made when there are any.
+"""The host's MCP servers for the editor, created when there are any.
 
-Nothing here is imported by a host without servers.
+A host without servers imports nothing of this.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class McpHost:
         self._services.known_secrets.learn(values)
 
     async def opened(self, session: Session) -> None:
-        """A chat was opened: learn which servers its project brings, start those that shall run from now on."""
+        """Handle an opened chat: find its project's servers and start the autostart ones."""
         await self.look(session)
         if self._services.settings.mcp.start_with_chat:
             self.servers.start_all(session.root())
 
     async def look(self, chat: Chat) -> None:
-        """Learn which servers of files the chat may use by now."""
+        """Look up which servers from files the chat may use now."""
         await self.files.look(chat)
 
     async def wait_for(self, chat: Chat) -> None:

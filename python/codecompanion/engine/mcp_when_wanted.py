@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class McpWhenWanted:
-    """The servers of a greeting's settings, and of what the projects of its chats bring."""
+    """The servers in the settings, and those in the projects of open chats."""
 
     def __init__(self, services: Services, chats: Mapping[str, Session]) -> None:
         self._services, self._chats = services, chats
@@ -31,7 +31,7 @@ class McpWhenWanted:
         return self._host
 
     async def opened(self, session: Session) -> None:
-        """Learn which servers the chat's project brings, if it brings any."""
+        """Load the servers of the chat's project, if it has any."""
         mcp = self._services.settings.mcp
         if not mcp.enabled:
             return

@@ -1,9 +1,9 @@
-"""Keep the memory and the environment of this process from other programs of the same user.
+"""Protect the memory and environment of this process from other programs of the same user.
 
-A command of a model runs as the user, so it could read the keys in `/proc/<host>/environ` or `/proc/<host>/mem`. Linux
-closes both for a process that is not dumpable; it leaves no core dump either. Other systems offer nothing like it.
-`lua/codecompanion/host/own_memory.lua` does the same for Neovim. Root may look all the same, so where the host runs as
-root it gives up the right to, for itself and all that it starts (man 7 capabilities).
+A model's command runs as the user, so it could read the keys in `/proc/<host>/environ` or `/proc/<host>/mem`. Linux
+denies both for a process that is not dumpable; such a process writes no core dump either. Other systems have no
+equivalent. `lua/codecompanion/host/own_memory.lua` does the same for Neovim. Root may read them nevertheless, so a host
+that runs as root gives up that right, for itself and for all programs it starts (man 7 capabilities).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def close_own_memory() -> bool:
 
 
 def give_up_tracing() -> bool:
-    """Give up the right of root to look into other processes; return whether the system did it.
+    """Give up root's right to read other processes; return whether the system did it.
 
-    It holds for the calling thread and what it starts, so it is called before there are others.
+    It applies to the calling thread and the programs it starts, so call it before there are other threads.
     """
     if not sys.platform.startswith("linux") or os.geteuid() != 0:
         return False

@@ -217,7 +217,7 @@ class Runtime:
         return services.mistakes
 
     async def _stand_by(self, chosen: AdapterSettings | None, data_dir: Path) -> None:
-        """Import what chats need, once the editor has been greeted, while it answers; then clean up."""
+        """Import the modules that chats need while the editor handles the greeting, then clean up."""
         from codecompanion.engine import chats
 
         chats.watch_history(self.services, self._chats, self._start_in_background)

@@ -41,13 +41,13 @@ def walk_everything(folder: Path, *, include_ignored: bool = False) -> Iterator[
 
 
 def holds_no_secret(text: str, path: str) -> str:
-    """Say of no text that it holds a secret."""
+    """Report no secret for any text."""
     del text, path
     return ""
 
 
 def all_is_shown(text: str, path: str) -> tuple[str, str]:
-    """Return a text as it is."""
+    """Return the text unchanged."""
     del path
     return text, ""
 
@@ -57,7 +57,7 @@ def not_audited(summary: str, place: str, grant: str) -> None:
 
 
 def no_git_config(file: Path) -> list[tuple[str, str]]:
-    """Read no configuration of git; `workspace` brings the reader."""
+    """Read no git configuration; `workspace` provides the reader."""
     raise OSError(f"{file} is not read")
 
 
@@ -68,12 +68,11 @@ def nothing_is_secret(name: str) -> bool:
 
 
 class RemovedMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that the model does not see any more as it was written (R-516).
+    """A message that the model no longer sees in its original form (R-516).
 
-    `key` names it in a few letters, `how` says what took it away (`cleared`, `summarised` …), `changed` what became of
-    the file it came from: "" unless it is known to have changed or to be gone. `snippet` marks found words with « ».
-    `times`: how often the same call gave the same result; this is the newest of them. `sources`: where its text comes
-    from.
+    `key` is its short name, `how` the operation that removed it (`cleared`, `summarised` …), `changed` the state of the
+    file it came from: "" unless the file is known to have changed or to be deleted. `snippet` marks matches with « ».
+    `times`: how often the same call gave the same result; this is the newest. `sources`: the sources of its text.
     """
 
     key: str
@@ -98,7 +97,7 @@ class Recall(Protocol):
         """Return a message and its whole text; raises `KeyError` when no removed message has that key."""
 
     def sources_of_stored(self, sha256: str) -> tuple[Source, ...]:
-        """Return where a stored text of the chat comes from, () when no message of it has that one."""
+        """Return the sources of a stored text of the chat, () if no message has it."""
 
 
 class NothingRemoved:
@@ -113,7 +112,7 @@ class NothingRemoved:
         raise KeyError(key)
 
     def sources_of_stored(self, sha256: str) -> tuple[Source, ...]:
-        """Know of none."""
+        """Return no sources."""
         return ()
 
 
@@ -200,16 +199,16 @@ class CallingChat(Protocol):
         """Say in the status line what the call is doing, while it runs."""
 
     async def attach_image(self, name: str, content: bytes, source: Source) -> None:
-        """Attach an image of that source to the next request; raises `InputError` when it is none."""
+        """Attach an image from that source to the next request; raises `InputError` if it is not an image."""
 
     async def ask_to_repeat(self, question: ApprovalQuestion) -> str | None:
-        """Ask whether a command that failed in the sandbox is to run again, and return the grant it runs under.
+        """Ask whether a command that failed in the sandbox may run again, and return the grant for it.
 
-        "" = the user declined, None = nobody is there to be asked.
+        "" = the user declined, None = the user cannot be asked.
         """
 
     def granted_hosts(self) -> frozenset[str]:
-        """Return the hosts that "always" has allowed commands of this chat to reach; `ANY_HOST` = all."""
+        """Return the hosts that "always" allows commands of this chat to reach; `ANY_HOST` = all."""
 
 
 class NoChat:
@@ -222,20 +221,20 @@ class NoChat:
         """Attach nothing."""
 
     async def ask_to_repeat(self, question: ApprovalQuestion) -> str | None:
-        """Ask nobody."""
+        """Return None: the user cannot be asked."""
         del question
         return None
 
     def granted_hosts(self) -> frozenset[str]:
-        """Return none."""
+        """Return no hosts."""
         return frozenset()
 
 
 class Narrowed(msgspec.Struct, frozen=True):
-    """Why the grants of a chat are narrowed (`tools.narrowing`): `because` in one line, "" = they are not.
+    """The reason why the grants of a chat are narrowed (`tools.narrowing`): `because` in one line, "" = they are not.
 
-    `only_server`: the MCP server that all of the text is from, "" = there is other text, too. `has_changed_files`: the
-    chat has changed files since the text came.
+    `only_server`: the MCP server from which all of the text came, "" = it has other sources, too. `has_changed_files`:
+    the chat has changed files since the text arrived.
     """
 
     because: str = ""
@@ -244,20 +243,21 @@ class Narrowed(msgspec.Struct, frozen=True):
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a running tool may know. `resolve` maps a path to an absolute one inside the workspace.
+    """The context of a running tool. `resolve` maps a path to an absolute one inside the workspace.
 
     `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder of `/memories` (R-550). `walk` is
-    `workspace.files.walk` (with ignore rules); `is_secret` says whether a file's name means keys or passwords,
-    `why_secret(text, path)` which secret its text holds ("" = none); `without_secrets(text, path)` returns the text
-    without their values, and why the file is withheld ("" = it is not). `read_git_config` is
-    `workspace.git_config.read_certainly`. `read_stored(sha256)` gives a stored result, and raises `KeyError` or a
-    `CodeCompanionError` when there is none. `environment` is the user's, with secrets; `hidden` says which variables of
-    it a program that the model runs does not get. `recall` is what was taken out of the chat.
-    `accepted` is the proposal as the user left it, None unless the user edited it: the tool writes exactly that.
-    `opened` is what of the tool's files was open when `editor` was asked last; `recorder` logs changes of files;
-    `look_up_code` asks the project's index. `narrowed`: which text in the context narrows what is granted.
-    `chat_id` is "" outside of a chat; `chat` is what a call may do there. `sandbox` is where commands run, None = they
-    run as the user. `on_second_run(summary, where, grant)`: the command ended so, and runs again elsewhere.
+    `workspace.files.walk` (with ignore rules); `is_secret` returns whether a file's name marks it as keys or passwords,
+    `why_secret(text, path)` the secret in a text ("" = none); `without_secrets(text, path)` returns the text without
+    their values, and why the file is withheld ("" = it is not). `read_git_config` is
+    `workspace.git_config.read_certainly`. `read_stored(sha256)` returns a stored result, and raises `KeyError` or a
+    `CodeCompanionError` if there is none. `environment` is the user's, with secrets; `hidden` decides which of its
+    variables are withheld from programs that the model runs. `recall` has the texts removed from the chat. `accepted`
+    is the proposal as the user edited it, None without edits: the tool writes exactly that. `opened` is the editor's
+    state of the tool's files when `editor` was last asked; `recorder` logs changes of files; `look_up_code` queries the
+    project's index. `narrowed`: the text in the context that narrows grants. `chat_id` is "" outside a chat; `chat` has
+    the operations that a call may use there. `sandbox` is the sandbox for commands, None = they run as the user.
+    `on_second_run(summary, where, grant)`: called when the command has ended with that summary and runs again
+    elsewhere.
     """
 
     root: Path
@@ -287,12 +287,12 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call gave: `text` for the model, `summary` for the fold (`120 lines`), the file it changed.
+    """The result of a call: `text` for the model, `summary` for the fold (`120 lines`), the changed file.
 
-    `text` is whole, however long it is; `limit.shorten` makes what the model sees. `runner` fills in `duration_ms`.
-    `sources`: where the text comes from, () = what tool and arguments say (`session.turn.result_sources`). `printed`:
-    what a command printed is that of a program which may have read anything; "" = that it printed nothing, or can only
-    have read the workspace and the system.
+    `text` is complete, whatever its length; `limit.shorten` derives the model's version. `runner` sets `duration_ms`.
+    `sources`: the sources of the text, () = derived from tool and arguments (`session.turn.result_sources`). `printed`:
+    the program whose output this is, if it may have read anything; "" = there was no output, or only from files of the
+    workspace and the system.
     """
 
     text: str
@@ -308,20 +308,20 @@ Place = Literal["", "inside", "network", "outside", "none", "off"]
 
 
 ANY_HOST = "*"
-"""Stands for the whole network among hosts that are allowed."""
+"""Stands in a list of allowed hosts for the whole network."""
 
 
 class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user is asked. `key` is what `always` covers.
+    """A question to the user. `always` covers `key`.
 
-    It is the tool's name, for a shell the folder and the exact command, for a deletion the path.
-    File tools fill in the whole texts: `before` and `after` are "" where there is no file, and both for a file too
-    large to be compared in the editor. A shell fills in `command`, `folder` ("" is the root) and `offer`: families of
-    commands that "always" can cover. File tools say why the change makes the file one that something runs (`becomes`).
-    `why` says why it is asked whatever was granted, `again` why a grant covers it no more; `approval` sets both.
-    `narrowed`: which text keeps anything from being granted. `place` says where a command runs, "" for what is no
-    command: outside although there is a sandbox, where there is none (`none`), or where the user wants none (`off`).
-    `note` says why it wants the network, in a sentence; `hosts` are those it would reach, () = any.
+    `key` is the tool's name, for a shell the folder and the exact command, for a deletion the path. File tools set the
+    whole texts: `before` and `after` are "" without a file, and both are "" for a file too large to compare in the
+    editor. A shell sets `command`, `folder` ("" is the root) and `offer`: families of commands that "always" can cover.
+    File tools set `becomes`: why the change turns the file into one that a program runs. `why` is the reason to ask
+    regardless of grants, `again` why a grant no longer covers the call; `approval` sets both. `narrowed`: the text
+    because of which nothing can be granted. `place` is where a command runs, "" for other tools: outside an existing
+    sandbox, without one (`none`), or with the sandbox disabled (`off`). `note`: why it needs the network, in a
+    sentence; `hosts` are those it would reach, () = any.
     """
 
     key: str
@@ -344,7 +344,7 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def where(self) -> str:
-        """Return where a command runs as the audit log says it: the place, and the hosts it asked for."""
+        """Return the place of a command for the audit log, with the hosts it requested."""
         return f"{self.place}: {', '.join(self.hosts)}" if self.hosts else self.place
 
     def same_change(self, other: ApprovalQuestion) -> bool:
@@ -357,16 +357,14 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool of the registry.
 
     `title(arguments)` is the fold's first half (`read_file lua/foo.lua 1-120`). `question(arguments, context)` returns
-    what must be approved, or None when the call may run at once; it may read files, so it is called in a thread, and
-    it raises `errors.ToolError` when the call could only fail. `run` raises `errors.ToolError` for a failure the model
-    should read. `keeps_time` says that `run` ends by itself at `context.timeout_s`, so that what it has until then is
-    not lost. `only_when_removed`: offered to the model only once something was taken out of the chat.
-    `min_window`: offered only in context windows of so many tokens and more, 0 = in all.
-    `looks_at`: what of the editor the tool must know: the open file at its argument `path`, or all unsaved texts.
-    `why_asked(arguments, context)` says why this call is asked about whatever was granted, "" = it is not; it may look
-    at the disk, so it is called in a thread.
-    `settings` are in force unless the user's configuration says something of this tool. `server`: the MCP server that
-    runs it, "" = none does.
+    the action to approve, or None if the call may run at once; it may read files, so it is called in a thread, and it
+    raises `errors.ToolError` if the call can only fail. `run` raises `errors.ToolError` for a failure that the model
+    should read. `keeps_time`: `run` ends at `context.timeout_s`, so that its partial result is not lost.
+    `only_when_removed`: offered to the model only after text was removed from the chat. `min_window`: smallest context
+    window in tokens in which it is offered, 0 = all. `looks_at`: the editor state that the tool needs: the open file at
+    its argument `path`, or all unsaved texts. `why_asked(arguments, context)` returns why this call asks regardless of
+    grants, "" = it does not; it may read the disk, so it is called in a thread. `settings` apply unless the user
+    configures this tool. `server`: the MCP server that runs it, "" = none.
     """
 
     spec: ToolSpec

@@ -69,9 +69,9 @@ async def run_call(tool: Tool, arguments: dict[str, Any], context: ToolContext) 
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """What the user must be asked before a call runs, None = nothing; then `grant` says what lets it run.
+    """The question before a call, None = no question; then `grant` is the grant that lets it run.
 
-    `where`: where a command runs (`ApprovalQuestion.where`), "" for anything else.
+    `where`: where a command runs (`ApprovalQuestion.where`), "" for other tools.
     """
 
     question: ApprovalQuestion | None = None
@@ -82,20 +82,18 @@ class Decided(msgspec.Struct, frozen=True):
 async def approval_question(
     tool: Tool, arguments: dict[str, Any], context: ToolContext, approvals: Approvals
 ) -> ApprovalQuestion | None:
-    """Return what the user must be asked before the call runs, or None. `context.narrowed` makes it ask more.
+    """Return the question to ask before the call runs, or None. `context.narrowed` adds questions.
 
-    Raises:
-        ToolError: the call can only fail (no such file, path outside, text not found): nobody needs to be asked, the
-            text is the call's result.
+    Raises: ToolError: the call can only fail (no such file, path outside, text not found), so there is no question; the
+    error is the call's result.
     """
     return (await decided(tool, arguments, context, approvals)).question
 
 
 async def decided(tool: Tool, arguments: dict[str, Any], context: ToolContext, approvals: Approvals) -> Decided:
-    """Return the same, and what lets the call run when nobody is asked.
+    """Return the question, or the grant that lets the call run without one.
 
-    Raises:
-        ToolError: as `approval_question`.
+    Raises: ToolError: as `approval_question`.
     """
     narrowed = context.narrowed
     if tool.why_asked is not None and (why := await asyncio.to_thread(tool.why_asked, arguments, context)):

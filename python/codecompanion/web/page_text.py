@@ -21,7 +21,7 @@ _TEXT_TYPES = ("application/json", "application/xml", "application/javascript", 
 _MIN_SHARE = 0.2
 """A main part with less of the page's text than this is no main part: the whole page is taken."""
 _BLANK_LINES = regex(r"\n{3,}")
-_DATA_IMAGES = regex(r"!\[([^\]]{0,500})\]\(data:[^()\s]{0,10000000}\)")  # `(` ends it: else n beginnings cost n²
+_DATA_IMAGES = regex(r"!\[([^\]]{0,500})\]\(data:[^()\s]{0,10000000}\)")  # stop at `(`, otherwise n starts cost n²
 
 
 class Page(msgspec.Struct, frozen=True):

@@ -640,7 +640,7 @@ class McpChanged(Event, frozen=True, kw_only=True, tag="mcp_changed"):
 
 
 class TrustWaits(Event, frozen=True, kw_only=True, tag="trust_waits"):
-    """What of the chat's folder is not loaded until the user trusts it, in words; "" = nothing waits any more."""
+    """The files of the chat's folder that wait for the user's trust, as text; "" = none waits any more."""
 
     waits: str
     count: int = 0

@@ -365,14 +365,14 @@ class ListSessions(Request, frozen=True, kw_only=True):
 
 
 class ListMissing(Request, frozen=True, kw_only=True):
-    """→ `{text, chats: [{chat, title, time, messages, lost}]}`: what checkpoints have and the database lacks.
+    """→ `{text, chats: [{chat, title, time, messages, lost}]}`: chats that checkpoints have and the database lacks.
 
-    `text` is one sentence, "" when nothing is missing; `time` in ms; `lost` -1: the chat is there, but ends earlier.
+    `text` is one sentence, "" if none is missing; `time` in ms; `lost` -1: the chat exists, but ends earlier.
     """
 
 
 class BringBack(Request, frozen=True, kw_only=True):
-    """→ one sentence. Bring back every missing chat from its checkpoint."""
+    """→ one sentence. Restore every missing chat from its checkpoint."""
 
 
 class RenameSession(Request, frozen=True, kw_only=True):
@@ -485,18 +485,18 @@ class ShowTrust(Request, frozen=True, kw_only=True):
 
 
 class ShownFile(msgspec.Struct, frozen=True):
-    """A file of a folder, as it was shown."""
+    """A file of a folder with the hash of the content shown."""
 
     path: str
     sha256: str
 
 
 class ChangeTrust(Request, frozen=True, kw_only=True):
-    """→ one sentence. Trust a folder or files, take that back, or say no more of what waits (`silence`).
+    """→ one sentence. Trust a folder or files, revoke that, or silence the reminder of waiting files (`silence`).
 
-    `folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: those that are
-    trusted as they were shown; with what "folder", those of it that start programs. `path`: a file that is trusted as
-    it is now, or what `revoke` is about, "" = the folder.
+    `folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: the files trusted
+    with the content shown; with what "folder", those that start programs. `path`: a file to trust with its current
+    content, or the subject of `revoke`, "" = the folder.
     """
 
     what: Literal["folder", "files", "revoke", "silence"]
@@ -560,7 +560,7 @@ class ShowTrace(Request, frozen=True, kw_only=True):
 
 
 class ShowAudit(Request, frozen=True, kw_only=True):
-    """→ `{title, text, said}`: what ran, as Markdown, of the chat `of` or of all; with `file` it is written there."""
+    """→ `{title, text, said}`: the audit log as Markdown, for the chat `of` or all; `file` is the export's target."""
 
     of: str = ""
     file: str = ""
@@ -724,8 +724,8 @@ class Doctor(Request, frozen=True, kw_only=True):
 class ShowMcp(Request, frozen=True, kw_only=True):
     """Return the MCP servers of a folder, a table each: state, tools with their sizes, resources, prompts, log.
 
-    The folder (`root`) is that of the chat, `cwd` where the host has no such chat open. And the files that bring some
-    (`files`): path, names of the servers, whether it is trusted, what is wrong with it.
+    The folder (`root`) is that of the chat, or `cwd` if the host has no such chat open. `files` are the files that name
+    servers: path, names of the servers, whether it is trusted, its problem.
     """
 
     cwd: str = ""
@@ -768,9 +768,9 @@ class IndexProject(Request, frozen=True, kw_only=True):
 
 
 class ReadStaged(Request, frozen=True, kw_only=True):
-    """→ `{diff, stat, subjects, secret}`: what is staged; `diff` "" = nothing is. `secret`: files left out (R-266).
+    """→ `{diff, stat, subjects, secret}`: the staged changes; `diff` "" = none. `secret`: files left out (R-266).
 
-    `index`, `git_dir` and `work_tree`: where `git commit` told its editor that they are, "" = as in the folder.
+    `index`, `git_dir` and `work_tree`: the paths that `git commit` gave its editor, "" = the defaults of the folder.
     """
 
     cwd: str
@@ -780,7 +780,7 @@ class ReadStaged(Request, frozen=True, kw_only=True):
 
 
 class ListNames(Request, frozen=True, kw_only=True):
-    """→ the names of the files git lists below a folder, a NUL before each, "" where it lists none."""
+    """→ the names that git lists below a folder, each after a NUL, "" if it lists none."""
 
     cwd: str
 

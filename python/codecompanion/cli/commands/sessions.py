@@ -111,7 +111,7 @@ def _list(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
         else:
             title = info.title or "(no message yet)"
             print(f"{info.id}  {when:%Y-%m-%d %H:%M}  {in_column(info.messages)}  {info.model}  {title}", file=out)
-    if arguments.data_dir is None:  # another folder's checkpoints are not known
+    if arguments.data_dir is None:  # checkpoints of another folder are unknown
         missing = find_missing(store, CheckpointFiles(state_dir()))
         if missing:
             told = sentence_of(missing, store)

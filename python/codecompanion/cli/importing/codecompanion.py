@@ -67,7 +67,7 @@ def _read_saved(item: fields.Found, number: int, skipped: fields.Skipped) -> dic
 
 
 def _text(value: Any, where: str, skipped: fields.Skipped) -> str | None:
-    """Return a note of a message; one that is not text is left out, and its message kept."""
+    """Return the text of a message; a value that is not text is left out, but the message is kept."""
     if value is None or isinstance(value, str):
         return value
     fields.skip(skipped, InputError(f"{where}: expected a string, found {kind(value)}"))

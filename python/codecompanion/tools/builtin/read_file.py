@@ -93,7 +93,7 @@ def _file(path: str, context: ToolContext) -> str:
         raise ToolError(f"{shown_path(real, context)} is a folder; file_search lists the files in it.")
     text, opened = current_text(real, context).text, context.opened.at(real)
     if opened is not None and opened.modified and not why_secret_on_disk(real, context):
-        # Nobody was asked about what is only in the editor (`_why_asked` looks at the disk).
+        # Text that exists only in the editor needs this check, because `_why_asked` reads the disk.
         text, why = context.without_secrets(text, shown_path(real, context))
         if why:
             raise ToolError(f"{shown_path(real, context)} is not shown: its unsaved text holds a secret ({why}).")
@@ -120,7 +120,7 @@ def _title(arguments: dict[str, Any]) -> str:
 
 
 def _why_asked(arguments: dict[str, Any], context: ToolContext) -> str:
-    """Return why this file is not read unasked: its name as written, that of the file it leads to, or its text."""
+    """Return why reading this file asks: its name as written, the name of its target, or its text."""
     path: str = arguments["path"]
     if path.startswith(STORED_PREFIX):
         return ""

@@ -1,10 +1,10 @@
 """`run_command`: a shell command in the workspace, its output and exit code.
 
-The command sees no secrets of the environment and no terminal. Of a huge output the first and last million bytes are
-kept while it streams, so that memory stays bounded; processes it leaves behind are ended with it.
+The command gets no secrets from the environment and no terminal. While output streams, only its first and last million
+bytes are kept, so that memory is bounded; processes that it leaves running are ended with it.
 
-It runs in the sandbox where there is one (`tools/sandbox/`, issue 20). The model may ask for the network there, or to
-run outside; a command that fails because of the sandbox may be run again with more, if the user says so.
+It runs in the sandbox if there is one (`tools/sandbox/`, issue 20). The model may request the network there, or a run
+outside; a command that fails because of the sandbox may run again with more rights if the user agrees.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KEPT_BYTES = 1_000_000
 """How much of an output's beginning, and as much of its end, is kept."""
 
 TITLE_CHARS = 1_000
-"""So much of a command heads its approval at most. The editor cuts it: only after what could mislead is masked."""
+"""Maximum length of a command in its approval's heading; the editor cuts it after masking misleading characters."""
 REASON_CHARS = 160
 
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
@@ -56,7 +56,7 @@ _NOTHING_FETCHED = regex(
     r"| *% Total +% Received[^\n]{0,80}| *Dload +Upload[^\n]{0,60}|[\d.:kMG -]{1,100}"
     r")$"
 )
-"""Sentences of programs that had no network; none has room for a text."""
+"""Messages of programs without network access; they leave no room for other text."""
 
 _SPEC = ToolSpec(
     "run_command",
@@ -144,11 +144,11 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     refusal = context.sandbox.refuses if context.sandbox is not None else ""
     if refusal and place == "none":
         raise ToolError(refusal)
-    # Asked before it runs: the command may change what its words lead to.
+    # Checked before it runs: the command may change the targets of its words.
     is_reader = place != "inside" and await asyncio.to_thread(_reads_workspace, arguments, context)
     allowed = await asyncio.to_thread(_hosts, arguments, context) if place == "network" else ()
     ended, text, refused = await _run_at(place, arguments, context, cwd, allowed)
-    if not ended.has_begun:  # a socket that was to be hidden went away meanwhile
+    if not ended.has_begun:  # a socket to hide was removed in the meantime
         ended, text, refused = await _run_at(place, arguments, context, cwd, allowed)
     output = _output(ended, text, _limit_s(arguments, context), _said(place, context))
     if place == "inside":
@@ -172,7 +172,7 @@ def _limit_s(arguments: dict[str, Any], context: ToolContext) -> float:
 async def _run_at(
     place: Place, arguments: dict[str, Any], context: ToolContext, cwd: Path, hosts: tuple[str, ...] = ()
 ) -> tuple[Ended, str, tuple[str, ...]]:
-    """Return how it ended, what it printed and which hosts it was refused. `hosts`: with the network, () = any."""
+    """Return how it ended, its output and the hosts it was refused. `hosts`: with the network, () = any."""
     kept, argv = KeptOutput(), ["/bin/sh", "-c", command_of(arguments)]
     granted = context.chat.granted_hosts()
     is_limited = place == "network" and bool(hosts) and ANY_HOST not in granted
@@ -215,9 +215,9 @@ async def _perhaps_again(
     is_limited: bool,
     hosts: tuple[str, ...],
 ) -> ToolOutput:
-    """Return the result, or that of the command run again with the network or outside: if the user says so.
+    """Return the result, or that of a second run with the network or outside, if the user agrees.
 
-    `is_limited`: it had some hosts of the network. `hosts`: those that it may need, () = any.
+    `is_limited`: it could reach some hosts only. `hosts`: those that it may need, () = any.
     """
     trouble, words = trouble_of(text)
     if hosts:
@@ -270,7 +270,7 @@ def _with_refused(output: ToolOutput, refused: tuple[str, ...]) -> ToolOutput:
 
 
 def _said(place: Place, context: ToolContext) -> str:
-    """Return what the line of a command says of a place that the user allowed."""
+    """Return the note in a command's result line about the place that the user allowed."""
     if place == "network" and context.sandbox is not None and context.sandbox.settings.network:
         return ""
     return f" · {place}" if place in ("network", "outside") else ""
@@ -299,7 +299,7 @@ def _output(ended: Ended, text: str, limit_s: float, place: str) -> ToolOutput:
 
 
 def _reads_workspace(arguments: dict[str, Any], context: ToolContext) -> bool:
-    """Return whether all of the line is known to print files of the workspace, and what its own programs say."""
+    """Return whether the whole line is known to print workspace files, and the output of its other programs."""
     return bool(_about(arguments, context).offer.families) and not network_program(command_of(arguments))
 
 
@@ -308,7 +308,7 @@ _MAX_NAMED = 20
 
 
 def _outside_files(command: str, cwd: Path, root: Path) -> tuple[Source, ...]:
-    """Return the files outside of the workspace that a line prints: the sandbox lets commands read them."""
+    """Return the files outside the workspace that a line prints: the sandbox lets commands read them."""
     found = dict[Source, None]()
     for word in read_paths(command)[:_MAX_NAMED]:
         with contextlib.suppress(OSError, RuntimeError, ValueError):
@@ -320,7 +320,7 @@ def _outside_files(command: str, cwd: Path, root: Path) -> tuple[Source, ...]:
 
 
 def said_by_others(text: str) -> str:
-    """Return what a command printed without the sentences that say that nothing was fetched."""
+    """Return the output of a command without messages that report a failed download."""
     return _NOTHING_FETCHED.sub("", text).strip()
 
 
@@ -332,7 +332,7 @@ def _folder(arguments: dict[str, Any], context: ToolContext) -> Path:
 
 
 def command_of(arguments: dict[str, Any]) -> str:
-    """Return the command that runs, which is the one that is shown: without line breaks after it."""
+    """Return the command that runs, which is also the one shown: without trailing line breaks."""
     command: str = arguments["command"]
     return command.rstrip("\n")
 
@@ -342,12 +342,12 @@ def _title(arguments: dict[str, Any]) -> str:
 
 
 def _first_line(text: str, limit: int) -> str:
-    """Return the first line without a mark of our own at its end, which would be masked as the command's."""
+    """Return the first line without an ellipsis of ours, which would be masked as part of the command."""
     return text.strip().partition("\n")[0].rstrip()[:limit]
 
 
 def _place(arguments: dict[str, Any], context: ToolContext) -> Place:
-    """Return where the command is to run. The first call tries the kinds of sandboxes: call it in a thread."""
+    """Return where the command is to run. The first call tests the kinds of sandbox: call it in a thread."""
     sandbox = context.sandbox
     if sandbox is None or sandbox.settings.mode == "off":
         return "" if sandbox is None else "off"
@@ -364,8 +364,7 @@ def _place(arguments: dict[str, Any], context: ToolContext) -> Place:
 def _hosts(arguments: dict[str, Any], context: ToolContext) -> tuple[str, ...]:
     """Return the hosts that a command with the network may reach, () = any. Reads the repository's remotes: blocks.
 
-    Raises:
-        ToolError: the model names something that is not a host.
+    Raises: ToolError: the model names an invalid host.
     """
     if not _sandbox(context).limits_hosts:
         return ()
@@ -380,7 +379,7 @@ def _hosts(arguments: dict[str, Any], context: ToolContext) -> tuple[str, ...]:
 
 
 def _remotes(context: ToolContext) -> list[str]:
-    """Return the addresses of the repository's remotes, one that no host can be read from where they are uncertain."""
+    """Return the addresses of the repository's remotes; if they are uncertain, an address without a readable host."""
     try:
         entries = context.read_git_config(context.root / ".git" / "config")
     except FileNotFoundError:

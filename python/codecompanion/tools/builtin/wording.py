@@ -34,7 +34,7 @@ def is_secret(path: Path, context: ToolContext) -> bool:
 
 
 def why_secret_on_disk(path: Path, context: ToolContext) -> str:
-    """Return which secret the text of a file holds, "" = none, or it cannot be read."""
+    """Return the secret in the text of a file, "" = none, or the file is unreadable."""
     try:
         text = text_files.read_text(path).text
     except (CodeCompanionError, OSError, ValueError):

@@ -35,7 +35,7 @@ _SECRET_VALUES = regex(
 _PASSWORD_IN_VALUE = regex(
     r"""(?:^|[?&;,\s{"'])(?:password|passwd|pwd)["']?\s{0,4}[=:]\s{0,4}["']?(?![$<*%])[^\s"';&]{4}""", re.IGNORECASE
 )
-"""As in addresses of JDBC, connection strings of ODBC and JSON."""
+"""As in JDBC addresses, ODBC connection strings and JSON."""
 _MIN_KNOWN_VALUE_LENGTH = 8
 """A shorter value of a header may be any word, and so stand in any variable."""
 
@@ -56,10 +56,10 @@ def _is_secret(value: str) -> bool:
 
 
 class HiddenVariables(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides beside the names above: the variables and values of adapters, and the user's own patterns.
+    """Additional rules besides the names above: the variables and values of adapters, and the user's patterns.
 
-    `keep` is stronger than all but `hide`; a variable that an adapter reads its key from is kept only by its own name.
-    `is_secret`: whether a value holds a secret, as the text of a file does (`workspace.secret_text`).
+    `keep` overrides everything except `hide`; a variable with an adapter's key is kept only by its exact name.
+    `is_secret` returns whether a value contains a secret, as for the text of a file (`workspace.secret_text`).
     """
 
     of_adapters: frozenset[str] = frozenset()

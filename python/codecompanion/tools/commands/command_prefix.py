@@ -1,10 +1,10 @@
-"""Beginnings of commands that the user's configuration allows (`allowed_prefixes`). Pure.
+"""Command prefixes that the user's configuration allows (`allowed_prefixes`). Pure.
 
-They are the user's own words, so they cover any argument but those known to do harm; what "always" offers is an
-allow-list instead (`grant_rules`). `git status` covers `git status --short` and `git status "a b"`, not `git statusx`,
-and no line in which the shell does more than start one program. Nor does a prefix cover options after it that are known
-to run another program, to write to any file (`git diff --output=x`) or to destroy work (`git push --force`).
-What a program reads (`core.fsmonitor` of a hostile repository, a script) cannot be seen from its arguments.
+Because the user wrote them, they cover any argument except harmful ones; the offers of "always" are an allow-list
+instead (`grant_rules`). `git status` covers `git status --short` and `git status "a b"`, not `git statusx`, and no line
+in which the shell does more than start one program. A prefix does not cover later options that are known to run another
+program, to write to any file (`git diff --output=x`) or to destroy work (`git push --force`). Files that a program
+reads (`core.fsmonitor` of a hostile repository, a script) are not visible in its arguments.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def destroys_work(command: str) -> bool:
 
 
 def loose_commands(command: str) -> Iterator[list[str]]:
-    """Yield the words of each command of a line, without assignments before them. Quotes count as blanks."""
+    """Yield the words of each command of a line, without leading assignments. Quotes count as blanks."""
     for part in _COMMANDS.split(command):
         words = part.replace("'", " ").replace('"', " ").split()
         while words and _ASSIGNMENT.match(words[0]):

@@ -1,9 +1,9 @@
-"""Runs a program in a process group of its own, which never outlives the call.
+"""Run a program in a separate process group, which never outlives the call.
 
-Standard input is empty or a file, there is no terminal. What the program prints is handed over as it comes. On the time
-limit, on cancelling and when the program has ended but left processes running, the whole group is ended: first asked
-(SIGTERM), then killed. A process that made itself a session of its own (`setsid`, daemons) escapes that, unless the
-program runs in the sandbox: there the launcher ends everything, asked through a pipe (`sandbox/inside/launcher.py`).
+Standard input is empty or a file; there is no terminal. Output is passed on as it arrives. On the time limit, on
+cancellation, and when the program has ended but left processes running, the whole group is ended: first asked
+(SIGTERM), then killed. A process that creates a session (`setsid`, daemons) escapes that, unless the program runs in
+the sandbox: there the launcher ends everything, on request through a pipe (`sandbox/inside/launcher.py`).
 """
 
 from __future__ import annotations
@@ -27,21 +27,25 @@ TERMINATE_S = 0.5
 """How long a process group has to end after SIGTERM."""
 
 LAUNCHER_S = 3.0
-"""How long the launcher has to end everything in the sandbox, which it kills after `GRACE_S`; its own end is the proof
-that nothing is left. Killed itself, it leaves that to the kernel, which takes a moment."""
+"""Seconds that the launcher has to end everything in the sandbox.
+
+It kills the remaining processes after `GRACE_S`; only its own end proves that none is left. If it is killed, the kernel
+has to end them, which takes a moment.
+"""
 
 DRAIN_S = 0.5
 """How long output is waited for after the program has ended, when something else still holds the pipe."""
 
 
 LISTENER_S = 10.0
-"""How long the launcher has to open the listening socket of the proxy; it does so before the command starts."""
+"""Seconds that the launcher has to open the proxy's listening socket, before the command starts."""
 
 
 class Ended(msgspec.Struct, frozen=True):
     """How a program ended. `code` is None after the time limit, negative for a signal; `left_running`: see above.
 
-    `excess`: which limit of the sandbox ended it. `has_begun` is False when the sandbox ended before the command began.
+    `excess`: the limit of the sandbox that ended it. `has_begun` is False if the sandbox ended before the command
+    began.
     """
 
     code: int | None
@@ -78,13 +82,12 @@ async def run_program(
     confine: Confine | None = None,
     proxy: HostProxy | None = None,
 ) -> Ended:
-    """Run the program to its end. Standard error goes to the same pipe as standard output unless `stderr` is given.
+    """Run the program until it ends. Standard error goes to the same pipe as standard output unless `stderr` is given.
 
-    With `confine` it runs in the sandbox, `argv` and `env` are what that makes of them. `proxy` is its only way out.
+    With `confine` it runs in the sandbox, which replaces `argv` and `env`. `proxy` is its only way out.
 
-    Raises:
-        ToolError: the program cannot be started.
-        asyncio.CancelledError: the awaiting task was cancelled; the process group has ended.
+    Raises: ToolError: the program cannot be started. asyncio.CancelledError: the awaiting task was cancelled; the
+    process group has ended.
     """
     pipes = launcher_pipes(with_proxy=proxy is not None) if confine is not None else contextlib.nullcontext()
     with pipes as launcher:
@@ -165,10 +168,9 @@ async def _follow(
 
 
 def _ended_inside(code: int | None, report: Report | None) -> Ended:
-    """Return how a command in the sandbox ended, from the exit code of what started it and the launcher's last words.
+    """Return how a sandboxed command ended, from the exit code of its parent and the launcher's report.
 
-    Raises:
-        ToolError: the sandbox could not be made.
+    Raises: ToolError: the sandbox could not be built.
     """
     if code is None:
         return Ended(None)

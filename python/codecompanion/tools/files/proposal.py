@@ -1,7 +1,7 @@
-"""What a file tool proposes to do with one file, and what the user made of it before accepting.
+"""A file tool's proposed change of one file, and the user's edits of it before accepting.
 
-The editor shows and gives back texts with Unix line ends in which what is no text is U+FFFD (`text_files.printable`).
-Lines the user left alone keep their own bytes and line ends; only lines the user wrote take the file's usual ones.
+The editor shows and returns texts with Unix line ends in which invalid bytes are U+FFFD (`text_files.printable`).
+Unedited lines keep their bytes and line ends; only the user's lines get the file's usual ones.
 """
 
 from __future__ import annotations
