@@ -268,7 +268,7 @@ function M.request(verb, payload, callback)
   return request
 end
 
----Send a request whose failure is a line to the user; `done` gets the result of one that worked.
+---Send a request whose failure is shown to the user in one line; `done` gets the result on success.
 ---@param verb string
 ---@param payload table
 ---@param done fun(result: any)

@@ -1,5 +1,5 @@
----What is staged in the repository of the current folder, for a model: the diff without the text of files of keys, cut
----to what there is room for, and the newest commits. The host reads it: the editor starts no git.
+---The staged changes in the repository of the current folder, for a model: the diff without the text of key files, cut
+---to the available room, and the newest commits. The host reads them: the editor starts no git.
 
 local M = {}
 
@@ -7,10 +7,10 @@ local CHARS_PER_TOKEN, SHARE = 3, 0.5 -- of the context window, for the diff
 local MIN_CHARS, MAX_CHARS = 2000, 150000
 
 ---@class CodeCompanion.Staged
----@field diff string "" = nothing is staged
+---@field diff string "" if nothing is staged
 ---@field stat string
 ---@field subjects string Of the newest commits
----@field secret string[] Files that hold keys or passwords by their name; their text is left out
+---@field secret string[] Files that are secrets by name; their text is left out
 
 ---@param diff string
 ---@return { name: string, lines: string[], chars: integer }[]
@@ -89,7 +89,7 @@ function M.text(staged, window)
   return stat .. "\n\n" .. text, ("The diff is large: %d of %d files were cut for the model."):format(cut, count)
 end
 
----Read what is staged. `git commit` may have told its editor of another index (`git commit -a`) or repository.
+---Read the staged changes. `git commit` may point its editor to another index (`git commit -a`) or repository.
 ---@param done fun(problem?: string, staged?: CodeCompanion.Staged)
 function M.read(done)
   local told = vim.env

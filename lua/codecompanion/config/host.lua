@@ -325,7 +325,7 @@ local function gathering(options, evaluation)
   return told
 end
 
----@param given string|table As the option checks it: a string where it is the default
+---@param given string|table As the option checks it: a string if that is its default
 ---@return table
 local function sandbox(given)
   local told = type(given) == "string" and { mode = given } or given

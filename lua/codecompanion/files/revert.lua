@@ -109,7 +109,7 @@ function M.of_file(rows, path)
   end)
 end
 
----The file that is meant: `%` and `#` are buffers, anything else is a name as it is written.
+---The file to revert: `%` and `#` are buffers, any other text is a literal name.
 ---@param what string
 ---@return string
 local function path_of(what)

@@ -58,8 +58,8 @@ function M.file(path, line, column)
   end
 end
 
----Neovim's own keys that open the name under the cursor. It takes `term://…` for the name of a terminal to start, and
----gives other addresses to whatever plugin reads them.
+---Neovim's own keys for the name under the cursor. They treat `term://…` as a terminal to start, and pass other
+---addresses to any plugin that reads them.
 local OPEN_NAMES = {
   gf = "edit",
   gF = "edit",
@@ -93,8 +93,8 @@ local function open_name(mode, command)
   M.file(place.path, place.line, place.column)
 end
 
----Let the keys that open the name under the cursor open files only: a model, a page or a folder wrote the text here. A
----key that you map yourself stays yours.
+---Make the keys for the name under the cursor open files only, because a model, a page or a folder wrote the text
+---here. Your own mappings are kept.
 ---@param bufnr integer
 function M.only_files(bufnr)
   for _, mode in ipairs({ "n", "x" }) do

@@ -24,8 +24,8 @@ local function shown(choices)
   return #text <= SHOWN and text or ("%s %d in all"):format(fit.cut(text, SHOWN), #choices)
 end
 
----Ask for the values; those of secrets are typed unseen. Leaving an input (`<Esc>`, `<C-c>`) leaves the whole question
----open; what was entered before it stands in the inputs the next time, secrets excepted.
+---Ask for the values; secrets are masked while typing. Leaving an input (`<Esc>`, `<C-c>`) keeps the whole question
+---open, and the values entered so far are filled in next time, except secrets.
 ---@param form string JSON list of fields
 ---@param kept table<string, string> What was entered so far, by name; filled in here
 ---@param given fun(values: string) JSON object of texts by name
@@ -40,7 +40,7 @@ function M.fill(form, kept, given)
     local choices = #field.choices > 0 and (" (%s)"):format(shown(field.choices)) or ""
     local label = visible.line(field.label).text
     if field.secret then
-      -- Masked, and in no history: not that of inputs, not the shada file, not what stands in the inputs next time.
+      -- Masked, and in no history: not in input history, not in the shada file, not filled in next time.
       local ok, secret = pcall(vim.fn.inputsecret, label .. ": ")
       if ok and (secret ~= "" or not field.required) then
         values[field.name] = secret

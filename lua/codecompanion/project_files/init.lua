@@ -1,5 +1,5 @@
----The files of the project by their names, as completion and `/file` offer them: listed by the host, kept, and
----listed again when they are asked for later. Nothing here waits.
+---The project's files by name, for completion and `/file`: listed by the host, cached, and listed again when they are
+---requested later. Nothing here blocks.
 
 local api = vim.api
 local matching = require("codecompanion.project_files.matching")
@@ -54,7 +54,7 @@ local function walk(folder, done)
   vim.schedule(step)
 end
 
----The names git lists, asked of the host, which runs nothing that the folder names; without a host, all files.
+---The names that git lists, from the host, which runs nothing of the folder; without a host, all files.
 ---@param folder string
 ---@param done fun(text: string)
 local function list(folder, done)

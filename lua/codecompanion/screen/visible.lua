@@ -1,6 +1,6 @@
----Makes visible what a text could hide: control characters, characters without a shape or with a direction, blanks that
----are none, letters that look like others, long runs of blanks and of blank lines. What a user approves is what the
----user has seen: no two texts show the same, and what is shown can be read back (issue 20).
+---Make hidden parts of a text visible: control characters, characters without a shape or with a direction, unusual
+---blanks, lookalike letters, long runs of blanks and of blank lines. The user has seen everything that an approval
+---covers: no two texts look the same, and the display can be decoded (issue 20).
 
 local M = {}
 
@@ -33,7 +33,7 @@ local HIDDEN = {
   { 0xE0000, 0xE0FFF },
 }
 
----The smallest character that takes so many bytes.
+---The smallest code point with that many bytes.
 local SMALLEST = { 0, 0x80, 0x800, 0x10000 }
 
 ---The character at a position of a text, which may hold anything (NUL too, which ends strings for Vim's functions).
@@ -60,9 +60,9 @@ local function char_at(line, from)
   return char, code
 end
 
----Characters beyond ASCII that show what they are: letters of Latin, Greek, Cyrillic, CJK, kana and Hangul, quotes,
----dashes, arrows, lines and pictures: { first, last }. All others could be taken for something else, or change the
----order of what is around them (letters of Hebrew and Arabic): in commands and names they are written out.
+---Characters beyond ASCII that are shown as they are: letters of Latin, Greek, Cyrillic, CJK, kana and Hangul, quotes,
+---dashes, arrows, lines and pictures: { first, last }. All others could be mistaken for another character or reorder
+---the text around them (letters of Hebrew and Arabic): in commands and names they are escaped.
 local SHOWN = {
   { 0xA1, 0xAC },
   { 0xAE, 0x130 },
@@ -129,8 +129,8 @@ local function named(char, code)
   end
 end
 
----Whether the text at a position reads like something that is written out: then its first character is, so that two
----texts never look alike.
+---Return whether the text at a position looks like an escape: then its first character is escaped, so that two texts
+---never look alike.
 ---@param line string
 ---@param from integer
 ---@return boolean
@@ -143,11 +143,11 @@ local function reads_like_written(line, from)
     or line:find("^<%d+ lines of <", from) ~= nil
 end
 
----Whether a letter beyond ASCII could be taken for another one where it stands: in the host of an address, beside
----Latin letters, or in a word of nothing but lookalikes.
+---Return whether a letter beyond ASCII could be mistaken for another one at its position: in the host of an address,
+---beside Latin letters, or in a word made of lookalikes only.
 ---@param code integer
----@param word string The blanks around it end it
----@param at integer Its position there
+---@param word string Delimited by blanks
+---@param at integer Position in the word
 ---@return boolean
 local function misleads(code, word, at)
   if not is_in(code, SHOWN) then
@@ -172,7 +172,7 @@ local function misleads(code, word, at)
   return true
 end
 
----A long run of blanks as their number.
+---Return a long run of blanks as its length.
 ---@param blanks string
 ---@return string
 local function counted(blanks)
@@ -189,9 +189,9 @@ end
 ---@field marks { [1]: integer, [2]: integer }[] Byte ranges that stand for something that does not show
 ---@field count integer How many characters were written out
 
----A line as it can be read without a mistake: it shows no other line's text.
+---Return a line in an unambiguous form: no other line looks the same.
 ---@param line string Without a line break
----@param prose? boolean Lines of files: letters of any script show as they are
+---@param prose? boolean Lines of files: letters of any script are shown as they are
 ---@return CodeCompanion.Visible
 function M.line(line, prose)
   if not line:find("[^\32-\126]") and not line:find((" "):rep(LONG_BLANK), 1, true) and not line:find("<", 1, true) then
@@ -248,7 +248,7 @@ local function blank_run(lines, first, marker)
   return last
 end
 
----The lines of a text, each visible, runs of the same blank one as one line that says how many they are.
+---Return the lines of a text in visible form; a run of equal lines becomes one line with their number.
 ---@param text string
 ---@param diff? boolean Every line begins with its sign
 ---@return CodeCompanion.Visible[]

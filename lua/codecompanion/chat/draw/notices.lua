@@ -13,8 +13,8 @@ local M = {}
 local MAX = 200
 local AT_END = "end"
 
----What makes a notice untrue: the input was sent, a reply comes, the same question is answered, the chat is compacted,
----what waits for the user's trust is another.
+---The events that make a notice obsolete: the input was sent, a reply arrives, the same question is answered, the chat
+---is compacted, the files that wait for trust change.
 ---@alias CodeCompanion.NoticeEnd "input"|"reply"|"answer"|"compaction"|"trust"
 
 ---@class CodeCompanion.Notice

@@ -161,15 +161,15 @@ local function rename(item, done)
   stored.rename(item.id, nil, { present = item.title, done = done })
 end
 
----Ask what checkpoints have and the database lacks.
----@param callback fun(missing: string) "" for nothing
+---Ask for the chats that checkpoints have and the database lacks.
+---@param callback fun(missing: string) "" for none
 local function with_missing(callback)
   host.request("list_missing", vim.empty_dict(), function(err, missing)
     callback(err or type(missing) == "table" and missing.text or "")
   end)
 end
 
----Bring back the chats that the database lacks.
+---Restore the chats that the database lacks.
 ---@param callback fun(id: string)
 local function bring_back(callback)
   host.request(
@@ -182,7 +182,7 @@ local function bring_back(callback)
 end
 
 ---@param items CodeCompanion.StoredChat[]
----@param missing string What is missing, "" for nothing
+---@param missing string The missing chats, "" for none
 ---@param callback fun(id: string)
 local function show_float(items, missing, callback)
   local rows, at = lines.float(items, missing)

@@ -467,7 +467,7 @@ function M.closed(chat, call_id)
   end
 end
 
----The questions go away: the turn is over, or the host is gone.
+---Remove the questions: the turn is over, or the host has exited.
 ---@param chat CodeCompanion.Chat
 function M.close_all(chat)
   for _, approval in ipairs(vim.list_slice(chat.approvals)) do

@@ -18,7 +18,7 @@ local MAX_ROWS, MIN_ROWS = 60, 5
 local OTHER_ROWS = 7
 local DEFAULT_WIDTH = 80
 local UNSAVED = ", which has unsaved changes"
----Cells of a command that still say which one it is: with fewer of them only the block below shows it.
+---Cells of a command that still identify it: with less room only the block below shows it.
 local MIN_COMMAND = 8
 local NEEDS_APPROVAL = "needs your approval"
 ---Where a command would run, by `place` of the event.
@@ -29,7 +29,7 @@ local PLACES = {
   none = "no sandbox on this system",
   off = "sandbox off",
 }
----Why a command that failed would run again, by `place`; the key that accepts follows.
+---Why a failed command would run again, by `place`; the key that accepts follows.
 local RETRIES = {
   network = { "It failed in the sandbox (no network).", "runs it with the network" },
   outside = { "It failed in the sandbox.", "runs it outside" },
@@ -185,8 +185,8 @@ local function title_of_change(event, size, width)
   return BAR .. title
 end
 
----`run_command · in the sandbox · needs your approval`, in one line of the window: what the body says as well is left
----out, the place of a command never is.
+---`run_command · in the sandbox · needs your approval`, in one line of the window: text that the body repeats may be
+---left out, the place of a command never.
 ---@param event table
 ---@param width integer
 ---@return string

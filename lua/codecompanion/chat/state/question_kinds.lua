@@ -4,8 +4,8 @@
 ---@field choices { [1]: string, [2]: string }[] verb, words
 ---@field notice string What stands after the title
 ---@field hints table<string, string> What a key that answers nothing here says
----@field waiting string[] What the chat does meanwhile: in a sentence, and where there is little room
----@field told string What is said where nobody looks: the name of the chat, and this
+---@field waiting string[] The state of the chat while it waits: a sentence, and a short form
+---@field told string The notification for a chat that is not visible: follows the chat's name
 
 ---@type table<string, CodeCompanion.QuestionKind>
 return {

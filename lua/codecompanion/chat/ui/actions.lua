@@ -320,7 +320,7 @@ function M.open_file(chat)
   require("codecompanion.files.show").file(place.path, place.line, place.column)
 end
 
----Show what the chat's folder brings and what of it is trusted.
+---Show the files of the chat's folder and which of them are trusted.
 function M.trust(chat)
   require("codecompanion.trust").open(chat.id)
 end

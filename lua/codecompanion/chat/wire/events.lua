@@ -380,7 +380,7 @@ function M.request_failed(chat, event)
   say.chat(chat, event.error, severity.ERROR)
 end
 
----One line says what of the folder is not loaded yet; it goes once nothing waits. Nobody waits for an answer.
+---One line names the files of the folder that are not loaded yet; it disappears when none waits, and never blocks.
 function M.trust_waits(chat, event)
   notices.happened(chat, "trust")
   if event.waits ~= "" then
