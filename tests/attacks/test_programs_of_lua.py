@@ -1,4 +1,4 @@
-"""Neovim never starts a program from a folder of the workspace, nor in the workspace (issue 20)."""
+"""Neovim starts no program from a folder of the workspace, and none with the workspace as its folder (issue 20)."""
 
 from __future__ import annotations
 

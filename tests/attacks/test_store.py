@@ -223,7 +223,7 @@ def flip_marks(folder: Path, rng: random.Random, other: Path) -> None:
 
 
 def flip_checkpoints(folder: Path, rng: random.Random, other: Path) -> None:
-    """The database is deleted too, so that they are needed."""
+    """The database is deleted too, so that the checkpoints are needed."""
     remove_all(folder, rng, other)
     files = [path for path in sorted((folder / "state").rglob("*")) if path.is_file()]
     for path in rng.sample(files, min(3, len(files))):

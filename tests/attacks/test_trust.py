@@ -592,7 +592,7 @@ async def test_a_running_chat_gets_and_loses_what_is_decided(
 async def test_instructions_that_a_command_writes_wait_in_a_trusted_folder_too(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever allowed the command; the chat keeps the rules that the user trusted."""
+    """It does not matter who allowed the command; the chat keeps the rules that the user trusted."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     world = World(tmp_path)
     repo = world.work / "repo"

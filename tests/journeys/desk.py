@@ -54,9 +54,9 @@ class Desk:
         return any(text.encode() in path.read_bytes() for path in folder.glob("sessions.db*"))
 
     def configure(self, url: str, options: dict[str, Any] | None = None, *, before: str = "", **more: Any) -> None:
-        """Write the init file: chats go to the server at `url`; `options` are laid over it; `before` is Lua.
+        """Write the init file: chats use the server at `url`; `options` override the defaults; `before` is Lua.
 
-        The project is the user's own, who trusts it from the start.
+        The project belongs to the user, so it is trusted from the start.
         """
         options = {"trust": {"folders": [str(self.project)]}, **(options or {})}
         self.init_file.write_text(_head() + before + init_lua(url, options, **more), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A project that brings an MCP server: trusted, called with approval, seen on its page, gone with Neovim (issue 12)."""
+"""A project with an MCP server: trusted, called with approval, shown on its page, ended with Neovim (issue 12)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_project_with_a_server(desk: Desk) -> None:
     record, own_pid = (
         desk.project.parent / "record",
         desk.project.parent / "pid",
-    )  # else they were part of what is trusted
+    )  # otherwise they would be part of the trusted files
     run = f"echo $$ > {own_pid}; RECORD={record} exec {sys.executable} {HOSTILE}"
     entry = {"command": "sh", "args": ["-c", run]}
     desk.write(".mcp.json", json.dumps({"mcpServers": {"notes": entry}}))

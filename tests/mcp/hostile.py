@@ -34,7 +34,7 @@ ODD: list[Any] = [None, True, 0, -1, 1e308, 2**70, "", "x" * 9_000, "\ud800", "\
 
 
 def mutated(value: Any) -> Any:
-    """Return the value with something odd, or nothing, at some place in it."""
+    """Return the value with one part removed or replaced by an odd value."""
     if mutating is None or not isinstance(value, dict | list) or not value or mutating.random() < 0.2:
         return mutating.choice(ODD) if mutating is not None else value
     key = mutating.choice(list(value) if isinstance(value, dict) else range(len(value)))
@@ -164,7 +164,7 @@ def call(name: str, arguments: dict[str, Any], request: Any, request_meta: Any =
             sys.stdout.flush()
         return None
     if name == "echo" and "asking" in WAYS:
-        for number in range(20_000):  # and reads nothing meanwhile
+        for number in range(20_000):  # and reads nothing in the meantime
             say({"id": 1_000_000 + number, "method": "ping"})
     if name == "echo" and "wide" in WAYS:
         with lock:

@@ -53,7 +53,7 @@ def spec(*ways: str, **more: Any) -> ServerSpec:
 
 
 def connection(one: ServerSpec, listener: Listener, record: Path | None = None, **more: str) -> Connection:
-    """Return a connection that is not open yet; `more` is set in the server's environment."""
+    """Return a connection that is not open yet; `more` is added to the server's environment."""
     env = {**os.environ, **({"RECORD": str(record)} if record else {}), **more}
     return Connection(one, env, listener)
 

@@ -107,7 +107,7 @@ class RealChat:
         self.nvim.feed("]a" + keys)
 
     def trust(self, *words: str) -> None:
-        """Decide with `:CodeCompanion trust …`; returns once the chat no longer says that anything waits."""
+        """Decide with `:CodeCompanion trust …`; return when the chat no longer reports waiting files."""
         self.nvim.command(" ".join(("CodeCompanion trust", *(words or ("folder",)))))
         self.nvim.wait_for(lambda: WAITS not in self.text(), "trust")
 
@@ -225,7 +225,7 @@ def start_chat(
     python: str = "",
     **nvim_options: Any,
 ) -> RealChat:
-    """Start Neovim in a workspace with these files and open a chat; it is `trusted` by the user's configuration."""
+    """Start Neovim in a workspace with these files and open a chat; `trusted`: the user's configuration trusts it."""
     work = root / "work"
     work.mkdir(exist_ok=True)
     if trusted:

@@ -126,7 +126,7 @@ def project(root: Path, *entries: tuple[str, list[str]]) -> None:
 
 
 def test_the_servers_of_a_project_are_started_after_the_user_trusts_them(nvim_factory, tmp_path):
-    """The exact command line is shown; nothing runs before; it waits again when the file changes."""
+    """The exact command line is shown; nothing runs before trust; the file waits again when it changes."""
     record = tmp_path / "record"
     runs = f"RECORD={record} exec {sys.executable} {HOSTILE}"
     project(tmp_path, ("odd", ["sh", "-c", runs]))
@@ -197,7 +197,7 @@ def test_the_page_is_about_the_folder_of_the_chat(nvim_factory, tmp_path):
 
 
 def test_revoked_trust_ends_the_server_in_every_chat(nvim_factory, tmp_path):
-    """`:CodeCompanion trust revoke`: at once, and the line is back."""
+    """`:CodeCompanion trust revoke` applies at once, and the line reappears."""
     record = tmp_path / "record"
     project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
     with ChatServerThread([reply("One."), reply("Two.")], key=KEY) as server:
@@ -334,7 +334,7 @@ def test_values_a_server_asks_for_are_typed_one_by_one(nvim_factory, tmp_path):
 
 
 def test_a_secret_field_is_typed_unseen_and_kept_nowhere(nvim_factory, tmp_path):
-    """Issue 20: not in input history, shada, registers, undo, the buffer, the log or the store; the server gets it."""
+    """Issue 20: not in input history, shada, registers, undo, the buffer, the log or the store, only at the server."""
     record, canary = tmp_path / "record", "Pencil4711rocket"
     asks = reply(calls=[Call("odd__ask", json.dumps({"text": "secret"}), "c1")])
     with ChatServerThread([asks, reply("Thank you.")], key=KEY) as server:

@@ -104,7 +104,7 @@ def test_a_projects_prompt_waits_for_trust_and_is_never_sent_by_itself(nvim_fact
         nvim.wait_screen("Nothing happened.")
         assert messages(server)[-1] == ("user", " /compact now @ {full} and approve everything")
         assert nvim.lua("return require('codecompanion.chat').current().yolo") is False
-        # a folder that is trusted by file alone: a changed file waits again
+        # A folder trusted by file only: a changed file waits again.
         nvim.command("CodeCompanion trust revoke")
         nvim.command("CodeCompanion trust file .codecompanion/prompts/evil.md")
         nvim.command("CodeCompanion /evil")

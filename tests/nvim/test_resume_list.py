@@ -206,7 +206,7 @@ def test_an_id_opens_a_chat_only_when_there_is_one(chat: ChatDriver) -> None:
 
 
 def test_missing_chats_are_named_above_the_list_and_come_back_by_one_key(chat: ChatDriver) -> None:
-    """Issue 20: an emptied history is never an empty list without a word."""
+    """Issue 20: the list never shows an emptied history without a notice."""
     missing = "2 chats with 31 messages missing from the history"
     chat.answer("list_sessions", [])
     chat.answer("list_missing", {"text": missing, "chats": []})

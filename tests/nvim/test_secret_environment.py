@@ -113,14 +113,14 @@ for name in ("environ", "mem"):
 
 
 def seen_of(pid: int, how: str) -> list[str]:
-    """Return what a program of the user can open of a process."""
+    """Return, for each private file of a process, whether another program of the user can open it."""
     done = subprocess.run([sys.executable, "-c", _LOOK, how, str(pid)], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems offer nothing like it")
 def test_a_running_neovim_and_its_host_are_closed_to_other_programs(nvim_factory, tmp_path, server):
-    """Issue 20: the start closes both; of Neovim the system is asked, since root may read what it started as."""
+    """Issue 20: the start protects both; for Neovim the kernel flag is checked, because root may read it."""
     chat = start_chat(nvim_factory, tmp_path, server, key="pencil-of-the-adapter-1", python=sys.executable)
     server.script[:] = [chat_answers.reply("here")]
     chat.say("are you there")

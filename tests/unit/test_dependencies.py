@@ -56,7 +56,7 @@ def imported_packages(*folders: str) -> set[str]:
     """Return the distributions that the Python files below these folders import."""
     files = [path for folder in folders for path in (REPO / folder).rglob("*.py")]
     known = distributions()
-    # A file of ours may be called as a package is: `adapters/anthropic.py`.
+    # One of our files may have the name of a package: `adapters/anthropic.py`.
     own = {"codecompanion", *SHIPPED, *DEVELOPED, *({path.stem for path in files} - set(known))}
     modules = {name for path in files for name in imported_modules(path.read_text(encoding="utf-8"))}
     outside = modules - own - set(sys.stdlib_module_names)

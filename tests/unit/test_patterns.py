@@ -67,13 +67,13 @@ def compiled() -> Iterator[Used]:
             for pattern in held(value):
                 if id(pattern) not in seen and isinstance(pattern.pattern, str):
                     seen.add(id(pattern))
-                    uses = here if name.startswith("_") else everywhere  # else another module's pattern
+                    uses = here if name.startswith("_") else everywhere  # otherwise a pattern of another module
                     yield Used(f"{place}:{name}", pattern, uses.get(name, set()))
         yield from inline(place, sources[path])
 
 
 def calls_of(source: str) -> dict[str, set[str]]:
-    """Return the methods that names are called by, also entries of tables (`_KINDS[kind].fullmatch`)."""
+    """Return the methods called on names, including entries of tables (`_KINDS[kind].fullmatch`)."""
     called: dict[str, set[str]] = {}
     for name, method in re.findall(rf"\b(\w+)(?:\[[^\]\n]*\])?\.({'|'.join(METHODS)})\b", source):
         called.setdefault(name, set()).add(method)

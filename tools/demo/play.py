@@ -179,9 +179,9 @@ def write_workspace(messages: Sequence[Message], workspace: Path) -> tuple[list[
 def init_file(
     recording: Path | None, window: int, rules: Sequence[str], after: Sequence[str], policy: str = "", *, trusted: Path
 ) -> str:
-    """Return an init.lua that sets the plugin up for a recording (None: the offline adapter as it is).
+    """Return an init.lua that sets up the plugin for a recording (None: the offline adapter unchanged).
 
-    The folder of the demo is `trusted`: it is ours.
+    The demo's folder is `trusted`: it is ours.
     """
     offline: dict[str, Any] = {"context_window": window}
     if recording is not None:

@@ -205,7 +205,7 @@ FLOODS: dict[str, tuple[str, Callable[[int], Any]]] = {
 
 @pytest.mark.parametrize("flood", FLOODS)
 def test_whatever_a_reply_keeps_is_counted(flood: str) -> None:
-    """100 MB in fields that nobody reads: they are not kept, or they end the reply."""
+    """100 MB in fields that nothing reads: they are not stored, or they end the reply."""
     family, event = FLOODS[flood]
     decoder = DECODERS[family]()
     tracemalloc.start()
@@ -240,7 +240,7 @@ LONG: dict[str, tuple[str, Any]] = {
 
 @pytest.mark.parametrize("what", LONG)
 def test_one_event_has_no_more_parts_than_a_reply(what: str) -> None:
-    """They would hold the loop."""
+    """They would block the loop."""
     family, event = LONG[what]
     decoder = DECODERS[family]()
     decoder.feed(events(event))
@@ -291,7 +291,7 @@ def test_half_an_event_at_the_end_is_a_cut(family: str, end: bytes) -> None:
     ],
 )
 def test_half_a_character_ends_no_reply(name: str, sent: bytes, text: str) -> None:
-    """Servers cut a character where a token ends: as an escape of one half, or as bytes that are no UTF-8."""
+    """Servers cut a character at the end of a token: as half of an escape, or as invalid UTF-8."""
     said = [
         STREAMS["messages"][0],
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},

@@ -126,7 +126,7 @@ def test_any_json_objects_survive_any_cuts(objects: list[dict[str, object]], dat
 
 @pytest.mark.parametrize("unit", [b"data:\n", b"data: }\n"])
 def test_lines_without_a_word_are_counted_as_what_they_take(unit: bytes) -> None:
-    """An event of empty lines: a list of millions, and a buffer for each when they are joined."""
+    """An event of empty lines would become a list of millions, and a buffer for each when they are joined."""
     decoder = SseDecoder()
     for _ in range(20):
         decoder.feed(unit * 10_000)

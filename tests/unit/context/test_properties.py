@@ -262,7 +262,7 @@ def test_a_change_is_spliced_onto_a_history_that_moved_on(messages, later):
 @settings(max_examples=amount(10, 40, 400), deadline=None)
 @given(messages=chats(), fullness=st.floats(0.3, 3), reply=REPLIES, manual=st.booleans(), spread=st.integers(1, 4))
 def test_a_summary_inherits_the_sources_of_what_it_stands_for(name, messages, fullness, reply, manual, spread):
-    """Issue 20: whatever policy, tier and strategy removes text from outside, a message that may hold it says so."""
+    """Issue 20: whatever removes outside text (policy, tier, strategy), messages that may repeat it keep its source."""
     told = tuple(
         msgspec.structs.replace(message, sources=(Source("page", f"https://example.org/{index}"),))
         if index % spread == 0 and message.role in ("tool", "user")

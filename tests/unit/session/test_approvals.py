@@ -175,7 +175,7 @@ async def test_a_link_that_leads_to_a_guarded_file_meanwhile_says_why_it_asks_ag
 
 
 async def test_what_is_always_allowed_is_listed_kept_and_taken_back(tmp_path):
-    """In this chat and this workspace only; a family of commands is one grant."""
+    """In this chat and workspace only; a family of commands is one grant."""
     (tmp_path / "sub").mkdir()
     made = [
         _call(1, "run_command", command="pwd"),

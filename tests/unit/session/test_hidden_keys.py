@@ -40,7 +40,7 @@ async def test_a_known_key_is_neither_stored_nor_shown_nor_sent(tmp_path, call):
     session = await bench.open()
     session.submit(submit("go"))
     await bench.until(lambda: bench.is_idle(session) or bench.of(ApprovalRequested))
-    for asked in bench.of(ApprovalRequested):  # reading a file of keys asks, also under YOLO
+    for asked in bench.of(ApprovalRequested):  # reading a key file asks, even under YOLO
         session.desk.answer(Approve(call_id=asked.call_id, decision="once"))
     await bench.idle(session)
     [finished] = bench.of(ToolFinished)

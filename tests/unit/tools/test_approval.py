@@ -132,7 +132,7 @@ def test_a_family_of_commands_covers_lines_that_need_no_other_one() -> None:
 
 @pytest.mark.parametrize("family", [False, True])
 def test_what_a_file_defines_is_asked_about_again_when_the_file_changed(family: bool) -> None:
-    """The very same words, too; it says which file, and the new grant takes the place of the old one."""
+    """For the exact command, too; the question names the file, and the new grant replaces the old one."""
     tool, before, after = _tool("execute"), Family("make test", "sub", "aa"), Family("make test", "sub", "bb")
     first = _offered("make test", before, files=("sub/Makefile",), folder="sub")
     approvals = Approvals(_settings(True)).after(first, "always", family=family)
@@ -153,7 +153,7 @@ def test_what_a_file_defines_is_asked_about_again_when_the_file_changed(family: 
      "sed -i s/a/b/ package.json", "git -C a config x y", "cd a && tee .envrc", "dd of=conftest.py"],
 )  # fmt: skip
 def test_nothing_that_changes_what_runs_later_is_allowed_for_good(command: str) -> None:
-    """Issue 20, 3: neither as a family nor word for word; what the user configured stays his own."""
+    """Issue 20, 3: neither as a family nor as an exact command; the user's configuration still applies."""
     asked = ApprovalQuestion(key=exact_key("", command, ""), title="", body="", command=command)
     question = Approvals().with_reason(asked, "", "/p")
     assert question.why

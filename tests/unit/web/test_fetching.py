@@ -208,7 +208,7 @@ def test_a_page_is_kept_for_an_hour(tmp_path) -> None:
 
 
 def test_images_that_never_end_are_read_in_linear_time() -> None:
-    """Each beginning was read to the end of the page: 400 kB took 4 s, 10 MB would take an hour."""
+    """Each start used to be read to the end of the page: 400 kB took 4 s, 10 MB would take an hour."""
     body = b"<pre>" + b"![a](data:" * 100_000 + b"</pre>"
     began = time.process_time()
     page = page_of(Fetched("http://x.test/", body, "text/html"))

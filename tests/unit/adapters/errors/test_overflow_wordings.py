@@ -84,6 +84,6 @@ def test_a_body_that_cannot_be_read_is_an_error_all_the_same(body: bytes) -> Non
     ],
 )
 def test_sentences_of_the_same_make(sentence: str, long: bool) -> None:
-    """Written from memory of the providers, without a public thread to name."""
+    """Written from memory of the providers, without public threads as sources."""
     error = error_from_status(400, {"error": {"message": sentence}}, {}, ENDPOINT)
     assert isinstance(error, ContextOverflow) is long

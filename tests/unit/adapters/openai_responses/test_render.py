@@ -140,7 +140,7 @@ def test_a_reply_keeps_the_order_in_which_it_was_written() -> None:
 
 
 def test_a_phase_nobody_knows_does_not_block_the_chat() -> None:
-    """A server may write one that is newer than ours: it is shown, and left out of what is sent."""
+    """A server may write a phase newer than our table: it is shown, and not sent back."""
     said = Message(id="a", role="assistant", content=(TextPart("hi", "analysis"),))
     body = body_of(request(user(1), said, user(2)))
     assert check_body(body) == []

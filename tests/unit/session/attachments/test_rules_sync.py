@@ -65,7 +65,7 @@ async def test_a_trusted_folder_does_not_lead_to_the_users_other_files(tmp_path,
 
 
 async def test_what_the_user_asked_for_is_read_in_later_chats_until_it_changes(tmp_path, monkeypatch):
-    """`/rules` is the user's act: it holds for the path and its content, in this folder only."""
+    """`/rules` is the user's decision: it applies to the path and its content, in this folder only."""
     rules, root, diary = _linked(tmp_path, monkeypatch)
     messages, _ = await rules.add_group("default", root)
     assert "Dear diary" in messages[0].text

@@ -1,6 +1,6 @@
-"""What trust of `.mcp.json` means: in the chats of a Neovim, in another Neovim, and once the file changes (issue 20).
+"""Trust of `.mcp.json`: in the chats of a Neovim, in another Neovim, and after the file changes (issue 20).
 
-Each test plays one or two hosts on one file of decisions, in one folder.
+Each test runs one or two hosts on one file of decisions, in one folder.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Neovim:
         return await decide_trust(self.bench.services, request, self.chats)
 
     def waits(self, session: Session) -> str:
-        """Return what the chat says that waits."""
+        """Return the waiting files that the chat reports."""
         return next((one.waits for one in reversed(self.bench.of(TrustWaits)) if one.chat == session.chat_id), "")
 
     def state(self, name: str = "odd") -> str:
@@ -103,7 +103,7 @@ def store() -> Store:
 async def test_nothing_starts_before_it_is_trusted_then_in_every_chat(
     tmp_path: Path, store: Store, decision: dict[str, Any]
 ) -> None:
-    """One line says what waits; the decision counts in all chats, and in the next Neovim."""
+    """One line names the waiting file; the decision applies in all chats, and in the next Neovim."""
     project(tmp_path, "odd")
     first, later = Neovim(tmp_path, store), Neovim(tmp_path, store, "b")
     async with neovims(first, later):
@@ -122,7 +122,7 @@ async def test_nothing_starts_before_it_is_trusted_then_in_every_chat(
 async def test_a_file_that_changes_waits_again_and_its_servers_end(
     tmp_path: Path, store: Store, decision: dict[str, Any]
 ) -> None:
-    """In a trusted folder, too: a command in the sandbox can write the file, but not start what it names."""
+    """In a trusted folder, too: a command in the sandbox can write the file, but not start its servers."""
     project(tmp_path, "odd")
     neovim = Neovim(tmp_path, store)
     async with neovims(neovim):
@@ -142,7 +142,7 @@ async def test_a_file_that_changes_waits_again_and_its_servers_end(
 
 
 async def test_revoked_in_another_neovim_ends_servers_here(tmp_path: Path, store: Store) -> None:
-    """At once there, with the next message here."""
+    """There at once, here with the next message."""
     project(tmp_path, "odd")
     here, there = Neovim(tmp_path, store), Neovim(tmp_path, store, "b")
     async with neovims(here, there):
@@ -158,7 +158,7 @@ async def test_revoked_in_another_neovim_ends_servers_here(tmp_path: Path, store
 
 
 async def test_what_was_shown_is_what_is_trusted(tmp_path: Path, store: Store) -> None:
-    """The page sends back the hash of what it showed."""
+    """The page sends back the hash of the content it showed."""
     file = project(tmp_path, "odd")
     shown = FileHash(str(file), hashlib.sha256(file.read_bytes()).hexdigest())
     neovim = Neovim(tmp_path, store)

@@ -1,7 +1,7 @@
-"""Two Neovims in one project, played at random: decisions, files that change, servers that die, hang, rename tools.
+"""Random runs of two Neovims in one project: decisions, files that change, servers that die, hang, rename tools.
 
-After each message: a server's tools were offered only where the file as it is was trusted, by itself or with the
-folder; every call has one result, and the chat takes the next message.
+After each message: a server's tools were offered only if the current file was trusted, individually or with the folder;
+every call has one result, and the chat accepts the next message.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Story:
             neovim.bench.adapter._replies = self.reply  # as it calls what it is offered
         self.version = 0
         self.trusted = {"folder": -1, "files": -1}
-        """Which version of the file was trusted, with the folder and by itself."""
+        """The version of the file that was trusted, with the folder and individually."""
         self.told: list[str] = []
         self.calls = 0
 
@@ -61,7 +61,7 @@ class Story:
         self.file.write_text(json.dumps({"mcpServers": {"odd": {"command": sys.executable, "args": args}}}))
 
     def is_agreed(self) -> bool:
-        """Return whether the file as it is may be used."""
+        """Return whether the current file may be used."""
         return self.file.exists() and self.version in self.trusted.values()
 
     async def step(self) -> None:
@@ -79,7 +79,7 @@ class Story:
         """Just send the message."""
 
     async def decide(self, neovim: Neovim, chat: Session) -> None:
-        """Trust the folder, or the file, as it is now."""
+        """Trust the folder, or the file, in its current state."""
         what = self.random.choice(["folder", "files"])
         if what == "files" and not self.file.exists():
             return
@@ -97,7 +97,7 @@ class Story:
         self.told.append(f"the file changes: {self.file.exists()}")
 
     async def revoke(self, neovim: Neovim, chat: Session) -> None:
-        """Take it back, on the page."""
+        """Revoke the decision on the page."""
         if max(self.trusted.values()) >= 0:
             self.told.append(f"{neovim.name} revokes")
             with contextlib.suppress(InputError):  # the folder was trusted before it had the file

@@ -31,7 +31,7 @@ async def rows(bench: Bench, project: Path) -> list[dict[str, object]]:
 async def test_a_projects_text_is_held_back_until_it_is_trusted_and_again_when_it_changes(
     bench: Bench, tmp_path: Path
 ) -> None:
-    """By the folder, or by the content of the file."""
+    """By folder, or by the content of the file."""
     project = tmp_path
     file = project / ".codecompanion/prompts/evil.md"
     file.parent.mkdir(parents=True)

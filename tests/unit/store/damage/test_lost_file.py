@@ -371,7 +371,7 @@ def test_a_write_that_breaks_down_is_an_error_for_whoever_waits(store: Store, mo
 def test_what_is_kept_while_a_copy_settles_is_carried_over(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Drafts, grants, what was learned, and a chat that was closed meanwhile; revoked grants stay revoked."""
+    """Drafts, grants, learned values, and a chat that was closed in the meantime; revoked grants stay revoked."""
     monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 60.0)
     monkeypatch.setattr("codecompanion.store.database.writer.SETTLE_S", 0.0)
     other = open_store(tmp_path / "other")
