@@ -57,7 +57,7 @@ class AuditLog:
         self._told = False
 
     def add(self, record: Record, *, urgent: bool = True) -> None:
-        """Queue a record. Urgent ones are written and flushed soon, others within `BATCH_S`. Call it from one thread."""
+        """Queue a record. Urgent ones are flushed soon, others within `BATCH_S`. Call it from one thread."""
         if self.folder is None:
             return
         if self._thread is None:

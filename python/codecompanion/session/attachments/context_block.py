@@ -197,7 +197,7 @@ class ContextBlock:
         return [*problems, *await self.drop_distrusted(root)]
 
     async def drop_distrusted(self, root: Path) -> list[str]:
-        """Take rules out of the next request whose trust was taken back; return a sentence about them."""
+        """Remove rules whose trust was revoked from the next request; return a sentence about them."""
         gone = self.rules.distrusted(self._log.view, root)  # one look at a small file, sooner done than in a thread
         names = tuple(message.path or "" for message in gone)
         self._waiting = deque(
