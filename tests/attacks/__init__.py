@@ -1,1 +1,1 @@
-"""Attacks from outside (issue 20): each suite tries the possibilities of a folder, a page, a server or a model."""
+"""Attacks from outside (issue 20): each suite acts as a hostile folder, page, server or model."""

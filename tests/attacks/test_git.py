@@ -107,7 +107,7 @@ class Hostile:
     """A repository with a change, a staged file, attributes for every kind of driver, and a planted program."""
 
     def __init__(self, folder: Path) -> None:
-        """Create it without anything that runs the program yet."""
+        """Create it without running the planted program."""
         self.root, self.canary = folder / "repo", folder / "canary"
         self.root.mkdir(parents=True)
         self.program = folder / "program"

@@ -40,7 +40,7 @@ LEDGER_ONLY = "without its required following item"
 MEMORY_ONLY = "blocks in the latest assistant message cannot be modified"
 """Only the provider knows which of its adjacent messages were one reply."""
 ONCE_RECORDED = "content': empty string"
-"""The fake rejects an empty text of the model; the recordings show that the real endpoint accepts it."""
+"""The fake rejects an empty text of the model; the real endpoint was recorded accepting it."""
 
 
 def wire_of(

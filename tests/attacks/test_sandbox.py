@@ -507,7 +507,7 @@ async def test_no_command_prepares_what_the_next_one_reads(world: World, kind: K
 async def test_submodules_keep_their_hooks_and_configuration(world: World, kind: Kind, tally: Tally) -> None:
     """Whatever their names are, and even if folders above them are moved."""
     if kind == "landlock":
-        pytest.skip("it cannot keep a part of the workspace from being written, and says so")
+        pytest.skip("it cannot make a part of the workspace read-only, and reports that")
     git, names = world.workspace / ".git", ("one", "libs/foo", "one/modules/in/side")
     for name in names:
         (git / "modules" / name / "hooks").mkdir(parents=True)
@@ -531,7 +531,7 @@ async def test_submodules_keep_their_hooks_and_configuration(world: World, kind:
 
 async def test_a_repository_without_hooks_gets_none(world: World, kind: Kind) -> None:
     if kind == "landlock":
-        pytest.skip("it cannot keep a part of the workspace from being written, and says so")
+        pytest.skip("it cannot make a part of the workspace read-only, and reports that")
     shutil.rmtree(world.workspace / ".git/hooks")
     await world.run(kind, "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; mv .git .g2")
     assert list((world.workspace / ".git/hooks").iterdir()) == []

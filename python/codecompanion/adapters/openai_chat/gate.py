@@ -1,4 +1,4 @@
-"""The rules of a Chat Completions endpoint for a whole body: arguments, tools, each message, their order."""
+"""The rules of Chat Completions endpoints for a whole body: arguments, tools, each message, their order."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _hidden_names(places: Places) -> list[Path]:
 
 
 def _links(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the real path of each symlink on the way to the existing ones among the paths."""
+    """Yield the symlinks on the way to those of the paths that exist, each at its real location."""
     for path in filter(os.path.exists, paths):
         here, left = Path("/"), [*reversed(path.parts[1:])]
         for _ in range(_MAX_PARTS):

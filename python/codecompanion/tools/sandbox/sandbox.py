@@ -54,7 +54,7 @@ class Sandbox:
     ) -> None:
         """Set the folder for temporary files and caches of commands (`private`) and the plugin's folders (`hidden`).
 
-        `kinds` replaces the kinds that this system could have.
+        `kinds` replaces the kinds to test on this system.
         """
         self.settings = settings
         self._private, self._hidden = private, tuple(hidden)
@@ -218,7 +218,7 @@ class Sandbox:
 
 
 def _without_libraries(environment: Mapping[str, str], root: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the launcher's environment, and the variables that choose the libraries of the command.
+    """Return the environment to start the launcher with, and the variables that choose the command's libraries.
 
     The launcher and bubblewrap run outside the sandbox, in the workspace, and must not load libraries from there.
     """

@@ -121,7 +121,7 @@ async def test_a_failure_in_the_sandbox_may_be_run_again_outside(
     call: Call, context: ToolContext, tmp_path_factory: pytest.TempPathFactory, answer: str | None
 ) -> None:
     if context.sandbox is None or context.sandbox.kind not in ("bubblewrap", "namespaces"):
-        pytest.skip("no sandbox with a file system of its own here")
+        pytest.skip("no sandbox with a private file system here")
     chat, runs = Asked(answer), list[tuple[str, ...]]()
     with folder_outside_tmp("asking-") as outside:
         output = await call(
@@ -148,7 +148,7 @@ TRY_HOSTS = (
 
 async def test_a_refused_host_is_named_and_asked_for(call: Call, context: ToolContext) -> None:
     if context.sandbox is None or not context.sandbox.limits_hosts:
-        pytest.skip("no sandbox with a network of its own here")
+        pytest.skip("no sandbox with a private network here")
     for answer, runs in (("asked", 2), ("", 1), (None, 1)):
         chat, said = Asked(answer), list[tuple[str, ...]]()
         output = await call(
@@ -166,7 +166,7 @@ async def test_a_refused_host_is_named_and_asked_for(call: Call, context: ToolCo
 
 async def test_granted_hosts_are_reachable_for_every_command_with_the_network(call: Call, context: ToolContext) -> None:
     if context.sandbox is None or not context.sandbox.limits_hosts:
-        pytest.skip("no sandbox with a network of its own here")
+        pytest.skip("no sandbox with a private network here")
     chat = Asked(None, "refused.example")
     output = await call("run_command", {"chat": chat}, command=TRY_HOSTS, hosts=["known.example"])
     assert "refused to connect" not in output.text
@@ -175,7 +175,7 @@ async def test_granted_hosts_are_reachable_for_every_command_with_the_network(ca
 
 async def test_a_name_that_was_not_resolved_is_the_host_that_is_asked_for(call: Call, context: ToolContext) -> None:
     if context.sandbox is None or not context.sandbox.limits_hosts:
-        pytest.skip("no sandbox with a network of its own here")
+        pytest.skip("no sandbox with a private network here")
     chat = Asked(None)
     await call("run_command", {"chat": chat}, command="echo 'getaddrinfo ENOTFOUND registry.example.org' >&2; exit 1")
     [question] = chat.asked
@@ -184,7 +184,7 @@ async def test_a_name_that_was_not_resolved_is_the_host_that_is_asked_for(call: 
 
 async def test_an_invalid_host_is_refused(call: Call, context: ToolContext) -> None:
     if context.sandbox is None or not context.sandbox.limits_hosts:
-        pytest.skip("no sandbox with a network of its own here")
+        pytest.skip("no sandbox with a private network here")
     output = await call("run_command", command="make", hosts=["https://pypi.org/simple"])
     assert "'https://pypi.org/simple' in hosts is not a host" in output.text
 
