@@ -152,7 +152,7 @@ def wrong_tool_choice(choice: Any, names: Collection[str]) -> str:
     if isinstance(choice, str):
         return "" if choice in ("none", "auto", "required") else f"tool_choice is {choice!r}"
     if not isinstance(choice, Mapping):
-        return "tool_choice is neither a word nor an object"
+        return "tool_choice is neither a string nor an object"
     name = choice.get("function", choice)
     name = name.get("name") if isinstance(name, Mapping) else None
     missing = choice.get("type") == "function" and name not in names

@@ -231,7 +231,7 @@ def _included(value: str, file: Path) -> Path | None:
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], re.Pattern[str] | None, re.Pattern[str] | None], ...]:
-    """Return key, the values that count (None = all), and those that do not (None = none)."""
+    """Return the key, the values that count (None = all), and those that do not (None = none)."""
     return tuple(
         (
             re.compile("|".join(re.escape(key).replace(r"\*", ".*") for key in row["keys"].lower().split()), re.DOTALL),

@@ -57,7 +57,7 @@ def submodules_of(folder: Path) -> tuple[Path, ...]:
             return ()
         output = read_git(repository.top, ("ls-files", "-s", "-z"), _NAMES_TIME_LIMIT_S)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        _log.info("git could not list the submodules of %s: %s", folder, error)
+        _log.info("git failed to list the submodules of %s: %s", folder, error)
         return ()
     records = (record.partition(b"\t") for record in output.split(b"\0") if record.startswith(_SUBMODULE))
     return tuple(repository.top / os.fsdecode(name) for _, _, name in records)
@@ -77,7 +77,7 @@ def _listed(
     try:
         output = read_git(folder, (*_LIST, *only), _TIME_LIMIT_S)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        _log.info("git could not list %s: %s", folder, error)
+        _log.info("git failed to list %s: %s", folder, error)
         return
     has_modules = os.path.lexists(folder / ".gitmodules")
     for record in os.fsdecode(output).split("\0"):

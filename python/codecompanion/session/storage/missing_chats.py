@@ -58,7 +58,7 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 class MissingChats:
-    """The missing chats as one host knows them."""
+    """One host's record of the missing chats."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

@@ -119,7 +119,7 @@ class Trust:
         return self._version
 
     def is_first_sight(self, root: Path) -> bool:
-        """Return whether `trust.folders` lists the folder and its programs were not recorded yet."""
+        """Return whether `trust.folders` lists the folder and its programs have not been recorded yet."""
         folder = folder_of(root)
         if self.why(folder) not in ("setup", "off"):
             return False

@@ -292,7 +292,7 @@ def _expanded(name: str, places: Places) -> list[Path]:
 
 
 def _real(paths: Iterable[Path]) -> list[Path]:
-    """Return the real paths of those that exist; the root of the disk is left out."""
+    """Return the real paths of the existing ones among the paths, without the root of the disk."""
     found = []
     for path in paths:
         try:
