@@ -33,6 +33,7 @@ def file_diff(path: str, before: str | None, after: str | None) -> str:
         f"+++ {'/dev/null' if after is None else 'b/' + path}",
     )
     body = _hunks(old[start : len(old) - keep], new[start : len(new) - keep], start)
+    body = _with_context(body, old[max(0, start - CONTEXT_LINES) : start], old[len(old) - keep :][:CONTEXT_LINES])
     return "\n".join((*names, *body)) + "\n"
 
 
@@ -113,9 +114,32 @@ def _hunks(old: list[str], new: list[str], offset: int) -> list[str]:
     return [_shifted(line, offset) if line.startswith("@@ ") else line for line in found]
 
 
-def _shifted(header: str, offset: int) -> str:
+def _with_context(body: list[str], above: list[str], below: list[str]) -> list[str]:
+    """Return hunks with the context that the first and the last lack, from the lines above and below the compared ones.
+
+    A change may be found at the very edge of what is compared; `patch` takes a missing context for the file's edge.
+    """
+    if not body:
+        return body
+    last = max(index for index, line in enumerate(body) if line.startswith("@@ "))
+    lacks = CONTEXT_LINES - sum(1 for _ in takewhile(lambda line: line[:1] == " ", reversed(body[last + 1 :])))
+    added = [f" {line}" for line in below[: max(0, lacks)]]
+    body = [*body[:last], _shifted(body[last], 0, len(added)), *body[last + 1 :], *added]
+    lacks = CONTEXT_LINES - sum(1 for _ in takewhile(lambda line: line[:1] == " ", body[1:]))
+    added = [f" {line}" for line in above[len(above) - max(0, lacks) :]] if lacks > 0 else []
+    return [_shifted(body[0], -len(added), len(added)), *added, *body[1:]]
+
+
+def _shifted(header: str, offset: int, longer: int = 0) -> str:
+    """Return the header of a hunk that begins `offset` lines later and is `longer` by that many lines on both sides."""
+
+    def side(start: str, count: str) -> str:
+        size = int(count[1:]) if count else 1
+        first = int(start) + offset + (1 if longer and not size else 0)  # without lines it names the line above
+        return f"{first},{size + longer}" if longer else f"{first}{count}"
+
     def shift(match: re.Match[str]) -> str:
         old, old_count, new, new_count = match.groups()
-        return f"@@ -{int(old) + offset}{old_count} +{int(new) + offset}{new_count} @@"
+        return f"@@ -{side(old, old_count)} +{side(new, new_count)} @@"
 
     return _HUNK.sub(shift, header)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +18,19 @@ from tests.unit.tools.conftest import Call
 @pytest.fixture(params=[pytest.param(RIPGREP, marks=needs_ripgrep, id="ripgrep"), pytest.param(None, id="python")])
 def searcher(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test that uses this runs with each searcher."""
-    monkeypatch.setattr(shutil, "which", lambda name: request.param)
+    _use(monkeypatch, request.param)
+
+
+def _use(patch: pytest.MonkeyPatch, ripgrep: str | None) -> None:
+    """Let the tool find this ripgrep, None = none."""
+
+    def find(name: str, *_untrusted: Path) -> str:
+        assert name == "rg"
+        if ripgrep is None:
+            raise FileNotFoundError(name)
+        return ripgrep
+
+    patch.setattr(grep_search, "find_program", find)
 
 
 def _make(root: Path, **contents: str | bytes) -> None:
@@ -161,7 +172,7 @@ async def test_a_regular_expression_that_runs_away_is_killed_in_time(
     root: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a thread it would hold the interpreter for ever; the session would stand still."""
-    monkeypatch.setattr(shutil, "which", lambda name: None)
+    _use(monkeypatch, None)
     _make(root, a="a" * 60 + "b")
     output = await call("grep_search", {"timeout_s": 0.5}, query="(a+)+$", is_regex=True)
     assert output.text == "grep_search did not finish within 0.5 seconds and was stopped."
@@ -210,9 +221,9 @@ def test_both_searchers_give_the_same_result(
     )
     arguments = {"query": query, "is_regex": is_regex, "ignore_case": ignore_case, "max_results": limit}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shutil, "which", lambda name: RIPGREP)
+        _use(patch, RIPGREP)
         with_ripgrep = asyncio.run(run_call(grep_search.GREP_SEARCH, arguments, context))
-        patch.setattr(shutil, "which", lambda name: None)
+        _use(patch, None)
         with_python = asyncio.run(run_call(grep_search.GREP_SEARCH, arguments, context))
     assert with_ripgrep.is_error == with_python.is_error
     if not with_python.is_error:  # each words in its own way why the query is no regular expression

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codecompanion.formats.text_files import split_lines
@@ -29,6 +29,7 @@ def test_a_new_file_is_all_additions() -> None:
 @pytest.mark.skipif(shutil.which("patch") is None, reason="the program patch is not installed")
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30))
+@example(list("aaabcacacbab"), list("aaaccacbab"))  # the change is found at the edge of what is compared
 def test_the_diff_is_one_that_patch_can_apply(old: list[str], new: list[str]) -> None:
     before, after = ("".join(line + "\n" for line in lines) for lines in (old, new))
     if before == after or not before:
