@@ -71,12 +71,17 @@ async def run_call(tool: Tool, arguments: dict[str, Any], context: ToolContext) 
 class Decided(msgspec.Struct, frozen=True):
     """The question before a call, None = no question; then `grant` is the grant that lets it run.
 
-    `where`: where a command runs (`ApprovalQuestion.where`), "" for other tools.
+    `about`: the question as it was looked at, also when nobody is asked it; None = the call has none.
     """
 
     question: ApprovalQuestion | None = None
     grant: str = "asked"
-    where: str = ""
+    about: ApprovalQuestion | None = None
+
+    @property
+    def where(self) -> str:
+        """Return where a command runs (`ApprovalQuestion.where`), "" for anything else."""
+        return self.about.where if self.about is not None else ""
 
 
 async def approval_question(
@@ -102,7 +107,7 @@ async def decided(tool: Tool, arguments: dict[str, Any], context: ToolContext, a
         return Decided(ApprovalQuestion(key=tool.spec.name, title=title, body="", why=why, narrowed=told))
     if not approvals.may_ask(tool) and not (narrowed.because and tool.effect != "read"):
         question = await question_now(tool, arguments, context, approvals) if tool.effect == "execute" else None
-        return Decided(grant=approvals.granted_by(tool, question), where=question.where if question else "")
+        return Decided(grant=approvals.granted_by(tool, question), about=question)
     question = await question_now(tool, arguments, context, approvals)
     if not approvals.needs_question(tool, question) and not is_narrowed_away(
         narrowed,
@@ -112,9 +117,10 @@ async def decided(tool: Tool, arguments: dict[str, Any], context: ToolContext, a
         str(context.root),
         granted=approvals.covers(tool, question),
     ):
-        return Decided(grant=approvals.granted_by(tool, question), where=question.where if question else "")
+        return Decided(grant=approvals.granted_by(tool, question), about=question)
     question = question or ApprovalQuestion(key=tool.spec.name, title=tool.title(arguments), body="")
-    return Decided(msgspec.structs.replace(question, narrowed=narrowed.because), where=question.where)
+    question = msgspec.structs.replace(question, narrowed=narrowed.because)
+    return Decided(question, about=question)
 
 
 async def question_now(

@@ -9,7 +9,9 @@ import pytest
 
 from codecompanion.errors import InputError
 from codecompanion.session.trust.trust import Trust
+from codecompanion.settings_sections import SandboxSettings
 from codecompanion.tools.base import ANY_HOST, ApprovalQuestion
+from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, Notice, ToolFinished
 from codecompanion.wire.requests import Approve, ListGrants, RevokeGrant
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -223,3 +225,30 @@ async def test_allowed_hosts_are_kept_with_the_chat_and_the_configured_network_i
     assert again is not None
     assert again.desk.approvals.hosts == {"pypi.org"}
     await again.close()
+
+
+@pytest.mark.parametrize("later", ["https://evil.example/a", "ssh://git@evil.example/a"])
+async def test_hosts_that_change_after_the_question_are_not_reached(tmp_path, tmp_path_factory, later):
+    """The hosts of `git fetch` are those of the remotes: another chat may have changed these meanwhile."""
+    settings = SandboxSettings(mode="auto", write=(), read=(), network=False)
+    sandbox = Sandbox(settings, tmp_path_factory.mktemp("private"))
+    if not sandbox.limits_hosts:
+        pytest.skip("no sandbox with a network of its own here")
+    (tmp_path / ".git").mkdir()
+    config = tmp_path / ".git" / "config"
+    config.write_text('[remote "origin"]\n\turl = https://asked.example/a\n')
+    tries = "import os, urllib.request as u; print(os.environ.get('http_proxy')); u.urlopen('http://evil.example')"
+    bench, session = await _start(
+        tmp_path, calls(_call(1, "run_command", command=f'git fetch origin; python3 -c "{tries}"'))
+    )
+    bench.services.sandbox = sandbox
+    asked = await _asked(bench, 1)
+    assert asked.hosts == ("asked.example",)
+    config.write_text(f'[remote "origin"]\n\turl = {later}\n')
+    session.desk.answer(Approve(call_id="c1", decision="once"))
+    again = await _asked(bench, 2)
+    assert (again.retry, again.hosts) == (True, ("asked.example", "evil.example"))
+    session.desk.answer(Approve(call_id=again.call_id, decision="reject"))
+    await bench.idle(session)
+    [result] = [message for message in bench.adapter.requests[-1].messages if message.role == "tool"]
+    assert "the sandbox refused to connect to evil.example" in result.text

@@ -166,6 +166,7 @@ class ToolRound:
             )
             decision = await decided(tool, arguments, context, parts.desk.approvals)
             question = decision.question
+            context = msgspec.structs.replace(context, decided=decision.about)
         except ToolError as error:
             return _Ran(call, failed(str(error)), "error", title)
         if question is not None:

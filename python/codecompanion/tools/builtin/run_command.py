@@ -140,13 +140,12 @@ def _readable(output: bytes | bytearray) -> str:
 
 async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     cwd = _folder(arguments, context)
-    place = await asyncio.to_thread(_place, arguments, context)
+    place, allowed = await asyncio.to_thread(_decided, arguments, context)
     refusal = context.sandbox.refuses if context.sandbox is not None else ""
     if refusal and place == "none":
         raise ToolError(refusal)
     # Checked before it runs: the command may change the targets of its words.
     is_reader = place != "inside" and await asyncio.to_thread(_reads_workspace, arguments, context)
-    allowed = await asyncio.to_thread(_hosts, arguments, context) if place == "network" else ()
     ended, text, refused = await _run_at(place, arguments, context, cwd, allowed)
     if not ended.has_begun:  # a socket to hide was removed in the meantime
         ended, text, refused = await _run_at(place, arguments, context, cwd, allowed)
@@ -174,7 +173,7 @@ async def _run_at(
 ) -> tuple[Ended, str, tuple[str, ...]]:
     """Return how it ended, its output and the hosts it was refused. `hosts`: with the network, () = any."""
     kept, argv = KeptOutput(), ["/bin/sh", "-c", command_of(arguments)]
-    granted = context.chat.granted_hosts()
+    granted = frozenset[str]() if context.narrowed.because else context.chat.granted_hosts()
     is_limited = place == "network" and bool(hosts) and ANY_HOST not in granted
     proxy = HostProxy({*hosts, *granted}) if is_limited else None
     environment = clean_environment(context.environment, _OWN_SOURCE, context.hidden)
@@ -359,6 +358,17 @@ def _place(arguments: dict[str, Any], context: ToolContext) -> Place:
         return "network"
     asks = arguments.get("needs") == "network" or bool(arguments.get("hosts"))
     return "network" if asks or needs_network(command_of(arguments)) else "inside"
+
+
+def _decided(arguments: dict[str, Any], context: ToolContext) -> tuple[Place, tuple[str, ...]]:
+    """Return where the command runs, and the hosts it may reach, () = any: as it was decided.
+
+    The remotes of the repository may have changed since the user was asked.
+    """
+    if context.decided is not None:
+        return context.decided.place, context.decided.hosts
+    place = _place(arguments, context)
+    return place, _hosts(arguments, context) if place == "network" else ()
 
 
 def _hosts(arguments: dict[str, Any], context: ToolContext) -> tuple[str, ...]:

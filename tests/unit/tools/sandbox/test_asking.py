@@ -10,7 +10,7 @@ import pytest
 
 from codecompanion.settings_sections import SandboxSettings, ToolSettings
 from codecompanion.tools.approval import NETWORK_GRANT, Approvals
-from codecompanion.tools.base import ANY_HOST, ApprovalQuestion, NoChat, Place, ToolContext
+from codecompanion.tools.base import ANY_HOST, ApprovalQuestion, Narrowed, NoChat, Place, ToolContext
 from codecompanion.tools.builtin.run_command import RUN_COMMAND
 from codecompanion.tools.sandbox.macos import profile
 from codecompanion.tools.sandbox.plan import Places, cache_variables, mounts, repository_places
@@ -171,6 +171,17 @@ async def test_granted_hosts_are_reachable_for_every_command_with_the_network(ca
     output = await call("run_command", {"chat": chat}, command=TRY_HOSTS, hosts=["known.example"])
     assert "refused to connect" not in output.text
     assert "502" in output.text  # the proxy allows it, but the host does not exist
+
+
+@pytest.mark.parametrize("granted", ["refused.example", ANY_HOST])
+async def test_while_text_from_outside_is_in_the_context_only_the_hosts_of_the_question_are_reached(
+    call: Call, context: ToolContext, granted: str
+) -> None:
+    if context.sandbox is None or not context.sandbox.limits_hosts:
+        pytest.skip("no sandbox with a network of its own here")
+    narrowed = {"chat": Asked(None, granted), "narrowed": Narrowed(because="text from a page is in the context")}
+    output = await call("run_command", narrowed, command=TRY_HOSTS, hosts=["known.example"])
+    assert "the sandbox refused to connect to refused.example" in output.text
 
 
 async def test_a_name_that_was_not_resolved_is_the_host_that_is_asked_for(call: Call, context: ToolContext) -> None:
