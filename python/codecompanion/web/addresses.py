@@ -16,8 +16,9 @@ from codecompanion.errors import InputError
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 MAX_URL_CHARS = 4_000
-_METADATA = frozenset({"168.63.129.16"})
-"""Of a cloud's own services those whose address looks public (Azure); the others are link-local or private."""
+_METADATA = frozenset({"168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254"})
+"""The services of a cloud for its own machines whose address is not link-local: Azure, Alibaba, Oracle, AWS."""
+PRIVATE = "a private address"
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _LOCAL_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet", ".corp", ".home")
 
@@ -58,7 +59,7 @@ def why_refused(address: Address) -> str:
         return "a link-local or metadata address"
     if address.is_multicast or address.is_unspecified or address.is_reserved:
         return "no address of one machine"
-    return "" if address.is_global else "a private address"
+    return "" if address.is_global else PRIVATE
 
 
 def _inner(address: Address) -> ipaddress.IPv4Address | None:

@@ -1,8 +1,9 @@
 """An HTTP proxy that is the only way out of a sandbox whose command may reach a list of hosts (issue 20).
 
-The launcher opens the listening socket in the sandbox's network, where only this proxy is reachable, and sends it to
-the host. The proxy forwards `CONNECT host:port` and plain `http://` requests without inspecting their content. It
-refuses a listed name that resolves to this machine or to a metadata service, because DNS can point a name anywhere.
+The launcher opens the listening socket inside the sandbox's network, where nothing but this proxy can be reached, and
+sends it to the host. `CONNECT host:port` and plain `http://` requests are passed on; what is inside them is not looked
+at. A listed name that resolves to this machine or to a metadata service is refused: a name can point anywhere, and the
+same way for the whole command.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from codecompanion.formats.regex import regex
+from codecompanion.web.addresses import PRIVATE, Address, resolved, why_refused
 
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
-MAX_CONNECTIONS = 256
+MAX_CONNECTIONS = 128
+"""Each takes two descriptors of the host, which often has 1,024."""
+MAX_LOOKUPS = 2
+"""As many names are resolved at once: each takes a thread of those that the whole host shares."""
 MAX_REFUSED = 20
 """Maximum number of refused hosts kept for the next question."""
 _MAX_HEAD_BYTES = 64 * 1024
@@ -26,20 +29,23 @@ _HEAD_S = 30.0
 _CONNECT_S = 30.0
 _CHUNK_BYTES = 64 * 1024
 _PORTS: Final = (80, 443)
+MAX_PORT: Final = 65_535
 _REQUEST = regex(rb"(?s)([A-Z]{1,20}) (\S{1,8000}) (HTTP/1\.[01])\r\n(.*)")
-_TARGET = regex(r"(?i)(?:http://)?(?:[^/@\s]{0,200}@)?(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::(\d{1,5}))?(/\S*)?")
-HOST = regex(r"(?i)(?:\[[0-9a-f:.]{2,45}\]|(?!-)[a-z0-9._-]{1,253})(?::[1-9]\d{0,4})?")
-"""A host as written in a list: `pypi.org` (ports 80 and 443), `pypi.corp:8443`."""
+_TARGET = regex(r"(?ai)(?:http://)?(?:[^/@\s]{0,200}@)?(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::(\d{1,5}))?(/\S*)?")
+HOST = regex(r"(?ai)(?:\[[0-9a-f:.]{2,45}\]|(?!-)[a-z0-9._-]{1,253})(?::[1-9]\d{0,4})?")
+"""How a host is written in a list: `pypi.org` (ports 80 and 443), `pypi.corp:8443`."""
 
 
 class HostProxy:
     """The proxy of one command. `refused` lists the requested hosts that are not in `hosts`."""
 
     def __init__(self, hosts: Iterable[str]) -> None:
-        self.hosts = frozenset(host.lower() for host in hosts)
+        self.hosts = frozenset(_without_last_dot(host.lower()) for host in hosts)
         self._refused: dict[str, None] = {}
         self._server: asyncio.Server | None = None
         self._running: set[asyncio.Task[None]] = set()
+        self._lookups = asyncio.Semaphore(MAX_LOOKUPS)
+        self._addresses: dict[str, tuple[Address, ...]] = {}
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -58,18 +64,20 @@ class HostProxy:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is None or len(self._running) >= MAX_CONNECTIONS:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._running) >= MAX_CONNECTIONS:
             writer.close()
             return
+        task = asyncio.create_task(self._serve_one(reader, writer))
         self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._pass_on(reader, writer)
         except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # the command sees a closed connection
         finally:
-            self._running.discard(task)
             writer.close()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -77,8 +85,8 @@ class HostProxy:
             head = await reader.readuntil(b"\r\n\r\n")
         request = _REQUEST.fullmatch(head)
         target = _TARGET.fullmatch(request[2].decode("latin-1")) if request else None
-        if request is None or target is None:
-            await _answer(writer, "400 Bad Request", "This proxy accepts only CONNECT and http:// requests.")
+        if request is None or target is None or int(target[2] or 1) > MAX_PORT:
+            await _answer(writer, "400 Bad Request", "This proxy takes CONNECT and http:// requests only.")
             return
         is_tunnel, host = request[1] == b"CONNECT", target[1].lower().rstrip(".")
         port = int(target[2] or (443 if is_tunnel else 80))
@@ -88,7 +96,7 @@ class HostProxy:
                 self._refused[name] = None
             await _answer(writer, "403 Forbidden", f"The sandbox does not allow this command to reach {name}.")
             return
-        outer = await _connect(host, port)
+        outer = await self._connect(host, port)
         if outer is None:
             await _answer(writer, "502 Bad Gateway", f"{host} cannot be reached.")
             return
@@ -102,6 +110,23 @@ class HostProxy:
             await asyncio.gather(_copy(reader, to_outside), _copy(from_outside, writer))
         finally:
             to_outside.close()
+
+    async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        """Connect to the first address of a listed host that answers, None when none may be reached or does."""
+        bare = host.strip("[]")
+        with contextlib.suppress(ValueError):
+            ipaddress.ip_address(bare)
+            return await _open(bare, port)  # the user allowed this very address
+        for address in await self._addresses_of(bare, port):
+            if not _is_of_this_machine(address) and (opened := await _open(str(address), port)) is not None:
+                return opened
+        return None
+
+    async def _addresses_of(self, host: str, port: int) -> tuple[Address, ...]:
+        async with self._lookups:
+            found = self._addresses.get(host) or await resolved(host, port)
+            self._addresses[host] = found
+            return found
 
     def _is_listed(self, host: str, port: int) -> bool:
         return f"{host}:{port}" in self.hosts or (port in _PORTS and host in self.hosts)
@@ -121,29 +146,22 @@ async def _answer(writer: asyncio.StreamWriter, status: str, sentence: str) -> N
     await writer.drain()
 
 
-async def _connect(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-    """Connect to the first allowed address of a listed host that answers; return None if there is none."""
-    bare = host.strip("[]")
-    with contextlib.suppress(ValueError):
-        ipaddress.ip_address(bare)
-        return await _open(bare, port)  # the user allowed exactly this address
-    for address in await _addresses(bare, port):
-        if not _is_of_this_machine(address) and (opened := await _open(str(address), port)) is not None:
-            return opened
-    return None
+def _without_last_dot(host: str) -> str:
+    """Return a listed host as requests are compared with it: `pypi.org.:8443` is `pypi.org:8443`."""
+    name, colon, port = host.partition(":")
+    return host if host.startswith("[") else f"{name.rstrip('.')}{colon}{port}"
 
 
-async def _addresses(host: str, port: int) -> tuple[_Address, ...]:
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return ()
-    return tuple(dict.fromkeys(ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
-
-
-def _is_of_this_machine(address: _Address) -> bool:
-    inner = getattr(address, "ipv4_mapped", None) or address
-    return inner.is_loopback or inner.is_link_local or inner.is_multicast or inner.is_unspecified
+def _is_of_this_machine(address: Address) -> bool:
+    """Return whether an address is one of this machine, a metadata service, or none of one machine."""
+    if why_refused(address) not in ("", PRIVATE):
+        return True
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    # Nothing is sent: the kernel chooses the address it would send from, which for this machine is the very same.
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((str(address), 9))
+        return bool(probe.getsockname()[0] == str(address))
+    return False
 
 
 async def _open(address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
@@ -154,10 +172,9 @@ async def _open(address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.
 
 
 async def _copy(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
-    """Copy bytes as fast as the reader takes them, then forward end-of-file."""
-    with contextlib.suppress(OSError):
-        while chunk := await source.read(_CHUNK_BYTES):
-            to.write(chunk)
-            await to.drain()
-        if to.can_write_eof():
-            to.write_eof()
+    """Pass bytes on, as fast as they are taken, and the end of them; an error ends both directions."""
+    while chunk := await source.read(_CHUNK_BYTES):
+        to.write(chunk)
+        await to.drain()
+    if to.can_write_eof():
+        to.write_eof()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import socket
+import struct
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from codecompanion.settings_sections import SandboxSettings
 from codecompanion.tools.commands.process import Ended, run_program
 from codecompanion.tools.sandbox import host_proxy
-from codecompanion.tools.sandbox.host_proxy import HostProxy
+from codecompanion.tools.sandbox.host_proxy import HOST, HostProxy
 from codecompanion.tools.sandbox.sandbox import PYTHON, Sandbox
 
 
@@ -57,6 +61,14 @@ async def ask(proxy: HostProxy, request: bytes) -> bytes:
     finally:
         writer.close()
         await proxy.close()
+
+
+def own_address() -> str:
+    """Return the address of this machine in its network, "" = it has none."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return str(probe.getsockname()[0])
+    return ""
 
 
 def connect(target: str) -> bytes:
@@ -107,14 +119,28 @@ async def test_the_request_address_decides_not_the_host_header(upstream: Upstrea
     assert (answer[:12], upstream.heads) == (b"HTTP/1.1 403", [])
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1", "0"])
-async def test_a_listed_name_that_resolves_to_this_machine_is_refused(
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1", "0", "64:ff9b::7f00:1", "2002:7f00:1::",
+        "100.100.100.200", "fd00:ec2::254", "192.0.0.192", "own",
+    ],
+)  # fmt: skip
+async def test_a_listed_name_that_leads_to_this_machine_is_not_followed(
     monkeypatch: pytest.MonkeyPatch, upstream: Upstream, address: str
 ) -> None:
-    async def lies(_host: str, _port: int) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, ...]:
-        return (ipaddress.ip_address(int(address) if address == "0" else address),)
+    given = {"0": str(ipaddress.ip_address(0)), "own": own_address()}.get(address, address)
+    if not given:
+        pytest.skip("this machine has no address of a network")
 
-    monkeypatch.setattr(host_proxy, "_addresses", lies)
+    async def lies(_host: str, _port: int) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, ...]:
+        return (ipaddress.ip_address(given),)
+
+    async def reached(to: str, _port: int) -> None:
+        pytest.fail(f"{to} was reached")
+
+    monkeypatch.setattr(host_proxy, "resolved", lies)
+    monkeypatch.setattr(host_proxy, "_open", reached)
     answer = await ask(HostProxy([f"pypi.org:{upstream.port}"]), connect(f"pypi.org:{upstream.port}"))
     assert (answer[:12], upstream.heads) == (b"HTTP/1.1 502", [])
 
@@ -145,6 +171,87 @@ async def test_a_large_reply_arrives_whole(upstream: Upstream) -> None:
     place = f"127.0.0.1:{upstream.port}"
     answer = await ask(HostProxy([place]), connect(place) + b"GET / HTTP/1.1\r\n\r\n")
     assert answer.endswith(upstream.body)
+
+
+async def test_names_that_are_slow_to_resolve_keep_nobody_else_waiting(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a network each lookup takes seconds, and an installer opens dozens of connections."""
+    real = socket.getaddrinfo
+
+    def slow(host: str, *rest: Any, **named: Any) -> Any:
+        if host == "slow.example":
+            time.sleep(0.5)
+            raise socket.gaierror
+        return real(host, *rest, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    listener = socket.create_server(("127.0.0.1", 0))
+    proxy = HostProxy(["slow.example"])
+    await proxy.serve(listener)
+    opened = [await asyncio.open_connection(*listener.getsockname()) for _ in range(40)]
+    for _, writer in opened:
+        writer.write(connect("slow.example:443"))
+    await asyncio.sleep(0.1)
+    began = time.monotonic()
+    await asyncio.to_thread(time.monotonic)
+    assert time.monotonic() - began < 0.25
+    await proxy.close()
+    for _, writer in opened:
+        writer.close()
+    assert caplog.records == []
+
+
+async def test_a_name_is_resolved_once_for_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DNS rebinding: the second answer would be another address."""
+    asked, opened = list[str](), list[str]()
+
+    async def resolved(host: str, _port: int) -> tuple[ipaddress.IPv4Address, ...]:
+        asked.append(host)
+        return (ipaddress.IPv4Address(f"198.51.100.{len(asked)}"),)
+
+    async def reached(to: str, _port: int) -> None:
+        opened.append(to)
+
+    monkeypatch.setattr(host_proxy, "resolved", resolved)
+    monkeypatch.setattr(host_proxy, "_open", reached)
+    proxy = HostProxy(["pypi.org"])
+    for _ in range(3):
+        await ask(proxy, connect("pypi.org:443"))
+    assert (asked, set(opened)) == (["pypi.org"], {"198.51.100.1"})
+
+
+async def test_a_connection_that_the_command_drops_ends(upstream: Upstream) -> None:
+    """A server that says nothing would hold it until the command ends; there are few."""
+    place, listener = f"127.0.0.1:{upstream.port}", socket.create_server(("127.0.0.1", 0))
+    proxy = HostProxy([place])
+    await proxy.serve(listener)
+    reader, writer = await asyncio.open_connection(*listener.getsockname())
+    writer.write(connect(place) + b"half a head")
+    assert b"200" in await reader.readuntil(b"\r\n\r\n")
+    writer.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+    [running] = proxy._running
+    await asyncio.wait_for(running, 5)
+    await proxy.close()
+
+
+@pytest.mark.parametrize("port", [65_536, 99_999])
+async def test_a_port_that_is_none_is_refused(port: int) -> None:
+    answer = await ask(HostProxy([f"127.0.0.1:{port}"]), connect(f"127.0.0.1:{port}"))
+    assert answer.startswith(b"HTTP/1.1 400")
+
+
+async def test_a_host_is_listed_with_a_dot_at_its_end_too(upstream: Upstream) -> None:
+    proxy = HostProxy(["PyPI.org.", "pypi.corp.:8443"])
+    assert proxy.hosts == {"pypi.org", "pypi.corp:8443"}
+
+
+@pytest.mark.parametrize(
+    "host", ["pyp\u0131.org", "\u017fpam.org", "\u212aeep.org", "pypi.org:8\u06643", "-x.org", "a b"]
+)
+def test_what_only_looks_like_a_host_is_none(host: str) -> None:
+    assert not HOST.fullmatch(host)
 
 
 @pytest.mark.parametrize("kind", ["bubblewrap", "namespaces"])
