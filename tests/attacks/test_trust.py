@@ -625,6 +625,94 @@ async def test_instructions_that_a_command_writes_wait_in_a_trusted_folder_too(
     assert {name for name in written if (repo / name).exists()} == set(written)
 
 
+UNSEEN_BY_THE_COMMAND = {
+    "while it runs, in another chat": ("echo '{canary}' > AGENTS.md; touch ran; sleep 2", "."),
+    "a workspace below": ("echo '{canary}' > sub/AGENTS.md; touch ran", "sub"),
+    "includes, a thousand of them": (
+        "mkdir d; (echo '{canary}'; for i in $(seq 1200); do echo @d/$i.md; echo > d/$i.md; done) > CLAUDE.md;"
+        " touch ran",
+        ".",
+    ),
+    "moved and given an old time": (
+        "echo '{canary}' > x; touch -d 2001-01-01 x; cp -p x y; mv y AGENTS.md; touch ran",
+        ".",
+    ),
+    "a link to a new file": ("echo '{canary}' > notes.md; rm AGENTS.md; ln -s notes.md AGENTS.md; touch ran", "."),
+    "the host does not live to see its end": ("echo '{canary}' > AGENTS.md; touch ran; sleep 30", "."),
+}
+
+
+@pytest.mark.parametrize("way", UNSEEN_BY_THE_COMMAND)
+async def test_what_a_command_writes_waits_wherever_it_is_read(
+    tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """In another Neovim: while the command runs, after a `kill -9` of its host, in a folder below."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    command, below = UNSEEN_BY_THE_COMMAND[way]
+    world = World(tmp_path)
+    repo = world.work / "repo"
+    (repo / ".git").mkdir(parents=True)
+    (repo / "sub").mkdir()
+    (repo / "AGENTS.md").write_text("be brief")
+    call = ("c1", "run_command", json.dumps({"command": command.format(canary=CANARY)}))
+    bench = world.services(repo, adapter=ScriptedAdapter("s", [calls(call), says("done")]))
+    await decide_trust(bench.services, ChangeTrust(what="folder"), {})
+    if "live" in way:
+
+        async def killed(*_: object) -> None:
+            """End nothing: the host is gone."""
+
+        monkeypatch.setattr(Trust, "command_ended", killed)
+        monkeypatch.setattr(Trust, "note_commands", killed)
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.until(lambda: bool(session.desk.questions))
+    session.desk.answer(Approve(call_id="c1", decision="once"))
+    await bench.until(lambda: (repo / "ran").exists() and ("runs" in way or "live" in way or bench.is_idle(session)))
+    believed = await world.loaded(repo / below)
+    if not bench.is_idle(session):
+        session.cancel()
+        await bench.idle(session)
+    tally("trust: instructions written by a command, read elsewhere", tried=1, held=int(not believed))
+    assert believed == frozenset()
+    await decide_trust(world.services(repo / below).services, ChangeTrust(what="folder"), {})
+    assert await world.loaded(repo / below) == {"rules"}
+
+
+ORDINARY_CHANGES = {
+    "the user writes": ("true", lambda repo: (repo / "AGENTS.md").write_text(CANARY)),
+    "the user's git pull, in a terminal": ("true", lambda repo: (repo / "sub" / "AGENTS.md").write_text(CANARY)),
+    "a command writes the same": ("cat AGENTS.md > x; cat x > AGENTS.md; touch CLAUDE.md; rm CLAUDE.md", None),
+    "a command takes it away and back": ("mv AGENTS.md x; mv x AGENTS.md; chmod 644 AGENTS.md", None),
+}
+
+
+@pytest.mark.parametrize("way", ORDINARY_CHANGES)
+async def test_ordinary_changes_of_a_trusted_folder_wait_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    command, change = ORDINARY_CHANGES[way]
+    world = World(tmp_path)
+    repo = world.work / "repo"
+    (repo / ".git").mkdir(parents=True)
+    (repo / "sub").mkdir()
+    (repo / "AGENTS.md").write_text(CANARY)
+    call = ("c1", "run_command", json.dumps({"command": command}))
+    bench = world.services(repo, adapter=ScriptedAdapter("s", [calls(call), says("done")]))
+    await decide_trust(bench.services, ChangeTrust(what="folder"), {})
+    session = await bench.open()
+    session.submit(submit("go"))
+    await bench.until(lambda: bool(session.desk.questions))
+    session.desk.answer(Approve(call_id="c1", decision="once"))
+    await bench.idle(session)
+    if change is not None:
+        await asyncio.sleep(0.05)  # the kernel's clock for files has ticks
+        change(repo)
+    assert await world.loaded(repo / "sub" if "pull" in way else repo) == {"rules"}
+    assert [event.waits for event in bench.of(TrustWaits) if event.waits] == []
+
+
 async def test_git_settings_that_name_programs_wait_and_changes_of_them_wait_again(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:

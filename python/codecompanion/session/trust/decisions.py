@@ -10,6 +10,7 @@ import msgspec
 
 MAX_FOLDERS = 2_000
 MAX_FILES = 5_000
+MAX_BY_COMMANDS = 1_000
 
 
 class FileHash(msgspec.Struct, frozen=True):
@@ -17,6 +18,11 @@ class FileHash(msgspec.Struct, frozen=True):
 
     path: str
     sha256: str
+
+
+def whole_folder(path: Path) -> FileHash:
+    """Return what stands for every file below a folder, whatever its content."""
+    return FileHash(str(path), "")
 
 
 class TrustedFolder(msgspec.Struct, frozen=True):
@@ -52,8 +58,8 @@ class Silenced(msgspec.Struct, frozen=True):
 class Decisions(msgspec.Struct, frozen=True):
     """All decisions, oldest first.
 
-    `by_commands` are instructions that a command wrote in a trusted folder: the folder's trust does not cover them,
-    because the user has not seen them.
+    `by_commands` are instructions that a command wrote while the folder was trusted: the trust of the folder does not
+    cover them, since nobody has seen them. Of too many a `whole_folder` is left.
     """
 
     folders: tuple[TrustedFolder, ...] = ()
@@ -83,13 +89,18 @@ class Decisions(msgspec.Struct, frozen=True):
     def with_folder(self, trusted: TrustedFolder) -> Decisions:
         """Return the decisions with a folder trusted; this replaces earlier decisions about it."""
         others = tuple(one for one in self.folders if one.path != trusted.path)
-        left = tuple(one for one in self.by_commands if not Path(one.path).is_relative_to(trusted.path))
+        left = self.by_commands
+        if trusted.by == "user":
+            left = tuple(one for one in left if not Path(one.path).is_relative_to(trusted.path))
         return msgspec.structs.replace(self, folders=(*others, trusted)[-MAX_FOLDERS:], by_commands=left)
 
     def with_commands(self, files: Iterable[FileHash]) -> Decisions:
-        """Return the decisions with files recorded as written by a command."""
-        both = dict.fromkeys((*self.by_commands, *files))
-        return msgspec.structs.replace(self, by_commands=tuple(both)[-MAX_FILES:])
+        """Return the decisions with files as a command wrote them."""
+        both = list(dict.fromkeys((*self.by_commands, *files)))
+        while len(both) > MAX_BY_COMMANDS:
+            folder = Path(both[0].path).parent
+            both = [one for one in both if not Path(one.path).is_relative_to(folder)] + [whole_folder(folder)]
+        return msgspec.structs.replace(self, by_commands=tuple(both))
 
     def with_files(self, trusted: Iterable[TrustedFile]) -> Decisions:
         """Return the decisions with files trusted; earlier contents of the same files are no longer trusted."""

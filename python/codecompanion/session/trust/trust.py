@@ -9,8 +9,10 @@ trusted. A decision by Neovim's own `:trust` about a file of the folder counts t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import hashlib
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -20,10 +22,14 @@ import msgspec
 
 from codecompanion.errors import InputError
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.session.trust.decisions import Decisions, FileHash, TrustedFile, TrustedFolder
+from codecompanion.session.trust.command_runs import CommandRuns
+from codecompanion.session.trust.decisions import Decisions, FileHash, TrustedFile, TrustedFolder, whole_folder
 from codecompanion.session.trust.folders import covers, folder_of, identity_of, is_listed
 
+_log = logging.getLogger(__name__)
+
 FILE = "trust.json"
+RUNS_FILE = "command-runs.json"
 MAX_BYTES = 8_000_000
 LOCK_LIMIT_S = 5.0
 DENIED = "!"
@@ -49,7 +55,9 @@ class Trust:
     ) -> None:
         self.enabled, self.patterns = enabled, tuple(folders)
         self._file, self._neovim, self._report = file, neovim, report
+        self._runs = CommandRuns(file.with_name(RUNS_FILE) if file is not None else None)
         self._known = Decisions()
+        self._by_commands: tuple[Decisions, frozenset[FileHash]] = (self._known, frozenset())
         self._stamp: tuple[int, int, int] = (0, 0, 0)
         self.problem = ""
         """Why the file cannot be read, or ""."""
@@ -94,8 +102,14 @@ class Trust:
         return decision is not None and decision.by == why and FileHash(str(real), sha256) in decision.programs
 
     def is_by_command(self, real: Path, sha256: str) -> bool:
-        """Return whether a command wrote this content of a file and the user has not trusted it since."""
-        return FileHash(str(real), sha256) in self.decisions().by_commands
+        """Return whether a command wrote this content of a file, and the user has not trusted it since."""
+        decisions, file = self.decisions(), FileHash(str(real), sha256)
+        if self._by_commands[0] is not decisions:
+            self._by_commands = decisions, frozenset(decisions.by_commands)
+        written = self._by_commands[1]
+        if written and (file in written or any(whole_folder(folder) in written for folder in real.parents)):
+            return True
+        return self._runs.wrote(file)
 
     def _allows_file(self, folder: Path, real: Path, sha256: str) -> bool:
         if self.decisions().allows(folder, str(real), sha256):
@@ -147,6 +161,8 @@ class Trust:
             raise InputError(f"{folder} was replaced by another folder; review it again.")
         trusted = TrustedFolder(str(folder), by, now, tuple(programs), _today())
         await self._change(lambda known: known.with_folder(trusted))
+        if by == "user":
+            await self._change_runs(lambda: self._runs.trust(folder))
 
     async def trust_files(self, folder: Path, files: Iterable[FileHash]) -> None:
         """Trust files with the content shown, for chats in one folder; raises `InputError`."""
@@ -160,6 +176,14 @@ class Trust:
         """
         written = tuple(files)
         await self._change(lambda known: known.with_commands(written))
+
+    async def command_begins(self, folder: Path, token: str, trusted: Iterable[FileHash]) -> None:
+        """Record that a command runs in a folder from now on; `trusted` are its instructions as they are before it."""
+        await self._change_runs(lambda: self._runs.begin(folder, token, trusted))
+
+    async def command_ended(self, folder: Path, token: str) -> None:
+        """Record that it has ended."""
+        await self._change_runs(lambda: self._runs.end(folder, token))
 
     async def silence(self, folder: Path, waiting: str) -> None:
         """Silence the reminder of these waiting files of a folder; raises `InputError`."""
@@ -187,6 +211,16 @@ class Trust:
         except (OSError, TimeoutError) as error:
             why = getattr(error, "strerror", None) or "another Neovim is writing to it"
             raise InputError(f"Decision not saved: cannot write to {self._file} ({why}).") from error
+
+    async def _change_runs(self, change: Callable[[], None]) -> None:
+        from codecompanion.adapters.file_lock import locked
+
+        lock = self._runs.lock
+        try:
+            async with locked(lock, LOCK_LIMIT_S) if lock is not None else contextlib.nullcontext():
+                await asyncio.to_thread(change)
+        except (OSError, TimeoutError) as error:
+            _log.warning("%s cannot be written: %s", RUNS_FILE, error)
 
     def _write(self, file: Path, change: Callable[[Decisions], Decisions]) -> None:
         from codecompanion.store.files.durable_files import write_durably

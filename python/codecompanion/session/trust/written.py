@@ -22,16 +22,20 @@ _log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def instructions_watched(services: Services, root: Path) -> AsyncIterator[None]:
-    """Record the instructions of a trusted folder that change in this context as written by a command."""
-    trust = services.trust
-    if not trust.enabled or not await asyncio.to_thread(trust.is_trusted, root):
+    """Record as written by a command the instructions of a trusted folder that change meanwhile (`command_runs`)."""
+    trust, token = services.trust, services.new_token()
+    if not trust.enabled:
         yield
         return
-    before = await asyncio.to_thread(_contents, services, root)
+    is_trusted = await asyncio.to_thread(trust.is_trusted, root)
+    before = await asyncio.to_thread(_contents, services, root) if is_trusted else {}
+    await trust.command_begins(root, token, (file for file, trusted in before.items() if trusted))
     try:
         yield
     finally:
-        fresh = [one for one in await asyncio.to_thread(_contents, services, root) if one not in before]
+        await trust.command_ended(root, token)
+        after = await asyncio.to_thread(_contents, services, root) if is_trusted else {}
+        fresh = [file for file in after if file not in before]
         if fresh:
             try:
                 await trust.note_commands(fresh)
@@ -39,5 +43,6 @@ async def instructions_watched(services: Services, root: Path) -> AsyncIterator[
                 _log.warning("%s", error)
 
 
-def _contents(services: Services, root: Path) -> frozenset[FileHash]:
-    return frozenset(one.hash for one in instructions_of(services, root) if one.is_trusted)
+def _contents(services: Services, root: Path) -> dict[FileHash, bool]:
+    """Return the instructions of a folder, and whether they are trusted."""
+    return {one.hash: one.is_trusted for one in instructions_of(services, root)}
