@@ -33,7 +33,7 @@
 ---One sentence for the user.
 ---
 ---One that is told `while_paused` is removed when the meter says that nothing is paused, one that is told
----`until_compacted` when a compaction succeeds.
+---`until_compacted` when a compaction succeeds, one that is told `until_restored` when no chat is missing any more.
 ---@class CodeCompanion.Event.Notice
 ---@field type "notice"
 ---@field chat string
@@ -41,6 +41,7 @@
 ---@field text string
 ---@field while_paused boolean
 ---@field until_compacted boolean
+---@field until_restored boolean
 
 ---A submit that was stored before the host could say so.
 ---@class CodeCompanion.Wire.StoredSubmit

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from chat_driver import ChatDriver, make_chat
+from codecompanion.wire import events
 from harness import Nvim
 
 
@@ -220,6 +221,21 @@ def test_missing_chats_are_named_above_the_list_and_come_back_by_one_key(chat: C
     chat.nvim.wait_for(lambda: chat.sent("bring_back"), "bring_back")
     chat.nvim.wait_screen("title 1")
     assert chat.nvim.lines() == ["1 h ago      title 1 · 3 messages"]
+
+
+def test_the_line_of_a_chat_about_missing_chats_goes_once_they_are_restored(chat: ChatDriver) -> None:
+    """Also when another Neovim has restored them: whoever asks for the list hears of it."""
+    chat.open()
+    told = "1 chat with 4 messages missing from the history (“a” of today). :CodeCompanion resume restores them."
+    chat.push(events.Notice(chat=chat.id, level=events.Severity.WARN, text=told, until_restored=True))
+    chat.nvim.wait_screen("1 chat with 4 messages missing")
+    chat.answer("list_sessions", [stored(chat, 1)])
+    for text, is_said in (("1 chat with 4 messages missing from the history", True), ("", False)):
+        chat.answer("list_missing", {"text": text, "chats": []})
+        chat.nvim.command("CodeCompanionChat Resume")
+        chat.nvim.wait_screen("Resume a chat")
+        chat.nvim.feed("q")
+        assert ("restores them." in chat.text()) == is_said
 
 
 def test_the_newest_chat_of_an_emptied_history_is_the_list_of_what_is_missing(chat: ChatDriver) -> None:

@@ -86,16 +86,18 @@ class Store:
 
     # ---- the log
 
-    def append(self, chat_id: str, payloads: Iterable[EventPayload], *, after_seq: int = 0) -> Future[list[LogEvent]]:
-        """Append to the chat's log atomically; the future returns the events with their seqs once they are on disk.
+    def append(
+        self, chat_id: str, payloads: Iterable[EventPayload], *, after_seq: int = 0, at: float | None = None
+    ) -> Future[list[LogEvent]]:
+        """Append to the chat's log, all or nothing; the future gives the events with their seqs once they are on disk.
 
-        Appends to one chat are written in call order. `after_seq`: numbering continues after it, even if the log ends
-        earlier.
+        Appends to one chat are written in the order of the calls. `after_seq`: the numbers begin after it, although
+        the chat does not reach so far. `at`: when it happened, in seconds since the epoch, None = now.
 
         Raises (in the future): LeaseHeld: another host owns the chat. StoreUnavailable: nothing was stored (disk full,
         read-only …); the same append may be retried.
         """
-        batch, now = tuple(payloads), self._clock()
+        batch, now = tuple(payloads), self._clock() if at is None else at
 
         def run(connection: sqlite3.Connection) -> list[LogEvent]:
             lease.refuse_foreign(connection, self._owner, chat_id)

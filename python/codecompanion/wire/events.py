@@ -61,13 +61,14 @@ class Notice(Event, frozen=True, kw_only=True, tag="notice"):
     """One sentence for the user.
 
     One that is told `while_paused` is removed when the meter says that nothing is paused, one that is told
-    `until_compacted` when a compaction succeeds.
+    `until_compacted` when a compaction succeeds, one that is told `until_restored` when no chat is missing any more.
     """
 
     level: Severity
     text: str
     while_paused: bool = False
     until_compacted: bool = False
+    until_restored: bool = False
 
 
 class StoredSubmit(msgspec.Struct, frozen=True):

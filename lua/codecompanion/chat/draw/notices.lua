@@ -13,9 +13,9 @@ local M = {}
 local MAX = 200
 local AT_END = "end"
 
----The events that make a notice obsolete: the input was sent, a reply arrives, the same question is answered, the chat
----is compacted, the files that wait for trust change.
----@alias CodeCompanion.NoticeEnd "input"|"reply"|"answer"|"compaction"|"trust"
+---What makes a notice untrue: the input was sent, a reply comes, the same question is answered, the chat is compacted,
+---what waits for the user's trust is another, no chat is missing any more.
+---@alias CodeCompanion.NoticeEnd "input"|"reply"|"answer"|"compaction"|"trust"|"restored"
 
 ---@class CodeCompanion.Notice
 ---@field text string
@@ -154,6 +154,16 @@ function M.holds_until(chat, text, what)
   local newest = chat.notices[#chat.notices]
   if newest and newest.text == text then
     newest.holds_until = newest.holds_until or what
+  end
+end
+
+---The same, as the host says it.
+---@param chat CodeCompanion.Chat
+---@param event table notice
+function M.holds_until_told(chat, event)
+  local what = event.until_compacted and "compaction" or event.until_restored and "restored"
+  if what then
+    M.holds_until(chat, event.text, what)
   end
 end
 

@@ -7,6 +7,7 @@ local api = vim.api
 local choose = require("codecompanion.screen.choose")
 local host = require("codecompanion.host")
 local lines = require("codecompanion.chat.lists.stored_lines")
+local notices = require("codecompanion.chat.draw.notices")
 local registry = require("codecompanion.chat.state.registry")
 local say = require("codecompanion.say")
 local scratch = require("codecompanion.screen.scratch")
@@ -165,7 +166,13 @@ end
 ---@param callback fun(missing: string) "" for none
 local function with_missing(callback)
   host.request("list_missing", vim.empty_dict(), function(err, missing)
-    callback(err or type(missing) == "table" and missing.text or "")
+    local text = err or type(missing) == "table" and missing.text or ""
+    if text == "" then -- whoever has restored them
+      for _, chat in ipairs(registry.list()) do
+        notices.happened(chat, "restored")
+      end
+    end
+    callback(text)
   end)
 end
 

@@ -177,9 +177,7 @@ function M.notice(chat, event)
   if event.level == "ERROR" or event.level == "WARN" then
     local level = severity[event.level]
     notices.remember_away(chat, event.text, level, event.while_paused)
-    if event.until_compacted then
-      notices.holds_until(chat, event.text, "compaction")
-    end
+    notices.holds_until_told(chat, event)
     say.line(event.text, level)
   end
 end

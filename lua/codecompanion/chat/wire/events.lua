@@ -394,9 +394,7 @@ end
 
 function M.notice(chat, event)
   say.chat(chat, event.text, severity[event.level], nil, event.while_paused)
-  if event.until_compacted then
-    notices.holds_until(chat, event.text, "compaction")
-  end
+  notices.holds_until_told(chat, event)
 end
 
 M.host_exit = ends.host_exit

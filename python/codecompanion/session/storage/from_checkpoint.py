@@ -59,7 +59,9 @@ async def restore_chat(services: Services, wanted: str, cwd: str) -> dict[str, A
         # Its newest checkpoint says how far the chat had come; that has not changed (`missing_chats`).
         reached = 0 if events else (await asyncio.to_thread(keeping.checkpoints.reached)).get(file_name(chat), 0)
         payloads = _payloads(services, state, chat, note, cwd)
-        await durable(services.store.append(chat_id, payloads, after_seq=reached))
+        # A chat that is back where it was is as old as its checkpoint; a copy is new.
+        at = state.snapshot.timestamp / 1000 if not events and state.snapshot.timestamp else None
+        await durable(services.store.append(chat_id, payloads, after_seq=reached, at=at))
         if state.snapshot.queues.pending_follow_ups:
             await durable(services.store.save_draft(chat_id, "\n\n".join(state.snapshot.queues.pending_follow_ups)))
     finally:

@@ -29,7 +29,7 @@ from codecompanion.store.files.checkpoints import CheckpointFiles, file_name
 from codecompanion.store.files.durable_files import write_whole
 from codecompanion.store.lease import REBUILDING, FileLock
 from codecompanion.store.store import Store, durable
-from codecompanion.wire.events import Severity
+from codecompanion.wire.events import Notice, Severity
 
 _log = logging.getLogger(__name__)
 _TOLD = "missing.told"
@@ -89,7 +89,8 @@ class MissingChats:
         is_news = bool(missing.chats) and await asyncio.to_thread(self._is_news, missing.chats)
         if is_news:
             key = ":CodeCompanion resume restores them from checkpoints."
-            session.notice(Severity.WARN, f"{missing.text} ({_names(missing.chats)}). {key}")
+            told = f"{missing.text} ({_names(missing.chats)}). {key}"
+            session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=told, until_restored=True))
 
     async def bring_back(self) -> str:
         """Restore every missing chat; return one sentence."""
@@ -186,7 +187,8 @@ async def catch_up(services: Services, chat: str) -> int:
         removed = tuple(message.id for message in old[kept:])
         payloads = [ViewChanged(change_id=services.new_token(), kind="repaired", removed=removed, inserted=inserted)]
     payloads.append(PolicyEvent(name="session_restored", fields={"chat": chat, "note": note}))
-    await durable(store.append(chat, payloads, after_seq=reached))
+    at = state.snapshot.timestamp / 1000 if state.snapshot.timestamp else None
+    await durable(store.append(chat, payloads, after_seq=reached, at=at))
     return len(added)
 
 

@@ -11,7 +11,7 @@ import pytest
 from codecompanion.model.history import LogEvent, MessageAdded
 from codecompanion.model.invariants import violations
 from codecompanion.model.messages import Message
-from codecompanion.session.storage.missing_chats import MissingChats, align, gaps
+from codecompanion.session.storage.missing_chats import MissingChats, align, find_missing, gaps
 from codecompanion.store import open_store
 from codecompanion.wire.events import Notice
 from tests.unit.session.compaction.test_effects import kept
@@ -54,18 +54,23 @@ async def test_an_emptied_history_reports_its_chats_once_and_restores_them(tmp_p
     said = await chat_of(bench_of(tmp_path, says("one"), says("two")), 2)
     (tmp_path / "data" / "sessions.db").write_bytes(b"")
     bench = bench_of(tmp_path)
+    [checkpoint] = find_missing(bench.store, bench.services.keeping.checkpoints)
     for again in range(2):
         bench.events.clear()
         session = await bench.open(f"new-{again}")
         await MissingChats(bench.services).tell(session)
         told = [event.text for event in bench.of(Notice) if "missing from the history" in event.text]
         assert len(told) == 1 - again, told
+        assert all(event.until_restored for event in bench.of(Notice) if event.text in told)
     missing = MissingChats(bench.services)
     found = await missing.look()
     assert found.text == "1 chat with 4 messages missing from the history"
     assert [(one.chat, one.messages, one.lost) for one in found.chats] == [("chat-1", 4, 4)]
     assert await missing.bring_back() == "1 chat restored from checkpoints."
     assert (await missing.look()).text == ""
+    info = bench.store.find_session("chat-1")
+    assert info is not None
+    assert round(info.updated * 1000) == checkpoint.time, "a restored chat is as old as its checkpoint"
     back = await bench.resume("chat-1")
     assert back is not None
     assert texts(back) == said
