@@ -181,6 +181,17 @@ def test_a_call_for_the_network_names_the_hosts_and_always_allows_these(chat: Ch
     chat.nvim.wait_screen("Always allow exactly this command and these hosts in this chat")
 
 
+@pytest.mark.parametrize("width", [80, 40])
+def test_no_name_of_a_host_is_broken_at_a_dot(chat: ChatDriver, width: int) -> None:
+    """`pypi.org.` at the end of a row and `evil.example` at the beginning of the next look like two hosts."""
+    chat.nvim.command(f"set columns={width}")
+    chat.accept("go")
+    hosts = [f"cdn{number}.pythonhosted.org" for number in range(4)] + ["pypi.org.evil.example", "xn--pypi-4ve.org"]
+    ask(chat, body="pip install x", title="pip install x", place="network", hosts=tuple(hosts))
+    rows = "".join(f"▎   {host}\n" for host in hosts)
+    assert f"▎ ! Network:\n{rows}▎ ! A host named xn--" in chat.text()
+
+
 def test_the_name_of_a_tool_is_said_once(chat: ChatDriver) -> None:
     chat.accept("go")
     ask(chat, body="", title="read_file .env", name="read_file", why="holds keys or passwords")

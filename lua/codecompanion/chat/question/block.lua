@@ -217,11 +217,32 @@ local function title_of_call(event, width)
   return title .. notice
 end
 
+---The hosts that a command would reach: a row for each unless one row holds them all, so that no name is broken at a
+---dot into two that look like others.
+---@param event table
+---@param width integer
+---@return string[]
+local function network(event, width)
+  local hosts = vim.tbl_map(function(host)
+    return visible.line(host).text
+  end, event.hosts or {})
+  local line = BAR .. "! Network: " .. (#hosts > 0 and table.concat(hosts, ", ") or "any host")
+  if api.nvim_strwidth(line) <= width then
+    return { line }
+  end
+  local found = { BAR .. "! Network:" }
+  for _, host in ipairs(hosts) do
+    found[#found + 1] = BAR .. "  " .. host
+  end
+  return found
+end
+
 ---@param chat CodeCompanion.Chat
 ---@param event table
 ---@param hidden integer Characters that do not show by themselves
+---@param width integer
 ---@return string[]
-local function warnings(chat, event, hidden)
+local function warnings(chat, event, hidden, width)
   local found = {}
   if vim.endswith(event.title, UNSAVED) then
     found[#found + 1] = BAR .. "! The file has unsaved changes"
@@ -236,8 +257,7 @@ local function warnings(chat, event, hidden)
     found[#found + 1] = BAR .. ("! Asks again: %s"):format(visible.line(event.again).text)
   end
   if event.place == "network" then
-    local hosts = #(event.hosts or {}) > 0 and table.concat(event.hosts, ", ") or "any host"
-    found[#found + 1] = BAR .. ("! Network: %s"):format(visible.line(hosts).text)
+    vim.list_extend(found, network(event, width))
   end
   if (event.note or "") ~= "" then
     found[#found + 1] = BAR .. ("! %s"):format(visible.line(event.note).text)
@@ -245,7 +265,7 @@ local function warnings(chat, event, hidden)
   if (event.narrowed or "") ~= "" then
     found[#found + 1] = BAR .. ("! “Always” is off: %s"):format(visible.line(event.narrowed).text)
   end
-  if (event.title .. event.body):lower():find("%f[%w]xn%-%-") then
+  if (event.title .. event.body .. " " .. table.concat(event.hosts or {}, " ")):lower():find("%f[%w]xn%-%-") then
     found[#found + 1] = BAR .. "! A host named xn--… contains letters that are not ASCII"
   end
   if hidden > 0 then
@@ -272,7 +292,8 @@ end
 function M.block(chat, event)
   local room, is_change = room_of(chat), rows_of_change.is_change(event)
   local keys_first = key_lines(chat, event, true, room.width)
-  room.rows = math.max(MIN_ROWS, room.rows - height(warnings(chat, event, 1), room) - height(keys_first, room) + 1)
+  local above = height(warnings(chat, event, 1, room.width), room) + height(keys_first, room)
+  room.rows = math.max(MIN_ROWS, room.rows - above + 1)
   local body, title
   if is_change then
     local rows, size = rows_of_change.of_event(event, room.rows)
@@ -281,7 +302,7 @@ function M.block(chat, event)
     body, title = body_of(event.body, room), title_of_call(event, room.width)
   end
   local lines, marks = { title }, { { row = 0, from = 0, to = #title, group = "CodeCompanionApproval" } }
-  for _, warning in ipairs(warnings(chat, event, body.hidden)) do
+  for _, warning in ipairs(warnings(chat, event, body.hidden, room.width)) do
     marks[#marks + 1] = { row = #lines, from = 0, to = #warning, group = "CodeCompanionWarning" }
     lines[#lines + 1] = warning
   end

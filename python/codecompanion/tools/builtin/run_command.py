@@ -37,6 +37,9 @@ from codecompanion.tools.sandbox.trouble import trouble_of, unresolved_hosts
 KEPT_BYTES = 1_000_000
 """How much of an output's beginning, and as much of its end, is kept."""
 
+MAX_HOSTS = 10
+"""So many hosts the model may name: more would push each other out of the window that asks about them."""
+
 TITLE_CHARS = 1_000
 """Maximum length of a command in its approval's heading; the editor cuts it after masking misleading characters."""
 REASON_CHARS = 160
@@ -220,7 +223,7 @@ async def _perhaps_again(
     """
     trouble, words = trouble_of(text)
     if hosts:
-        trouble, words = "network", ""  # the question names them
+        trouble, words = "network", ""
     if not trouble or (trouble == "network" and place == "network" and not is_limited):
         return output
     wanted: Place = "network" if trouble == "network" else "outside"
@@ -228,6 +231,7 @@ async def _perhaps_again(
     if trouble != "unsure":
         reads = wanted == "outside" and await asyncio.to_thread(_sandbox(context).only_reads, context.root)
         note = _READ_ONLY if reads else f"The command reported: {words}" if words else ""
+        note = _NAMED_BY_OUTPUT if hosts and place == "inside" else note
         about = await asyncio.to_thread(_about, arguments, context)
         question = msgspec.structs.replace(
             about, place=wanted, why=_OUTSIDE if wanted == "outside" else "", note=note,
@@ -249,6 +253,7 @@ _READ_ONLY = (
     "Commands cannot write in a workspace that holds your home folder, your keys or the plugin's own folders:"
     " open Neovim in a project"
 )
+_NAMED_BY_OUTPUT = "Hosts are those that the output of the command names"
 _REFUSED = 'If that is why it failed, call again with needs="network" and these hosts: {}.'
 _DECLINED = "It ran in the sandbox, which may be why it failed. The user declined to run it again with more rights."
 _HINTS = {
@@ -379,6 +384,10 @@ def _hosts(arguments: dict[str, Any], context: ToolContext) -> tuple[str, ...]:
     if not _sandbox(context).limits_hosts:
         return ()
     command, given = command_of(arguments), tuple(str(host).lower() for host in arguments.get("hosts") or ())
+    if len(given) > MAX_HOSTS:
+        raise ToolError(
+            f"hosts has {len(given):,} entries; a command may name {MAX_HOSTS}. Name fewer, or none for all."
+        )
     for host in given:
         if not HOST.fullmatch(host):
             raise ToolError(f"{host[:80]!r} in hosts is not a host; expected a name such as pypi.org.")

@@ -22,8 +22,8 @@ MAX_CONNECTIONS = 128
 """Each takes two descriptors of the host, which often has 1,024."""
 MAX_LOOKUPS = 2
 """As many names are resolved at once: each takes a thread of those that the whole host shares."""
-MAX_REFUSED = 20
-"""Maximum number of refused hosts kept for the next question."""
+MAX_REFUSED = 10
+"""How many refused hosts are remembered for the question that follows."""
 _MAX_HEAD_BYTES = 64 * 1024
 _HEAD_S = 30.0
 _CONNECT_S = 30.0

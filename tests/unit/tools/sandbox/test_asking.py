@@ -191,6 +191,14 @@ async def test_a_name_that_was_not_resolved_is_the_host_that_is_asked_for(call: 
     await call("run_command", {"chat": chat}, command="echo 'getaddrinfo ENOTFOUND registry.example.org' >&2; exit 1")
     [question] = chat.asked
     assert (question.place, question.hosts) == ("network", ("registry.example.org",))
+    assert question.note == "Hosts are those that the output of the command names"
+
+
+async def test_a_list_of_hosts_that_no_window_shows_is_refused(call: Call, context: ToolContext) -> None:
+    if context.sandbox is None or not context.sandbox.limits_hosts:
+        pytest.skip("no sandbox with a network of its own here")
+    output = await call("run_command", command="make", hosts=[f"h{number}.example" for number in range(11)])
+    assert "hosts has 11 entries; a command may name 10" in output.text
 
 
 async def test_an_invalid_host_is_refused(call: Call, context: ToolContext) -> None:
