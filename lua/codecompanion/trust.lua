@@ -256,12 +256,7 @@ local function show(place, now)
     change(place, { what = what, folder = now.folder, identity = now.identity, files = hashes(files) }, reload)
   end
   on_decision("T", "Trust the folder", function()
-    of_folder(
-      "folder",
-      vim.tbl_filter(function(file)
-        return file.runs and not file.leads_out
-      end, now.files)
-    )
+    of_folder("folder", now.files)
   end)
   on_decision("t", "Trust the file under the cursor until it changes", function(line)
     if not line.file then

@@ -36,7 +36,7 @@ from codecompanion.session.trust.page import decide_trust
 from codecompanion.session.trust.trust import Trust, sha256_of
 from codecompanion.settings import load
 from codecompanion.wire.events import TrustWaits
-from codecompanion.wire.requests import Approve, ChangeTrust, ListPrompts, ShowTrust
+from codecompanion.wire.requests import Approve, ChangeTrust, ListPrompts, ShownFile, ShowTrust
 from tests.attacks.conftest import Tally
 from tests.attacks.sizes import amount
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -677,6 +677,27 @@ async def test_what_a_command_writes_waits_wherever_it_is_read(
     assert believed == frozenset()
     await decide_trust(world.services(repo / below).services, ChangeTrust(what="folder"), {})
     assert await world.loaded(repo / below) == {"rules"}
+
+
+async def test_a_folder_is_trusted_as_the_page_showed_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command may write between the page and the key; the key would cover what nobody has seen."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    world = World(tmp_path)
+    repo = world.work / "repo"
+    (repo / ".git").mkdir(parents=True)
+    (repo / "AGENTS.md").write_text("be brief")
+    shown = await world.page(repo)
+    trust = world.services(repo).services.trust
+    await trust.command_begins(repo, "a", [])
+    (repo / "AGENTS.md").write_text(CANARY)
+    await trust.command_ended(repo, "a")
+    for page, believed in ((shown, False), (await world.page(repo), True)):
+        files = [{"path": one["path"], "sha256": one["sha256"]} for one in page["files"]]
+        given = msgspec.convert(files, tuple[ShownFile, ...])
+        decision = {"what": "folder", "folder": page["folder"], "identity": page["identity"], "files": given}
+        with contextlib.nullcontext() if believed else pytest.raises(InputError, match=r"changed AGENTS\.md since"):
+            await world.decide(repo, **decision)
+        assert await world.loaded(repo) == ({"rules"} if believed else frozenset())
 
 
 ORDINARY_CHANGES = {

@@ -19,6 +19,7 @@ import msgspec
 
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.session.trust.decisions import FileHash
+from codecompanion.session.trust.folders import covers
 
 MAX_RUNS, MAX_FOLDERS, MAX_KEPT = 200, 500, 2_000
 """Runs of one folder, folders, and contents that were seen before; the runs that are closest together become one."""
@@ -109,7 +110,8 @@ class CommandRuns:
             changed = os.stat(file.path).st_ctime_ns  # noqa: PTH116 (asked often)
         except OSError:
             return False
-        if any(changed <= known.trusted.get(str(folder), 0) for folder in Path(file.path).parents):
+        real = Path(file.path)
+        if any(changed <= known.trusted.get(str(one), 0) and covers(one, real) for one in real.parents):
             return False
         return any(run.since <= changed <= self._until(run) for folder in above for run in known.runs[folder])
 

@@ -107,10 +107,12 @@ async def _decide(services: Services, root: Path, request: ChangeTrust, found: l
     shown = [FileHash(one.path, one.sha256) for one in request.files]
     match request.what:
         case "folder":
-            # Files that start programs are trusted with the content shown. The command shows none, so it trusts the
-            # current content.
-            now = [one.hash for one in found if one.runs and not one.leads_out]
-            programs = shown if request.folder else now
+            # What starts programs is trusted as it was shown; the command shows nothing, there it is as it is now.
+            now = [one for one in found if one.runs and not one.leads_out]
+            paths = {one.path for one in now}
+            programs = [one for one in shown if one.path in paths] if request.folder else [one.hash for one in now]
+            if request.folder:
+                _require_seen(services, found, shown)
             await trust.trust_folder(folder, programs, identity=request.identity)
             return f"Trusted: {_short(folder)}. {_what_follows(found)}"
         case "files":
@@ -127,6 +129,14 @@ async def _decide(services: Services, root: Path, request: ChangeTrust, found: l
         case "silence":
             await trust.silence(folder, digest_of(waiting_of(found)))
             return "Nothing was loaded. The reminder returns when the files change."
+
+
+def _require_seen(services: Services, found: list[Brought], shown: list[FileHash]) -> None:
+    """Raise `InputError` when a command has written instructions since the page was shown."""
+    inside = [one for one in found if not one.leads_out and one.hash not in shown]
+    fresh = [one for one in inside if services.trust.is_by_command(Path(one.path), one.sha256)]
+    if fresh:
+        raise InputError(f"A command changed {fresh[0].label} since the page was shown; review it again.")
 
 
 def _real(root: Path, name: str) -> Path:
