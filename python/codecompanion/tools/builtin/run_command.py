@@ -37,8 +37,8 @@ from codecompanion.tools.sandbox.trouble import trouble_of, unresolved_hosts
 KEPT_BYTES = 1_000_000
 """How much of an output's beginning, and as much of its end, is kept."""
 
-MAX_HOSTS = 10
-"""So many hosts the model may name: more would push each other out of the window that asks about them."""
+MAX_HOSTS = 12
+"""So many hosts a command may need: more would push each other out of the window that asks about them."""
 
 TITLE_CHARS = 1_000
 """Maximum length of a command in its approval's heading; the editor cuts it after masking misleading characters."""
@@ -379,22 +379,22 @@ def _decided(arguments: dict[str, Any], context: ToolContext) -> tuple[Place, tu
 def _hosts(arguments: dict[str, Any], context: ToolContext) -> tuple[str, ...]:
     """Return the hosts that a command with the network may reach, () = any. Reads the repository's remotes: blocks.
 
-    Raises: ToolError: the model names an invalid host.
+    Raises:
+        ToolError: the model names something that is not a host, or the command needs too many.
     """
     if not _sandbox(context).limits_hosts:
         return ()
     command, given = command_of(arguments), tuple(str(host).lower() for host in arguments.get("hosts") or ())
-    if len(given) > MAX_HOSTS:
-        raise ToolError(
-            f"hosts has {len(given):,} entries; a command may name {MAX_HOSTS}. Name fewer, or none for all."
-        )
     for host in given:
         if not HOST.fullmatch(host):
             raise ToolError(f"{host[:80]!r} in hosts is not a host; expected a name such as pypi.org.")
     known = hosts_of(command, context.environment, _remotes(context)) if needs_network(command) else ()
     if needs_network(command) and not known and not given:
         return ()
-    return tuple(dict.fromkeys((*known, *given)))
+    found = tuple(dict.fromkeys((*known, *given)))
+    if len(found) > MAX_HOSTS:
+        raise ToolError(f"The command would need {len(found):,} hosts; {MAX_HOSTS} is the limit. Run it in parts.")
+    return found
 
 
 def _remotes(context: ToolContext) -> list[str]:

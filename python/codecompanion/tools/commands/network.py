@@ -7,6 +7,7 @@ sandbox.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from urllib.parse import urlsplit
@@ -108,9 +109,16 @@ def _hosts_in(text: str) -> list[str] | None:
         scheme = address[1].lower().removeprefix("git+")
         if scheme not in ("http", "https") or not host or _THIS_MACHINE.fullmatch(host):
             return None
-        host = f"[{host}]" if ":" in host else host
+        host = f"[{host}]" if ":" in host else _in_ascii(host)
         found.append(host if port in (None, 80, 443) else f"{host}:{port}")
     return None if _GIT_OVER_SSH.search(text) else found
+
+
+def _in_ascii(host: str) -> str:
+    """Return a host as programs ask for it (`xn--…`); one that has no such form is reached by nobody."""
+    with contextlib.suppress(UnicodeError):
+        return host if host.isascii() else host.encode("idna").decode()
+    return host
 
 
 def _commands(command: str) -> Iterator[list[str]]:

@@ -147,6 +147,18 @@ def test_the_hosts_of_a_command_are_known_or_any(command: str, hosts: tuple[str,
     assert hosts_of(command, {}, ["https://token@github.com/o/r.git"]) == hosts
 
 
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("https://b\u00fccher.example/", "xn--bcher-kva.example"),
+        ("https://pyp\u0456.org/", "xn--pyp-lhd.org"),
+        (f"https://{'a' * 70}.example/", f"{'a' * 70}.example"),
+    ],
+)
+def test_a_host_is_asked_for_as_programs_ask_for_it(address: str, host: str) -> None:
+    assert hosts_of(f"curl {address}", {}, []) == (host,)
+
+
 def test_variables_of_the_user_name_hosts_too() -> None:
     environment = {"PIP_INDEX_URL": "https://u:p@mirror.example/simple", "GOPROXY": "https://go.example,direct"}
     assert hosts_of("pip install x", environment, []) == (*REGISTRY, "mirror.example")

@@ -197,8 +197,10 @@ async def test_a_name_that_was_not_resolved_is_the_host_that_is_asked_for(call: 
 async def test_a_list_of_hosts_that_no_window_shows_is_refused(call: Call, context: ToolContext) -> None:
     if context.sandbox is None or not context.sandbox.limits_hosts:
         pytest.skip("no sandbox with a network of its own here")
-    output = await call("run_command", command="make", hosts=[f"h{number}.example" for number in range(11)])
-    assert "hosts has 11 entries; a command may name 10" in output.text
+    many = [f"h{number}.example" for number in range(13)]
+    for arguments in ({"command": "make", "hosts": many}, {"command": f"curl https://{' https://'.join(many)}"}):
+        output = await call("run_command", **arguments)
+        assert "The command would need 13 hosts; 12 is the limit" in output.text
 
 
 async def test_an_invalid_host_is_refused(call: Call, context: ToolContext) -> None:
