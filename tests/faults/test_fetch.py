@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from codecompanion.errors import InputError
+from codecompanion.formats.addresses import Address, why_refused
 from codecompanion.session.attachments.web_page import attach_page
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
 from codecompanion.web import fetching
-from codecompanion.web.addresses import Address, why_refused
 from codecompanion.web.fetching import Fetcher
 from tests.faults.faults import Row
 from tests.faults.scene import SECOND, Host, Scene

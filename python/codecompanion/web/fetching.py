@@ -18,10 +18,10 @@ import msgspec
 
 from codecompanion import __version__
 from codecompanion.errors import InputError
+from codecompanion.formats.addresses import Address, is_local_name, parts_of, resolved, why_refused
 from codecompanion.formats.bounded import ACCEPT_ENCODING, LimitHit, Unreadable, bounded_pieces
 from codecompanion.formats.byte_limits import PAGE
 from codecompanion.formats.chunk_merger import merge_chunks_of_pool
-from codecompanion.web.addresses import Address, is_local_name, parts_of, resolved, why_refused
 
 if TYPE_CHECKING:
     import httpcore2

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from codecompanion.errors import InputError
-from codecompanion.web import addresses, fetching
-from codecompanion.web.addresses import Address, parts_of, why_refused
+from codecompanion.formats import addresses
+from codecompanion.formats.addresses import Address, parts_of, why_refused
+from codecompanion.web import fetching
 from codecompanion.web.fetching import Fetched, Fetcher
 from codecompanion.web.page_cache import FRESH_S, MAX_PAGES, PageCache
 from codecompanion.web.page_text import page_of

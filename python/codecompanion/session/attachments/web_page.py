@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from codecompanion.formats.addresses import parts_of
 from codecompanion.formats.plural import counted
 from codecompanion.model.messages import Message
 from codecompanion.session.attachments.attached import document_attachment, text_attachment
 from codecompanion.session.turn.audited import record
-from codecompanion.web.addresses import parts_of
 from codecompanion.web.fetching import Fetched, Fetcher
 from codecompanion.web.page_cache import PageCache
 from codecompanion.web.page_text import Page, page_of

@@ -24,7 +24,7 @@ from codecompanion.session.trust.folders import covers
 MAX_RUNS, MAX_FOLDERS, MAX_KEPT = 200, 500, 2_000
 """Runs of one folder, folders, and contents that were seen before; the runs that are closest together become one."""
 MARGIN_NS = 20_000_000
-"""The times of files lag behind the clock by one tick of the kernel, 10 ms at most."""
+"""The time of a file is early by one tick of the kernel, 10 ms at most."""
 UNENDED_NS = 3_600 * 10**9
 """How long a command counts as running whose host did not live to see its end."""
 

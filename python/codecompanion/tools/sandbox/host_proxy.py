@@ -15,8 +15,8 @@ import socket
 from collections.abc import Iterable
 from typing import Final
 
+from codecompanion.formats.addresses import PRIVATE, Address, resolved, why_refused
 from codecompanion.formats.regex import regex
-from codecompanion.web.addresses import PRIVATE, Address, resolved, why_refused
 
 MAX_CONNECTIONS = 128
 """Each takes two descriptors of the host, which often has 1,024."""
