@@ -89,10 +89,10 @@ class Store:
     def append(
         self, chat_id: str, payloads: Iterable[EventPayload], *, after_seq: int = 0, at: float | None = None
     ) -> Future[list[LogEvent]]:
-        """Append to the chat's log, all or nothing; the future gives the events with their seqs once they are on disk.
+        """Append to the chat's log atomically; the future returns the events with their seqs once they are on disk.
 
-        Appends to one chat are written in the order of the calls. `after_seq`: the numbers begin after it, although
-        the chat does not reach so far. `at`: when it happened, in seconds since the epoch, None = now.
+        Appends to one chat are written in call order. `after_seq`: numbering continues after it, even if the log ends
+        earlier. `at`: the time of the events, in seconds since the epoch, None = now.
 
         Raises (in the future): LeaseHeld: another host owns the chat. StoreUnavailable: nothing was stored (disk full,
         read-only …); the same append may be retried.

@@ -246,18 +246,19 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """The context of a running tool. `resolve` maps a path to an absolute one inside the workspace.
 
     `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder of `/memories` (R-550). `walk` is
-    `workspace.files.walk` (with ignore rules); `is_secret` says whether a file's name means keys or passwords,
-    `why_secret(text, path)` which secret its text holds ("" = none); `without_secrets(text, path)` returns the text
-    without their values, and why the file is withheld ("" = it is not). `read_git_config` is
-    `workspace.git_config.read_certainly`. `read_stored(sha256)` gives a stored result, and raises `KeyError` or a
-    `CodeCompanionError` when there is none. `environment` is the user's, with secrets; `hidden` says which variables of
-    it a program that the model runs does not get. `recall` is what was taken out of the chat.
-    `accepted` is the proposal as the user left it, None unless the user edited it: the tool writes exactly that.
-    `decided` is the question that was answered, or that a grant covers: the call gets no more than it says.
-    `opened` is what of the tool's files was open when `editor` was asked last; `recorder` logs changes of files;
-    `look_up_code` asks the project's index. `narrowed`: which text in the context narrows what is granted.
-    `chat_id` is "" outside of a chat; `chat` is what a call may do there. `sandbox` is where commands run, None = they
-    run as the user. `on_second_run(summary, where, grant)`: the command ended so, and runs again elsewhere.
+    `workspace.files.walk` (with ignore rules); `is_secret` returns whether a file's name marks it as keys or passwords,
+    `why_secret(text, path)` the secret in a text ("" = none); `without_secrets(text, path)` returns the text without
+    their values, and why the file is withheld ("" = it is not). `read_git_config` is
+    `workspace.git_config.read_certainly`. `read_stored(sha256)` returns a stored result, and raises `KeyError` or a
+    `CodeCompanionError` if there is none. `environment` is the user's, with secrets; `hidden` decides which of its
+    variables are withheld from programs that the model runs. `recall` has the texts removed from the chat. `accepted`
+    is the proposal as the user edited it, None without edits: the tool writes exactly that. `opened` is the editor's
+    state of the tool's files when `editor` was last asked; `recorder` logs changes of files; `look_up_code` queries the
+    project's index. `narrowed`: the text in the context that narrows grants. `chat_id` is "" outside a chat; `chat` has
+    the operations that a call may use there. `sandbox` is the sandbox for commands, None = they run as the user.
+    `on_second_run(summary, where, grant)`: called when the command has ended with that summary and runs again
+    elsewhere.
+    `decided` is the question that was answered, or that a grant covers: the call gets no more than it allows.
     """
 
     root: Path

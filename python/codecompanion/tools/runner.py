@@ -71,7 +71,7 @@ async def run_call(tool: Tool, arguments: dict[str, Any], context: ToolContext) 
 class Decided(msgspec.Struct, frozen=True):
     """The question before a call, None = no question; then `grant` is the grant that lets it run.
 
-    `about`: the question as it was looked at, also when nobody is asked it; None = the call has none.
+    `about`: the question, even if the user is not asked; None = the call has none.
     """
 
     question: ApprovalQuestion | None = None
@@ -80,7 +80,7 @@ class Decided(msgspec.Struct, frozen=True):
 
     @property
     def where(self) -> str:
-        """Return where a command runs (`ApprovalQuestion.where`), "" for anything else."""
+        """Return where a command runs (`ApprovalQuestion.where`), "" for other tools."""
         return self.about.where if self.about is not None else ""
 
 

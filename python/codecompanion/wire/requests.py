@@ -494,9 +494,9 @@ class ShownFile(msgspec.Struct, frozen=True):
 class ChangeTrust(Request, frozen=True, kw_only=True):
     """→ one sentence. Trust a folder or files, revoke that, or silence the reminder of waiting files (`silence`).
 
-    `folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: those that are
-    trusted as they were shown; with what "folder", all that were shown. `path`: a file that is trusted as
-    it is now, or what `revoke` is about, "" = the folder.
+    `folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: the files trusted
+    with the content shown; with what "folder", all files shown. `path`: a file to trust with its current content, or
+    the subject of `revoke`, "" = the folder.
     """
 
     what: Literal["folder", "files", "revoke", "silence"]

@@ -13,8 +13,8 @@ local M = {}
 local MAX = 200
 local AT_END = "end"
 
----What makes a notice untrue: the input was sent, a reply comes, the same question is answered, the chat is compacted,
----what waits for the user's trust is another, no chat is missing any more.
+---The events that make a notice obsolete: the input was sent, a reply arrives, the same question is answered, the chat
+---is compacted, the files that wait for trust change, no chat is missing.
 ---@alias CodeCompanion.NoticeEnd "input"|"reply"|"answer"|"compaction"|"trust"|"restored"
 
 ---@class CodeCompanion.Notice
@@ -157,7 +157,7 @@ function M.holds_until(chat, text, what)
   end
 end
 
----The same, as the host says it.
+---Set the end of a notice from the host's event.
 ---@param chat CodeCompanion.Chat
 ---@param event table notice
 function M.holds_until_told(chat, event)

@@ -1,9 +1,9 @@
-"""When commands ran, and in which folder: what a file's time of change says of who wrote it (issue 20, section 2).
+"""When commands ran, and in which folder, to recognise the files they wrote (issue 20, section 2).
 
-`written` compares the instructions a command can be seen to change. A chat that reads them while the command runs, a
-host that is killed before it ends, a workspace that is a folder below, and files that only a later setting makes
-instructions are found by this: a file that changed while a command ran was written by it, until the user says
-otherwise. No program can set that time (`st_ctime`; on Windows it is that of the file's creation).
+`written` compares a workspace's instructions before and after a command. This module covers the rest: a chat that reads
+them while the command runs, a host that is killed first, a workspace below, files that a later setting turns into
+instructions. A file that changed while a command ran counts as written by it until the user trusts it. Programs cannot
+set that time (`st_ctime`; on Windows it is the time of creation).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from codecompanion.session.trust.decisions import FileHash
 from codecompanion.session.trust.folders import covers
 
 MAX_RUNS, MAX_FOLDERS, MAX_KEPT = 200, 500, 2_000
-"""Runs of one folder, folders, and contents that were seen before; the runs that are closest together become one."""
+"""Runs of one folder, folders, and kept contents; the runs closest together are merged."""
 MARGIN_NS = 20_000_000
 """The time of a file is early by one tick of the kernel, 10 ms at most."""
 UNENDED_NS = 3_600 * 10**9
-"""How long a command counts as running whose host did not live to see its end."""
+"""How long a command counts as running if its host was killed."""
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
-    """From when to when a command ran, in ns since the epoch; `until` is 0 while it runs."""
+    """The start and end of a command, in ns since the epoch; `until` is 0 while it runs."""
 
     token: str
     since: int
@@ -38,7 +38,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Known(msgspec.Struct, frozen=True):
-    """The runs of each folder, when the user trusted a folder as it was, and the trusted contents before a run."""
+    """The runs in each folder, the time the user trusted a folder, and the trusted contents before runs."""
 
     runs: Mapping[str, tuple[Run, ...]] = {}
     trusted: Mapping[str, int] = {}

@@ -21,7 +21,7 @@ class FileHash(msgspec.Struct, frozen=True):
 
 
 def whole_folder(path: Path) -> FileHash:
-    """Return what stands for every file below a folder, whatever its content."""
+    """Return the entry that covers every file below a folder, with any content."""
     return FileHash(str(path), "")
 
 
@@ -58,8 +58,8 @@ class Silenced(msgspec.Struct, frozen=True):
 class Decisions(msgspec.Struct, frozen=True):
     """All decisions, oldest first.
 
-    `by_commands` are instructions that a command wrote while the folder was trusted: the trust of the folder does not
-    cover them, since nobody has seen them. Of too many a `whole_folder` is left.
+    `by_commands` are instructions that a command wrote in a trusted folder: the folder's trust does not cover them,
+    because the user has not seen them. If there are too many, a `whole_folder` replaces them.
     """
 
     folders: tuple[TrustedFolder, ...] = ()
@@ -95,7 +95,7 @@ class Decisions(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, folders=(*others, trusted)[-MAX_FOLDERS:], by_commands=left)
 
     def with_commands(self, files: Iterable[FileHash]) -> Decisions:
-        """Return the decisions with files as a command wrote them."""
+        """Return the decisions with files recorded as written by a command."""
         both = list(dict.fromkeys((*self.by_commands, *files)))
         while len(both) > MAX_BY_COMMANDS:
             folder = Path(both[0].path).parent

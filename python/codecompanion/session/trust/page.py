@@ -107,7 +107,8 @@ async def _decide(services: Services, root: Path, request: ChangeTrust, found: l
     shown = [FileHash(one.path, one.sha256) for one in request.files]
     match request.what:
         case "folder":
-            # What starts programs is trusted as it was shown; the command shows nothing, there it is as it is now.
+            # Files that start programs are trusted with the content shown. The command shows none, so it trusts the
+            # current content.
             now = [one for one in found if one.runs and not one.leads_out]
             paths = {one.path for one in now}
             programs = [one for one in shown if one.path in paths] if request.folder else [one.hash for one in now]

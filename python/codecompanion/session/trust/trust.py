@@ -102,7 +102,7 @@ class Trust:
         return decision is not None and decision.by == why and FileHash(str(real), sha256) in decision.programs
 
     def is_by_command(self, real: Path, sha256: str) -> bool:
-        """Return whether a command wrote this content of a file, and the user has not trusted it since."""
+        """Return whether a command wrote this content of a file and the user has not trusted it since."""
         decisions, file = self.decisions(), FileHash(str(real), sha256)
         if self._by_commands[0] is not decisions:
             self._by_commands = decisions, frozenset(decisions.by_commands)
@@ -178,7 +178,7 @@ class Trust:
         await self._change(lambda known: known.with_commands(written))
 
     async def command_begins(self, folder: Path, token: str, trusted: Iterable[FileHash]) -> None:
-        """Record that a command runs in a folder from now on; `trusted` are its instructions as they are before it."""
+        """Record that a command starts in a folder; `trusted` are the trusted instructions before it runs."""
         await self._change_runs(lambda: self._runs.begin(folder, token, trusted))
 
     async def command_ended(self, folder: Path, token: str) -> None:

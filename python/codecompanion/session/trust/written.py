@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def instructions_watched(services: Services, root: Path) -> AsyncIterator[None]:
-    """Record as written by a command the instructions of a trusted folder that change meanwhile (`command_runs`)."""
+    """Record the instructions of a trusted folder that change in this context as written by a command."""
     trust, token = services.trust, services.new_token()
     if not trust.enabled:
         yield

@@ -1,9 +1,9 @@
 """An HTTP proxy that is the only way out of a sandbox whose command may reach a list of hosts (issue 20).
 
-The launcher opens the listening socket inside the sandbox's network, where nothing but this proxy can be reached, and
-sends it to the host. `CONNECT host:port` and plain `http://` requests are passed on; what is inside them is not looked
-at. A listed name that resolves to this machine or to a metadata service is refused: a name can point anywhere, and the
-same way for the whole command.
+The launcher opens the listening socket in the sandbox's network, where only this proxy is reachable, and sends it to
+the host. The proxy forwards `CONNECT host:port` and plain `http://` requests without inspecting their content. It
+refuses a listed name that resolves to this machine or to a metadata service, because DNS can point a name anywhere. It
+resolves each name once for a command.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from codecompanion.formats.addresses import PRIVATE, Address, resolved, why_refu
 from codecompanion.formats.regex import regex
 
 MAX_CONNECTIONS = 128
-"""Each takes two descriptors of the host, which often has 1,024."""
+"""Each uses two of the host's descriptors, often limited to 1,024."""
 MAX_LOOKUPS = 2
-"""As many names are resolved at once: each takes a thread of those that the whole host shares."""
+"""Maximum number of concurrent lookups: each blocks one of the threads that the whole host shares."""
 MAX_REFUSED = 10
-"""How many refused hosts are remembered for the question that follows."""
+"""Maximum number of refused hosts kept for the next question."""
 _MAX_HEAD_BYTES = 64 * 1024
 _HEAD_S = 30.0
 _CONNECT_S = 30.0
@@ -33,7 +33,7 @@ MAX_PORT: Final = 65_535
 _REQUEST = regex(rb"(?s)([A-Z]{1,20}) (\S{1,8000}) (HTTP/1\.[01])\r\n(.*)")
 _TARGET = regex(r"(?ai)(?:http://)?(?:[^/@\s]{0,200}@)?(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::(\d{1,5}))?(/\S*)?")
 HOST = regex(r"(?ai)(?:\[[0-9a-f:.]{2,45}\]|(?!-)[a-z0-9._-]{1,253})(?::[1-9]\d{0,4})?")
-"""How a host is written in a list: `pypi.org` (ports 80 and 443), `pypi.corp:8443`."""
+"""A host as written in a list: `pypi.org` (ports 80 and 443), `pypi.corp:8443`."""
 
 
 class HostProxy:
@@ -86,7 +86,7 @@ class HostProxy:
         request = _REQUEST.fullmatch(head)
         target = _TARGET.fullmatch(request[2].decode("latin-1")) if request else None
         if request is None or target is None or int(target[2] or 1) > MAX_PORT:
-            await _answer(writer, "400 Bad Request", "This proxy takes CONNECT and http:// requests only.")
+            await _answer(writer, "400 Bad Request", "This proxy accepts only CONNECT and http:// requests.")
             return
         is_tunnel, host = request[1] == b"CONNECT", target[1].lower().rstrip(".")
         port = int(target[2] or (443 if is_tunnel else 80))
@@ -147,7 +147,7 @@ async def _answer(writer: asyncio.StreamWriter, status: str, sentence: str) -> N
 
 
 def _without_last_dot(host: str) -> str:
-    """Return a listed host as requests are compared with it: `pypi.org.:8443` is `pypi.org:8443`."""
+    """Return a listed host without the dot at the end of its name: `pypi.org.:8443` is `pypi.org:8443`."""
     name, colon, port = host.partition(":")
     return host if host.startswith("[") else f"{name.rstrip('.')}{colon}{port}"
 
@@ -157,7 +157,7 @@ def _is_of_this_machine(address: Address) -> bool:
     if why_refused(address) not in ("", PRIVATE):
         return True
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
-    # Nothing is sent: the kernel chooses the address it would send from, which for this machine is the very same.
+    # Nothing is sent: the kernel picks the source address, which equals the target only on this machine.
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((str(address), 9))
         return bool(probe.getsockname()[0] == str(address))
@@ -172,7 +172,7 @@ async def _open(address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.
 
 
 async def _copy(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
-    """Pass bytes on, as fast as they are taken, and the end of them; an error ends both directions."""
+    """Copy bytes as fast as the reader takes them, then forward end-of-file; an error ends both directions."""
     while chunk := await source.read(_CHUNK_BYTES):
         to.write(chunk)
         await to.drain()
