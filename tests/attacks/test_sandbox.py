@@ -433,6 +433,9 @@ async def test_a_build_works_in_the_sandbox(world: World, kind: Kind) -> None:
         f"{python} -c 'import subprocess; subprocess.run([\"true\"], check=True)'",
         "test -w /dev/null && echo x > /dev/null && head -c 4 /dev/urandom | wc -c", "ls ~ >/dev/null",
         "ps >/dev/null || true; cat /proc/cpuinfo | grep -q .", "getconf _NPROCESSORS_ONLN",
+        # As sanitizers and the race detector of Go do.
+        f"{python} -c 'import mmap as m; m.mmap(-1, 14 << 40, m.MAP_PRIVATE | m.MAP_ANONYMOUS | 0x4000)'",
+        "test $npm_config_fetch_retries = 0",
     ]  # fmt: skip
     if kind != "landlock":
         works += [

@@ -62,12 +62,21 @@ def variables_left_out() -> frozenset[str]:
     return frozenset(_table()["variables"])
 
 
-def cache_variables(places: Places, temporary: str) -> dict[str, str]:
-    """Return the variables that move caches missing from the home folder below `temporary`."""
+def variables_without_network() -> dict[str, str]:
+    """Return the variables that turn off retries of downloads."""
+    return dict(_table()["without_network"])
+
+
+def cache_variables(places: Places, temporary: str, *, overlays: bool) -> dict[str, str]:
+    """Return the variables that move caches below `temporary` if they cannot be written in the home folder.
+
+    Without overlays these are all `only_caches`; other caches stay readable for the downloads in them.
+    """
     return {
         variable: f"{temporary}/caches/{variable}"
         for name, variable in _table()["cache_variables"].items()
-        if variable not in places.environment and not _existing([name], places)
+        if variable not in places.environment
+        and ((not overlays and name in _table()["only_caches"]) or not _existing([name], places))
     }
 
 

@@ -182,6 +182,8 @@ class Sandbox:
         environment: Mapping[str, str],
     ) -> Confined:
         kept = {name: value for name, value in environment.items() if name not in plan.variables_left_out()}
+        if not network and pipes.proxy < 0:
+            kept |= plan.variables_without_network()
         if kind == "sandbox-exec":
             temporary = str(places.private / "tmp")
             text = profile(places, network=network)
@@ -199,14 +201,15 @@ class Sandbox:
             written = plan.written_places(places, with_mounts=False)
             told["writable"] = [str(places.private / "tmp"), *_DEVICES, *written]
             temporary = str(places.private / "tmp")
-            caches = plan.cache_variables(places, temporary)
+            caches = plan.cache_variables(places, temporary, overlays=False)
             return Confined(_launched(told, argv, pipes.plan), {**kept, **caches, "TMPDIR": temporary})
-        mounts = _with_empty_file(plan.mounts(places, overlays=kind == "namespaces" or self._overlays), places.private)
+        overlays = kind == "namespaces" or self._overlays
+        mounts = _with_empty_file(plan.mounts(places, overlays=overlays), places.private)
         for mount in mounts:
             if mount.operation == "overlay":
                 for name in ("upper", "work"):
                     (Path(mount.source) / name).mkdir(parents=True, exist_ok=True)
-        kept = {**kept, **plan.cache_variables(places, "/tmp"), "TMPDIR": "/tmp"}  # noqa: S108 a folder of the sandbox
+        kept = {**kept, **plan.cache_variables(places, "/tmp", overlays=overlays), "TMPDIR": "/tmp"}  # noqa: S108 a folder of the sandbox
         if kind == "namespaces":
             told |= {"base": str(places.private / "root"), "mounts": [_listed(mount) for mount in mounts]}
             return Confined(_launched(told, argv, pipes.plan), kept)

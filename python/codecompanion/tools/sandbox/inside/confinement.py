@@ -189,12 +189,13 @@ def _allow_below(rules: int, path: str, allowed: int) -> None:
 # ---- sizes
 
 
-def limit_sizes(processes: int, memory_bytes: int) -> None:
-    """Limit the resources of one process; the launcher watches the total of all processes.
+def limit_sizes(processes: int) -> None:
+    """Limit the number of processes; the launcher watches the memory of all of them together.
 
-    `processes` is the limit of a user namespace; 0 means no limit, because the user's other programs would count too.
+    Address space has no limit: sanitizers reserve 16 TB and use little of it. `processes` is the limit of a user
+    namespace; 0 means no limit, because the user's other programs would count too.
     """
-    bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_DATA, memory_bytes)]
+    bounds = [(resource.RLIMIT_CORE, 0)]
     for kind, amount in [*bounds, (resource.RLIMIT_NPROC, processes)] if processes else bounds:
         with contextlib.suppress(OSError, ValueError):
             _, hard = resource.getrlimit(kind)

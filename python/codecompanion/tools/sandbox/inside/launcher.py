@@ -214,7 +214,7 @@ def _confine(plan: Plan) -> None:
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     landlock = plan["kind"] == "landlock"
-    confinement.limit_sizes(0 if landlock else 2 * plan["processes"], plan["memory_bytes"])
+    confinement.limit_sizes(0 if landlock else 2 * plan["processes"])
     confinement.drop_capabilities()
     everything = 0xFFFF
     looking = confinement.READ_DIR
