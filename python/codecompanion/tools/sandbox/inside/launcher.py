@@ -201,7 +201,6 @@ def open_proxy(descriptor: int) -> None:
         socket.send_fds(host, [b"p"], [listener.fileno()])
     for name in ("HTTP_PROXY", "HTTPS_PROXY"):
         os.environ[name] = os.environ[name.lower()] = address
-    os.environ["NO_PROXY"] = os.environ["no_proxy"] = "localhost,127.0.0.1,::1"
     os.environ["YARN_HTTP_PROXY"] = os.environ["YARN_HTTPS_PROXY"] = address
     os.environ["NODE_USE_ENV_PROXY"] = "1"
 
