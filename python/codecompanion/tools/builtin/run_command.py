@@ -157,7 +157,7 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     if refusal and place == "none":
         raise ToolError(refusal)
     # Checked before it runs: the command may change the targets of its words.
-    is_reader = await asyncio.to_thread(_reads_workspace, arguments, context)
+    is_reader = place != "inside" and await asyncio.to_thread(_reads_workspace, arguments, context)
     ended, text, proxy = await _run_at(place, arguments, context, cwd, allowed)
     if not ended.has_begun:  # a socket to hide was removed in the meantime
         ended, text, proxy = await _run_at(place, arguments, context, cwd, allowed)
@@ -171,7 +171,7 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     if place not in ("inside", "network") or ended.code is None:
         return output
     if ended.code == 0:
-        return _with_hint(output, text) if place == "inside" and not is_reader else output
+        return _with_hint(output, text) if place == "inside" else output
     wanted = with_companions((*allowed, *refused)) if refused else ()
     if place == "inside" and _sandbox(context).limits_hosts:
         wanted = with_companions(unresolved_hosts(text))
@@ -266,7 +266,7 @@ async def _perhaps_again(
 
 
 def _is_forbidden_outside(paths: tuple[str, ...]) -> bool:
-    """Return whether the user can write to none of the paths (`make install`): a second run would fail too."""
+    """Return whether the user cannot write to any of the paths: a second run would fail too (`make install`)."""
     existing = [next(one for one in (Path(path), *Path(path).parents) if one.exists()) for path in paths]
     return bool(existing) and not any(os.access(one, os.W_OK) for one in existing)
 
@@ -297,7 +297,7 @@ def _with_refused(output: ToolOutput, proxy: HostProxy | None) -> ToolOutput:
 
 
 def _with_hint(output: ToolOutput, text: str) -> ToolOutput:
-    """Return the result of a command that succeeded, with a hint if the sandbox stopped part of it (`curl x | head`)."""
+    """Return the result of a successful command, with a hint if the sandbox stopped part of it (`curl x | head`)."""
     trouble = "network" if unresolved_hosts(text) else "outside" if is_refused_quietly(text) else ""
     return msgspec.structs.replace(output, text=f"{output.text}\n[{_HINTS[trouble]}]") if trouble else output
 

@@ -273,6 +273,7 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     ("command", "hint"),
     [
         ("echo 'curl: (6) Could not resolve host: pypi.org' | head", 'needs="network"'),
+        ("make fetch | tail -n 3", 'needs="network"'),
         (
             "python3 -c 'print(\"error: could not write config file .git/config: Device or resource busy\")'",
             'needs="outside"',
@@ -286,6 +287,7 @@ async def test_a_failure_that_a_pipe_hides_is_hinted_at(
     if context.sandbox is None or not context.sandbox.limits_hosts:
         pytest.skip("no sandbox with a network of its own here")
     chat = Asked("asked")
+    (context.root / "Makefile").write_text("fetch:\n\t@echo 'curl: (6) Could not resolve host: pypi.org'; exit 1\n")
     output = await call("run_command", {"chat": chat}, command=command)
     assert (chat.asked, output.is_error) == ([], False)
     assert hint in output.text
