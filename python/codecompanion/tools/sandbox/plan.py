@@ -74,7 +74,8 @@ def cache_variables(places: Places, temporary: str, *, overlays: bool) -> dict[s
     """
     return {
         variable: f"{temporary}/caches/{variable}"
-        for name, variable in _table()["cache_variables"].items()
+        for name, variables in _table()["cache_variables"].items()
+        for variable in variables.split()
         if variable not in places.environment
         and ((not overlays and name in _table()["only_caches"]) or not _existing([name], places))
     }

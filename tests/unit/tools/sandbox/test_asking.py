@@ -406,6 +406,9 @@ def test_a_cache_that_does_not_exist_yet_is_kept_with_the_temporary_files(tmp_pa
     """`npm install` in a fresh account: `~/.npm` cannot be made in a home folder that is read-only."""
     found = cache_variables(places(tmp_path, environment={"GOPATH": "/elsewhere"}), "/tmp", overlays=True)
     assert found["npm_config_cache"] == "/tmp/caches/npm_config_cache"
+    assert {found[name] for name in ("UV_TOOL_DIR", "UV_PYTHON_INSTALL_DIR")} == {
+        "/tmp/caches/UV_TOOL_DIR", "/tmp/caches/UV_PYTHON_INSTALL_DIR"
+    }  # fmt: skip
     assert "CARGO_HOME" not in found
     assert "GOPATH" not in found
     (tmp_path / "home/.npm").mkdir()
