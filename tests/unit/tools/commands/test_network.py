@@ -13,6 +13,7 @@ from codecompanion.tools.commands.network import (
     needs_network,
     network_program,
     printing_program,
+    with_companions,
 )
 
 REACHES = [
@@ -218,7 +219,13 @@ def test_the_hosts_of_a_command_are_known_or_any(command: str, hosts: tuple[str,
     ],
 )
 def test_a_host_is_asked_for_as_programs_ask_for_it(address: str, host: str) -> None:
-    assert hosts_of(f"curl {address}", {}, []) == (host,)
+    assert hosts_of(f"curl {address}", {}) == (host,)
+
+
+def test_a_registry_is_offered_with_all_of_its_hosts_and_no_others() -> None:
+    assert with_companions(["pypi.org", "x.example"]) == (*REGISTRY, "x.example")
+    assert with_companions(["registry.npmjs.org"]) == ("registry.npmjs.org",)
+    assert with_companions(["github.com"]) == ("github.com",)
 
 
 def test_variables_of_the_user_name_hosts_too() -> None:
