@@ -260,6 +260,9 @@ async def _perhaps_again(
         again = _with_refused(_output(ended, text, _limit_s(arguments, context), _said(wanted, context)), proxy)
         where = "with the network" if wanted == "network" else "outside the sandbox"
         told = f"[it failed in the sandbox; this is the output of a second run {where}]\n{again.text}"
+        ignores_proxy = proxy is not None and not (proxy.refused or proxy.unreachable or ended.code in (0, None))
+        if ignores_proxy and trouble_of(text)[0] == "network":
+            told = f"{told}\n[{_IGNORES_PROXY}]"
         return msgspec.structs.replace(again, text=told, printed=said_by_others(text))
     note = _DECLINED if grant == "" else _REFUSED.format(", ".join(hosts)) if hosts else _HINTS[trouble]
     return msgspec.structs.replace(output, text=f"{output.text}\n[{note}]")
@@ -277,6 +280,10 @@ _READ_ONLY = (
 )
 _NAMED_BY_OUTPUT = "Hosts are those that the output of the command names"
 _REFUSED = 'If that is why it failed, call again with needs="network" and these hosts: {}.'
+_IGNORES_PROXY = (
+    "It did not use HTTPS_PROXY, the only way to these hosts. If it cannot, call again with"
+    ' needs="network" and no hosts.'
+)
 _DECLINED = "It ran in the sandbox, which may be why it failed. The user declined to run it again with more rights."
 _HINTS = {
     "network": "It ran in the sandbox, which has no network. If that is why it failed, call again with"

@@ -241,6 +241,17 @@ async def test_granted_hosts_are_reachable_for_every_command_with_the_network(ca
     assert not chat.asked  # more rights would not help
 
 
+async def test_a_second_run_that_ignores_the_proxy_is_explained(call: Call, context: ToolContext) -> None:
+    """`fetch` of node 20 connects to hosts itself."""
+    if context.sandbox is None or not context.sandbox.limits_hosts:
+        pytest.skip("no sandbox with a network of its own here")
+    chat = Asked("asked")
+    fails = "echo 'getaddrinfo ENOTFOUND registry.example.org' >&2; exit 1"
+    output = await call("run_command", {"chat": chat}, command=fails)
+    assert len(chat.asked) == 1
+    assert 'needs="network" and no hosts' in output.text
+
+
 async def test_a_server_of_this_machine_is_a_host_like_others(call: Call, context: ToolContext) -> None:
     """And the server that a command starts itself needs no network."""
     if context.sandbox is None or not context.sandbox.limits_hosts:
