@@ -34,6 +34,7 @@ from codecompanion.tools.commands.network import (
     hosts_of,
     needs_network,
     network_program,
+    only_installs,
     read_paths,
     with_companions,
 )
@@ -165,7 +166,7 @@ async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     if place == "inside":
         read = await asyncio.to_thread(_outside_files, command_of(arguments), cwd, context.root)
         output = msgspec.structs.replace(output, sources=read)
-    elif not is_reader:
+    elif not is_reader and not (ended.code == 0 and proxy and only_installs(command_of(arguments))):
         output = msgspec.structs.replace(output, printed=said_by_others(text))
     output, refused = _with_refused(output, proxy), proxy.refused if proxy else ()
     if place not in ("inside", "network") or ended.code is None:

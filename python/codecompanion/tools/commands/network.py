@@ -75,6 +75,13 @@ def printing_program(command: str) -> str:
     return _first(_WORD.findall(command), "prints")
 
 
+def only_installs(command: str) -> bool:
+    """Return whether a line only installs packages: on success that prints progress, and no text from elsewhere."""
+    line = [_started(list(one.words)) for one in simple_commands(command) or ()]
+    kinds = [_listed(words[0], words[1:], "installs", at_start=True) if words else "" for words in line]
+    return any(kinds) and all(kind or words[:1] in (["cd"], ["mkdir"]) for kind, words in zip(kinds, line, strict=True))
+
+
 def read_paths(command: str) -> list[str]:
     """Return the words of a command line that may be files printed by its programs."""
     found = []

