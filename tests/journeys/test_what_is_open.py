@@ -65,7 +65,9 @@ def test_a_day_with_a_file_that_changes(terminal: Terminal, desk: Desk, server: 
     terminal.wait(READY)
     assert len(told(server)) == asked + 1, "what has not changed is not told"
 
-    terminal.keys("<Esc><C-w>h:w<CR><C-w>l")
+    terminal.keys("<Esc><C-w>h:w<CR>")
+    terminal.wait(r"notes\.txt. .*written")  # before another program writes it: Neovim would ask
+    terminal.keys("<C-w>l")
     desk.write("notes.txt", desk.read("notes.txt") + "written by another program\n")
     say(terminal, "what was added?", r"↻ notes.txt · \+1 −0")
     assert "+written by another program" in told(server)[-2]

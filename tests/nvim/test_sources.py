@@ -74,7 +74,7 @@ def test_a_diff_and_what_there_is_none_of(opened: Open) -> None:
     """Outside a repository the command is back in the input."""
     chat, server = opened
     chat.send("/diff")
-    chat.nvim.wait_screen(r"is in\s+no\s+git\s+repository")
+    chat.nvim.wait_screen(r"is\s+not\s+in\s+a\s+git\s+repository")
     assert chat.draft() == "/diff"
     work = chat.root / "work"
     for arguments in (["init"], ["add", "."]):
