@@ -106,6 +106,7 @@ def test_a_projects_prompt_waits_for_trust_and_is_never_sent_by_itself(nvim_fact
         assert nvim.lua("return require('codecompanion.chat').current().yolo") is False
         # A folder trusted by file only: a changed file waits again.
         nvim.command("CodeCompanion trust revoke")
+        nvim.wait_for(lambda: "Trust revoked: " in nvim.messages(), "the revoke to be carried out")
         nvim.command("CodeCompanion trust file .codecompanion/prompts/evil.md")
         nvim.command("CodeCompanion /evil")
         nvim.wait_for(lambda: "approve everything" in chat.draft(), "the text, without a question")
