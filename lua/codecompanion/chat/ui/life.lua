@@ -148,7 +148,7 @@ local function create(id, bufnr)
   if not bufnr then
     bufnr = api.nvim_create_buf(false, false)
     registry.give_buffer(chat, bufnr) -- its name is no news
-    vim.b[bufnr].editorconfig = false -- a chat is no file of the folder
+    vim.b[bufnr].editorconfig = false -- a chat is not a file in the folder
     api.nvim_buf_set_name(bufnr, name.of(chat.id))
   end
   furnish(chat, bufnr)

@@ -58,14 +58,14 @@ def _check_head(body: Mapping[str, Any]) -> Iterator[str]:
 def check_arguments(body: Mapping[str, Any]) -> Iterator[str]:
     """Yield the problems of arguments that the user may set; those are then not in this body."""
     if not isinstance(body.get("stream", False), bool):
-        yield "stream is no boolean"
+        yield "stream is not a boolean"
     if any(not isinstance(word, str) or not word.strip() for word in body.get("stop_sequences") or ()):
         yield "a stop sequence is only white space"
     metadata = body.get("metadata")
     if metadata is not None and (not isinstance(metadata, Mapping) or set(metadata) - {"user_id"}):
         yield "metadata holds something else than user_id"
     if not isinstance(body.get("tool_choice"), Mapping | None):
-        yield "tool_choice is no object"
+        yield "tool_choice is not an object"
 
 
 def _check_system(body: Mapping[str, Any]) -> Iterator[str]:

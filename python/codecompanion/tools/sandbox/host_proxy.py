@@ -136,7 +136,7 @@ class HostProxy:
         if is_of_this_machine(bare):  # or exactly this name
             return await _open(bare, port)
         for address in await self._addresses_of(bare, port):
-            if not _is_of_this_machine(address) and (opened := await _open(str(address), port)) is not None:
+            if not _is_own_or_metadata(address) and (opened := await _open(str(address), port)) is not None:
                 return opened
         return None
 
@@ -170,7 +170,7 @@ def _without_last_dot(host: str) -> str:
     return host if host.startswith("[") else f"{name.rstrip('.')}{colon}{port}"
 
 
-def _is_of_this_machine(address: Address) -> bool:
+def _is_own_or_metadata(address: Address) -> bool:
     """Return whether an address is one of this machine, a metadata service, or none of one machine."""
     if why_refused(address) not in ("", PRIVATE):
         return True
