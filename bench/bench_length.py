@@ -25,7 +25,7 @@ from codecompanion.context.summary.sections import load_schema
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.history import ChatCreated, EventPayload, MessageAdded, TurnEnded, TurnStarted
 from codecompanion.model.messages import Message, ToolCall, with_changes
-from codecompanion.session.compaction.effects import Keeping
+from codecompanion.session.services import Keeping
 from codecompanion.session.session import Session
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.memory import MemoryFiles

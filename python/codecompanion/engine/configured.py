@@ -27,9 +27,8 @@ from codecompanion.engine.log import redact as hide_secrets
 from codecompanion.engine.policy_files import PolicyFiles, read_policy_files, told_by_file
 from codecompanion.errors import ConfigError, InputError
 from codecompanion.session.code.project_indexes import ProjectIndexes, choice_of
-from codecompanion.session.compaction.effects import Keeping
 from codecompanion.session.gather.for_chat import ProjectGatherer
-from codecompanion.session.services import OPTIONS_KEY, POLICIES_KEY, POLICY_KEY, Services
+from codecompanion.session.services import OPTIONS_KEY, POLICIES_KEY, POLICY_KEY, Keeping, Services
 from codecompanion.session.toolbox.groups import TOOLS_KEY, unknown_members
 from codecompanion.session.trust.trust import sha256_of
 from codecompanion.settings import Settings

@@ -21,10 +21,9 @@ from codecompanion.engine.user_environment import UserEnvironment
 from codecompanion.errors import StoreError
 from codecompanion.model.messages import Message, Usage
 from codecompanion.session.files.editor_asks import EditorAsks
-from codecompanion.session.services import Services
+from codecompanion.session.services import EditorFacts, Services
 from codecompanion.session.trust.trust import FILE as TRUST_FILE
 from codecompanion.session.trust.trust import Trust
-from codecompanion.session.window.environment_block import EditorFacts
 from codecompanion.store.audit import AuditLog
 from codecompanion.store.opening import open_memory_store, open_store
 from codecompanion.store.store import Store

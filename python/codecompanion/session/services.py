@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -24,11 +25,11 @@ from codecompanion.model.found_code import SearchOutcome
 from codecompanion.model.history import Prices, UsageReported
 from codecompanion.model.messages import Usage
 from codecompanion.session.accounts.usage_check import Doubt, UsageDoubts
-from codecompanion.session.compaction.effects import Keeping
 from codecompanion.session.trust.trust import Trust
-from codecompanion.session.window.environment_block import EditorFacts
 from codecompanion.settings import Settings
 from codecompanion.store.audit import AuditLog
+from codecompanion.store.files.checkpoints import CheckpointFiles
+from codecompanion.store.files.memory import MemoryFiles
 from codecompanion.store.log.scratch import Calibration as StoredCalibration
 from codecompanion.store.store import Store
 from codecompanion.tools.base import ToolContext
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from codecompanion.session.code.project_indexes import ProjectIndexes
     from codecompanion.session.codebase.gatherer import Gatherer
     from codecompanion.session.editor_context.source import Source
-    from codecompanion.session.mcp.base import Mcp
     from codecompanion.session.vectors.project_vectors import ProjectVectors
 
 OPTIONS_KEY = "interactions.chat.opts.context_management"
@@ -59,6 +59,38 @@ DEFAULT_TOOL_TIMEOUT_S = 60.0
 MAX_FAILURES = 50
 _LEARNED = ("ratio", "weight", "extra", "above", "below")
 """What is stored of a calibration; the rest follows from the model's name."""
+
+
+class Keeping(msgspec.Struct, frozen=True):
+    """What outlives the database: where it is kept, and what may go into the memory.
+
+    `redact` keeps keys out of it, `keys_known` changes when it knows more of them.
+    """
+
+    checkpoints: CheckpointFiles
+    memories: MemoryFiles
+    redact: Callable[[str], str]
+    remembers: bool = True
+    exclusions: tuple[re.Pattern[str], ...] = ()
+    keys_known: Callable[[], int] = lambda: 0
+
+
+class EditorFacts(msgspec.Struct, frozen=True):
+    """What only the editor knows of the user's machine; "" = unknown. `shell` is the value of Neovim's option."""
+
+    nvim: str = ""
+    shell: str = ""
+    language: str = ""
+
+
+class Mcp(Protocol):
+    """The servers of a host."""
+
+    async def look(self, chat: Any) -> None:
+        """Learn which servers of files the chat may use by now: a file, or an answer about one, may be another one."""
+
+    async def wait_for(self, chat: Any) -> None:
+        """Start what the chat can use and wait for it as long as the user wants; say what is missing."""
 
 
 class Services(msgspec.Struct):

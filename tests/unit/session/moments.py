@@ -36,7 +36,7 @@ from codecompanion.model.invariants import violations
 from codecompanion.model.messages import AttachedFile, CompactionPart, Message, Usage
 from codecompanion.model.view import project
 from codecompanion.session.attachments.attached import text_attachment
-from codecompanion.session.compaction.effects import Keeping
+from codecompanion.session.services import Keeping
 from codecompanion.session.session import Session
 from codecompanion.session.state import State
 from codecompanion.store.files.checkpoints import CheckpointFiles

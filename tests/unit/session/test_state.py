@@ -9,8 +9,9 @@ import pytest
 from codecompanion.context.policy.schema import Cooldown
 from codecompanion.errors import InvalidTransition
 from codecompanion.model.messages import ToolCall
+from codecompanion.session.compaction.watch import CompactionGuard
 from codecompanion.session.state import TRANSITIONS, State, step
-from codecompanion.session.turn.guards import CompactionGuard, over_request_limit, repeated_call
+from codecompanion.session.turn.guards import over_request_limit, repeated_call
 
 
 @pytest.mark.parametrize(("current", "wanted"), list(itertools.product(State, State)))

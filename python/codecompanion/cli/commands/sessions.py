@@ -23,8 +23,8 @@ from codecompanion.formats.transcript_format import write_message
 from codecompanion.model.history import LogEvent, MessageAdded, TitleSet, payload_type
 from codecompanion.model.messages import Message
 from codecompanion.model.view import project
+from codecompanion.session.history.titles import given_title
 from codecompanion.session.storage.missing_chats import find_missing, sentence_of
-from codecompanion.session.storage.stored_chats import given_title
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.opening import open_store
 from codecompanion.store.search.question import has_words

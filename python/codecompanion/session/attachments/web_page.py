@@ -16,7 +16,7 @@ from codecompanion.web.page_cache import PageCache
 from codecompanion.web.page_text import Page, page_of
 
 if TYPE_CHECKING:
-    from codecompanion.session.session import Session
+    from codecompanion.session.chat import Chat
 
 MAX_CHARS = 200_000
 """About 50,000 tokens: longer pages are cut, and that is said in them."""
@@ -27,37 +27,37 @@ _CUT = "\n\n[cut here: {left} of {all} characters]\n"
 
 
 async def attach_page(
-    session: Session, url: str, *, again: bool = False, make_fetcher: Callable[[str], Fetcher] = Fetcher
+    chat: Chat, url: str, *, again: bool = False, make_fetcher: Callable[[str], Fetcher] = Fetcher
 ) -> str:
     """Attach the page at an address; return a sentence about it. `again`: fetch it, however fresh the kept one is.
 
     Raises:
         InputError: it may not be fetched, or cannot be; nothing was attached.
     """
-    services = session.services
+    services = chat.services
     address = parts_of(url).geturl()
     cache = PageCache(services.pages_dir)
     kept = None if again else await asyncio.to_thread(cache.find, address)
     if kept is None:
-        record(services, event="ran", kind="fetch", chat=session.chat_id, address=address, grant="the user's /fetch")
+        record(services, event="ran", kind="fetch", chat=chat.chat_id, address=address, grant="the user's /fetch")
     fetched = kept.page if kept else await make_fetcher(services.proxy).fetch(address)
     page = await asyncio.to_thread(page_of, fetched)
     if kept is None:
         await asyncio.to_thread(cache.keep, address, fetched)
-    message, how_much = await _attachment(session, address, fetched, page)
-    await session.attach(message)
+    message, how_much = await _attachment(chat, address, fetched, page)
+    await chat.attach(message)
     minutes = 0 if kept is None else int((services.clock() - kept.time) // 60)
     age = f", fetched {counted(minutes, 'minute')} ago (/fetch --again for a new one)" if minutes > 0 else ""
     return f"Attached {address}: {how_much}{age}."
 
 
-async def _attachment(session: Session, address: str, fetched: Fetched, page: Page) -> tuple[Message, str]:
-    token = session.services.new_token()
+async def _attachment(chat: Chat, address: str, fetched: Fetched, page: Page) -> tuple[Message, str]:
+    token = chat.services.new_token()
     if page.pdf is not None:
         message, _ = await asyncio.to_thread(document_attachment, address, page.pdf, token)
-        await asyncio.to_thread(session.services.store.put_blob, page.pdf)
+        await asyncio.to_thread(chat.services.store.put_blob, page.pdf)
         return message, "a PDF"
-    room = session.control.fitting.room_for_code("") * CHARS_PER_TOKEN
+    room = chat.control.fitting.room_for_code("") * CHARS_PER_TOKEN
     text, most = page.text, max(_MIN_CHARS, min(MAX_CHARS, room))
     how_much = f"{len(text):,} characters"
     if len(text) > most:

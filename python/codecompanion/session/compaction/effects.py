@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,29 +31,15 @@ from codecompanion.model.history import ViewChanged
 from codecompanion.model.messages import Message, Source, is_typed_by_user
 from codecompanion.session.compaction.announcer import tell
 from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.services import Keeping
 from codecompanion.session.storage.state_writer import StateWriter, Wanted
 from codecompanion.session.turn.memory_sources import MemorySources
-from codecompanion.store.files.checkpoints import CheckpointFiles
-from codecompanion.store.files.memory import MemoryFiles, looks_sensitive, why_refused
+from codecompanion.store.files.memory import looks_sensitive, why_refused
 from codecompanion.store.store import Store
 from codecompanion.wire.events import Event, Notice, Severity
 
 _log = logging.getLogger(__name__)
 CHECKPOINT, SNAPSHOT, MEMORY_FLUSH, DAILY_LOG = "checkpoint", "snapshot", "memory_flush", "daily_log"
-
-
-class Keeping(msgspec.Struct, frozen=True):
-    """What outlives the database: where it is kept, and what may go into the memory.
-
-    `redact` keeps keys out of it, `keys_known` changes when it knows more of them.
-    """
-
-    checkpoints: CheckpointFiles
-    memories: MemoryFiles
-    redact: Callable[[str], str]
-    remembers: bool = True
-    exclusions: tuple[re.Pattern[str], ...] = ()
-    keys_known: Callable[[], int] = lambda: 0
 
 
 class EffectRunner(msgspec.Struct):

@@ -39,9 +39,9 @@ from codecompanion.model.messages import (
 )
 from codecompanion.model.view import View, project
 from codecompanion.session.codebase.shown_code import TOLD_EVENT
+from codecompanion.session.history.titles import given_title
 from codecompanion.session.history.undo import undone_ids
 from codecompanion.session.services import Services
-from codecompanion.session.storage.stored_chats import given_title
 from codecompanion.store.log.totals import SessionInfo
 from codecompanion.store.store import durable
 from codecompanion.wire.requests import ForkChat

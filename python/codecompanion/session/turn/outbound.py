@@ -14,8 +14,8 @@ from codecompanion.model.messages import Message, is_typed_by_user
 from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.going_along import NOTHING, Found
 from codecompanion.session.history.chat_log import ChatLog
+from codecompanion.session.history.titles import title_of
 from codecompanion.session.services import Services
-from codecompanion.session.storage.stored_chats import title_of
 from codecompanion.session.toolbox.choosing import Choice
 from codecompanion.session.turn.before_message import BeforeMessage
 from codecompanion.session.window.too_large import IS_BACK, NOT_SENT, Refusal

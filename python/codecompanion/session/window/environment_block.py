@@ -12,21 +12,12 @@ import platform
 from datetime import datetime
 from pathlib import Path
 
-import msgspec
-
 from codecompanion.context.shaping.prompt_shape import Fragment
 from codecompanion.formats.text_files import printable
+from codecompanion.session.services import EditorFacts
 from codecompanion.workspace.git_head import read_head
 
 _MAX_NAME, _MAX_PATH = 80, 400
-
-
-class EditorFacts(msgspec.Struct, frozen=True):
-    """What only the editor knows of the user's machine; "" = unknown. `shell` is the value of Neovim's option."""
-
-    nvim: str = ""
-    shell: str = ""
-    language: str = ""
 
 
 def environment_fragment(root: Path, editor: EditorFacts, now: float) -> Fragment:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from codecompanion.model.history import PolicySet
-from codecompanion.session.session import Session
+from codecompanion.session.chat import Chat
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.events import PolicyChanged
 
@@ -18,7 +18,7 @@ def list_policies(control: ContextControl) -> list[dict[str, Any]]:
     ]
 
 
-async def choose_policy(session: Session, name: str) -> None:
+async def choose_policy(chat: Chat, name: str) -> None:
     """Manage the chat's context by another policy from the next request on; "" = as configured.
 
     What was changed under the old one stays as it is and can be undone as before.
@@ -27,10 +27,10 @@ async def choose_policy(session: Session, name: str) -> None:
         ConfigError: there is no such policy; nothing is changed.
         StoreError: the choice cannot be stored; it holds until the chat is closed.
     """
-    control = session.control
+    control = chat.control
     control.use_policy(name)
-    await session.log.write(PolicySet(policy=name))
+    await chat.log.write(PolicySet(policy=name))
     policy = control.policy
-    session.emit(PolicyChanged(chat=session.chat_id, policy=policy.name, description=policy.description))
+    chat.emit(PolicyChanged(chat=chat.chat_id, policy=policy.name, description=policy.description))
     control.tell_ignored_settings()
-    session.show_meter()
+    chat.show_meter()

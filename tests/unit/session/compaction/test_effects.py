@@ -17,7 +17,7 @@ from codecompanion.model import checkpoint as payloads
 from codecompanion.model.checkpoint import Checkpoint, read
 from codecompanion.model.history import PolicyEvent, ViewChanged
 from codecompanion.model.messages import Message
-from codecompanion.session.compaction.effects import Keeping
+from codecompanion.session.services import Keeping
 from codecompanion.session.storage import stand_back
 from codecompanion.session.storage.stand_back import AT_LEISURE, AWAITED, StandBack
 from codecompanion.session.storage.state_writer import StateWriter

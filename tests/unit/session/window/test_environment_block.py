@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from codecompanion.session.services import EditorFacts
 from codecompanion.session.session import Session
 from codecompanion.session.storage.open_chat import open_new
-from codecompanion.session.window.environment_block import EditorFacts, environment_fragment
+from codecompanion.session.window.environment_block import environment_fragment
 from codecompanion.wire.requests import OpenChat, Snapshot
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
