@@ -35,21 +35,6 @@ async def test_a_title_is_the_first_words_of_the_first_message_for_good(tmp_path
     assert bench.store.find_session("chat-1").title == told.title  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("text", "title"),
-    [
-        ("src/a.py:6-7\n```python\nclass A:\n    pass\n```\nwhy no check?", "why no check?"),
-        ("a b.md:1-1\n````markdown\n```\n````\nc.py:2-2\n```\nx\n```\n\nand both?", "and both?"),
-        ("src/a.py:6-7\n```python\nclass A:\n```\n", "src/a.py:6-7 ```python class A: ```"),
-        ("src/a.py:6-7\n```python\nclass A:", "src/a.py:6-7 ```python class A:"),
-        ("at 10:20-30\nit fails", "at 10:20-30 it fails"),
-    ],
-)
-def test_a_title_says_what_was_asked_of_selected_lines(text: str, title: str) -> None:
-    """`:'<,'>CodeCompanionChat` puts them first; lines alone are a title, too."""
-    assert stored_chats.title_of(text) == title
-
-
 async def test_a_chat_can_be_named_while_it_is_open_and_afterwards(tmp_path: Path) -> None:
     """The name comes back with the chat, and is never replaced by the first words."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("a")]))
